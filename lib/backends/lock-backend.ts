@@ -1,0 +1,158 @@
+/** How a lock is shared. See `LockOptions.type`. */
+export type LockType = 'reentrant' | 'fair' | 'read' | 'write' | 'fenced';
+
+/** One owner of one lock. `key` is the whole key, prefix included; `owner` is `<clientId>:<n>`. */
+export interface Holding {
+  readonly key: string;
+  readonly type: LockType;
+  readonly owner: string;
+}
+
+export interface AcquireRequest extends Holding {
+  /** Milliseconds until the backend frees the lock if nobody renews it. */
+  readonly leaseTime: number;
+  /** How many fencing tokens to reserve beside the one of this acquisition, for hand-offs. 0 = none. */
+  readonly reserve: number;
+  /**
+   * When the lock is busy, keep a place for this owner during so many milliseconds: an entry in the queue of a fair
+   * lock, an announcement of a waiting writer. 0 = leave no trace. Other types ignore it.
+   */
+  readonly placeTimeout: number;
+  /** `read` alone: stand back while a writer has a place. */
+  readonly preferWriters: boolean;
+}
+
+export interface Acquired {
+  readonly acquired: true;
+  /** Fencing token of this acquisition; it grows with each acquisition of the lock. */
+  readonly token: number;
+  /** How many tokens after `token` belong to this acquisition too: at most the `reserve` that was asked for. */
+  readonly reserved: number;
+}
+
+export interface Busy {
+  readonly acquired: false;
+  /** Milliseconds until it makes sense to look again without having been woken; −1 when nothing limits the holder. */
+  readonly remaining: number;
+  /** An owner that holds the lock, or stands before this one in a fair queue. */
+  readonly holder: string | undefined;
+}
+
+export type AcquireReply = Acquired | Busy;
+
+export type AcquireAllReply =
+  /** The tokens, in the order of the requests. */
+  | { readonly acquired: true; readonly tokens: readonly number[] }
+  /** `index` of the first busy request. Nothing was taken. */
+  | { readonly acquired: false; readonly index: number; readonly remaining: number; readonly holder: string | undefined };
+
+export interface ReleaseReply {
+  /** False: this owner was not there. */
+  readonly released: boolean;
+  /** How many others listened for this release: subscribers of the channel, this process's own taken off. */
+  readonly listeners: number;
+  /** The connection broke while the release was under way, so that it may have been executed twice. */
+  readonly resent: boolean;
+}
+
+export interface PassRequest {
+  readonly key: string;
+  readonly type: LockType;
+  readonly from: string;
+  readonly to: string;
+  readonly leaseTime: number;
+  readonly reserve: number;
+}
+
+export interface RenewRequest extends Holding {
+  readonly leaseTime: number;
+}
+
+export interface LockState {
+  readonly mode: 'free' | 'exclusive' | 'read' | 'write';
+  /** Each owner with the milliseconds that its part has left (−1: without limit). A downgraded writer is in it once. */
+  readonly owners: readonly { readonly owner: string; readonly remaining: number }[];
+  /** Owners in the queue of a fair lock, the head first; empty for other types. */
+  readonly queue: readonly string[];
+  /** The last token of a `fenced` lock, where there is one. */
+  readonly token: number | undefined;
+}
+
+/** `message`: the lock was released. `owner`: the one it was meant for (fair locks). `resync`: messages may have been lost. */
+export type Wake = { readonly kind: 'message'; readonly owner?: string } | { readonly kind: 'resync' };
+
+export interface Subscription {
+  /** Settles when messages arrive from now on; stays pending through an outage, never rejects. */
+  readonly ready: Promise<void>;
+  close(): void;
+}
+
+/**
+ * What a lock engine asks of the place where locks are kept. Every implementation passes the suite in test/contract.
+ *
+ * - All methods may be called at any time, concurrently. Promises reject with {@link BackendError} alone.
+ * - An acquisition is idempotent: an owner that is there already is renewed to `leaseTime` and gets a (new) token.
+ * - Times are measured by the backend's own clock.
+ * - A call that gets no answer within the backend's command time-out rejects with `outcome: 'unknown'`.
+ */
+export interface LockBackend {
+  /** For logs: `redis 127.0.0.1:6379/0`. Never holds a secret. */
+  readonly description: string;
+
+  acquire(request: AcquireRequest): Promise<AcquireReply>;
+
+  /** True when {@link acquireAll} can take all these keys in one step. */
+  together(keys: readonly string[]): boolean;
+
+  /** Takes all or none, in one step. Only of `reentrant`, `fenced`, `read` and `write` requests, for keys that are {@link together}. */
+  acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply>;
+
+  /** Frees what this owner holds and wakes who waits. */
+  release(holding: Holding): Promise<ReleaseReply>;
+
+  /** Replaces an owner by another one in one step, with a fresh lease; `undefined` when `from` was not there. */
+  pass(request: PassRequest): Promise<Acquired | undefined>;
+
+  /** Sets the lease of this owner to `leaseTime` from now on. False: this owner is not there. */
+  renew(request: RenewRequest): Promise<boolean>;
+
+  /** Keeps the places of waiting owners (see {@link AcquireRequest.placeTimeout}) for another `placeTimeout` ms. False: that place was gone. */
+  refreshPlaces(places: readonly Holding[], placeTimeout: number): Promise<readonly boolean[]>;
+
+  /** Gives up a place, and wakes who is next if this one was woken. Nothing happens when there is none. */
+  leavePlace(place: Holding): Promise<void>;
+
+  /** Frees the lock whoever holds it, of any type, and wakes who waits. False: it was free. */
+  forceRelease(key: string): Promise<boolean>;
+
+  inspect(key: string): Promise<LockState>;
+
+  /**
+   * Listens for releases of this lock. One connection serves all subscriptions; those of one channel share one. For a fair
+   * lock, `clientId` names the owners (`<clientId>:*`) that are listened for.
+   */
+  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription;
+
+  /** Closes what this backend opened itself; outstanding calls reject. */
+  close(): Promise<void>;
+}
+
+/**
+ * Why a call to a backend failed.
+ *
+ * - `kind` `unavailable`: no answer, or one that another try may change (LOADING, READONLY, OOM, CLUSTERDOWN, …).
+ *   `denied`: the server refuses this user or command. `key`: something that is no lock of this kind stands under the key.
+ * - `outcome` `refused`: it was certainly not executed. `unknown`: it may have been, or may still be.
+ */
+export class BackendError extends Error {
+  override readonly name = 'BackendError';
+
+  constructor(
+    message: string,
+    readonly kind: 'unavailable' | 'denied' | 'key',
+    readonly outcome: 'refused' | 'unknown',
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}

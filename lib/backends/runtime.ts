@@ -1,0 +1,31 @@
+/** A timer that can be taken back. */
+export interface Timer {
+  cancel(): void;
+}
+
+/**
+ * Time, chance and ids, as the engine and the memory backend see them. Everything that a seeded simulation has to
+ * control goes through here; the real one is `nodeRuntime` in engine/node-runtime.ts.
+ */
+export interface Runtime {
+  /** Milliseconds that never go back. A suspended machine may stop them. */
+  monotonic(): number;
+
+  /** Milliseconds since 1970, by this machine's clock. */
+  wall(): number;
+
+  /** Calls back after `delay` milliseconds (clamped at 2³¹−1), outside any lock scope. Keeps the process alive only when asked to. */
+  timer(delay: number, callback: () => void, keepAlive?: 'keep-alive'): Timer;
+
+  /** Calls back after the event loop went round once, outside any lock scope. */
+  nextTurn(callback: () => void): void;
+
+  /** A number in [0, 1). */
+  random(): number;
+
+  /** An id that no other process has: `<8>-<4>-<4>-<4>-<12>` hexadecimal digits. */
+  uuid(): string;
+
+  /** Runs `work` outside any lock scope, so that what it opens does not keep the caller's scope alive. */
+  detached<T>(work: () => T): T;
+}

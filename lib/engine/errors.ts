@@ -1,0 +1,129 @@
+const BRANDS = Symbol.for('nestjs-redis-lock.errors');
+
+/**
+ * Base of every error of this library. `instanceof` also recognises errors made by another copy of it in the same
+ * process (one loaded by `import`, one by `require`).
+ *
+ * @publicApi
+ */
+export class LockError extends Error {
+  static readonly brand: string = 'LockError';
+
+  override get name(): string {
+    return (this.constructor as typeof LockError).brand;
+  }
+
+  /** @param lockName the lock in question, `''` when there is none; several are joined by `, `. */
+  constructor(
+    message: string,
+    readonly lockName: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+
+  get [BRANDS](): readonly string[] {
+    const brands: string[] = [];
+    for (let type = this.constructor as typeof LockError; typeof type.brand === 'string'; type = Object.getPrototypeOf(type)) {
+      brands.push(type.brand);
+    }
+    return brands;
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    if (Object.hasOwn(this, 'brand')) {
+      const brands = (value as { [BRANDS]?: readonly string[] } | null | undefined)?.[BRANDS];
+      return Array.isArray(brands) && brands.includes(this.brand);
+    }
+    return Object.prototype.isPrototypeOf.call(this.prototype, value as object);
+  }
+}
+
+/**
+ * Somebody else held the lock until `waitTime` was over.
+ *
+ * @publicApi
+ */
+export class LockBusyError extends LockError {
+  static override readonly brand = 'LockBusyError';
+
+  /**
+   * @param remainingTime milliseconds until the holder's lease ends unless it is renewed; −1 when unknown or unlimited
+   * @param holder the owner that was seen last, where one was seen
+   */
+  constructor(
+    message: string,
+    lockName: string,
+    readonly remainingTime: number,
+    readonly holder: string | undefined,
+  ) {
+    super(message, lockName);
+  }
+}
+
+/**
+ * The lease ended before its owner released it: it expired, or was force-released. Others may hold the lock by now.
+ *
+ * @publicApi
+ */
+export class LockLostError extends LockError {
+  static override readonly brand = 'LockLostError';
+}
+
+/**
+ * Somebody tried to release or extend what is not theirs. The lock is as it was.
+ *
+ * @publicApi
+ */
+export class LockNotOwnedError extends LockError {
+  static override readonly brand = 'LockNotOwnedError';
+}
+
+/**
+ * A lock name, or a part of one, that cannot be used. Nothing was locked.
+ *
+ * @publicApi
+ */
+export class LockKeyError extends LockError {
+  static override readonly brand = 'LockKeyError';
+}
+
+/**
+ * The wait was ended by the caller's AbortSignal (its reason is the `cause`) or by the service's shutdown.
+ *
+ * @publicApi
+ */
+export class LockAbortedError extends LockError {
+  static override readonly brand = 'LockAbortedError';
+}
+
+/**
+ * A reader asked for the write lock of the same name: it would wait for itself. Release the read lock first.
+ *
+ * @publicApi
+ */
+export class LockUpgradeError extends LockError {
+  static override readonly brand = 'LockUpgradeError';
+}
+
+/**
+ * The backend gave no usable answer in time; the `cause` says why.
+ *
+ * @publicApi
+ */
+export class LockUnavailableError extends LockError {
+  static override readonly brand = 'LockUnavailableError';
+}
+
+/**
+ * An option, a decorator or the set-up of the module is wrong; the message says which, where, and what to do.
+ *
+ * @publicApi
+ */
+export class LockConfigurationError extends LockError {
+  static override readonly brand = 'LockConfigurationError';
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, '', options);
+  }
+}
