@@ -1,0 +1,59 @@
+import type { LockType, Wake } from '../lock-backend.js';
+import type { Runtime } from '../runtime.js';
+import { isReadWrite } from './hold.js';
+
+type Client = object;
+type Listener = (wake: Wake) => void;
+
+interface Subscriber {
+  readonly listener: Listener;
+  open: boolean;
+}
+
+/** Which of a lock's channels a type listens to. Fair waiters hear only what is meant for an owner of their own client. */
+export function channelOf(key: string, type: LockType, clientId: string): string {
+  if (type === 'fair') return `fair:${clientId}:${key}`;
+  return isReadWrite(type) ? `rw:${key}` : `lock:${key}`;
+}
+
+/** The client of an owner `<clientId>:<n>`. */
+export function clientOf(owner: string): string {
+  return owner.slice(0, owner.lastIndexOf(':'));
+}
+
+/** Pub/sub inside the process. Messages arrive after the call that sent them has returned, in the order in which they were sent. */
+export class Channels {
+  private readonly channels = new Map<string, Map<Client, Set<Subscriber>>>();
+
+  /** Gives the function that ends this subscription and no other; calling it again does nothing. */
+  subscribe(channel: string, client: Client, listener: Listener): () => void {
+    const subscriber: Subscriber = { listener, open: true };
+    const clients = this.channels.get(channel) ?? new Map<Client, Set<Subscriber>>();
+    const subscribers = clients.get(client) ?? new Set();
+    this.channels.set(channel, clients.set(client, subscribers.add(subscriber)));
+    return () => {
+      if (!subscriber.open) return;
+      subscriber.open = false;
+      subscribers.delete(subscriber);
+      if (subscribers.size === 0) clients.delete(client);
+      if (clients.size === 0) this.channels.delete(channel);
+    };
+  }
+
+  get isSilent(): boolean {
+    return this.channels.size === 0;
+  }
+
+  /** Gives how many other clients listen. */
+  publish(channel: string, client: Client, wake: Wake, runtime: Runtime): number {
+    const clients = this.channels.get(channel);
+    if (clients === undefined) return 0;
+    for (const subscribers of clients.values()) {
+      for (const subscriber of subscribers) {
+        // A microtask each, outside the releaser's scope: a listener that throws takes nothing from the others.
+        runtime.detached(() => queueMicrotask(() => subscriber.open && subscriber.listener(wake)));
+      }
+    }
+    return clients.size - (clients.has(client) ? 1 : 0);
+  }
+}

@@ -1,0 +1,196 @@
+import {
+  type AcquireAllReply,
+  type Acquired,
+  type AcquireReply,
+  type AcquireRequest,
+  BackendError,
+  type Holding,
+  type LockBackend,
+  type LockState,
+  type LockType,
+  type PassRequest,
+  type ReleaseReply,
+  type RenewRequest,
+  type Subscription,
+  type Wake,
+} from '../lock-backend.js';
+import type { Runtime } from '../runtime.js';
+import { grant, keepPlace, leave, obstacle, token, waitingRoom } from './admission.js';
+import { channelOf, clientOf } from './channels.js';
+import { type MemoryStore, processStore, type StoreClock } from './memory-store.js';
+
+export interface MemoryBackendOptions {
+  readonly runtime: Runtime;
+  /** Default: one that all backends of this process share. */
+  readonly store?: MemoryStore;
+}
+
+/**
+ * Locks inside one process, with the semantics that they have on Redis: for tests, demos and simulations. Several backends
+ * on one store behave like several processes on one Redis. It starts no timers: leases and places lapse when somebody
+ * looks, and what nobody looks at is swept by later acquisitions.
+ */
+export class MemoryBackend implements LockBackend {
+  readonly description = 'memory';
+  private readonly runtime: Runtime;
+  private readonly store: MemoryStore;
+  private readonly clock: StoreClock;
+  private readonly unsubscribe = new Set<() => void>();
+  private closed = false;
+
+  constructor(options: MemoryBackendOptions) {
+    this.runtime = options.runtime;
+    this.store = options.store ?? processStore();
+    this.clock = this.store.clock ?? options.runtime;
+  }
+
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const now = this.now();
+    const busy = obstacle(this.store, request, now);
+    if (busy !== undefined) {
+      keepPlace(this.store, request, now);
+      return busy;
+    }
+    grant(this.store, request, request.leaseTime, now);
+    return this.token(request.key, request.type, request.reserve);
+  }
+
+  together(): boolean {
+    return true;
+  }
+
+  async acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
+    const now = this.now();
+    for (const [index, request] of requests.entries()) {
+      const busy = obstacle(this.store, request, now);
+      if (busy !== undefined) {
+        keepPlace(this.store, request, now);
+        return { acquired: false, index, remaining: busy.remaining, holder: busy.holder };
+      }
+    }
+    for (const request of requests) grant(this.store, request, request.leaseTime, now);
+    return { acquired: true, tokens: requests.map(({ key, type }) => this.token(key, type, 0).token) };
+  }
+
+  async release(holding: Holding): Promise<ReleaseReply> {
+    const now = this.now();
+    const { key, type, owner } = holding;
+    const hold = this.store.holds.get(key, now);
+    if (!hold?.has(owner, type, now)) return { released: false, listeners: 0, resent: false };
+    hold.remove(owner, type);
+    const over = hold.isOver(now);
+    if (over) this.store.holds.delete(key);
+    // A reader that leaves others behind makes room for nobody; a writer that goes on reading makes room for readers.
+    const listeners = over || type === 'write' ? this.wake(key, type, now) : 0;
+    return { released: true, listeners, resent: false };
+  }
+
+  async pass(request: PassRequest): Promise<Acquired | undefined> {
+    const now = this.now();
+    const { key, type, from, to, leaseTime } = request;
+    const hold = this.store.holds.get(key, now);
+    if (hold === undefined) return undefined;
+    if (hold.has(from, type, now)) {
+      hold.remove(from, type);
+      if (!hold.isOver(now) && !hold.admits(to, type, now)) {
+        // A writer that still reads: its write part ends, but nobody can write beside it.
+        this.wake(key, type, now);
+        return undefined;
+      }
+    } else if (!hold.has(to, type, now)) {
+      return undefined;
+    }
+    grant(this.store, { key, type, owner: to }, leaseTime, now);
+    return this.token(key, type, request.reserve);
+  }
+
+  async renew(request: RenewRequest): Promise<boolean> {
+    const now = this.now();
+    const hold = this.store.holds.get(request.key, now);
+    if (!hold?.has(request.owner, request.type, now)) return false;
+    hold.put(request.owner, request.type, now + request.leaseTime, now);
+    return true;
+  }
+
+  async refreshPlaces(places: readonly Holding[], placeTimeout: number): Promise<readonly boolean[]> {
+    const now = this.now();
+    return places.map(({ key, type, owner }) => {
+      const kept =
+        waitingRoom(this.store, type)
+          ?.get(key, now)
+          ?.refresh(owner, now + placeTimeout, now) ?? false;
+      // The head may have become it because the one before it, who was woken, lapsed.
+      if (type === 'fair' && this.isFree(key, now)) this.wake(key, type, now);
+      return kept;
+    });
+  }
+
+  async leavePlace(place: Holding): Promise<void> {
+    const now = this.now();
+    if (!leave(this.store, place, now)) return;
+    const { key, type } = place;
+    if (type === 'fair' && this.isFree(key, now)) this.wake(key, type, now);
+    // Readers that stood back for this writer alone.
+    if (type === 'write' && this.store.writers.get(key, now) === undefined) this.wake(key, type, now);
+  }
+
+  async forceRelease(key: string): Promise<boolean> {
+    const now = this.now();
+    if (this.isFree(key, now)) return false;
+    this.store.holds.delete(key);
+    for (const type of ['reentrant', 'write', 'fair'] as const) this.wake(key, type, now);
+    return true;
+  }
+
+  async inspect(key: string): Promise<LockState> {
+    const now = this.now();
+    const state = this.store.holds.get(key, now)?.state(now) ?? { mode: 'free', owners: [] };
+    return {
+      ...state,
+      queue: this.store.queues.get(key, now)?.owners(now) ?? [],
+      token: this.store.fencing.lastOf(key, this.clock.wall() * 1000),
+    };
+  }
+
+  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+    if (this.closed) return { ready: new Promise(() => {}), close: () => {} };
+    const end = this.store.channels.subscribe(channelOf(key, type, clientId), this, listener);
+    this.unsubscribe.add(end);
+    const close = () => {
+      end();
+      this.unsubscribe.delete(end);
+    };
+    return { ready: Promise.resolve(), close };
+  }
+
+  /** Ends its subscriptions and rejects calls from now on. Locks stay until they are released elsewhere or lapse. */
+  async close(): Promise<void> {
+    this.closed = true;
+    for (const end of this.unsubscribe) end();
+    this.unsubscribe.clear();
+  }
+
+  /** @throws BackendError after {@link close} */
+  private now(): number {
+    if (this.closed) throw new BackendError('the memory backend was closed', 'unavailable', 'refused');
+    return this.clock.monotonic();
+  }
+
+  private token(key: string, type: LockType, reserve: number): Acquired {
+    return token(this.store, key, type, reserve, this.clock.wall());
+  }
+
+  private isFree(key: string, now: number): boolean {
+    return this.store.holds.get(key, now) === undefined;
+  }
+
+  /** Tells the waiters of this type that the lock may have room; of a fair lock, the head alone. Gives how many other clients listened. */
+  private wake(key: string, type: LockType, now: number): number {
+    const { channels, queues } = this.store;
+    if (channels.isSilent) return 0;
+    if (type !== 'fair') return channels.publish(channelOf(key, type, ''), this, { kind: 'message' }, this.runtime);
+    const owner = queues.get(key, now)?.head(now)?.[0];
+    if (owner === undefined) return 0;
+    return channels.publish(channelOf(key, type, clientOf(owner)), this, { kind: 'message', owner }, this.runtime);
+  }
+}

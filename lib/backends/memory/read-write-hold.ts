@@ -1,0 +1,66 @@
+import type { LockState, LockType } from '../lock-backend.js';
+import { type Hold, isReadWrite, remaining } from './hold.js';
+import { isPast, LapsingMap } from './lapsing-map.js';
+
+/**
+ * One writer, or any number of readers with a lease each, so that a reader that died frees its part alone. The writer may
+ * read as well (downgrade): then its read part stays when the write part goes.
+ */
+export class ReadWriteHold implements Hold {
+  private writer: string | undefined;
+  private writerDeadline = 0;
+  private readonly readers = new LapsingMap(isPast);
+
+  isOver(now: number): boolean {
+    return this.writerAt(now) === undefined && this.readers.first(now) === undefined;
+  }
+
+  has(owner: string, type: LockType, now: number): boolean {
+    if (type === 'write') return this.writerAt(now) === owner;
+    return type === 'read' && this.readers.get(owner, now) !== undefined;
+  }
+
+  admits(owner: string, type: LockType, now: number): boolean {
+    if (!isReadWrite(type)) return false;
+    const writer = this.writerAt(now);
+    if (type === 'read') return writer === undefined || writer === owner;
+    return writer === undefined && this.readers.first(now) === undefined;
+  }
+
+  put(owner: string, type: LockType, deadline: number, now: number): void {
+    if (type === 'read') {
+      this.readers.set(owner, deadline, now);
+    } else {
+      this.writer = owner;
+      this.writerDeadline = deadline;
+    }
+  }
+
+  remove(owner: string, type: LockType): void {
+    if (type === 'read') this.readers.delete(owner);
+    else this.writer = undefined;
+  }
+
+  end(now: number): number {
+    const writerEnd = this.writerAt(now) === undefined ? now : this.writerDeadline;
+    return this.readers.alive(now).reduce((latest, [, deadline]) => Math.max(latest, deadline), writerEnd);
+  }
+
+  holder(now: number): string {
+    return this.writerAt(now) ?? this.readers.first(now)?.[0] ?? '';
+  }
+
+  state(now: number): Pick<LockState, 'mode' | 'owners'> {
+    const deadlines = new Map(this.readers.alive(now));
+    const writer = this.writerAt(now);
+    if (writer !== undefined) deadlines.set(writer, Math.max(this.writerDeadline, deadlines.get(writer) ?? 0));
+    return {
+      mode: writer === undefined ? 'read' : 'write',
+      owners: [...deadlines].map(([owner, deadline]) => ({ owner, remaining: remaining(deadline, now) })),
+    };
+  }
+
+  private writerAt(now: number): string | undefined {
+    return this.writerDeadline > now ? this.writer : undefined;
+  }
+}
