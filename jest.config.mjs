@@ -2,8 +2,16 @@ export default {
   testEnvironment: 'node',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
+  // These have scripts of their own, which give another list here.
+  testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/(benchmark|chaos|interop)/'],
+  maxWorkers: 2,
+  testTimeout: 30_000,
   extensionsToTreatAsEsm: ['.ts'],
-  moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  moduleNameMapper: {
+    '^nestjs-redis-lock$': '<rootDir>/lib/index.ts',
+    '^nestjs-redis-lock/core$': '<rootDir>/lib/core.ts',
+    '^(\\.{1,2}/.*)\\.js$': '$1',
+  },
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',

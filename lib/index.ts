@@ -1,0 +1,11 @@
+export {
+  LockAbortedError,
+  LockBusyError,
+  LockConfigurationError,
+  LockError,
+  LockKeyError,
+  LockLostError,
+  LockNotOwnedError,
+  LockUnavailableError,
+  LockUpgradeError,
+} from './engine/errors.js';
