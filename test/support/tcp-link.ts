@@ -1,0 +1,83 @@
+import { connect, type Socket } from 'node:net';
+import { DelayLine } from './delay-line.js';
+
+/** What a proxy does to the connections that go through it. */
+export interface Weather {
+  /** Milliseconds that everything takes longer, in each direction. */
+  delay: number;
+  /** Replies vanish on connections that carry a request like this one. */
+  dropAfter: RegExp | undefined;
+  /** The connection breaks with the first reply that vanishes. */
+  closeOnDrop: boolean;
+  droppedReplies: number;
+}
+
+/** One connection through a proxy. */
+export class TcpLink {
+  readonly #upstream: Socket;
+  readonly #requests = new DelayLine<Buffer>((data) => this.#dead || this.#upstream.write(data));
+  readonly #replies = new DelayLine<Buffer>((data) => this.#dead || this.client.write(data));
+  #dead = false;
+  #dropping = false;
+  #damaged = false;
+
+  constructor(
+    private readonly client: Socket,
+    targetPort: number,
+    private readonly weather: Weather,
+    closed: () => void,
+  ) {
+    this.#upstream = connect({ port: targetPort, host: '127.0.0.1', noDelay: true });
+    client.setNoDelay(true);
+    client.on('data', (data: Buffer) => this.#request(data));
+    this.#upstream.on('data', (data) => this.#reply(data));
+    for (const socket of [client, this.#upstream]) {
+      socket.on('error', () => {}); // 'close' follows
+      socket.on('close', () => {
+        // Like all else, the end of one side does not get through a dead link.
+        if (!this.#dead) {
+          this.close();
+          closed();
+        }
+      });
+    }
+  }
+
+  /** Nothing gets through any more, for good; neither side is told. */
+  die(): void {
+    this.#dead = true;
+  }
+
+  /** Replies get through again; but where one got lost the next would be taken for it, so that this connection breaks. */
+  settle(): void {
+    this.#dropping = false;
+    if (this.#damaged) {
+      this.close();
+    }
+  }
+
+  /** Breaks the connection for both sides. */
+  close(): void {
+    this.#requests.clear();
+    this.#replies.clear();
+    this.client.destroy();
+    this.#upstream.destroy();
+  }
+
+  #request(data: Buffer): void {
+    this.#dropping ||= this.weather.dropAfter?.test(data.toString('latin1')) ?? false;
+    this.#requests.push(data, this.weather.delay);
+  }
+
+  #reply(data: Buffer): void {
+    if (!this.#dropping) {
+      this.#replies.push(data, this.weather.delay);
+      return;
+    }
+    this.#damaged = true;
+    this.weather.droppedReplies++;
+    if (this.weather.closeOnDrop) {
+      this.close();
+    }
+  }
+}
