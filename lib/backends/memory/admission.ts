@@ -1,4 +1,4 @@
-import type { Acquired, AcquireRequest, Busy, Holding, LockType } from '../lock-backend.js';
+import type { AcquireRequest, Busy, Holding, LockType } from '../lock-backend.js';
 import { ExclusiveHold } from './exclusive-hold.js';
 import { type Hold, isReadWrite, remaining } from './hold.js';
 import type { LapsingMap } from './lapsing-map.js';
@@ -33,13 +33,6 @@ export function grant(store: MemoryStore, holding: Holding, leaseTime: number, n
     store.holds.set(key, new ExclusiveHold(owner, deadline), now);
   }
   leave(store, holding, now);
-}
-
-/** The fencing token of an acquisition, and as many more as it may have. */
-export function token(store: MemoryStore, key: string, type: LockType, reserve: number, wall: number): Acquired {
-  const wallMicros = Math.floor(wall * 1000);
-  const clock = type === 'fenced' ? store.fencing.of(key, wallMicros) : store.fencing.shared;
-  return clock.draw(wallMicros, reserve);
 }
 
 /** Where owners of this type wait, if they have a place at all. */

@@ -1,10 +1,10 @@
-import type { Acquired } from '../lock-backend.js';
+import type { Acquired, LockType } from '../lock-backend.js';
 import { LapsingMap } from './lapsing-map.js';
 
 /** How far, in µs, tokens that were reserved may run ahead of the wall clock. */
 const MAX_LEAD = 1_000_000;
 
-/** How long, in µs, a lock that is not acquired keeps its own last token. */
+/** How long, in µs, a free lock keeps its own last token. */
 const KEPT = 60_000_000;
 
 /**
@@ -25,25 +25,28 @@ export class FencingClock {
 
 /**
  * The clocks of one store: one for all locks, and one of its own for each `fenced` lock. Of those that nobody uses, the
- * highest token is remembered for all, so that the next one of such a lock is higher even if the wall clock was set back.
+ * highest token is remembered for all of them, so that the next one of such a lock is higher even if the wall clock was set back.
  */
 export class FencingClocks {
-  readonly shared = new FencingClock(0);
+  private readonly shared = new FencingClock(0);
   private forgotten = 0;
   private readonly fenced = new LapsingMap<FencingClock>(
-    (clock, wallMicros) => clock.last < wallMicros - KEPT,
+    (clock, wallMicros, key) => clock.last < wallMicros - KEPT && !this.isHeld(key),
     (clock) => {
       this.forgotten = Math.max(this.forgotten, clock.last);
     },
   );
 
-  of(key: string, wallMicros: number): FencingClock {
-    let clock = this.fenced.get(key, wallMicros);
-    if (clock === undefined) {
-      clock = new FencingClock(this.forgotten);
-      this.fenced.set(key, clock, wallMicros);
-    }
-    return clock;
+  constructor(private readonly isHeld: (key: string) => boolean) {}
+
+  /** The token of an acquisition, and as many more as it may have of those that it asks to reserve. */
+  draw(key: string, type: LockType, reserve: number, wallMicros: number): Acquired {
+    if (type !== 'fenced') return this.shared.draw(wallMicros, reserve);
+    const known = this.fenced.get(key, wallMicros);
+    const clock = known ?? new FencingClock(this.forgotten);
+    const acquired = clock.draw(wallMicros, reserve);
+    if (known === undefined) this.fenced.set(key, clock, wallMicros);
+    return acquired;
   }
 
   lastOf(key: string, wallMicros: number): number | undefined {

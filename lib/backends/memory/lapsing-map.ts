@@ -14,7 +14,7 @@ export class LapsingMap<V> {
   private sweep = this.entries.entries();
 
   constructor(
-    private readonly isOver: (value: V, now: number) => boolean,
+    private readonly isOver: (value: V, now: number, key: string) => boolean,
     private readonly onLapse?: (value: V) => void,
   ) {}
 
@@ -23,9 +23,14 @@ export class LapsingMap<V> {
     return this.entries.size;
   }
 
+  /** Also true of an entry that has lapsed and was not looked at since. */
+  has(key: string): boolean {
+    return this.entries.has(key);
+  }
+
   get(key: string, now: number): V | undefined {
     const value = this.entries.get(key);
-    if (value === undefined || !this.isOver(value, now)) return value;
+    if (value === undefined || !this.isOver(value, now, key)) return value;
     this.lapse(key, value);
     return undefined;
   }
@@ -43,7 +48,7 @@ export class LapsingMap<V> {
   /** The oldest entry that is alive. */
   first(now: number): readonly [key: string, value: V] | undefined {
     for (const entry of this.entries) {
-      if (!this.isOver(entry[1], now)) return entry;
+      if (!this.isOver(entry[1], now, entry[0])) return entry;
       this.lapse(entry[0], entry[1]);
     }
     return undefined;
@@ -51,7 +56,7 @@ export class LapsingMap<V> {
 
   /** All that are alive, the oldest first. */
   alive(now: number): [key: string, value: V][] {
-    return [...this.entries].filter(([, value]) => !this.isOver(value, now));
+    return [...this.entries].filter(([key, value]) => !this.isOver(value, now, key));
   }
 
   private lapse(key: string, value: V): void {
@@ -67,7 +72,7 @@ export class LapsingMap<V> {
         return;
       }
       const [key, value] = next.value;
-      if (this.isOver(value, now)) this.lapse(key, value);
+      if (this.isOver(value, now, key)) this.lapse(key, value);
     }
   }
 }

@@ -15,7 +15,7 @@ import {
   type Wake,
 } from '../lock-backend.js';
 import type { Runtime } from '../runtime.js';
-import { grant, keepPlace, leave, obstacle, token, waitingRoom } from './admission.js';
+import { grant, keepPlace, leave, obstacle, waitingRoom } from './admission.js';
 import { channelOf, clientOf } from './channels.js';
 import { type MemoryStore, processStore, type StoreClock } from './memory-store.js';
 
@@ -177,7 +177,7 @@ export class MemoryBackend implements LockBackend {
   }
 
   private token(key: string, type: LockType, reserve: number): Acquired {
-    return token(this.store, key, type, reserve, this.clock.wall());
+    return this.store.fencing.draw(key, type, reserve, Math.floor(this.clock.wall() * 1000));
   }
 
   private isFree(key: string, now: number): boolean {

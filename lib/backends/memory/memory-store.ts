@@ -22,7 +22,7 @@ export class MemoryStore {
   /** @internal Announced writers. */
   readonly writers = new LapsingMap<Places>((places, now) => places.isOver(now));
   /** @internal */
-  readonly fencing = new FencingClocks();
+  readonly fencing = new FencingClocks((key) => this.holds.has(key));
   /** @internal */
   readonly channels = new Channels();
 

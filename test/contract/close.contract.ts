@@ -1,0 +1,60 @@
+import { BackendError } from '../../lib/backends/lock-backend.js';
+import { type ContractWorld, Listener, LONG } from './contract-world.js';
+
+/** The end of one client; the others go on. */
+export function describeClose(world: ContractWorld): void {
+  it('rejects what is asked of it after it was closed, with BackendError', async () => {
+    const client = await world.connect();
+    const ann = world.owner('reentrant', world.key(), client);
+    await ann.take();
+    await client.backend.close();
+    const calls = [
+      ann.acquire(),
+      client.backend.acquireAll([ann.request()]),
+      ann.release(),
+      ann.passTo(world.owner('reentrant', ann.key)),
+      ann.renew(),
+      client.backend.refreshPlaces([world.owner(world.has('fair') ? 'fair' : 'write', ann.key, client)], LONG),
+      ann.forceRelease(),
+      ann.inspect(),
+    ];
+    for (const call of calls) await expect(call).rejects.toThrow(BackendError);
+    await client.backend.close();
+  });
+
+  it('leaves no call unanswered that was under way when it was closed', async () => {
+    const client = await world.connect();
+    const calls = Array.from({ length: 200 }, () => world.owner('reentrant', world.key(), client).acquire());
+    const settled = Promise.allSettled(calls);
+    await client.backend.close();
+    for (const outcome of await settled) {
+      if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(BackendError);
+    }
+  });
+
+  it('leaves its locks to their leases', async () => {
+    const client = await world.connect();
+    const ann = world.owner('reentrant', world.key(), client);
+    await ann.take();
+    await client.backend.close();
+    expect(await world.owner('reentrant', ann.key).meet()).toMatchObject({ holder: ann.owner });
+  });
+
+  it('hears nothing any more, while others do', async () => {
+    const client = await world.connect();
+    const [ann, bob] = world.owners('reentrant', 2);
+    const closed = new Listener(client, ann.key, 'reentrant');
+    await closed.ready;
+    const open = await world.listen(bob);
+    await client.backend.close();
+    await ann.take();
+    await ann.release();
+    await open.hears();
+    expect(closed.heard).toEqual([]);
+    closed.close();
+  });
+
+  it('says what it is, in a line for logs', () => {
+    expect(world.clients[0].backend.description).toMatch(/^\w.+$/);
+  });
+}

@@ -1,0 +1,67 @@
+import type { LockType } from '../../lib/backends/lock-backend.js';
+import { until } from '../support/until.js';
+import { type ContractWorld, type Owner, SHORT } from './contract-world.js';
+
+/** At most one owner: for every type but the read lock. */
+export function describeExclusion(world: ContractWorld, type: LockType): void {
+  it('tells others who holds it and for how long', async () => {
+    const [ann, bob, colleague] = [...world.owners(type, 2), world.owner(type)];
+    await ann.take({ leaseTime: 5_000 });
+    for (const other of [bob, world.owner(type, ann.key, ann.client)]) {
+      const busy = await other.meet();
+      expect(busy.holder).toBe(ann.owner);
+      expect(busy.remaining).toBeWithin(1, 5_000);
+    }
+    await colleague.take();
+  });
+
+  it('is left as it is by those who find it busy', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    await ann.take({ leaseTime: 5_000 });
+    await bob.meet({ leaseTime: 60_000 });
+    expect((await ann.inspect()).owners).toMatchObject([{ owner: ann.owner }]);
+    expect(await ann.remaining()).toBeWithin(1, 5_000);
+  });
+
+  it('is had in time by one who looks again when told to', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    await ann.take({ leaseTime: SHORT });
+    expect(await bob.takeInTime()).toBeWithin(2, 5);
+  });
+
+  it('goes to exactly one of many who ask at once', async () => {
+    const key = world.key();
+    const contenders = world.owners(type, 30, key);
+    for (let round = 0; round < 3; round++) {
+      const replies = await Promise.all(contenders.map((owner) => owner.acquire()));
+      const winners = contenders.filter((_, n) => replies[n].acquired);
+      expect(winners).toHaveLength(1);
+      const losers = replies.filter((reply) => !reply.acquired);
+      expect(losers.every((reply) => !reply.acquired && reply.holder === winners[0].owner)).toBe(true);
+      expect(await winners[0].release()).toMatchObject({ released: true });
+    }
+  });
+
+  it('serves all who wait for its messages, one at a time', async () => {
+    const contenders = world.owners(type, 12);
+    const log: string[] = [];
+    await Promise.all(contenders.map((owner) => waitAndHold(world, owner, log)));
+    const served = contenders.map(({ owner }) => [`in ${owner}`, `out ${owner}`]);
+    const inOrder = [...served].sort((a, b) => log.indexOf(a[0]) - log.indexOf(b[0]));
+    expect(log).toEqual(inOrder.flat());
+  });
+}
+
+/** The least that a waiter can do: subscribe, try, and try again at each message. Leases are too long to lapse under it. */
+async function waitAndHold(world: ContractWorld, owner: Owner, log: string[]): Promise<void> {
+  const listener = await world.listen(owner);
+  for (let messages = 0; ; messages = listener.heard.length) {
+    const reply = await owner.acquire({ placeTimeout: 60_000 });
+    if (reply.acquired) break;
+    await until(() => listener.heard.length > messages);
+  }
+  log.push(`in ${owner.owner}`);
+  await owner.inspect(); // gives others time to break in
+  log.push(`out ${owner.owner}`);
+  await owner.release();
+}

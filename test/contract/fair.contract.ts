@@ -1,0 +1,279 @@
+import { until } from '../support/until.js';
+import { type ContractWorld, LONG, type Owner, SHORT } from './contract-world.js';
+
+const WAITING = { placeTimeout: LONG };
+
+/** Order of arrival, over clients: what the queue of a fair lock promises. */
+export function describeFairness(world: ContractWorld): void {
+  const fair = (count: number) => world.owners('fair', count);
+  const queueUp = async (...waiters: Owner[]) => {
+    for (const waiter of waiters) await waiter.meet(WAITING);
+  };
+
+  describe('the queue of a fair lock', () => {
+    it('serves in order of arrival, over clients', async () => {
+      const [holder, ...waiters] = fair(7);
+      await holder.take();
+      await queueUp(...waiters);
+      let last = holder;
+      for (const next of waiters) {
+        await last.release();
+        for (const other of waiters) if (other !== next && other !== last) await other.meet();
+        await next.take();
+        last = next;
+      }
+    });
+
+    it('lists who waits, the head first', async () => {
+      const [holder, ...waiters] = fair(4);
+      await holder.take();
+      await queueUp(...waiters);
+      expect((await holder.inspect()).queue).toEqual(waiters.map(({ owner }) => owner));
+    });
+
+    it('does not list one who would not wait', async () => {
+      const [holder, ann] = fair(2);
+      await holder.take();
+      await ann.meet({ placeTimeout: 0 });
+      expect((await holder.inspect()).queue).toEqual([]);
+    });
+
+    it('lets nobody pass the head, while the lock is free', async () => {
+      const [holder, head, ann] = fair(3);
+      await holder.take();
+      await queueUp(head);
+      await holder.release();
+      for (const placeTimeout of [0, LONG]) {
+        const busy = await ann.meet({ placeTimeout });
+        expect(busy.holder).toBe(head.owner);
+        expect(busy.remaining).toBeWithin(1, LONG);
+      }
+      await head.take();
+    });
+
+    it('keeps the place of one who asks again', async () => {
+      const [holder, ann, bob] = fair(3);
+      await holder.take();
+      await queueUp(ann, bob, ann, bob, ann);
+      expect((await holder.inspect()).queue).toEqual([ann.owner, bob.owner]);
+    });
+
+    it('loses one who got the lock', async () => {
+      const [holder, ann, bob] = fair(3);
+      await holder.take();
+      await queueUp(ann, bob);
+      await holder.release();
+      await ann.take();
+      expect((await ann.inspect()).queue).toEqual([bob.owner]);
+    });
+
+    it('loses one whom the lock was passed to', async () => {
+      const [holder, ann, bob] = fair(3);
+      await holder.take();
+      await queueUp(ann, bob);
+      await holder.passTo(ann);
+      expect((await ann.inspect()).queue).toEqual([bob.owner]);
+    });
+
+    it('passes to the head when the lease of the holder lapses', async () => {
+      const [holder, ann, bob] = fair(3);
+      await holder.take({ leaseTime: SHORT });
+      await queueUp(ann, bob);
+      await world.elapse(SHORT);
+      await bob.meet(WAITING);
+      await ann.take();
+    });
+
+    it('passes to the head when the holder is freed by force', async () => {
+      const [holder, ann, bob] = fair(3);
+      await holder.take();
+      await queueUp(ann, bob);
+      const [toAnn, toBob] = [await world.listen(ann), await world.listen(bob)];
+      await bob.forceRelease();
+      await toAnn.hears();
+      await bob.meet(WAITING);
+      await ann.take();
+      await ann.release();
+      await toBob.hears();
+      expect([toAnn.heard.length, toBob.heard.length]).toEqual([1, 1]);
+    });
+
+    it('wakes only the next, and says whom', async () => {
+      const [holder, ...waiters] = fair(4);
+      const listeners = await Promise.all(waiters.map((waiter) => world.listen(waiter)));
+      await holder.take();
+      await queueUp(...waiters);
+      let last = holder;
+      for (const [n, next] of waiters.entries()) {
+        await last.release();
+        await listeners[n].hears();
+        await next.take();
+        last = next;
+      }
+      for (const [n, { heard }] of listeners.entries()) {
+        expect(heard).toEqual([{ kind: 'message', owner: waiters[n].owner }]);
+      }
+    });
+
+    it('tells a client which of its owners a message is for', async () => {
+      const [holder, ann] = fair(2);
+      const bob = world.owner('fair', ann.key, ann.client);
+      const listener = await world.listen(ann);
+      await holder.take();
+      await queueUp(bob, ann);
+      await holder.release();
+      await listener.hears();
+      expect(listener.heard[0].owner).toBe(bob.owner);
+    });
+
+    it('goes on without one who left', async () => {
+      const [holder, ann, bob, eve] = fair(4);
+      await holder.take();
+      await queueUp(ann, bob, eve);
+      await bob.leavePlace();
+      expect((await holder.inspect()).queue).toEqual([ann.owner, eve.owner]);
+      await ann.leavePlace();
+      await holder.release();
+      await eve.take();
+    });
+
+    it('wakes the next when the one who was woken leaves', async () => {
+      const [holder, ann, bob] = fair(3);
+      const listener = await world.listen(bob);
+      await holder.take();
+      await queueUp(ann, bob);
+      await holder.release();
+      await ann.leavePlace();
+      await listener.hears();
+      await bob.take();
+    });
+
+    it('wakes nobody when one leaves who was not woken', async () => {
+      const [holder, ann, bob, eve] = fair(4);
+      const listener = await world.listen(eve);
+      await holder.take();
+      await queueUp(ann, bob, eve);
+      await ann.leavePlace();
+      await bob.leavePlace();
+      await holder.release();
+      await listener.hears();
+      await eve.take();
+      expect(listener.heard).toHaveLength(1);
+    });
+
+    it('is not disturbed by one who leaves without having had a place', async () => {
+      const [holder, ann, stranger] = fair(3);
+      await stranger.leavePlace();
+      await holder.take();
+      await queueUp(ann);
+      await stranger.leavePlace();
+      await holder.leavePlace();
+      expect(await holder.holds()).toBe(true);
+      expect((await holder.inspect()).queue).toEqual([ann.owner]);
+    });
+
+    it('skips a dead head when its place has lapsed', async () => {
+      const [holder, dead, bob] = fair(3);
+      await holder.take();
+      await dead.meet({ placeTimeout: SHORT });
+      await queueUp(bob);
+      await holder.release();
+      expect(await bob.takeInTime(WAITING)).toBeWithin(2, 5);
+    });
+
+    it('does not add up the places of several who died', async () => {
+      const [holder, ...dead] = fair(12);
+      const last = world.owner('fair', holder.key);
+      await holder.take();
+      for (const owner of dead) await owner.meet({ placeTimeout: 1_000 });
+      await queueUp(last);
+      await holder.release();
+      await world.elapse(1_000);
+      await last.take();
+    });
+
+    it('wakes the one behind a dead head while it keeps its own place fresh', async () => {
+      const [holder, dead, bob] = fair(3);
+      const listener = await world.listen(bob);
+      await holder.take();
+      await dead.meet({ placeTimeout: SHORT });
+      await queueUp(bob);
+      await holder.release();
+      await until(async () => {
+        await bob.refreshPlace();
+        return listener.heard.length > 0;
+      });
+      await bob.take();
+    });
+
+    it('keeps places that are refreshed, all of a client in one call', async () => {
+      const [holder] = fair(1);
+      const client = world.clients[1];
+      const waiters = [holder.key, world.key()].map((key) => world.owner('fair', key, client));
+      const holders = waiters.map(({ key }) => world.owner('fair', key));
+      for (const [n, waiter] of waiters.entries()) {
+        await holders[n].take();
+        await waiter.meet({ placeTimeout: SHORT });
+      }
+      expect(await client.backend.refreshPlaces(waiters, LONG)).toEqual([true, true]);
+      await world.elapse(SHORT);
+      for (const waiter of waiters) expect((await waiter.inspect()).queue).toEqual([waiter.owner]);
+    });
+
+    it('says whose place was gone, and gives none back by refreshing', async () => {
+      const [holder, live, dead, stranger] = fair(4);
+      await holder.take();
+      await queueUp(live);
+      await dead.meet({ placeTimeout: SHORT });
+      await world.elapse(SHORT);
+      const places = [live, dead, stranger];
+      expect(await holder.client.backend.refreshPlaces(places, LONG)).toEqual([true, false, false]);
+      expect((await holder.inspect()).queue).toEqual([live.owner]);
+      expect(await holder.client.backend.refreshPlaces([], LONG)).toEqual([]);
+    });
+
+    it('puts one whose place had lapsed to the end', async () => {
+      const [holder, ann, bob, eve] = fair(4);
+      await holder.take();
+      await queueUp(ann);
+      await bob.meet({ placeTimeout: SHORT });
+      await queueUp(eve);
+      await world.elapse(SHORT);
+      await queueUp(bob);
+      expect((await holder.inspect()).queue).toEqual([ann.owner, eve.owner, bob.owner]);
+    });
+
+    it('does not drift after hundreds of waiters gave up', async () => {
+      const [holder, dead, bob] = fair(3);
+      await holder.take();
+      for (let n = 0; n < 300; n++) {
+        const waiter = world.owner('fair', holder.key);
+        await waiter.meet(WAITING);
+        await waiter.leavePlace();
+      }
+      expect((await holder.inspect()).queue).toEqual([]);
+      await dead.meet({ placeTimeout: SHORT });
+      await queueUp(bob);
+      await holder.release();
+      await world.elapse(SHORT);
+      await bob.take();
+    });
+
+    it('of one lock leaves that of another alone', async () => {
+      const locks = [fair(3), fair(3), fair(3)];
+      await Promise.all(
+        locks.map(async ([holder, ...waiters]) => {
+          await holder.take();
+          await queueUp(...waiters);
+        }),
+      );
+      const [[firstHolder, next]] = locks;
+      await firstHolder.release();
+      await next.take();
+      for (const [holder, ...waiters] of locks.slice(1)) {
+        expect(await holder.holds()).toBe(true);
+        expect((await holder.inspect()).queue).toEqual(waiters.map(({ owner }) => owner));
+      }
+    });
+  });
+}

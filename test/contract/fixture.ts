@@ -1,0 +1,27 @@
+import type { LockBackend, LockType } from '../../lib/backends/lock-backend.js';
+
+/** One backend as a process of its own would have it. */
+export interface Client {
+  readonly backend: LockBackend;
+  /** The `<clientId>` of its owners. */
+  readonly id: string;
+}
+
+/** A store that is empty when it is opened, and clients of it. */
+export interface Fixture {
+  connect(): Promise<Client>;
+  /** Ends what the fixture started itself. The suite has closed the clients before. */
+  stop(): Promise<void>;
+}
+
+/** Where topologies really differ. Everything else is the contract. */
+export interface Capabilities {
+  /** Default: all. */
+  readonly types?: readonly LockType[];
+  /** Whether `listeners` counts the clients of every node. Default true. */
+  readonly countsListeners?: boolean;
+  /** Whether tokens are reserved for hand-offs. Default true. */
+  readonly reserves?: boolean;
+}
+
+export const ALL_TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];

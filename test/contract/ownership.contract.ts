@@ -1,0 +1,172 @@
+import type { LockType } from '../../lib/backends/lock-backend.js';
+import { type ContractWorld, LONG, type Owner, SHORT } from './contract-world.js';
+
+const UNUSUAL_NAMES = [
+  'a b',
+  'ünï©ode ☂',
+  '{tag}:x',
+  '{tag}:y',
+  'a*',
+  'a?',
+  'a[b]',
+  'a\\b',
+  'a\nb',
+  '__proto__',
+  '%',
+  '-1',
+];
+
+/** What an owner may do with its own lock, and nobody else. */
+export function describeOwnership(world: ContractWorld, type: LockType): void {
+  it('is given to the first who asks, for the time that was asked for', async () => {
+    const [ann] = world.owners(type, 1);
+    await ann.take({ leaseTime: 5_000 });
+    expect(await ann.remaining()).toBeWithin(1, 5_000);
+  });
+
+  it('is free for others once its owner has released it', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    await ann.take();
+    expect(await ann.release()).toMatchObject({ released: true, resent: false });
+    expect((await bob.inspect()).mode).toBe('free');
+    await bob.take();
+  });
+
+  it('is renewed and not counted when its owner acquires it again', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    await ann.take({ leaseTime: 2_000 });
+    await ann.take({ leaseTime: LONG });
+    expect(await ann.remaining()).toBeGreaterThan(2_000);
+    expect((await ann.inspect()).owners).toHaveLength(1);
+    await ann.release();
+    await bob.take();
+  });
+
+  it('gets a shorter lease when its owner acquires it again for less', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    await ann.take({ leaseTime: LONG });
+    await ann.take({ leaseTime: SHORT });
+    expect(await ann.remaining()).toBeWithin(1, SHORT);
+    await bob.takeInTime();
+  });
+
+  it('is not released by anybody else', async () => {
+    const [ann, stranger] = world.owners(type, 2);
+    const colleague = world.owner(type, ann.key, ann.client);
+    await ann.take();
+    for (const other of [stranger, colleague]) {
+      expect(await other.release()).toMatchObject({ released: false });
+    }
+    expect(await owners(ann)).toEqual([ann.owner]);
+  });
+
+  it('says so when there is nothing to release', async () => {
+    const [ann] = world.owners(type, 1);
+    expect(await ann.release()).toMatchObject({ released: false });
+    await ann.take();
+    expect(await ann.release()).toMatchObject({ released: true });
+    expect(await ann.release()).toMatchObject({ released: false });
+  });
+
+  it('is renewed by its owner, to more or to less than it had', async () => {
+    const [ann] = world.owners(type, 1);
+    await ann.take({ leaseTime: 5_000 });
+    expect(await ann.renew(LONG)).toBe(true);
+    expect(await ann.remaining()).toBeWithin(5_001, LONG);
+    expect(await ann.renew(5_000)).toBe(true);
+    expect(await ann.remaining()).toBeWithin(1, 5_000);
+  });
+
+  it('is not renewed by anybody else', async () => {
+    const [ann, stranger] = world.owners(type, 2);
+    await ann.take({ leaseTime: 5_000 });
+    expect(await stranger.renew(LONG)).toBe(false);
+    expect(await ann.remaining()).toBeWithin(1, 5_000);
+    await ann.release();
+    expect(await ann.renew()).toBe(false);
+    expect((await ann.inspect()).mode).toBe('free');
+  });
+
+  it('lapses with its lease', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    await ann.take({ leaseTime: SHORT });
+    await world.elapse(SHORT);
+    expect((await bob.inspect()).mode).toBe('free');
+    expect(await ann.renew()).toBe(false);
+    expect(await ann.release()).toMatchObject({ released: false });
+    await bob.take();
+  });
+
+  it('outlives its first lease when it was renewed', async () => {
+    const [ann] = world.owners(type, 1);
+    await ann.take({ leaseTime: SHORT });
+    await ann.renew(LONG);
+    await world.elapse(SHORT);
+    expect(await ann.holds()).toBe(true);
+  });
+
+  it('is not touched by an owner whose lease has lapsed', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    await ann.take({ leaseTime: SHORT });
+    await world.elapse(SHORT);
+    await bob.take({ leaseTime: 5_000 });
+    expect(await ann.renew()).toBe(false);
+    expect(await ann.release()).toMatchObject({ released: false });
+    expect(await ann.passTo(world.owner(type, ann.key))).toBeUndefined();
+    expect(await owners(bob)).toEqual([bob.owner]);
+    expect(await bob.remaining()).toBeWithin(1, 5_000);
+  });
+
+  it('passes from its owner to another one, with a fresh lease', async () => {
+    const [ann] = world.owners(type, 1);
+    const bob = world.owner(type, ann.key, ann.client);
+    await ann.take({ leaseTime: 5_000 });
+    expect(await ann.passTo(bob, LONG)).toMatchObject({ acquired: true, reserved: 0 });
+    expect(await owners(ann)).toEqual([bob.owner]);
+    expect(await bob.remaining()).toBeGreaterThan(5_000);
+    expect(await ann.release()).toMatchObject({ released: false });
+    expect(await bob.release()).toMatchObject({ released: true });
+  });
+
+  it('does not pass from somebody who does not hold it', async () => {
+    const [ann, stranger, heir] = world.owners(type, 3);
+    expect(await stranger.passTo(heir)).toBeUndefined();
+    expect((await heir.inspect()).mode).toBe('free');
+    await ann.take();
+    expect(await stranger.passTo(heir)).toBeUndefined();
+    expect(await owners(ann)).toEqual([ann.owner]);
+  });
+
+  it('is there after a pass that was sent twice', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    await ann.take();
+    const first = await ann.passTo(bob);
+    const again = await ann.passTo(bob);
+    expect(again!.token).toBeGreaterThan(first!.token);
+    expect(await owners(bob)).toEqual([bob.owner]);
+  });
+
+  it('is freed by force, whoever holds it', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    expect(await bob.forceRelease()).toBe(false);
+    await ann.take();
+    expect(await bob.forceRelease()).toBe(true);
+    expect((await bob.inspect()).mode).toBe('free');
+    expect(await ann.renew()).toBe(false);
+    expect(await ann.release()).toMatchObject({ released: false });
+    expect(await bob.forceRelease()).toBe(false);
+    await bob.take();
+  });
+
+  it('has its name to itself, whatever characters stand in it', async () => {
+    const prefix = world.key();
+    const owners = UNUSUAL_NAMES.map((name) => world.owner(type, `${prefix}${name}`));
+    for (const owner of owners) await owner.take();
+    for (const owner of owners) expect((await owner.inspect()).owners).toMatchObject([{ owner: owner.owner }]);
+    for (const owner of owners) expect(await owner.release()).toMatchObject({ released: true });
+  });
+}
+
+async function owners(lock: Owner): Promise<string[]> {
+  return (await lock.inspect()).owners.map(({ owner }) => owner);
+}

@@ -1,0 +1,69 @@
+import type { LockType } from '../../lib/backends/lock-backend.js';
+import { type ContractWorld, SHORT } from './contract-world.js';
+
+/** The clock of tokens, in µs, leads the wall clock by no more than this. */
+const MAX_LEAD = 1_000_000;
+
+/** For what two clocks of one machine may differ by, in µs. */
+const TOLERANCE = 50_000;
+
+export function describeTokens(world: ContractWorld, type: LockType): void {
+  it('gives growing tokens to one owner after the other', async () => {
+    const owners = world.owners(type, 9);
+    const tokens: number[] = [];
+    for (const owner of owners) {
+      tokens.push((await owner.take()).token);
+      await owner.release();
+    }
+    expect(tokens).toStrictlyGrow();
+    expect(tokens.every(Number.isSafeInteger)).toBe(true);
+  });
+
+  it('gives growing tokens whatever ended the acquisition before', async () => {
+    const [ann, bob, eve] = world.owners(type, 3);
+    const tokens = [(await ann.take()).token];
+    tokens.push((await ann.take()).token);
+    tokens.push((await ann.passTo(bob))!.token);
+    await eve.forceRelease();
+    tokens.push((await eve.take({ leaseTime: SHORT })).token);
+    await world.elapse(SHORT);
+    tokens.push((await ann.take()).token);
+    await ann.release();
+    tokens.push((await bob.take()).token);
+    expect(tokens).toStrictlyGrow();
+  });
+
+  it('gives tokens that the wall clock has reached, so that they grow on after a loss of all data', async () => {
+    const [ann] = world.owners(type, 1);
+    const before = Date.now() * 1_000;
+    expect((await ann.take()).token).toBeGreaterThanOrEqual(before - TOLERANCE);
+  });
+
+  it('reserves none unless asked', async () => {
+    const [ann] = world.owners(type, 1);
+    expect((await ann.take()).reserved).toBe(0);
+  });
+
+  if (world.capabilities.reserves === false) return;
+
+  it('reserves tokens that nobody else gets', async () => {
+    const [ann, bob, eve] = world.owners(type, 3);
+    const first = await ann.take({ reserve: 64 });
+    expect(first.reserved).toBe(64);
+    const second = await ann.passTo(bob, 60_000, 8_192);
+    expect(second!.token).toBeGreaterThan(first.token + first.reserved);
+    expect(second!.reserved).toBe(8_192);
+    await bob.release();
+    expect((await eve.take()).token).toBeGreaterThan(second!.token + second!.reserved);
+  });
+
+  it('reserves no more than a second ahead of the clock', async () => {
+    const [ann] = world.owners(type, 1);
+    for (let n = 0; n < 5; n++) {
+      const { token, reserved } = await ann.take({ reserve: 10 * MAX_LEAD });
+      const lead = token + reserved - Date.now() * 1_000;
+      expect(reserved).toBeWithin(0, MAX_LEAD);
+      expect(lead).toBeLessThanOrEqual(MAX_LEAD + TOLERANCE);
+    }
+  });
+}

@@ -1,0 +1,133 @@
+import type { LockType } from '../../lib/backends/lock-backend.js';
+import { until } from '../support/until.js';
+import { type ContractWorld, type Owner } from './contract-world.js';
+
+/** Who hears of a release. A waiter of a fair lock has a place, or nobody would tell it anything. */
+export function describeWakeUps(world: ContractWorld, type: LockType): void {
+  const queue = async (waiter: Owner) => {
+    if (type === 'fair') await waiter.meet({ placeTimeout: 60_000 });
+  };
+
+  it('wakes a waiter of another client when it is released', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    const listener = await world.listen(bob);
+    await ann.take();
+    await queue(bob);
+    await ann.release();
+    await listener.hears();
+    await bob.take();
+  });
+
+  it('wakes a waiter of the same client when it is released', async () => {
+    const [ann] = world.owners(type, 1);
+    const bob = world.owner(type, ann.key, ann.client);
+    const listener = await world.listen(bob);
+    await ann.take();
+    await queue(bob);
+    await ann.release();
+    await listener.hears();
+    await bob.take();
+  });
+
+  it('wakes when it is freed by force', async () => {
+    const [ann, bob, eve] = world.owners(type, 3);
+    const listener = await world.listen(bob);
+    await ann.take();
+    await queue(bob);
+    await eve.forceRelease();
+    await listener.hears();
+    await bob.take();
+  });
+
+  it('wakes nobody before it is released', async () => {
+    const [ann, bob, eve] = world.owners(type, 3);
+    const listener = await world.listen(bob);
+    await ann.take();
+    await queue(bob);
+    await ann.take();
+    await ann.renew();
+    await eve.release();
+    await eve.renew();
+    const heir = world.owner(type, ann.key, ann.client);
+    await ann.passTo(heir);
+    await heir.release();
+    await listener.hears();
+    expect(listener.heard).toHaveLength(1);
+  });
+
+  it('wakes the waiters of one lock and of no other', async () => {
+    const prefix = world.key('a');
+    const [star, exact] = [`${prefix}*`, `${prefix}xyz`].map((key) => world.owners(type, 2, key));
+    const listeners = await Promise.all([world.listen(star[1]), world.listen(exact[1])]);
+    for (const [ann, bob] of [exact, star]) {
+      await ann.take();
+      await queue(bob);
+      await ann.release();
+    }
+    await Promise.all(listeners.map((listener) => listener.hears()));
+    expect(listeners.map(({ heard }) => heard.length)).toEqual([1, 1]);
+  });
+
+  it('tells each subscription of a client, until that one is closed', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    const [one, two] = [await world.listen(bob), await world.listen(bob)];
+    const releaseOnce = async () => {
+      const before = two.heard.length;
+      await ann.take();
+      await queue(bob);
+      await ann.release();
+      await two.hears(before + 1);
+      await bob.leavePlace();
+    };
+    await releaseOnce();
+    expect(one.heard).toHaveLength(1);
+    one.close();
+    one.close();
+    await releaseOnce();
+    expect([one.heard.length, two.heard.length]).toEqual([1, 2]);
+  });
+
+  it('hears again after all its subscriptions were closed and one was opened', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    for (let round = 0; round < 3; round++) {
+      const listener = await world.listen(bob);
+      await ann.take();
+      await queue(bob);
+      await ann.release();
+      await listener.hears();
+      await bob.leavePlace();
+      listener.close();
+    }
+  });
+
+  if (world.capabilities.countsListeners === false) return;
+
+  it('says how many other clients listened', async () => {
+    const [ann, bob, eve] = world.owners(type, 3);
+    const listeners = async () => {
+      await ann.take();
+      await queue(bob);
+      const reply = await ann.release();
+      await bob.leavePlace();
+      return reply.listeners;
+    };
+    expect(await listeners()).toBe(0);
+    const own = await world.listen(ann);
+    expect(await listeners()).toBe(0);
+    const bobs = [await world.listen(bob), await world.listen(bob)];
+    expect(await listeners()).toBe(1);
+    const eves = await world.listen(eve);
+    expect(await listeners()).toBe(type === 'fair' ? 1 : 2); // only the head is told
+    own.close();
+    expect(await listeners()).toBe(type === 'fair' ? 1 : 2);
+    for (const listener of [...bobs, eves]) listener.close();
+    await until(async () => (await listeners()) === 0);
+  });
+
+  it('has no listeners to count when nothing was released', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    await world.listen(ann);
+    await ann.take();
+    expect(await bob.release()).toEqual({ released: false, listeners: 0, resent: false });
+  });
+}
