@@ -1,3 +1,24 @@
+// The lock service without NestJS: nothing in here, or below it, imports a NestJS package.
+export type {
+  AcquireAllReply,
+  Acquired,
+  AcquireReply,
+  AcquireRequest,
+  Busy,
+  Holding,
+  LockBackend,
+  LockState,
+  LockType,
+  PassRequest,
+  ReleaseReply,
+  RenewRequest,
+  Subscription,
+  Wake,
+} from './backends/lock-backend.js';
+export { BackendError } from './backends/lock-backend.js';
+export { MemoryBackend } from './backends/memory/memory-backend.js';
+export { MemoryStore } from './backends/memory/memory-store.js';
+export type { Duration } from './engine/duration.js';
 export {
   LockAbortedError,
   LockBusyError,
@@ -9,3 +30,13 @@ export {
   LockUnavailableError,
   LockUpgradeError,
 } from './engine/errors.js';
+export type { LockEventName, LockEvents, LockLogger } from './engine/events.js';
+export type { Lease } from './engine/lease.js';
+export type { LockNames } from './engine/lock-engine.js';
+export type { LockOptions } from './engine/lock-options.js';
+export { currentLease } from './engine/lock-scope.js';
+export { nodeRuntime } from './engine/node-runtime.js';
+export type { ReentrantLock } from './locks/reentrant-lock.js';
+export { createLockService } from './nest/create-lock-service.js';
+export { type LockInspection, LockService } from './nest/lock.service.js';
+export type { RedisLockOptions } from './nest/redis-lock.options.js';

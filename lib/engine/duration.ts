@@ -28,7 +28,8 @@ export function toMilliseconds(value: Duration, what: string, least = 0): Millis
       `${what} is ${show(value)}: give milliseconds as a number, or a string such as '30s' or '2m'`,
     );
   }
-  if (!Number.isFinite(parsed)) throw new LockConfigurationError(`${what} is ${parsed}: it must be finite; to wait for ever, leave waitTime out`);
+  if (!Number.isFinite(parsed))
+    throw new LockConfigurationError(`${what} is ${parsed}: it must be finite; to wait for ever, leave waitTime out`);
   if (parsed < least) throw new LockConfigurationError(`${what} is ${show(value)}: it must be at least ${least} ms`);
   return Math.ceil(parsed) as Milliseconds;
 }

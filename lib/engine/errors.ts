@@ -24,7 +24,11 @@ export class LockError extends Error {
 
   get [BRANDS](): readonly string[] {
     const brands: string[] = [];
-    for (let type = this.constructor as typeof LockError; typeof type.brand === 'string'; type = Object.getPrototypeOf(type)) {
+    for (
+      let type = this.constructor as typeof LockError;
+      typeof type.brand === 'string';
+      type = Object.getPrototypeOf(type)
+    ) {
       brands.push(type.brand);
     }
     return brands;

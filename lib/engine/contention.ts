@@ -1,0 +1,165 @@
+import type { LockBackend, LockType, Subscription, Wake } from '../backends/lock-backend.js';
+import type { Runtime, Timer } from '../backends/runtime.js';
+
+/** A waiter of rank r lets r others go first, each for so many milliseconds. */
+const TURN = 5;
+const FIRST_BACKOFF = 50;
+const LONGEST_BACKOFF = 1_000;
+
+/**
+ * When this process may ask the backend for one lock again: after a message, when the holder's lease ends, when it is its turn
+ * among the processes, or after an outage's pause. It never polls.
+ *
+ * Turns: who released a lock that n others listen for takes rank n. Each message lowers it by one; at rank r the next try comes
+ * after r × 5 ms at the latest. Who leaves without waiting remembers its rank for as long (it lingers), so that a caller who comes
+ * straight back does not overtake those who wait.
+ */
+export class Contention {
+  /** Nothing is to be tried: a message or a timer will call `retry`. */
+  resting = false;
+
+  private subscription: Subscription | undefined;
+  private timer: Timer | undefined;
+  private rank = 0;
+  private lingersUntil = 0;
+  /** Messages of our own releases that are still to come back to us. */
+  private echoes = 0;
+  private missed = false;
+  private failures = 0;
+
+  constructor(
+    private readonly backend: LockBackend,
+    private readonly runtime: Runtime,
+    private readonly key: string,
+    private readonly type: LockType,
+    private readonly clientId: string,
+    private readonly retry: () => void,
+  ) {}
+
+  /** A try is sent. */
+  begin(): void {
+    this.missed = false;
+  }
+
+  /** A try found the lock busy: sleep, unless a message came meanwhile. */
+  busy(remaining: number): void {
+    this.failures = 0;
+    if (this.subscription !== undefined && this.missed) return;
+    this.listen();
+    this.rest(remaining);
+  }
+
+  /**
+   * A try failed: pause, longer each time, not in step with others.
+   *
+   * @returns whether it is the first failure in a row
+   */
+  failed(): boolean {
+    const pause = Math.min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** this.failures);
+    this.rest(pause / 2 + (pause / 2) * this.runtime.random());
+    return this.failures++ === 0;
+  }
+
+  acquired(): void {
+    this.rank = this.failures = 0;
+    this.wakeUp();
+  }
+
+  /** A release is sent; if it publishes, the message comes back to us too. */
+  releasing(): void {
+    if (this.subscription !== undefined) this.echoes++;
+  }
+
+  /** The release told nobody. */
+  releasedSilently(): void {
+    if (this.echoes > 0) this.echoes--;
+  }
+
+  /** A release was heard by `listeners` other processes: let them go first. */
+  yieldTo(listeners: number, waiting: boolean): void {
+    this.rank = listeners;
+    if (listeners === 0) return;
+    this.lingersUntil = this.runtime.monotonic() + listeners * TURN;
+    if (!waiting) return;
+    this.listen();
+    this.rest(listeners * TURN);
+  }
+
+  /** Milliseconds for which this process still remembers that others wait. */
+  get lingering(): number {
+    return this.rank > 0 ? Math.max(0, this.lingersUntil - this.runtime.monotonic()) : 0;
+  }
+
+  /** The first waiter comes to a free queue: it waits for those whom this process left behind, but not for long. */
+  arrive(patience: number): void {
+    const { lingering } = this;
+    if (lingering === 0) {
+      this.rank = 0;
+      return;
+    }
+    this.listen();
+    this.rest(Math.min(lingering, patience / 2));
+  }
+
+  /** Nobody waits any more. */
+  calm(): void {
+    this.wakeUp();
+  }
+
+  /** Calls back when it no longer lingers. */
+  afterLingering(callback: () => void): void {
+    this.timer?.cancel();
+    this.timer = this.runtime.timer(this.lingering, callback);
+  }
+
+  close(): void {
+    this.wakeUp();
+    this.subscription?.close();
+    this.subscription = undefined;
+  }
+
+  private rest(delay: number): void {
+    this.resting = true;
+    this.timer?.cancel();
+    this.timer = delay < 0 ? undefined : this.runtime.timer(delay + 1, () => this.wake(), 'keep-alive');
+  }
+
+  private wakeUp(): void {
+    this.resting = false;
+    this.timer?.cancel();
+    this.timer = undefined;
+  }
+
+  private wake(): void {
+    if (!this.resting) return;
+    this.wakeUp();
+    this.retry();
+  }
+
+  private listen(): void {
+    if (this.subscription !== undefined) return;
+    const subscription = this.backend.subscribe(this.key, this.type, this.clientId, (wake) => this.heard(wake));
+    this.subscription = subscription;
+    // What was released before the subscription stood was not heard: look once more.
+    subscription.ready.then(() => {
+      if (this.subscription !== subscription || this.rank > 0) return;
+      if (this.resting) this.wake();
+      else this.missed = true;
+    });
+  }
+
+  private heard(wake: Wake): void {
+    if (wake.kind === 'resync') {
+      this.echoes = this.rank = 0;
+    } else {
+      if (this.echoes > 0) {
+        this.echoes--;
+        return;
+      }
+      if (this.rank > 0) this.rank--;
+    }
+    if (!this.resting) this.missed = true;
+    else if (this.rank > 0) this.rest(this.rank * TURN);
+    else this.wake();
+  }
+}

@@ -1,0 +1,72 @@
+import type { LockType } from '../backends/lock-backend.js';
+import type { AgingList } from './aging-list.js';
+import type { LockLostError } from './errors.js';
+import type { Tenure } from './hand-off.js';
+import type { Lease } from './lease.js';
+import type { Moment } from './lease-clock.js';
+
+/** Who is told when the last share of a held lock is given back, and when the lock is lost. */
+export interface LockKeeper {
+  /** Frees the lock or passes it on. Settles when the caller may go on. */
+  giveBack(held: HeldLock): Promise<ReleaseOutcome>;
+  /** Keeps it out of queues and renewals: it lapses by itself. */
+  forget(held: HeldLock): void;
+  lost(held: HeldLock): void;
+}
+
+/** `gone`: the owner was not there any more. `unreachable`: the backend gave no answer; the lease's end frees the lock. */
+export type ReleaseOutcome = 'released' | 'gone' | 'unreachable';
+
+const STILL_SHARED: Promise<ReleaseOutcome> = Promise.resolve('released');
+
+/**
+ * A lock that the backend holds for one owner of this process. Leases are shares in it: one for the acquisition, one for
+ * each re-entry; after a hand-off, the next waiter's.
+ */
+export class HeldLock {
+  /** The shares: leases that were not released yet. */
+  readonly shares: Lease[] = [];
+  /** Set once, for good. */
+  lost: LockLostError | undefined;
+  /** Commands about this owner that were not answered yet. */
+  unsettled = 0;
+
+  /** Where it stands with the watchdog. */
+  list: AgingList | undefined;
+  older: HeldLock | undefined;
+  newer: HeldLock | undefined;
+
+  constructor(
+    readonly keeper: LockKeeper,
+    readonly name: string,
+    readonly key: string,
+    readonly type: LockType,
+    readonly owner: string,
+    /** The lease that was asked for at the acquisition. */
+    readonly leaseTime: number,
+    readonly fixed: boolean,
+    /** Before the command was sent that set the lease last, and was confirmed. */
+    public confirmed: Moment,
+    /** Fencing token of the present shares. */
+    public token: number,
+    public tenure: Tenure,
+  ) {
+    this.validFor = leaseTime;
+  }
+
+  /** Milliseconds of lease that were confirmed at {@link confirmed}; differs from leaseTime after `extend`. */
+  validFor: number;
+
+  /** Takes one share away; the last one frees the lock or passes it on. */
+  drop(share: Lease): Promise<ReleaseOutcome> {
+    this.shares.splice(this.shares.indexOf(share), 1);
+    return this.shares.length > 0 ? STILL_SHARED : this.keeper.giveBack(this);
+  }
+
+  lose(error: LockLostError): void {
+    if (this.lost !== undefined) return;
+    this.lost = error;
+    this.keeper.lost(this);
+    for (const lease of [...this.shares]) lease.lose(error);
+  }
+}

@@ -1,0 +1,264 @@
+import { type Duration, MIN_LEASE_TIME, toMilliseconds } from './duration.js';
+import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from './errors.js';
+import type { HeldLock, ReleaseOutcome } from './held-lock.js';
+import { validity } from './lease-clock.js';
+import type { LockEngine } from './lock-engine.js';
+import { LockScope, lockScopes } from './lock-scope.js';
+import type { ShareGate } from './share-gate.js';
+
+/**
+ * One successful acquisition of one lock, or of several at once: proof that this code holds it, for as long as `held` says so.
+ *
+ * A lease is released once; a released lease never sends anything again. Whether it still holds is judged by this
+ * process's clocks, more strictly than the backend does: it can be lost here a moment before others can take the lock, not after.
+ *
+ * ```ts
+ * await using lease = await locks.acquire('import:nightly');
+ * for (const file of files) {
+ *   lease.assertHeld();
+ *   await load(file, { signal: lease.signal, fencingToken: lease.fencingToken });
+ * }
+ * ```
+ *
+ * @publicApi
+ */
+export class Lease {
+  /** @internal */
+  readonly service: LockEngine;
+  private ending: Promise<void> | undefined;
+  private abort: AbortController | undefined;
+  private loss: LockLostError | undefined;
+
+  /** @internal made by the engine alone */
+  constructor(
+    service: LockEngine,
+    /** @internal */
+    readonly locks: readonly HeldLock[],
+    private readonly tokenList: readonly number[],
+    /** The owner's field in Redis: `<clientId>:<n>`. A lease that was handed on inside the process, or re-entered, has its predecessor's. */
+    readonly owner: string,
+    private readonly onLost: 'throw' | 'warn',
+    private readonly gates: readonly ShareGate[],
+  ) {
+    this.service = service;
+    for (const lock of locks) lock.shares.push(this);
+  }
+
+  /** The lock's name; several are joined by `, `. */
+  get name(): string {
+    return this.locks.length === 1 ? this.locks[0].name : this.names.join(', ');
+  }
+
+  /** The names of all locks, sorted. */
+  get names(): readonly string[] {
+    return this.locks.map((lock) => lock.name);
+  }
+
+  /**
+   * A number that grows with each acquisition of this lock. Hand it to the resource, which refuses a lower one than it has seen.
+   *
+   * @throws LockError for several locks whose tokens differ: use {@link tokens}
+   */
+  get fencingToken(): number {
+    const [token] = this.tokenList;
+    if (this.tokenList.some((other) => other !== token)) {
+      throw new LockError(`The locks ${this.name} have a fencing token each: read lease.tokens.get(name)`, this.name);
+    }
+    return token;
+  }
+
+  /** The fencing token of each lock by its name. */
+  get tokens(): ReadonlyMap<string, number> {
+    return new Map(this.locks.map((lock, i) => [lock.name, this.tokenList[i]]));
+  }
+
+  /** Aborts with LockLostError the moment the lease is lost, or with LockAbortedError when shutdown stops waiting for it. */
+  get signal(): AbortSignal {
+    if (this.abort === undefined) {
+      this.abort = new AbortController();
+      if (this.loss !== undefined) this.abort.abort(this.loss);
+    }
+    return this.abort.signal;
+  }
+
+  /** Neither released nor lost, as far as was noticed. @internal */
+  get live(): boolean {
+    return this.ending === undefined && this.loss === undefined;
+  }
+
+  /** Whether the lock is certainly held at this moment. */
+  get held(): boolean {
+    const { clock } = this.service.parts;
+    return this.live && this.remainingTime() > 0 && this.locks.every((lock) => !clock.diverged(lock.confirmed));
+  }
+
+  /** Milliseconds for which the lock is certainly held without another renewal; 0 when it is not. */
+  remainingTime(): number {
+    return this.live ? Math.max(0, this.left()) : 0;
+  }
+
+  /**
+   * Returns when the lock is held.
+   *
+   * @throws LockLostError when it was lost, LockNotOwnedError when it was released
+   */
+  assertHeld(): void {
+    if (this.held) return;
+    if (this.ending !== undefined)
+      throw new LockNotOwnedError(`The lease of '${this.name}' was released already`, this.name);
+    throw (
+      this.loss ??
+      new LockLostError(
+        `The lease of '${this.name}' ended, or the clocks of this machine jumped and no renewal has confirmed it yet`,
+        this.name,
+      )
+    );
+  }
+
+  /**
+   * Sets the lease to `duration` milliseconds from now. A lease kept by the watchdog stays with it, and gets no shorter.
+   *
+   * @throws LockLostError when the lock is lost (also when this call finds out), LockNotOwnedError when it was released,
+   *   LockUnavailableError when the backend does not answer, LockConfigurationError for a duration below 100 ms
+   */
+  async extend(duration: Duration): Promise<void> {
+    const leaseTime = toMilliseconds(duration, `extend() of '${this.name}': duration`, MIN_LEASE_TIME);
+    if (this.ending !== undefined)
+      throw new LockNotOwnedError(`The lease of '${this.name}' was released already`, this.name);
+    if (this.loss !== undefined) throw this.loss;
+    try {
+      await Promise.all(this.locks.map((lock) => this.service.parts.watchdog.extend(lock, leaseTime)));
+    } catch (cause) {
+      throw new LockUnavailableError(
+        `The lease of '${this.name}' could not be extended: ${(cause as Error).message}`,
+        this.name,
+        { cause },
+      );
+    }
+    if (this.loss !== undefined) throw this.loss;
+  }
+
+  /**
+   * Runs `body` in a scope of this lease: what it acquires under the same names is re-entry, and `currentLease()` is this lease.
+   * The lease is not released by it.
+   */
+  async run<T>(body: (lease: Lease) => T | Promise<T>): Promise<T> {
+    this.assertLive();
+    const scope = new LockScope(this, lockScopes.getStore());
+    try {
+      return await lockScopes.run(scope, body, this);
+    } finally {
+      scope.end();
+    }
+  }
+
+  /**
+   * Gives this share back; with the last share the lock becomes free, or goes to the next waiter. Calling it again is harmless.
+   *
+   * @throws LockLostError when the lease had been lost (with `onLost: 'warn'` that is only logged). A backend that cannot be
+   *   reached is no error: the release is tried again in the background, and the lock lapses with its lease.
+   */
+  release(): Promise<void> {
+    if (this.ending !== undefined) return this.ending.then(undefined, () => undefined);
+    this.ending = this.end();
+    return this.ending;
+  }
+
+  /** As {@link release}. Where the block threw too, JavaScript puts both into a SuppressedError. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release();
+  }
+
+  /**
+   * Leaves the lock to lapse after `duration` milliseconds: no release, no renewal, no hand-off. Where other shares are left, it is
+   * an ordinary release.
+   *
+   * @internal for `holdAtLeast`
+   */
+  async leaveFor(duration: number): Promise<void> {
+    const shared = this.locks.some((lock) => lock.shares.length > 1);
+    if (shared || !this.live) return this.release();
+    const { backend } = this.service.parts;
+    this.ending = Promise.resolve();
+    this.service.leaseEnded(this);
+    const cut = this.locks.map(async (lock) => {
+      lock.shares.length = 0;
+      lock.keeper.forget(lock);
+      await backend.renew({ key: lock.key, type: lock.type, owner: lock.owner, leaseTime: Math.ceil(duration) });
+    });
+    for (const gate of this.gates) gate.leave();
+    for (const result of await Promise.allSettled(cut)) {
+      if (result.status === 'rejected')
+        this.warn(`could not be cut to ${duration} ms, and ends with its lease: ${result.reason.message}`);
+    }
+  }
+
+  /** @internal */
+  lose(error: LockLostError): void {
+    if (!this.live) return;
+    this.loss = error;
+    this.service.leaseEnded(this);
+    this.abort?.abort(error);
+  }
+
+  /** Tells the body to stop; its locks lapse with their leases. @internal */
+  cutOff(reason: Error): void {
+    for (const lock of this.locks) lock.keeper.forget(lock);
+    this.abort ??= new AbortController();
+    this.abort.abort(reason);
+  }
+
+  private assertLive(): void {
+    if (this.ending !== undefined)
+      throw new LockNotOwnedError(`The lease of '${this.name}' was released already`, this.name);
+    if (this.loss !== undefined) throw this.loss;
+  }
+
+  private async end(): Promise<void> {
+    const overdue = this.loss === undefined && this.left() <= 0;
+    const outcome =
+      this.locks.length === 1
+        ? await this.locks[0].drop(this)
+        : worst(await Promise.all(this.locks.map((lock) => lock.drop(this))));
+    for (const gate of this.gates) gate.leave();
+    this.service.leaseEnded(this);
+    if (this.loss !== undefined || overdue || outcome === 'gone') return this.reportLoss(outcome);
+    if (outcome === 'unreachable')
+      this.warn('could not be released in time; it is tried again in the background, and lapses with its lease');
+    const { events } = this.service.parts;
+    if (events.hears('released'))
+      for (const lock of this.locks) events.emit('released', { name: lock.name, owner: this.owner });
+  }
+
+  private reportLoss(outcome: ReleaseOutcome): void {
+    const why =
+      outcome === 'gone'
+        ? 'it was not there any more when it was to be released'
+        : 'its lease had ended before it was released';
+    const error =
+      this.loss ??
+      new LockLostError(`The lock '${this.name}' was lost: ${why}. Others may have held it meanwhile`, this.name);
+    if (this.loss === undefined) {
+      this.service.parts.events.emit('lost', { name: this.name, owner: this.owner, error });
+      this.loss = error;
+      this.abort?.abort(error);
+    }
+    if (this.onLost === 'throw') throw error;
+    this.warn(error.message);
+  }
+
+  private left(): number {
+    const { clock } = this.service.parts;
+    let least = Number.POSITIVE_INFINITY;
+    for (const lock of this.locks) least = Math.min(least, validity(lock.validFor) - clock.age(lock.confirmed));
+    return least;
+  }
+
+  private warn(what: string): void {
+    this.service.parts.events.logger.warn(`The lock '${this.name}' ${what}`);
+  }
+}
+
+function worst(outcomes: readonly ReleaseOutcome[]): ReleaseOutcome {
+  return outcomes.includes('gone') ? 'gone' : outcomes.includes('unreachable') ? 'unreachable' : 'released';
+}

@@ -1,0 +1,294 @@
+import type { LockBackend, LockState, LockType } from '../backends/lock-backend.js';
+import type { Runtime } from '../backends/runtime.js';
+import { acquireSeveral } from './acquire-several.js';
+import { FOREVER, type Milliseconds } from './duration.js';
+import type { EngineParts } from './engine-parts.js';
+import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from './errors.js';
+import { EventHub, type LockLogger } from './events.js';
+import type { HeldLock } from './held-lock.js';
+import { Lease } from './lease.js';
+import { LeaseClock } from './lease-clock.js';
+import { MAX_KEY_BYTES, toLockName, toLockNames } from './lock-name.js';
+import { type AcquisitionTerms, type LockOptions, toTerms } from './lock-options.js';
+import { LockQueue } from './lock-queue.js';
+import { currentScope, findReentry, LockScope, lockScopes } from './lock-scope.js';
+import { Orphans } from './orphans.js';
+import { reenter } from './reentry.js';
+import { Waiter } from './waiter.js';
+import { Watchdog } from './watchdog.js';
+
+/** How an engine is set up; every value is checked already. */
+export interface EngineSettings {
+  readonly backend: LockBackend;
+  readonly runtime: Runtime;
+  readonly logger: LockLogger;
+  readonly clientId: string;
+  readonly keyPrefix: string;
+  readonly watchdogTimeout: Milliseconds;
+  readonly fairWaitTimeout: Milliseconds;
+  readonly waitTime: Milliseconds;
+  readonly shutdownTimeout: Milliseconds;
+  readonly onLost: 'throw' | 'warn';
+}
+
+/** One name, or several that are taken all or none. */
+export type LockNames = string | readonly string[];
+
+/**
+ * Acquires, keeps and releases locks for one service, whatever backend keeps them: a local queue per lock, the backend for its
+ * head, a lease for who gets it, the watchdog while it is held, the release or hand-off at its end.
+ */
+export class LockEngine {
+  readonly parts: EngineParts;
+  /** Leases that were not released yet. */
+  readonly leases = new Set<Lease>();
+  private readonly queues = new Map<string, LockQueue>();
+  private readonly defaults: AcquisitionTerms;
+  private ownerCount = 0;
+  private closing = false;
+  private closed: Promise<void> | undefined;
+  private onDrained: (() => void) | undefined;
+  /** Callers that want several locks at once and have not got them yet. */
+  readonly several = new Set<Waiter<Lease>>();
+  private bodies = 0;
+
+  constructor(readonly settings: EngineSettings) {
+    const { backend, runtime, logger, clientId, watchdogTimeout: leaseTime, waitTime, onLost } = settings;
+    const clock = new LeaseClock(runtime);
+    const events = new EventHub(runtime, logger);
+    const watchdog = new Watchdog(backend, runtime, clock, events, leaseTime);
+    const orphans = new Orphans(backend, runtime);
+    const placeTimeout = settings.fairWaitTimeout;
+    this.parts = { backend, runtime, clock, events, watchdog, orphans, clientId, placeTimeout, preferWriters: true };
+    this.defaults = { type: 'reentrant', waitTime, leaseTime, fixed: false, signal: undefined, onLost };
+  }
+
+  /** Waits until all names are held. What is wrong with `names` or `options` comes as a rejection too. */
+  acquire(names: LockNames, options?: LockOptions, what = 'acquire()'): Promise<Lease> {
+    try {
+      if (typeof names === 'string') {
+        const terms =
+          options === undefined ? this.defaults : toTerms(options, this.defaults, `${what} of '${names.slice(0, 80)}'`);
+        return this.acquireOne(toLockName(names, what), terms, what);
+      }
+      const list = Array.isArray(names) ? toLockNames(names, what) : [toLockName(names, what)];
+      const terms = toTerms(options ?? {}, this.defaults, what);
+      return list.length === 1 ? this.acquireOne(list[0], terms, what) : acquireSeveral(this, list, terms, what);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** As {@link acquire}, with a waitTime of 0 unless one is given, and `null` where the lock stays busy. */
+  async tryAcquire(names: LockNames, options?: LockOptions, what = 'tryAcquire()'): Promise<Lease | null> {
+    try {
+      return await this.acquire(names, { waitTime: 0, ...options }, what);
+    } catch (error) {
+      if (error instanceof LockBusyError) return null;
+      throw error;
+    }
+  }
+
+  /**
+   * Runs `body` in a scope of `lease`, then releases it. The body's error goes out whatever the release did; when the body ended
+   * well but the lease was lost meanwhile, LockLostError does (unless `onLost: 'warn'`).
+   *
+   * @param holdAtLeast keep the lock for so long from the call of this method on, also when the body ends earlier
+   */
+  async holdWhile<T>(lease: Lease, body: (lease: Lease) => T | Promise<T>, holdAtLeast = 0): Promise<T> {
+    const scope = new LockScope(lease, lockScopes.getStore());
+    const began = holdAtLeast > 0 ? this.parts.runtime.monotonic() : 0;
+    let result: T;
+    this.bodies++;
+    try {
+      result = await lockScopes.run(scope, body, lease);
+    } catch (error) {
+      scope.end();
+      await this.finish(lease, began, holdAtLeast).catch(() => {});
+      throw error;
+    }
+    scope.end();
+    await this.finish(lease, began, holdAtLeast);
+    return result;
+  }
+
+  async inspect(name: string): Promise<LockState> {
+    return this.ask(name, (key) => this.parts.backend.inspect(key));
+  }
+
+  async forceRelease(name: string): Promise<boolean> {
+    return this.ask(name, (key) => this.parts.backend.forceRelease(key));
+  }
+
+  /** Callers of this process that wait for this lock. */
+  waiting(name: string): number {
+    const key = this.keyOf(name);
+    return QUEUE_TYPES.reduce((sum, type) => sum + (this.queues.get(queueId(type, key))?.length ?? 0), 0);
+  }
+
+  /** Ends by itself what a caller asks of the backend outside an acquisition, with the errors of this library. */
+  async ask<T>(name: string, question: (key: string) => Promise<T>): Promise<T> {
+    const key = this.keyOf(toLockName(name, 'The lock'));
+    try {
+      return await question(key);
+    } catch (error) {
+      const { message, kind } = error as { message: string; kind?: string };
+      if (kind === 'key')
+        throw new LockKeyError(`The lock '${name}' cannot be used: ${message}`, name, { cause: error });
+      throw new LockUnavailableError(`The backend gave no answer about the lock '${name}': ${message}`, name, {
+        cause: error,
+      });
+    }
+  }
+
+  /**
+   * Stops new work, waits up to `shutdownTimeout` for what holds a lock, then aborts the signals of what is left: its locks are
+   * neither renewed nor released and lapse with their leases, because the bodies may still run.
+   */
+  async drain(): Promise<void> {
+    if (!this.closing) {
+      this.closing = true;
+      for (const queue of this.queues.values()) queue.expel(closingError('Waiting'));
+      for (const caller of this.several) if (!caller.scoped) caller.refuse(closingError('Waiting'));
+    }
+    if (this.idle) return;
+    const { runtime, events } = this.parts;
+    await new Promise<void>((resolve) => {
+      const timer = runtime.timer(this.settings.shutdownTimeout, resolve, 'keep-alive');
+      this.onDrained = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+    this.onDrained = undefined;
+    if (this.idle) return;
+    const names = [...this.leases].map((lease) => lease.name);
+    events.logger.warn(
+      `Shutdown: ${names.length} lock${names.length > 1 ? 's are' : ' is'} still held after ${this.settings.shutdownTimeout} ms (${names.slice(0, 10).join(', ')}); the bodies are told to stop, the locks lapse with their leases`,
+    );
+    for (const lease of [...this.leases]) {
+      this.leases.delete(lease);
+      lease.cutOff(
+        new LockAbortedError(`Shutdown stopped waiting for the body that holds '${lease.name}'`, lease.name),
+      );
+    }
+  }
+
+  /** Drains, then closes what the backend opened. */
+  close(): Promise<void> {
+    this.closed ??= this.drain().then(async () => {
+      this.parts.watchdog.close();
+      this.parts.orphans.close();
+      await this.parts.backend.close();
+    });
+    return this.closed;
+  }
+
+  // ── For the parts of an acquisition ──────────────────────────────────────────────────────────────────────────────────
+
+  keyOf(name: string): string {
+    const key = this.settings.keyPrefix + name;
+    if (key.length * 3 > MAX_KEY_BYTES && Buffer.byteLength(key) > MAX_KEY_BYTES)
+      toLockName(key, `The key of '${name.slice(0, 40)}…'`);
+    return key;
+  }
+
+  newOwner(): string {
+    return `${this.parts.clientId}:${++this.ownerCount}`;
+  }
+
+  queue(type: LockType, key: string): LockQueue {
+    const id = queueId(type, key);
+    let queue = this.queues.get(id);
+    if (queue === undefined) {
+      queue = new LockQueue(this.parts, key, type, () => {
+        if (this.queues.get(id) === queue) this.queues.delete(id);
+      });
+      this.queues.set(id, queue);
+    }
+    return queue;
+  }
+
+  lease(locks: Lease['locks'], terms: AcquisitionTerms, gates: ConstructorParameters<typeof Lease>[5] = []): Lease {
+    const lease = new Lease(
+      this,
+      locks,
+      locks.map((lock) => lock.token),
+      locks[0].owner,
+      terms.onLost,
+      gates,
+    );
+    this.leases.add(lease);
+    return lease;
+  }
+
+  /** A lease has ended, or was lost. */
+  leaseEnded(lease: Lease): void {
+    this.leases.delete(lease);
+    if (this.onDrained !== undefined && this.idle) this.onDrained();
+  }
+
+  /**
+   * Whether the caller runs in a live scope of this service: it may acquire what it needs to end, also during shutdown.
+   *
+   * @throws LockAbortedError for any other caller once shutdown has begun
+   */
+  admit(what: string): boolean {
+    const scoped = lockScopes.getStore() !== undefined && currentScope()?.lease.service === this;
+    if (this.closing && !scoped) throw closingError(what);
+    return scoped;
+  }
+
+  announce(lease: Lease, since: number): void {
+    const { events, runtime } = this.parts;
+    if (!events.hears('acquired')) return;
+    const waited = runtime.monotonic() - since;
+    for (const [name, fencingToken] of lease.tokens)
+      events.emit('acquired', { name, owner: lease.owner, fencingToken, waited });
+  }
+
+  private acquireOne(name: string, terms: AcquisitionTerms, what: string): Promise<Lease> {
+    const key = this.keyOf(name);
+    const reentry = lockScopes.getStore() === undefined ? undefined : findReentry(this, key);
+    if (reentry !== undefined) return reenter(this, reentry, name, terms);
+    const scoped = this.admit(what);
+    if (terms.signal?.aborted) throw abortedError(name, terms.signal);
+    return new Promise((resolve, reject) => {
+      const granted = (held: HeldLock) => {
+        const lease = this.lease([held], terms);
+        this.announce(lease, waiter.since);
+        resolve(lease);
+      };
+      const waiter: Waiter = new Waiter(name, key, this.newOwner(), terms, this.parts.runtime, granted, reject);
+      waiter.scoped = scoped;
+      this.queue(terms.type, key).enqueue(waiter);
+    });
+  }
+
+  private finish(lease: Lease, began: number, holdAtLeast: number): Promise<void> {
+    this.bodies--;
+    const rest = holdAtLeast > 0 ? holdAtLeast - (this.parts.runtime.monotonic() - began) : 0;
+    return rest > 0 ? lease.leaveFor(rest) : lease.release();
+  }
+
+  private get idle(): boolean {
+    return this.leases.size === 0 && this.bodies === 0;
+  }
+}
+
+/** The queues that one key can have: readers and writers share one. */
+const QUEUE_TYPES: readonly LockType[] = ['reentrant', 'fair', 'fenced', 'write'];
+
+function queueId(type: LockType, key: string): string {
+  return type === 'reentrant' ? key : `${type === 'read' ? 'write' : type}\0${key}`;
+}
+
+export function abortedError(name: string, signal: AbortSignal): LockAbortedError {
+  return new LockAbortedError(`Waiting for the lock '${name}' was aborted by the caller's signal`, name, {
+    cause: signal.reason,
+  });
+}
+
+function closingError(what: string): LockAbortedError {
+  return new LockAbortedError(`${what}: the lock service is shutting down and gives no more locks`, '');
+}

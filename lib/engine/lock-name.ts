@@ -1,0 +1,70 @@
+import { LockKeyError } from './errors.js';
+
+/** A lock name that was checked, see {@link toLockName}. */
+export type LockName = string;
+
+/** The longest key in Redis, prefix included, in UTF-8 bytes. */
+export const MAX_KEY_BYTES = 1024;
+
+/**
+ * Checks one lock name.
+ *
+ * @param what how the error begins: `acquire()`, `OrderService.place`
+ * @throws LockKeyError when it is no string, empty, too long, or its braces do not pair
+ */
+export function toLockName(value: unknown, what: string): LockName {
+  if (typeof value !== 'string') {
+    throw new LockKeyError(`${what}: a lock name must be a string, but it is ${describe(value)}`, '');
+  }
+  if (value.length === 0) throw new LockKeyError(`${what}: the lock name is empty`, '');
+  // A UTF-16 unit is at most three bytes: most names need no counting.
+  if (value.length * 3 > MAX_KEY_BYTES) {
+    const bytes = Buffer.byteLength(value);
+    if (bytes > MAX_KEY_BYTES) {
+      const start = value.slice(0, 40);
+      throw new LockKeyError(
+        `${what}: the lock name '${start}…' has ${bytes} bytes; ${MAX_KEY_BYTES} is the most: lock by an id, or by a hash of the content`,
+        start,
+      );
+    }
+  }
+  if (!bracesPair(value)) {
+    throw new LockKeyError(
+      `${what}: the lock name '${value}' has an unbalanced or empty brace: Redis Cluster hashes what stands in the first {…}, and the lock's keys would part. Encode braces that come from data`,
+      value,
+    );
+  }
+  return value;
+}
+
+/**
+ * Checks a list of names: sorted, each once.
+ *
+ * @throws LockKeyError when the list is empty or a name in it is bad
+ */
+export function toLockNames(values: readonly unknown[], what: string): readonly LockName[] {
+  if (values.length === 0)
+    throw new LockKeyError(`${what}: the list of lock names is empty; nothing would be locked`, '');
+  return [...new Set(values.map((value) => toLockName(value, what)))].sort();
+}
+
+/** Whether every brace has its partner and none is empty. */
+export function bracesPair(text: string): boolean {
+  let depth = 0;
+  for (let i = text.indexOf('{') === -1 ? text.indexOf('}') : 0; i >= 0 && i < text.length; i++) {
+    const char = text[i];
+    if (char === '{') {
+      if (text[i + 1] === '}') return false;
+      depth++;
+    } else if (char === '}' && --depth < 0) return false;
+  }
+  return depth === 0;
+}
+
+function describe(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array inside a list';
+  return typeof value === 'object' || typeof value === 'function'
+    ? `${typeof value} ${value.constructor?.name ?? ''}`.trim()
+    : String(value);
+}

@@ -1,0 +1,69 @@
+import type { LockType } from '../backends/lock-backend.js';
+import { type Duration, FOREVER, MIN_LEASE_TIME, type Milliseconds, toMilliseconds } from './duration.js';
+import { LockConfigurationError } from './errors.js';
+
+/** Options of one acquisition. @publicApi */
+export interface LockOptions {
+  /** How long to wait while somebody else holds the lock. 0: try once. Absent: the module's `waitTime`, by default for ever. */
+  readonly waitTime?: Duration;
+  /** How long Redis keeps the lock: fixed, never renewed, at least 100 ms. Absent: kept for as long as it is held, by the watchdog. */
+  readonly leaseTime?: Duration;
+  /** Default `'reentrant'`. */
+  readonly type?: LockType;
+  /** Ends the wait with LockAbortedError. It does nothing to a lease that was given. */
+  readonly signal?: AbortSignal;
+  /** What a lost lease does to the result of a body: `'throw'` LockLostError, or `'warn'`. Default: the module's. */
+  readonly onLost?: 'throw' | 'warn';
+}
+
+/** {@link LockOptions} with every default filled in and every value checked. */
+export interface AcquisitionTerms {
+  readonly type: LockType;
+  readonly waitTime: Milliseconds;
+  readonly leaseTime: Milliseconds;
+  /** The user gave the leaseTime: the watchdog keeps off. */
+  readonly fixed: boolean;
+  readonly signal: AbortSignal | undefined;
+  readonly onLost: 'throw' | 'warn';
+}
+
+export const LOCK_TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];
+const OPTION_NAMES = ['waitTime', 'leaseTime', 'type', 'signal', 'onLost'];
+
+/**
+ * Fills options up with `defaults`.
+ *
+ * @param what how errors name the call: `acquire('order:1')`
+ * @throws LockConfigurationError naming the option that is wrong
+ */
+export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
+  for (const option of Object.keys(options)) {
+    if (!OPTION_NAMES.includes(option)) {
+      throw new LockConfigurationError(`${what}: there is no option '${option}'; there are ${OPTION_NAMES.join(', ')}`);
+    }
+  }
+  const { waitTime, leaseTime, type = defaults.type, signal, onLost = defaults.onLost } = options;
+  if (!LOCK_TYPES.includes(type)) {
+    throw new LockConfigurationError(`${what}: type is '${type}'; it must be one of ${LOCK_TYPES.join(', ')}`);
+  }
+  if (onLost !== 'throw' && onLost !== 'warn') {
+    throw new LockConfigurationError(`${what}: onLost is '${onLost}'; it must be 'throw' or 'warn'`);
+  }
+  if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
+    throw new LockConfigurationError(`${what}: signal is no AbortSignal`);
+  }
+  return {
+    type,
+    onLost,
+    signal,
+    fixed: leaseTime !== undefined,
+    waitTime: toWaitTime(waitTime, defaults.waitTime, what),
+    leaseTime:
+      leaseTime === undefined ? defaults.leaseTime : toMilliseconds(leaseTime, `${what}: leaseTime`, MIN_LEASE_TIME),
+  };
+}
+
+function toWaitTime(given: Duration | undefined, otherwise: Milliseconds, what: string): Milliseconds {
+  if (given === undefined) return otherwise;
+  return given === FOREVER ? FOREVER : toMilliseconds(given, `${what}: waitTime`);
+}

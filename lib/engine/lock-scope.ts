@@ -1,0 +1,99 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { HeldLock } from './held-lock.js';
+import type { Lease } from './lease.js';
+import { ShareGate } from './share-gate.js';
+
+/**
+ * A body of code that runs while a lease is held, and the scope around it. The scopes of one flow of control form a chain;
+ * acquiring a lock that a live lease of the chain holds is re-entry.
+ */
+export class LockScope {
+  private ended = false;
+  private gates: Map<string, ShareGate> | undefined;
+
+  /** @param lease what the body holds; a handle's `lock()` marks its flow first and gets the lease later */
+  constructor(
+    public lease: Lease | undefined,
+    readonly parent: LockScope | undefined,
+  ) {}
+
+  /** A scope that has ended takes no new share: work that leaked out of it acquires anew. */
+  get live(): boolean {
+    return !this.ended && this.lease?.live === true;
+  }
+
+  /** It will never be live again, and may be left out of the chain. */
+  get over(): boolean {
+    return this.ended || this.lease?.live === false;
+  }
+
+  end(): void {
+    this.ended = true;
+  }
+
+  /** Children of one scope on the same lock exclude each other, in here. */
+  gate(key: string): ShareGate {
+    this.gates ??= new Map();
+    let gate = this.gates.get(key);
+    if (gate === undefined) {
+      gate = new ShareGate(() => this.gates?.delete(key));
+      this.gates.set(key, gate);
+    }
+    return gate;
+  }
+}
+
+/** A lock that the running flow of control holds already, with the innermost scope that holds it. */
+export interface Reentry {
+  readonly scope: LockScope;
+  readonly held: HeldLock;
+}
+
+// One store for every copy of this library in the process: an ESM and a CommonJS copy re-enter each other's scopes.
+const STORE = Symbol.for('nestjs-redis-lock.scopes');
+const shared = globalThis as { [STORE]?: AsyncLocalStorage<LockScope | undefined> };
+
+export const lockScopes: AsyncLocalStorage<LockScope | undefined> = (shared[STORE] ??= new AsyncLocalStorage());
+
+/** The innermost live scope of the running flow. */
+export function currentScope(): LiveScope | undefined {
+  return liveFrom(lockScopes.getStore());
+}
+
+/** A scope whose lease is there. */
+export type LiveScope = LockScope & { readonly lease: Lease };
+
+/** The first live scope of a chain. */
+export function liveFrom(scope: LockScope | undefined): LiveScope | undefined {
+  while (scope !== undefined && !scope.live) scope = scope.parent;
+  return scope as LiveScope | undefined;
+}
+
+/** Looks through the chain for a live lease of this service on `key`. */
+export function findReentry(service: object, key: string): Reentry | undefined {
+  for (let scope = currentScope(); scope !== undefined; scope = liveFrom(scope.parent)) {
+    if (scope.lease.service !== service) continue;
+    const held = scope.lease.locks.find((lock) => lock.key === key && lock.lost === undefined);
+    if (held !== undefined) return { scope, held };
+  }
+  return undefined;
+}
+
+/**
+ * The lease of the innermost lock scope around the caller: of any lock, or of the lock `name`. `undefined` outside of one,
+ * and after the scope has ended.
+ *
+ * ```ts
+ * @DistributedLock('order:#<args[0]>')
+ * async pay(orderId: string) {
+ *   await this.bank.charge(orderId, { fencingToken: currentLease()!.fencingToken, signal: currentLease()!.signal });
+ * }
+ * ```
+ *
+ * @publicApi
+ */
+export function currentLease(name?: string): Lease | undefined {
+  let scope = currentScope();
+  while (scope !== undefined && name !== undefined && !scope.lease.names.includes(name)) scope = liveFrom(scope.parent);
+  return scope?.lease;
+}

@@ -1,0 +1,63 @@
+import type { Waiter } from './waiter.js';
+import { WaiterQueue } from './waiter-queue.js';
+
+/** What a child of a scope wants: to be alone among its siblings, or to read beside other readers. */
+export type ShareMode = 'exclusive' | 'shared';
+
+/**
+ * Lets the children of one scope into one lock that the scope holds: one after the other in the order of their
+ * arrival, readers side by side. It is local to the lease; the backend is not asked.
+ */
+export class ShareGate {
+  private readonly waiting = new WaiterQueue();
+  private readonly modes = new Map<Waiter, { readonly mode: ShareMode; readonly enter: () => void }>();
+  private inside = 0;
+  private mode: ShareMode = 'shared';
+
+  constructor(private readonly onEmpty: () => void) {}
+
+  /** Whether a child could enter now. */
+  open(mode: ShareMode): boolean {
+    return this.waiting.length === 0 && this.admits(mode);
+  }
+
+  /** Enters without waiting; only where {@link open}. */
+  enter(mode: ShareMode): void {
+    this.mode = mode;
+    this.inside++;
+  }
+
+  /** Queues; `enter` is called when it is this waiter's turn, with the gate entered. */
+  wait(waiter: Waiter, mode: ShareMode, enter: () => void): void {
+    this.waiting.push(waiter);
+    this.modes.set(waiter, { mode, enter });
+  }
+
+  /** Takes a waiter out that waits no more. */
+  abandon(waiter: Waiter): void {
+    if (!this.waiting.remove(waiter)) return;
+    this.modes.delete(waiter);
+    this.admit();
+  }
+
+  leave(): void {
+    this.inside--;
+    this.admit();
+  }
+
+  private admits(mode: ShareMode): boolean {
+    return this.inside === 0 || (mode === 'shared' && this.mode === 'shared');
+  }
+
+  private admit(): void {
+    for (let head = this.waiting.first; head !== undefined; head = this.waiting.first) {
+      const { mode, enter } = this.modes.get(head) as { mode: ShareMode; enter: () => void };
+      if (!this.admits(mode)) return;
+      this.waiting.remove(head);
+      this.modes.delete(head);
+      this.enter(mode);
+      enter();
+    }
+    if (this.inside === 0) this.onEmpty();
+  }
+}

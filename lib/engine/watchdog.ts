@@ -1,0 +1,206 @@
+import type { LockBackend } from '../backends/lock-backend.js';
+import type { Runtime, Timer } from '../backends/runtime.js';
+import { AgingList } from './aging-list.js';
+import { LockLostError } from './errors.js';
+import type { EventHub } from './events.js';
+import type { HeldLock } from './held-lock.js';
+import { type LeaseClock, type Moment, validity } from './lease-clock.js';
+
+/** How often the clocks are compared while anything is held. */
+const HEARTBEAT = 1_000;
+/** So many renewals are started before the event loop goes round. */
+const RENEWALS_PER_TURN = 512;
+
+/**
+ * Renews every held lease without a fixed time at a third of its leaseTime, and declares any lease lost at its deadline,
+ * whatever the backend does. One timer serves all: watchdog leases have one length, so the order of their last
+ * confirmation is the order in which they fall due. Fixed and extended leases have a timer of their own.
+ */
+export class Watchdog {
+  private readonly resting = new AgingList();
+  private readonly renewing = new AgingList();
+  private readonly timers = new Map<HeldLock, Timer>();
+  private beat: Timer | undefined;
+  private lastBeat: Moment | undefined;
+  private failing = false;
+
+  constructor(
+    private readonly backend: LockBackend,
+    private readonly runtime: Runtime,
+    private readonly clock: LeaseClock,
+    private readonly events: EventHub,
+    private readonly leaseTime: number,
+  ) {}
+
+  guard(held: HeldLock): void {
+    if (held.fixed) this.alarm(held);
+    else this.resting.push(held);
+    if (this.beat === undefined) this.schedule();
+  }
+
+  /** Looks after it no more. */
+  drop(held: HeldLock): void {
+    held.list?.remove(held);
+    if (this.timers.size === 0) return;
+    this.timers.get(held)?.cancel();
+    this.timers.delete(held);
+  }
+
+  /** Sets the lease of a guarded lock anew; for a lock of the watchdog, never to less than it has anyway. */
+  async extend(held: HeldLock, duration: number): Promise<void> {
+    const leaseTime = held.fixed ? duration : Math.max(duration, held.leaseTime);
+    const sent = this.clock.now();
+    held.unsettled++;
+    const there = await this.backend
+      .renew({ key: held.key, type: held.type, owner: held.owner, leaseTime })
+      .finally(() => held.unsettled--);
+    if (held.lost !== undefined || !this.guards(held)) return;
+    if (!there) return this.lose(held, 'it was not there any more when it was to be extended');
+    this.drop(held);
+    held.confirmed = sent;
+    held.validFor = leaseTime;
+    if (held.fixed || leaseTime > held.leaseTime) this.alarm(held);
+    else this.resting.push(held);
+  }
+
+  close(): void {
+    this.beat?.cancel();
+    for (const timer of this.timers.values()) timer.cancel();
+    this.timers.clear();
+  }
+
+  private guards(held: HeldLock): boolean {
+    return held.list !== undefined || this.timers.has(held);
+  }
+
+  /** Wakes up for one lock alone: at the deadline of a fixed lease, when an extended one has to be renewed again. */
+  private alarm(held: HeldLock): void {
+    const left = validity(held.validFor) - this.clock.age(held.confirmed);
+    const delay = held.fixed ? left : left - (held.leaseTime * 2) / 3;
+    this.timers.set(
+      held,
+      this.runtime.timer(delay, () => {
+        this.timers.delete(held);
+        if (this.overdue(held)) this.lose(held, 'its lease ended');
+        else if (held.fixed) this.alarm(held);
+        else this.renew(held);
+      }),
+    );
+  }
+
+  private schedule(): void {
+    const { oldest } = this.resting;
+    const due = oldest === undefined ? HEARTBEAT : oldest.leaseTime / 3 - this.clock.age(oldest.confirmed);
+    const renewal = this.renewing.oldest;
+    const deadline = renewal === undefined ? HEARTBEAT : this.left(renewal);
+    // Never later than a third of the lease: what is guarded after this was scheduled must not fall due before it.
+    const delay = Math.min(due, deadline, HEARTBEAT, this.leaseTime / 3);
+    this.beat = this.runtime.timer(delay, () => this.round(false));
+  }
+
+  private round(confirmAll: boolean): void {
+    this.beat = undefined;
+    const jumped = confirmAll || (this.lastBeat !== undefined && this.clock.diverged(this.lastBeat));
+    this.lastBeat = this.clock.now();
+    for (let held = this.renewing.oldest; held !== undefined && this.overdue(held); held = this.renewing.oldest) {
+      this.lose(held, 'the backend confirmed no renewal before its lease ended');
+    }
+    if (jumped) this.loseWhatEndedUnnoticed();
+    if (this.renewWhatIsDue(jumped)) return this.runtime.nextTurn(() => this.round(jumped));
+    const idle = this.resting.oldest === undefined && this.renewing.oldest === undefined && this.timers.size === 0;
+    if (idle) this.lastBeat = undefined;
+    else if (this.beat === undefined) this.schedule();
+  }
+
+  /** @returns whether more are due than one turn takes */
+  private renewWhatIsDue(all: boolean): boolean {
+    // Those that fall due soon go along, so that renewals travel in few commands.
+    const dueAge = all ? -1 : this.leaseTime / 3 - this.leaseTime / 60;
+    for (let started = 0; started < RENEWALS_PER_TURN; started++) {
+      const held = this.resting.oldest;
+      if (held === undefined || this.clock.age(held.confirmed) < dueAge) return false;
+      this.resting.remove(held);
+      if (this.overdue(held))
+        this.lose(
+          held,
+          'this process could not renew it before its lease ended (was the event loop blocked, or the machine suspended?)',
+        );
+      else this.renew(held);
+    }
+    return true;
+  }
+
+  private renew(held: HeldLock): void {
+    this.renewing.push(held);
+    if (this.beat === undefined) this.schedule();
+    const sent = this.clock.now();
+    held.unsettled++;
+    const { key, type, owner, leaseTime } = held;
+    this.backend.renew({ key, type, owner, leaseTime }).then(
+      (there) => {
+        held.unsettled--;
+        this.failing = false;
+        if (held.list !== this.renewing) return;
+        this.renewing.remove(held);
+        if (!there)
+          return this.lose(
+            held,
+            'it was not there any more when it was to be renewed (force-released, deleted, or the backend lost its data?)',
+          );
+        held.confirmed = sent;
+        held.validFor = leaseTime;
+        this.resting.push(held);
+        if (this.events.hears('renewed')) this.events.emit('renewed', { name: held.name, owner });
+      },
+      (error: Error) => {
+        held.unsettled--;
+        if (held.list !== this.renewing) return;
+        this.complain(held, error);
+        this.runtime.timer(this.pause(leaseTime), () => {
+          if (held.list !== this.renewing) return;
+          this.renewing.remove(held);
+          if (this.overdue(held)) this.lose(held, `it could not be renewed before its lease ended: ${error.message}`);
+          else this.renew(held);
+        });
+      },
+    );
+  }
+
+  private pause(leaseTime: number): number {
+    return Math.min(1_000, Math.max(20, leaseTime / 20)) * (0.5 + this.runtime.random());
+  }
+
+  private complain(held: HeldLock, error: Error): void {
+    if (this.failing) return;
+    this.failing = true;
+    this.events.logger.warn(
+      `Renewing the lock '${held.name}' failed, and is tried again until its lease ends in ${Math.round(this.left(held))} ms: ${error.message}`,
+    );
+  }
+
+  private loseWhatEndedUnnoticed(): void {
+    for (const held of this.timers.keys()) {
+      if (!this.overdue(held)) continue;
+      this.drop(held);
+      this.lose(held, 'its lease ended while the machine was suspended or its clock was set');
+    }
+  }
+
+  private left(held: HeldLock): number {
+    return validity(held.validFor) - this.clock.age(held.confirmed);
+  }
+
+  private overdue(held: HeldLock): boolean {
+    return this.left(held) <= 0;
+  }
+
+  private lose(held: HeldLock, why: string): void {
+    this.drop(held);
+    held.lose(
+      new LockLostError(
+        `The lock '${held.name}' was lost: ${why}. Others may hold it; stop, or fence your writes with the token`,
+        held.name,
+      ),
+    );
+  }
+}

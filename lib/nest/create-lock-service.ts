@@ -1,0 +1,156 @@
+import type { LockBackend } from '../backends/lock-backend.js';
+import { MemoryBackend } from '../backends/memory/memory-backend.js';
+import { RedisBackend } from '../backends/redis/redis-backend.js';
+import type { Runtime } from '../backends/runtime.js';
+import { type Duration, FOREVER, MIN_LEASE_TIME, type Milliseconds, toMilliseconds } from '../engine/duration.js';
+import { LockConfigurationError } from '../engine/errors.js';
+import type { LockLogger } from '../engine/events.js';
+import { LockEngine } from '../engine/lock-engine.js';
+import { bracesPair } from '../engine/lock-name.js';
+import { nodeRuntime } from '../engine/node-runtime.js';
+import { LockService } from './lock.service.js';
+import type { RedisLockOptions } from './redis-lock.options.js';
+
+const OPTION_NAMES = [
+  'connection',
+  'backend',
+  'quorum',
+  'name',
+  'isGlobal',
+  'keyPrefix',
+  'watchdogTimeout',
+  'fairWaitTimeout',
+  'waitTime',
+  'shutdownTimeout',
+  'onLost',
+  'minReplicas',
+  'replicaTimeout',
+  'commandTimeout',
+  'shardedPubSub',
+  'logger',
+] satisfies (keyof RedisLockOptions)[];
+
+const consoleLogger: LockLogger = {
+  warn: (message) => console.warn(`[RedisLock] ${message}`),
+  error: (message) => console.error(`[RedisLock] ${message}`),
+};
+
+let warnedOfMemory = false;
+
+/**
+ * Makes the lock service, with or without NestJS. It connects at the first use; end it by `close()`.
+ *
+ * ```ts
+ * const locks = createLockService({ connection: 'redis://localhost:6379' });
+ * await locks.withLock('report', () => build());
+ * await locks.close();
+ * ```
+ *
+ * @throws LockConfigurationError naming the option that is missing or wrong
+ * @publicApi
+ */
+export function createLockService(options: RedisLockOptions): LockService {
+  checkShape(options);
+  const duration = (option: keyof RedisLockOptions, otherwise: number, least = 0): Milliseconds =>
+    toMilliseconds((options[option] as Duration | undefined) ?? otherwise, `RedisLockModule: ${option}`, least);
+  const logger = options.logger ?? consoleLogger;
+  const clientId = nodeRuntime.uuid();
+  let engine: LockEngine | undefined;
+  const backend = makeBackend(options, {
+    clientId,
+    logger,
+    runtime: nodeRuntime,
+    commandTimeout: duration('commandTimeout', 2_000, 10),
+    replicaTimeout: duration('replicaTimeout', 1_000, 1),
+    onError: oncePerMessage((error) => engine?.parts.events.emit('error', error)),
+  });
+  engine = new LockEngine({
+    backend,
+    clientId,
+    logger,
+    runtime: nodeRuntime,
+    keyPrefix: options.keyPrefix ?? 'lock:',
+    watchdogTimeout: duration('watchdogTimeout', 30_000, MIN_LEASE_TIME),
+    fairWaitTimeout: duration('fairWaitTimeout', 5_000, MIN_LEASE_TIME),
+    waitTime: options.waitTime === undefined || options.waitTime === FOREVER ? FOREVER : duration('waitTime', 0),
+    shutdownTimeout: duration('shutdownTimeout', 10_000),
+    onLost: options.onLost ?? 'throw',
+  });
+  return new LockService(engine);
+}
+
+interface BackendSurroundings {
+  readonly clientId: string;
+  readonly logger: LockLogger;
+  readonly runtime: Runtime;
+  readonly commandTimeout: number;
+  readonly replicaTimeout: number;
+  readonly onError: (error: unknown) => void;
+}
+
+function makeBackend(options: RedisLockOptions, surroundings: BackendSurroundings): LockBackend {
+  const { connection, backend, quorum } = options;
+  if (backend === 'memory') {
+    if (!warnedOfMemory)
+      surroundings.logger.warn(
+        "backend: 'memory' keeps locks inside this process: they exclude no other process. Use a connection in production",
+      );
+    warnedOfMemory = true;
+    return new MemoryBackend({ runtime: surroundings.runtime });
+  }
+  if (backend !== undefined) return backend;
+  if (quorum !== undefined)
+    throw new LockConfigurationError('RedisLockModule: quorum is not available in this version');
+  const { minReplicas = 0, shardedPubSub = 'auto' } = options;
+  try {
+    return new RedisBackend({
+      ...surroundings,
+      connection: connection as NonNullable<typeof connection>,
+      minReplicas,
+      shardedPubSub,
+    });
+  } catch (cause) {
+    throw new LockConfigurationError(`RedisLockModule: connection: ${(cause as Error).message}`, { cause });
+  }
+}
+
+function checkShape(options: RedisLockOptions): void {
+  const refuse = (why: string): never => {
+    throw new LockConfigurationError(`RedisLockModule: ${why}`);
+  };
+  if (typeof options !== 'object' || options === null) refuse('the options are missing');
+  for (const option of Object.keys(options)) {
+    if (!(OPTION_NAMES as string[]).includes(option))
+      refuse(`there is no option '${option}'; there are ${OPTION_NAMES.join(', ')}`);
+  }
+  const places = (['connection', 'backend', 'quorum'] as const).filter((option) => options[option] !== undefined);
+  if (places.length !== 1) {
+    refuse(
+      `give one of connection, backend and quorum (${places.length === 0 ? 'none is there' : `${places.join(' and ')} are there`}), such as { connection: 'redis://localhost:6379' }, or { backend: 'memory' } for tests`,
+    );
+  }
+  const { backend, keyPrefix, onLost, minReplicas, shardedPubSub } = options;
+  if (backend !== undefined && backend !== 'memory' && typeof (backend as LockBackend | null)?.acquire !== 'function')
+    refuse("backend must be 'memory' or a LockBackend");
+  if (keyPrefix !== undefined && (typeof keyPrefix !== 'string' || !bracesPair(keyPrefix)))
+    refuse('keyPrefix must be a string whose braces pair');
+  if (onLost !== undefined && onLost !== 'throw' && onLost !== 'warn')
+    refuse(`onLost is '${onLost}'; it must be 'throw' or 'warn'`);
+  if (minReplicas !== undefined && !(Number.isInteger(minReplicas) && minReplicas >= 0))
+    refuse(`minReplicas is ${minReplicas}; it must be a whole number`);
+  if (shardedPubSub !== undefined && !['auto', 'on', 'off'].includes(shardedPubSub))
+    refuse(`shardedPubSub is '${shardedPubSub}'; it must be 'auto', 'on' or 'off'`);
+}
+
+/** A client that cannot connect says so many times a second: once in ten seconds is enough. */
+function oncePerMessage(report: (error: Error) => void): (error: unknown) => void {
+  const last = { message: '', at: Number.NEGATIVE_INFINITY };
+  return (reason) => {
+    const error = reason instanceof Error ? reason : new Error(String(reason));
+    const now = nodeRuntime.monotonic();
+    if (error.message === last.message && now - last.at < 10_000) return;
+    last.message = error.message;
+    last.at = now;
+    report(error);
+  };
+}

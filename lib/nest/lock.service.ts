@@ -1,0 +1,147 @@
+import type { LockState } from '../backends/lock-backend.js';
+import type { Milliseconds } from '../engine/duration.js';
+import { LockConfigurationError } from '../engine/errors.js';
+import type { LockEventName, LockEvents } from '../engine/events.js';
+import type { Lease } from '../engine/lease.js';
+import type { LockEngine, LockNames } from '../engine/lock-engine.js';
+import type { LockOptions } from '../engine/lock-options.js';
+import { ReentrantLock } from '../locks/reentrant-lock.js';
+
+/** What {@link LockService.inspect} saw. @publicApi */
+export interface LockInspection {
+  readonly locked: boolean;
+  readonly type: LockState['mode'];
+  /** Who holds it, whether that is this service, and for how many ms unless renewed (−1: without limit). */
+  readonly owners: readonly { readonly owner: string; readonly mine: boolean; readonly remainingTime: number }[];
+  /** Callers of this process that wait; for a fair lock those of all processes. */
+  readonly waiting: number;
+  /** The last token, where the lock is held here or is a fenced one. */
+  readonly fencingToken?: number;
+}
+
+/**
+ * Distributed locks. Inject it, or make one without NestJS by `createLockService(options)`.
+ *
+ * ```ts
+ * await this.locks.withLock('order:42', async (lease) => {
+ *   await this.bank.charge(42, { fencingToken: lease.fencingToken });
+ * });
+ * ```
+ *
+ * All methods take one name, or a list of names that are acquired all or none. They throw LockKeyError for a bad name and
+ * LockConfigurationError for a bad option, before the backend is asked.
+ *
+ * @publicApi
+ */
+export class LockService {
+  /** @internal */
+  constructor(
+    /** @internal */
+    readonly engine: LockEngine,
+  ) {}
+
+  /**
+   * Waits until the lock is held, and gives the lease. Release it, or let `await using` do so.
+   *
+   * @throws LockBusyError when `waitTime` is over, LockAbortedError when `signal` aborts or the service shuts down,
+   *   LockUnavailableError when the backend gives no answer within `waitTime` (without one, an outage is waited out)
+   */
+  acquire(names: LockNames, options?: LockOptions): Promise<Lease> {
+    return this.engine.acquire(names, options);
+  }
+
+  /** As {@link acquire}, but `null` where the lock is busy, and without waiting unless `waitTime` is given. */
+  tryAcquire(names: LockNames, options?: LockOptions): Promise<Lease | null> {
+    return this.engine.tryAcquire(names, options);
+  }
+
+  /**
+   * Runs `body` while the lock is held. Inside it, acquiring the same name is re-entry, and `currentLease()` gives the lease.
+   *
+   * @returns what the body returns
+   * @throws what the body throws; LockLostError when the body ended well but the lock was lost meanwhile (see `onLost`)
+   */
+  withLock<T>(names: LockNames, body: (lease: Lease) => T | Promise<T>): Promise<T>;
+  withLock<T>(names: LockNames, options: LockOptions, body: (lease: Lease) => T | Promise<T>): Promise<T>;
+  async withLock<T>(
+    names: LockNames,
+    optionsOrBody: LockOptions | ((lease: Lease) => T | Promise<T>),
+    bodyAfterOptions?: (lease: Lease) => T | Promise<T>,
+  ): Promise<T> {
+    const [options, body] =
+      typeof optionsOrBody === 'function' ? [undefined, optionsOrBody] : [optionsOrBody, bodyAfterOptions];
+    if (typeof body !== 'function')
+      throw new LockConfigurationError('withLock(): the last argument must be the function to run');
+    return this.engine.holdWhile(await this.engine.acquire(names, options, 'withLock()'), body);
+  }
+
+  /** Runs `body` in a scope of `lease`, then releases it. @internal for the decorator */
+  holdWhile<T>(
+    lease: Lease,
+    body: (lease: Lease) => T | Promise<T>,
+    options?: { readonly holdAtLeast?: Milliseconds },
+  ): Promise<T> {
+    return this.engine.holdWhile(lease, body, options?.holdAtLeast);
+  }
+
+  /** Whether anybody holds the lock, here or elsewhere. */
+  async isLocked(name: string): Promise<boolean> {
+    return (await this.engine.inspect(name)).mode !== 'free';
+  }
+
+  /** Who holds the lock, for how long, and how many wait. For people and dashboards: it may be outdated when it arrives. */
+  async inspect(name: string): Promise<LockInspection> {
+    const { mode, owners, queue, token } = await this.engine.inspect(name);
+    const { clientId } = this.engine.parts;
+    const mine = [...this.engine.leases].find((lease) => lease.names.includes(name));
+    const fencingToken = token ?? mine?.tokens.get(name);
+    return {
+      locked: mode !== 'free',
+      type: mode,
+      owners: owners.map(({ owner, remaining }) => ({
+        owner,
+        mine: owner.startsWith(`${clientId}:`),
+        remainingTime: remaining,
+      })),
+      waiting: Math.max(queue.length, this.engine.waiting(name)),
+      ...(fencingToken === undefined ? {} : { fencingToken }),
+    };
+  }
+
+  /**
+   * Frees the lock whoever holds it, and wakes who waits. Its holder learns of it at the next renewal. For operators: the body
+   * that held it may still run.
+   *
+   * @returns whether it was held
+   */
+  forceRelease(name: string): Promise<boolean> {
+    return this.engine.forceRelease(name);
+  }
+
+  /** A handle in Redisson's style, for those who come from it. */
+  getLock(name: string): ReentrantLock {
+    return new ReentrantLock(this.engine, name);
+  }
+
+  /**
+   * Listens to what happens to the locks of this service. An `error` that nobody listens for is logged.
+   *
+   * @returns a function that takes the listener off again
+   */
+  on<E extends LockEventName>(event: E, listener: (details: LockEvents[E]) => void): () => void {
+    return this.engine.parts.events.on(event, listener);
+  }
+
+  /**
+   * Stops giving locks and waits for the bodies that hold one, up to `shutdownTimeout`; those that still run then get their
+   * signal aborted, and their locks lapse.
+   */
+  drain(): Promise<void> {
+    return this.engine.drain();
+  }
+
+  /** {@link drain}s, then closes the connections that this service opened itself. */
+  close(): Promise<void> {
+    return this.engine.close();
+  }
+}
