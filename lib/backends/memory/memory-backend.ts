@@ -63,10 +63,7 @@ export class MemoryBackend implements LockBackend {
     const now = this.now();
     for (const [index, request] of requests.entries()) {
       const busy = obstacle(this.store, request, now);
-      if (busy !== undefined) {
-        keepPlace(this.store, request, now);
-        return { acquired: false, index, remaining: busy.remaining, holder: busy.holder };
-      }
+      if (busy !== undefined) return { ...busy, index };
     }
     for (const request of requests) grant(this.store, request, request.leaseTime, now);
     return { acquired: true, tokens: requests.map(({ key, type }) => this.token(key, type, 0).token) };
