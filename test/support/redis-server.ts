@@ -1,5 +1,6 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -11,6 +12,8 @@ import { guard } from './process-guard.js';
 export interface RedisServerOptions {
   /** Further command line arguments; they win over ours: `['--maxmemory', '2mb']`. */
   readonly args?: readonly string[];
+  /** Text of a configuration file, for what arguments cannot say. */
+  readonly config?: string;
   /** Default: a free one. */
   readonly port?: number;
   /** The line of its log that says it is ready; for `--sentinel` another one than for a server. */
@@ -62,6 +65,10 @@ export class RedisServer {
     return `redis://127.0.0.1:${this.#port}`;
   }
 
+  get running(): boolean {
+    return this.#process !== undefined;
+  }
+
   /** Of the process that runs now: another one after {@link restart}. */
   get pid(): number {
     if (!this.#process?.pid) {
@@ -77,7 +84,13 @@ export class RedisServer {
 
   /** A new connection, closed by {@link stop}. Connection errors are swallowed: it reconnects when the server is back. */
   client(options: RedisOptions = {}): Redis {
-    const client = new Redis({ host: '127.0.0.1', port: this.#port, maxRetriesPerRequest: null, ...options });
+    const client = new Redis({
+      host: '127.0.0.1',
+      port: this.#port,
+      maxRetriesPerRequest: null,
+      disconnectTimeout: 100,
+      ...options,
+    });
     client.on('error', () => {});
     client.once('end', () => this.#clients.delete(client));
     this.#clients.add(client);
@@ -136,7 +149,7 @@ export class RedisServer {
 
   /** False: the port is taken. */
   async #launch(port: number): Promise<boolean> {
-    const child = spawn('redis-server', [...this.#settings(port), ...(this.options.args ?? [])], {
+    const child = spawn('redis-server', [...(await this.#configFile()), ...this.#settings(port)], {
       cwd: this.folder,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -171,7 +184,32 @@ export class RedisServer {
   }
 
   #settings(port: number): string[] {
-    return ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--daemonize', 'no'];
+    const ours = [
+      '--port',
+      String(port),
+      '--bind',
+      '127.0.0.1',
+      '--save',
+      '',
+      '--appendonly',
+      'no',
+      '--daemonize',
+      'no',
+    ];
+    return [...ours, ...(this.options.args ?? [])];
+  }
+
+  /** Written once: Sentinel and cluster nodes keep what they know in it. */
+  async #configFile(): Promise<string[]> {
+    const { config } = this.options;
+    if (config === undefined) {
+      return [];
+    }
+    const path = join(this.folder, 'redis.conf');
+    if (!existsSync(path)) {
+      await writeFile(path, config);
+    }
+    return [path];
   }
 
   #adopt(child: Process): void {
