@@ -3,10 +3,10 @@ import { type RedisServer, type RedisServerOptions, startRedis } from './redis-s
 import { until } from './until.js';
 
 const NAME = 'mymaster';
-const DOWN_AFTER = 500;
+const DOWN_AFTER = 1_000;
 
 /**
- * A master with two replicas, watched by three Sentinels that take it for down after half a second.
+ * A master with two replicas, watched by three Sentinels that take it for down after a second.
  *
  *     const sentinel = await startSentinel();
  *     afterAll(() => sentinel.stop());
