@@ -1,7 +1,7 @@
 import type { LockBackend, LockState, LockType } from '../backends/lock-backend.js';
 import type { Runtime } from '../backends/runtime.js';
 import { acquireSeveral } from './acquire-several.js';
-import { FOREVER, type Milliseconds } from './duration.js';
+import type { Milliseconds } from './duration.js';
 import type { EngineParts } from './engine-parts.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from './errors.js';
 import { EventHub, type LockLogger } from './events.js';

@@ -1,30 +1,34 @@
-import type { AcquireReply, AcquireRequest, BackendError, Busy, LockType } from '../backends/lock-backend.js';
+import {
+  type AcquireReply,
+  type AcquireRequest,
+  BackendError,
+  type Busy,
+  type LockType,
+} from '../backends/lock-backend.js';
 import { Contention } from './contention.js';
 import type { EngineParts } from './engine-parts.js';
-import { LockBusyError, LockKeyError, LockUnavailableError } from './errors.js';
-import { HandOff, type Tenure } from './hand-off.js';
+import type { LockBusyError, LockUnavailableError } from './errors.js';
+import { GiveBack, type GivenBackTo } from './give-back.js';
 import { HeldLock, type LockKeeper, type ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
 import type { AcquisitionTerms } from './lock-options.js';
+import { busyRefusal, finalRefusal, type Obstruction, unavailableRefusal } from './lock-refusal.js';
 import { QueuePatience } from './queue-patience.js';
 import type { Departure, Waiter } from './waiter.js';
 import { WaiterQueue } from './waiter-queue.js';
 
-const HANDED_ON: Promise<ReleaseOutcome> = Promise.resolve('released');
-
 /**
- * All that one process does about one lock: its callers stand in line, only the head contends in the backend (adjacent readers
- * together), and a lock that is given back goes to the next in line while the budget of {@link HandOff} lasts.
+ * All that one process does about one lock: its callers stand in line, only the head contends in the backend (adjacent
+ * readers together), and what is given back goes on by {@link GiveBack}.
  */
-export class LockQueue implements LockKeeper {
-  private readonly waiting = new WaiterQueue();
+export class LockQueue implements LockKeeper, GivenBackTo {
+  readonly waiting = new WaiterQueue();
+  readonly contention: Contention;
   private readonly holders: HeldLock[] = [];
-  private readonly handOff = new HandOff();
-  private readonly contention: Contention;
+  private readonly departures: GiveBack;
   private readonly patience: QueuePatience;
-  /** Acquisitions, and releases or passes, whose answer is awaited. */
+  /** Acquisitions whose answer is awaited. */
   private attempts = 0;
-  private departures = 0;
   /** A several-lock acquisition has the queue to itself for one attempt. */
   private claimed = false;
   private seen: Busy | undefined;
@@ -38,7 +42,8 @@ export class LockQueue implements LockKeeper {
   ) {
     const { backend, runtime, clientId } = parts;
     this.contention = new Contention(backend, runtime, key, type, clientId, () => this.pump());
-    this.patience = new QueuePatience(parts, this.waiting, () => this.holder);
+    this.departures = new GiveBack(parts, this);
+    this.patience = new QueuePatience(parts, this.waiting, () => this.obstruction.holder);
   }
 
   enqueue(waiter: Waiter): void {
@@ -48,7 +53,6 @@ export class LockQueue implements LockKeeper {
     }
     this.waiting.push(waiter);
     waiter.watch((departure) => this.depart(waiter, departure));
-    if (waiter.settled) return;
     if (this.waiting.length === 1 && !waiter.triesOnce) this.contention.arrive(waiter.patience);
     if (this.waiting.length > 1 || this.holders.length > 0) this.patience.watch();
     this.pump();
@@ -58,14 +62,14 @@ export class LockQueue implements LockKeeper {
   expel(error: Error): void {
     for (const waiter of this.waiting) {
       if (waiter.scoped) continue;
-      this.depart(waiter, 'refused');
+      this.leave(waiter);
       waiter.refuse(error);
     }
   }
 
   /** Takes the whole queue for one attempt from outside, if nothing goes on in it. */
   claim(): boolean {
-    if (this.holders.length + this.waiting.length + this.attempts + this.departures > 0 || this.claimed) return false;
+    if (this.claimed || !this.idle) return false;
     this.claimed = true;
     return true;
   }
@@ -73,50 +77,27 @@ export class LockQueue implements LockKeeper {
   /** Ends a {@link claim} that acquired nothing. */
   unclaim(): void {
     this.claimed = false;
-    this.pump();
-    this.retireIfIdle();
+    this.resume();
   }
 
   /** Ends a {@link claim} that acquired the lock. */
   fulfil(name: string, owner: string, terms: AcquisitionTerms, sent: Moment, token: number): HeldLock {
     this.claimed = false;
+    const { type, leaseTime, fixed } = terms;
     const tenure = { since: this.parts.runtime.monotonic(), asked: 0, tokensLeft: 0 };
-    const held = new HeldLock(
-      this,
-      name,
-      this.key,
-      terms.type,
-      owner,
-      terms.leaseTime,
-      terms.fixed,
-      sent,
-      token,
-      tenure,
-    );
+    const held = new HeldLock(this, name, this.key, type, owner, leaseTime, fixed, sent, token, tenure);
     this.hold(held);
     this.pump();
     return held;
   }
 
   giveBack(held: HeldLock): Promise<ReleaseOutcome> {
-    if (held.lost !== undefined) {
-      this.parts.orphans.giveBack(held, held.leaseTime);
-      return Promise.resolve('gone');
-    }
-    const next = this.waiting.first;
-    if (next === undefined) return this.release(held);
-    const route = this.handOff.route(held, next, this.parts.clock, this.parts.runtime.monotonic());
-    if (route === 'release') return this.release(held);
-    if (route === 'pass') return this.pass(held, next);
-    if (this.handOff.takesBreath()) this.parts.runtime.nextTurn(() => this.handOnAfterBreath(held));
-    else this.handOn(held, next);
-    return HANDED_ON;
+    return this.departures.giveBack(held);
   }
 
   forget(held: HeldLock): void {
     this.drop(held);
-    this.pump();
-    this.retireIfIdle();
+    this.resume();
   }
 
   lost(held: HeldLock): void {
@@ -130,10 +111,32 @@ export class LockQueue implements LockKeeper {
     return this.waiting.length;
   }
 
-  // ── Contending ───────────────────────────────────────────────────────────────────────────────────────────────────────
+  hold(held: HeldLock): void {
+    this.holders.push(held);
+    this.parts.watchdog.guard(held);
+    if (held.type !== 'read') this.refuseTriers((trier) => this.busyError(trier));
+  }
+
+  drop(held: HeldLock): void {
+    this.parts.watchdog.drop(held);
+    const at = this.holders.indexOf(held);
+    if (at >= 0) this.holders.splice(at, 1);
+  }
+
+  settleOrphan(waiter: Waiter): void {
+    if (!waiter.unsettled) return;
+    waiter.unsettled = false;
+    const { type, leaseTime } = waiter.terms;
+    this.parts.orphans.giveBack({ key: this.key, type, owner: waiter.owner }, leaseTime);
+  }
+
+  resume(): void {
+    this.pump();
+    this.retireIfIdle();
+  }
 
   private pump(): void {
-    if (this.claimed || this.departures > 0 || this.contention.resting) return;
+    if (this.claimed || this.departures.underWay > 0 || this.contention.resting) return;
     const head = this.waiting.first;
     if (head === undefined || !this.admits(head)) return;
     if (head.terms.type !== 'read') {
@@ -147,10 +150,10 @@ export class LockQueue implements LockKeeper {
   }
 
   private attempt(waiter: Waiter): void {
+    const request = this.request(waiter);
     waiter.sent = this.parts.clock.now();
     this.attempts++;
     this.contention.begin();
-    const request = this.request(waiter);
     this.parts.backend.acquire(request).then(
       (reply) => this.answered(waiter, reply, request.reserve),
       (error) => this.failed(waiter, error),
@@ -164,23 +167,25 @@ export class LockQueue implements LockKeeper {
       type,
       owner: waiter.owner,
       leaseTime,
-      reserve: type === 'read' ? 0 : this.handOff.reserve(this.waiting.length - 1),
-      placeTimeout: type === 'write' && !waiter.triesOnce ? this.parts.placeTimeout : 0,
+      reserve: type === 'read' ? 0 : this.departures.handOff.reserve(this.waiting.length - 1),
+      placeTimeout: this.keepsPlace(waiter) ? this.parts.placeTimeout : 0,
       preferWriters: this.parts.preferWriters,
     };
   }
 
   private answered(waiter: Waiter, reply: AcquireReply, asked: number): void {
+    const { type, leaseTime, fixed } = waiter.terms;
     const sent = waiter.sent as Moment;
-    waiter.sent = undefined;
-    this.attempts--;
-    this.failure = undefined;
     if (!reply.acquired) return this.foundBusy(waiter, reply);
-    if (this.parts.clock.age(sent) >= validity(waiter.terms.leaseTime)) return this.answeredTooLate(waiter);
-    waiter.unsettled = false;
+    if (this.parts.clock.age(sent) >= validity(leaseTime)) {
+      const late = `the answer came after the lease of ${leaseTime} ms had ended`;
+      return this.failed(waiter, new BackendError(late, 'unavailable', 'unknown'));
+    }
+    this.settleAttempt(waiter);
     this.contention.acquired();
     const tenure = { since: this.parts.runtime.monotonic(), asked, tokensLeft: reply.reserved };
-    const held = this.heldBy(waiter, sent, reply.token, tenure);
+    const { name, owner } = waiter;
+    const held = new HeldLock(this, name, this.key, type, owner, leaseTime, fixed, sent, reply.token, tenure);
     this.hold(held);
     if (this.waiting.remove(waiter)) waiter.grant(held);
     else void this.giveBack(held);
@@ -188,171 +193,61 @@ export class LockQueue implements LockKeeper {
   }
 
   private foundBusy(waiter: Waiter, reply: Busy): void {
+    this.settleAttempt(waiter);
     this.seen = reply;
-    waiter.unsettled = false;
     if (waiter.settled) this.leavePlace(waiter);
-    for (const trier of this.waiting) {
-      if (trier.triesOnce && trier.sent === undefined && this.waiting.remove(trier))
-        trier.refuse(this.busyError(trier));
-    }
+    this.refuseTriers((trier) => this.busyError(trier));
     if (this.waiting.length > 0) {
       this.contention.busy(reply.remaining);
       this.patience.watch();
     }
-    this.pump();
-    this.retireIfIdle();
+    this.resume();
   }
 
-  private answeredTooLate(waiter: Waiter): void {
-    this.failed(
-      waiter,
-      Object.assign(new Error(`the answer came after the lease of ${waiter.terms.leaseTime} ms had ended`), {
-        kind: 'unavailable',
-        outcome: 'unknown',
-      } as const),
-    );
-  }
-
-  private failed(waiter: Waiter, error: Error & Pick<BackendError, 'kind' | 'outcome'>): void {
-    waiter.sent = undefined;
-    this.attempts--;
-    this.failure = error as BackendError;
-    if (error.outcome !== 'refused') waiter.unsettled = true;
+  private failed(waiter: Waiter, error: BackendError): void {
+    const { unsettled } = waiter;
+    this.settleAttempt(waiter);
+    this.failure = error;
+    waiter.unsettled = unsettled || error.outcome !== 'refused';
     if (waiter.settled) this.settleOrphan(waiter);
-    else if (error.kind !== 'unavailable') this.dismiss(waiter, this.refusal(waiter, error));
-    for (const trier of this.waiting)
-      if (trier.triesOnce && trier.sent === undefined) this.dismiss(trier, this.unavailableError(trier));
-    if (this.waiting.length > 0 && error.kind === 'unavailable') {
-      if (this.contention.failed())
-        this.parts.events.emit('error', this.unavailableError(this.waiting.first as Waiter));
+    else if (error.kind !== 'unavailable') {
+      this.leave(waiter);
+      waiter.refuse(finalRefusal(waiter, this.parts.backend.description, error));
     }
-    this.pump();
-    this.retireIfIdle();
+    this.refuseTriers((trier) => this.unavailableError(trier));
+    const head = this.waiting.first;
+    if (head !== undefined && error.kind === 'unavailable' && this.contention.failed()) {
+      this.parts.events.emit('error', this.unavailableError(head));
+    }
+    this.resume();
   }
 
-  private heldBy(waiter: Waiter, sent: Moment, token: number, tenure: Tenure): HeldLock {
-    const { type, leaseTime, fixed } = waiter.terms;
-    return new HeldLock(this, waiter.name, this.key, type, waiter.owner, leaseTime, fixed, sent, token, tenure);
+  private settleAttempt(waiter: Waiter): void {
+    this.attempts--;
+    this.failure = waiter.sent = undefined;
+    waiter.unsettled = false;
   }
 
-  private hold(held: HeldLock): void {
-    this.holders.push(held);
-    this.parts.watchdog.guard(held);
-    if (held.type === 'read') return;
+  /** Callers that are content with one attempt, and have seen one. */
+  private refuseTriers(refusal: (trier: Waiter) => Error): void {
     for (const trier of this.waiting) {
-      if (trier.triesOnce && trier.sent === undefined && this.waiting.remove(trier))
-        trier.refuse(this.busyError(trier));
+      if (!trier.triesOnce || trier.sent !== undefined) continue;
+      this.waiting.remove(trier);
+      this.settleOrphan(trier);
+      trier.refuse(refusal(trier));
     }
   }
-
-  private drop(held: HeldLock): void {
-    this.parts.watchdog.drop(held);
-    const at = this.holders.indexOf(held);
-    if (at >= 0) this.holders.splice(at, 1);
-  }
-
-  // ── Giving back ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  private handOn(held: HeldLock, next: Waiter): void {
-    held.token++;
-    held.tenure.tokensLeft--;
-    this.waiting.remove(next);
-    this.announce(held);
-    next.grant(held);
-  }
-
-  private handOnAfterBreath(held: HeldLock): void {
-    const next = this.waiting.first;
-    if (held.lost !== undefined) return;
-    if (
-      next !== undefined &&
-      this.handOff.route(held, next, this.parts.clock, this.parts.runtime.monotonic()) === 'local'
-    )
-      this.handOn(held, next);
-    else void this.giveBack(held);
-  }
-
-  private pass(held: HeldLock, next: Waiter): Promise<ReleaseOutcome> {
-    this.drop(held);
-    this.departures++;
-    const { type, leaseTime } = next.terms;
-    const reserve = this.handOff.reserve(this.waiting.length - 1);
-    next.sent = this.parts.clock.now();
-    const request = { key: this.key, type, from: held.owner, to: next.owner, leaseTime, reserve };
-    return this.parts.backend.pass(request).then(
-      (reply) => {
-        this.departures--;
-        const sent = next.sent as Moment;
-        next.sent = undefined;
-        if (reply === undefined) {
-          this.pump();
-          this.retireIfIdle();
-          return 'gone';
-        }
-        const heir = this.heldBy(next, sent, reply.token, {
-          since: held.tenure.since,
-          asked: reserve,
-          tokensLeft: reply.reserved,
-        });
-        this.hold(heir);
-        this.announce(heir);
-        if (this.waiting.remove(next)) next.grant(heir);
-        else void this.giveBack(heir);
-        return 'released';
-      },
-      () => {
-        this.departures--;
-        next.sent = undefined;
-        next.unsettled = true;
-        if (next.settled) this.settleOrphan(next);
-        return this.abandon(held);
-      },
-    );
-  }
-
-  private release(held: HeldLock): Promise<ReleaseOutcome> {
-    const { clock } = this.parts;
-    this.drop(held);
-    this.departures++;
-    if (held.type !== 'read') this.contention.releasing();
-    return this.parts.backend.release(held).then(
-      (reply) => {
-        this.departures--;
-        if (!reply.released) this.contention.releasedSilently();
-        else if (held.type !== 'read') this.contention.yieldTo(reply.listeners, this.waiting.length > 0);
-        this.pump();
-        this.retireIfIdle();
-        const twice = reply.resent && clock.age(held.confirmed) < validity(held.validFor);
-        return reply.released || twice ? 'released' : 'gone';
-      },
-      () => {
-        this.departures--;
-        return this.abandon(held);
-      },
-    );
-  }
-
-  /** The backend did not say whether it is free: see to it in the background, and go on. */
-  private abandon(held: HeldLock): ReleaseOutcome {
-    this.parts.orphans.giveBack(held, held.validFor);
-    this.pump();
-    this.retireIfIdle();
-    return 'unreachable';
-  }
-
-  private announce({ name, owner, token }: HeldLock): void {
-    if (this.parts.events.hears('handoff')) this.parts.events.emit('handoff', { name, owner, fencingToken: token });
-  }
-
-  // ── Leaving ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   private depart(waiter: Waiter, departure: Departure): Error {
-    const error =
-      departure === 'abort'
-        ? ABORTED
-        : this.failure !== undefined || this.awaitsFirstAnswer(waiter)
-          ? this.unavailableError(waiter)
-          : this.busyError(waiter);
+    const unanswered = this.holders.length === 0 && this.seen === undefined && waiter.sent !== undefined;
+    const unavailable = this.failure !== undefined || unanswered;
+    this.leave(waiter);
+    // Who aborts is told so by the waiter itself.
+    return unavailable || departure === 'abort' ? this.unavailableError(waiter) : this.busyError(waiter);
+  }
+
+  /** Takes a waiter out; what the backend may know of it is undone, now or when its acquisition is answered. */
+  private leave(waiter: Waiter): void {
     this.waiting.remove(waiter);
     if (waiter.sent === undefined) {
       this.settleOrphan(waiter);
@@ -361,43 +256,31 @@ export class LockQueue implements LockKeeper {
     if (this.waiting.length === 0) this.contention.calm();
     this.parts.runtime.detached(() => this.pump());
     this.retireIfIdle();
-    return error;
   }
 
-  /** Takes a waiter out whose caller is told why. */
-  private dismiss(waiter: Waiter, error: Error): void {
-    this.waiting.remove(waiter);
-    this.settleOrphan(waiter);
-    waiter.refuse(error);
-  }
-
-  private settleOrphan(waiter: Waiter): void {
-    if (!waiter.unsettled) return;
-    waiter.unsettled = false;
-    const { type, leaseTime } = waiter.terms;
-    this.parts.orphans.giveBack({ key: this.key, type, owner: waiter.owner }, leaseTime);
+  private keepsPlace(waiter: Waiter): boolean {
+    return waiter.terms.type === 'write' && !waiter.triesOnce;
   }
 
   private leavePlace(waiter: Waiter): void {
-    const { type } = waiter.terms;
-    if (type === 'write' && !waiter.triesOnce)
-      this.parts.backend.leavePlace({ key: this.key, type, owner: waiter.owner }).catch(() => {});
+    if (!this.keepsPlace(waiter)) return;
+    this.parts.backend.leavePlace({ key: this.key, type: waiter.terms.type, owner: waiter.owner }).catch(() => {});
+  }
+
+  private get idle(): boolean {
+    return this.holders.length + this.waiting.length + this.attempts + this.departures.underWay === 0;
   }
 
   private retireIfIdle(): void {
-    if (this.holders.length + this.waiting.length + this.attempts + this.departures > 0 || this.claimed) return;
+    if (this.claimed || !this.idle) return;
     if (this.contention.lingering > 0) return this.contention.afterLingering(() => this.retireIfIdle());
     this.contention.close();
     this.patience.close();
     this.retire();
   }
 
-  // ── What a caller is told ────────────────────────────────────────────────────────────────────────────────────────────
-
-  private admits(waiter: Waiter): boolean {
-    return (
-      this.holders.length === 0 || (waiter.terms.type === 'read' && this.holders.every((held) => held.type === 'read'))
-    );
+  private admits({ terms }: Waiter): boolean {
+    return this.holders.length === 0 || (terms.type === 'read' && this.holders.every(({ type }) => type === 'read'));
   }
 
   /** Whether a single try would fail, as far as this process knows. */
@@ -406,49 +289,22 @@ export class LockQueue implements LockKeeper {
     return this.waiting.length > 0 && (this.contention.resting || (this.attempts === 0 && !this.claimed));
   }
 
-  private awaitsFirstAnswer(waiter: Waiter): boolean {
-    return this.holders.length === 0 && this.seen === undefined && waiter.sent !== undefined;
-  }
-
-  private get holder(): string | undefined {
-    return this.holders[0]?.owner ?? this.seen?.holder;
-  }
-
-  private remaining(): number {
+  private get obstruction(): Obstruction {
     const held = this.holders[0];
-    if (held === undefined) return this.seen?.remaining ?? -1;
-    return Math.max(0, Math.round(held.validFor - this.parts.clock.age(held.confirmed)));
+    if (held === undefined) return { holder: this.seen?.holder, here: false, remaining: this.seen?.remaining ?? -1 };
+    const remaining = Math.max(0, Math.round(held.validFor - this.parts.clock.age(held.confirmed)));
+    return { holder: held.owner, here: true, remaining };
   }
 
   private busyError(waiter: Waiter): LockBusyError {
-    const { holder } = this;
-    const remaining = this.remaining();
-    const { waitTime } = waiter.terms;
-    if (this.parts.events.hears('busy'))
-      this.parts.events.emit('busy', { name: waiter.name, remainingTime: remaining, holder });
-    return new LockBusyError(
-      `The lock '${waiter.name}' is busy${waitTime > 0 ? `: not free within ${waitTime} ms` : ''}; held by ${holder ?? 'another owner'}${this.holders.length > 0 ? ' (this process)' : ''}${remaining >= 0 ? `, its lease ends in ${remaining} ms unless renewed` : ''}`,
-      waiter.name,
-      remaining,
-      holder,
-    );
+    const refusal = busyRefusal(waiter, this.obstruction);
+    const { events } = this.parts;
+    const { remainingTime, holder } = refusal;
+    if (events.hears('busy')) events.emit('busy', { name: waiter.name, remainingTime, holder });
+    return refusal;
   }
 
   private unavailableError(waiter: Waiter): LockUnavailableError {
-    const cause = this.failure;
-    return new LockUnavailableError(
-      `The lock '${waiter.name}' could not be acquired: ${cause?.message ?? `${this.parts.backend.description} gave no answer within ${waiter.terms.waitTime} ms`}`,
-      waiter.name,
-      { cause },
-    );
-  }
-
-  private refusal(waiter: Waiter, error: Error & Pick<BackendError, 'kind'>): Error {
-    if (error.kind === 'denied') return this.unavailableError(waiter);
-    return new LockKeyError(`The lock '${waiter.name}' cannot be used: ${error.message}`, waiter.name, {
-      cause: error,
-    });
+    return unavailableRefusal(waiter, this.parts.backend.description, this.failure);
   }
 }
-
-const ABORTED = new Error('aborted');

@@ -53,7 +53,10 @@ export interface Reentry {
 const STORE = Symbol.for('nestjs-redis-lock.scopes');
 const shared = globalThis as { [STORE]?: AsyncLocalStorage<LockScope | undefined> };
 
-export const lockScopes: AsyncLocalStorage<LockScope | undefined> = (shared[STORE] ??= new AsyncLocalStorage());
+shared[STORE] ??= new AsyncLocalStorage();
+
+/** The scope that each flow of control runs in. */
+export const lockScopes = shared[STORE];
 
 /** The innermost live scope of the running flow. */
 export function currentScope(): LiveScope | undefined {

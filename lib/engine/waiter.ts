@@ -62,7 +62,6 @@ export class Waiter<Granted = HeldLock> {
           }),
         );
       };
-      if (signal.aborted) return this.onAbort();
       signal.addEventListener('abort', this.onAbort, { once: true });
     }
     if (waitTime > 0 && waitTime !== Number.POSITIVE_INFINITY) {

@@ -106,7 +106,10 @@ export class Watchdog {
       this.lose(held, 'the backend confirmed no renewal before its lease ended');
     }
     if (jumped) this.loseWhatEndedUnnoticed();
-    if (this.renewWhatIsDue(jumped)) return this.runtime.nextTurn(() => this.round(jumped));
+    if (this.renewWhatIsDue(jumped)) {
+      this.runtime.nextTurn(() => this.round(jumped));
+      return;
+    }
     const idle = this.resting.oldest === undefined && this.renewing.oldest === undefined && this.timers.size === 0;
     if (idle) this.lastBeat = undefined;
     else if (this.beat === undefined) this.schedule();

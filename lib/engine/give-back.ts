@@ -1,0 +1,150 @@
+import type { Contention } from './contention.js';
+import type { EngineParts } from './engine-parts.js';
+import { HandOff } from './hand-off.js';
+import { HeldLock, type ReleaseOutcome } from './held-lock.js';
+import { validity } from './lease-clock.js';
+import type { Waiter } from './waiter.js';
+import type { WaiterQueue } from './waiter-queue.js';
+
+/** The queue that a lock goes back to. */
+export interface GivenBackTo {
+  readonly waiting: WaiterQueue;
+  readonly contention: Contention;
+  hold(held: HeldLock): void;
+  drop(held: HeldLock): void;
+  /** Gives back in the background what the backend may hold for a waiter's own owner. */
+  settleOrphan(waiter: Waiter): void;
+  /** What was under way has ended: go on. */
+  resume(): void;
+}
+
+const HANDED_ON: Promise<ReleaseOutcome> = Promise.resolve('released');
+
+/** What happens to a lock whose last share was given back: to the next waiter of this process, or out of it. */
+export class GiveBack {
+  readonly handOff = new HandOff();
+  /** Releases and passes whose answer is awaited. */
+  underWay = 0;
+
+  constructor(
+    private readonly parts: EngineParts,
+    private readonly queue: GivenBackTo,
+  ) {}
+
+  giveBack(held: HeldLock): Promise<ReleaseOutcome> {
+    if (held.lost !== undefined) {
+      this.parts.orphans.giveBack(held, held.leaseTime);
+      return Promise.resolve('gone');
+    }
+    const next = this.queue.waiting.first;
+    if (next === undefined) return this.release(held);
+    const route = this.handOff.route(held, next, this.parts.clock, this.parts.runtime.monotonic());
+    if (route === 'release') return this.release(held);
+    if (route === 'pass') return this.pass(held, next);
+    if (this.handOff.takesBreath()) this.parts.runtime.nextTurn(() => this.handOnAfterBreath(held));
+    else this.handOn(held, next);
+    return HANDED_ON;
+  }
+
+  private handOnAfterBreath(held: HeldLock): void {
+    if (held.lost !== undefined) return;
+    const next = this.queue.waiting.first;
+    const { clock, runtime } = this.parts;
+    if (next !== undefined && this.handOff.route(held, next, clock, runtime.monotonic()) === 'local') {
+      this.handOn(held, next);
+    } else {
+      void this.giveBack(held);
+    }
+  }
+
+  private handOn(held: HeldLock, next: Waiter): void {
+    held.token++;
+    held.tenure.tokensLeft--;
+    this.queue.waiting.remove(next);
+    this.queue.settleOrphan(next);
+    this.announce(held);
+    next.grant(held);
+  }
+
+  private pass(held: HeldLock, next: Waiter): Promise<ReleaseOutcome> {
+    const { clock, backend } = this.parts;
+    this.queue.drop(held);
+    this.underWay++;
+    const { type, leaseTime, fixed } = next.terms;
+    const reserve = this.handOff.reserve(this.queue.waiting.length - 1);
+    const sent = clock.now();
+    next.sent = sent;
+    return backend.pass({ key: held.key, type, from: held.owner, to: next.owner, leaseTime, reserve }).then(
+      (reply) => {
+        this.underWay--;
+        next.sent = undefined;
+        if (reply === undefined) {
+          this.queue.resume();
+          return 'gone';
+        }
+        const tenure = { since: held.tenure.since, asked: reserve, tokensLeft: reply.reserved };
+        const { keeper, key } = held;
+        const heir = new HeldLock(
+          keeper,
+          next.name,
+          key,
+          type,
+          next.owner,
+          leaseTime,
+          fixed,
+          sent,
+          reply.token,
+          tenure,
+        );
+        this.queue.hold(heir);
+        if (this.queue.waiting.remove(next)) {
+          this.announce(heir);
+          next.grant(heir);
+        } else void this.giveBack(heir);
+        return 'released';
+      },
+      () => {
+        this.underWay--;
+        next.sent = undefined;
+        next.unsettled = true;
+        if (next.settled) this.queue.settleOrphan(next);
+        return this.abandon(held);
+      },
+    );
+  }
+
+  private release(held: HeldLock): Promise<ReleaseOutcome> {
+    const { queue } = this;
+    const turns = held.type !== 'read';
+    queue.drop(held);
+    this.underWay++;
+    if (turns) queue.contention.releasing();
+    return this.parts.backend.release(held).then(
+      (reply) => {
+        this.underWay--;
+        if (!reply.released) queue.contention.releasedSilently();
+        else if (turns) queue.contention.yieldTo(reply.listeners, queue.waiting.length > 0);
+        queue.resume();
+        // Executed, its answer lost, sent again by the client: the second answer says that nothing was there.
+        const twice = reply.resent && this.parts.clock.age(held.confirmed) < validity(held.validFor);
+        return reply.released || twice ? 'released' : 'gone';
+      },
+      () => {
+        this.underWay--;
+        return this.abandon(held);
+      },
+    );
+  }
+
+  /** The backend did not say whether it is free: see to it in the background, and go on. */
+  private abandon(held: HeldLock): ReleaseOutcome {
+    this.parts.orphans.giveBack(held, held.validFor);
+    this.queue.resume();
+    return 'unreachable';
+  }
+
+  private announce({ name, owner, token }: HeldLock): void {
+    const { events } = this.parts;
+    if (events.hears('handoff')) events.emit('handoff', { name, owner, fencingToken: token });
+  }
+}

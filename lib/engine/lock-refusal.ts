@@ -1,0 +1,30 @@
+import type { BackendError } from '../backends/lock-backend.js';
+import { LockBusyError, LockKeyError, LockUnavailableError } from './errors.js';
+import type { Waiter } from './waiter.js';
+
+/** What a process knows of who stands in the way. */
+export interface Obstruction {
+  readonly holder: string | undefined;
+  /** The holder is a caller of this process. */
+  readonly here: boolean;
+  /** Milliseconds until its lease ends unless renewed; −1 when unknown or without limit. */
+  readonly remaining: number;
+}
+
+export function busyRefusal({ name, terms }: Waiter, { holder, here, remaining }: Obstruction): LockBusyError {
+  const waited = terms.waitTime > 0 ? `: not free within ${terms.waitTime} ms` : '';
+  const who = `${holder ?? 'another owner'}${here ? ' (this process)' : ''}`;
+  const lease = remaining >= 0 ? `, its lease ends in ${remaining} ms unless renewed` : '';
+  return new LockBusyError(`The lock '${name}' is busy${waited}; held by ${who}${lease}`, name, remaining, holder);
+}
+
+export function unavailableRefusal({ name, terms }: Waiter, backend: string, cause?: Error): LockUnavailableError {
+  const why = cause?.message ?? `${backend} gave no answer within ${terms.waitTime} ms`;
+  return new LockUnavailableError(`The lock '${name}' could not be acquired: ${why}`, name, { cause });
+}
+
+/** The backend will not give this lock, however often it is asked. */
+export function finalRefusal(waiter: Waiter, backend: string, cause: BackendError): Error {
+  if (cause.kind !== 'key') return unavailableRefusal(waiter, backend, cause);
+  return new LockKeyError(`The lock '${waiter.name}' cannot be used: ${cause.message}`, waiter.name, { cause });
+}
