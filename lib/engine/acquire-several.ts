@@ -62,7 +62,7 @@ export function acquireSeveral(
 
 function toWanted(engine: LockEngine, name: string, terms: AcquisitionTerms): Wanted {
   const key = engine.keyOf(name);
-  const reentry = findReentry(engine, key);
+  const reentry = findReentry(engine, key, terms.type);
   if (reentry === undefined) return { name, key, share: undefined, held: undefined };
   const { scope, held } = reentry;
   return { name, key, share: { held, gate: scope.gate(key), mode: shareMode(held, terms.type) }, held: undefined };

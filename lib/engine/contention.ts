@@ -101,6 +101,11 @@ export class Contention {
     this.rest(Math.min(lingering, patience / 2));
   }
 
+  /** Something changed that no message tells of. */
+  lookAgain(): void {
+    this.wake();
+  }
+
   /** Nobody waits any more. */
   calm(): void {
     this.wakeUp();

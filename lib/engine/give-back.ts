@@ -58,6 +58,7 @@ export class GiveBack {
   }
 
   private handOn(held: HeldLock, next: Waiter): void {
+    held.dropped = false;
     held.token++;
     held.tenure.tokensLeft--;
     this.queue.waiting.remove(next);
@@ -113,7 +114,8 @@ export class GiveBack {
     );
   }
 
-  private release(held: HeldLock): Promise<ReleaseOutcome> {
+  /** Out of this process, whoever waits in it. */
+  release(held: HeldLock): Promise<ReleaseOutcome> {
     const { queue } = this;
     const turns = held.type !== 'read';
     queue.drop(held);

@@ -28,6 +28,10 @@ export class HeldLock {
   readonly shares: Lease[] = [];
   /** Set once, for good. */
   lost: LockLostError | undefined;
+  /** A write lock whose owner reads too: the read lock of the same owner, which outlives this one. */
+  downgrade: Promise<HeldLock> | undefined;
+  /** Its last share was given back; a hand-off takes that back. */
+  dropped = false;
   /** Commands about this owner that were not answered yet. */
   unsettled = 0;
 
@@ -60,7 +64,9 @@ export class HeldLock {
   /** Takes one share away; the last one frees the lock or passes it on. */
   drop(share: Lease): Promise<ReleaseOutcome> {
     this.shares.splice(this.shares.indexOf(share), 1);
-    return this.shares.length > 0 ? STILL_SHARED : this.keeper.giveBack(this);
+    if (this.shares.length > 0) return STILL_SHARED;
+    this.dropped = true;
+    return this.keeper.giveBack(this);
   }
 
   lose(error: LockLostError): void {

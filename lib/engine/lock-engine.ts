@@ -1,10 +1,12 @@
 import type { LockBackend, LockState, LockType } from '../backends/lock-backend.js';
 import type { Runtime } from '../backends/runtime.js';
 import { acquireSeveral } from './acquire-several.js';
+import type { AcquisitionQueue } from './acquisition-queue.js';
 import type { Milliseconds } from './duration.js';
 import type { EngineParts } from './engine-parts.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from './errors.js';
 import { EventHub, type LockLogger } from './events.js';
+import { FairQueue } from './fair-queue.js';
 import type { HeldLock } from './held-lock.js';
 import { Lease } from './lease.js';
 import { LeaseClock } from './lease-clock.js';
@@ -42,7 +44,7 @@ export class LockEngine {
   readonly parts: EngineParts;
   /** Leases that were not released yet. */
   readonly leases = new Set<Lease>();
-  private readonly queues = new Map<string, LockQueue>();
+  private readonly queues = new Map<string, AcquisitionQueue>();
   private readonly defaults: AcquisitionTerms;
   private ownerCount = 0;
   private closing = false;
@@ -197,15 +199,16 @@ export class LockEngine {
     return `${this.parts.clientId}:${++this.ownerCount}`;
   }
 
-  queue(type: LockType, key: string): LockQueue {
+  queue(type: LockType, key: string): AcquisitionQueue {
     const id = queueId(type, key);
-    let queue = this.queues.get(id);
-    if (queue === undefined) {
-      queue = new LockQueue(this.parts, key, type, () => {
-        if (this.queues.get(id) === queue) this.queues.delete(id);
-      });
-      this.queues.set(id, queue);
-    }
+    const present = this.queues.get(id);
+    if (present !== undefined) return present;
+    const retire = () => {
+      if (this.queues.get(id) === queue) this.queues.delete(id);
+    };
+    const queue: AcquisitionQueue =
+      type === 'fair' ? new FairQueue(this.parts, key, retire) : new LockQueue(this.parts, key, type, retire);
+    this.queues.set(id, queue);
     return queue;
   }
 
@@ -249,7 +252,7 @@ export class LockEngine {
 
   private acquireOne(name: string, terms: AcquisitionTerms, what: string): Promise<Lease> {
     const key = this.keyOf(name);
-    const reentry = lockScopes.getStore() === undefined ? undefined : findReentry(this, key);
+    const reentry = lockScopes.getStore() === undefined ? undefined : findReentry(this, key, terms.type);
     if (reentry !== undefined) return reenter(this, reentry, name, terms);
     const scoped = this.admit(what);
     if (terms.signal?.aborted) throw abortedError(name, terms.signal);

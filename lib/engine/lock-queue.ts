@@ -5,14 +5,16 @@ import {
   type Busy,
   type LockType,
 } from '../backends/lock-backend.js';
+import type { AcquisitionQueue } from './acquisition-queue.js';
 import { Contention } from './contention.js';
 import type { EngineParts } from './engine-parts.js';
 import type { LockBusyError, LockUnavailableError } from './errors.js';
 import { GiveBack, type GivenBackTo } from './give-back.js';
-import { HeldLock, type LockKeeper, type ReleaseOutcome } from './held-lock.js';
+import { HeldLock, type ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
 import type { AcquisitionTerms } from './lock-options.js';
 import { busyRefusal, finalRefusal, type Obstruction, unavailableRefusal } from './lock-refusal.js';
+import { PlaceKeeper } from './place-keeper.js';
 import { QueuePatience } from './queue-patience.js';
 import type { Departure, Waiter } from './waiter.js';
 import { WaiterQueue } from './waiter-queue.js';
@@ -21,12 +23,13 @@ import { WaiterQueue } from './waiter-queue.js';
  * All that one process does about one lock: its callers stand in line, only the head contends in the backend (adjacent
  * readers together), and what is given back goes on by {@link GiveBack}.
  */
-export class LockQueue implements LockKeeper, GivenBackTo {
+export class LockQueue implements AcquisitionQueue, GivenBackTo {
   readonly waiting = new WaiterQueue();
   readonly contention: Contention;
   private readonly holders: HeldLock[] = [];
   private readonly departures: GiveBack;
   private readonly patience: QueuePatience;
+  private readonly places: PlaceKeeper;
   /** Acquisitions whose answer is awaited. */
   private attempts = 0;
   /** A several-lock acquisition has the queue to itself for one attempt. */
@@ -44,6 +47,9 @@ export class LockQueue implements LockKeeper, GivenBackTo {
     this.contention = new Contention(backend, runtime, key, type, clientId, () => this.pump());
     this.departures = new GiveBack(parts, this);
     this.patience = new QueuePatience(parts, this.waiting, () => this.obstruction.holder);
+    const announced = () =>
+      this.waiting.first !== undefined && this.keepsPlace(this.waiting.first) ? [this.waiting.first] : [];
+    this.places = new PlaceKeeper(parts, key, 'write', announced, () => this.contention.lookAgain());
   }
 
   enqueue(waiter: Waiter): void {
@@ -58,7 +64,6 @@ export class LockQueue implements LockKeeper, GivenBackTo {
     this.pump();
   }
 
-  /** Shutdown: sends away who waits, but for callers that need this lock to end. */
   expel(error: Error): void {
     for (const waiter of this.waiting) {
       if (waiter.scoped) continue;
@@ -67,20 +72,17 @@ export class LockQueue implements LockKeeper, GivenBackTo {
     }
   }
 
-  /** Takes the whole queue for one attempt from outside, if nothing goes on in it. */
   claim(): boolean {
     if (this.claimed || !this.idle) return false;
     this.claimed = true;
     return true;
   }
 
-  /** Ends a {@link claim} that acquired nothing. */
   unclaim(): void {
     this.claimed = false;
     this.resume();
   }
 
-  /** Ends a {@link claim} that acquired the lock. */
   fulfil(name: string, owner: string, terms: AcquisitionTerms, sent: Moment, token: number): HeldLock {
     this.claimed = false;
     const { type, leaseTime, fixed } = terms;
@@ -92,6 +94,9 @@ export class LockQueue implements LockKeeper, GivenBackTo {
   }
 
   giveBack(held: HeldLock): Promise<ReleaseOutcome> {
+    // A writer that reads too leaves its read lock behind: the next writer cannot have the lock yet.
+    if (held.type === 'write' && this.holders.length > 1 && held.lost === undefined)
+      return this.departures.release(held);
     return this.departures.giveBack(held);
   }
 
@@ -106,7 +111,6 @@ export class LockQueue implements LockKeeper, GivenBackTo {
     else this.parts.events.emit('lost', { name: held.name, owner: held.owner, error: held.lost as Error });
   }
 
-  /** Callers of this process that wait. */
   get length(): number {
     return this.waiting.length;
   }
@@ -200,6 +204,7 @@ export class LockQueue implements LockKeeper, GivenBackTo {
     if (this.waiting.length > 0) {
       this.contention.busy(reply.remaining);
       this.patience.watch();
+      if (this.keepsPlace(waiter)) this.places.start();
     }
     this.resume();
   }
@@ -276,6 +281,7 @@ export class LockQueue implements LockKeeper, GivenBackTo {
     if (this.contention.lingering > 0) return this.contention.afterLingering(() => this.retireIfIdle());
     this.contention.close();
     this.patience.close();
+    this.places.stop();
     this.retire();
   }
 

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { LockType } from '../backends/lock-backend.js';
 import type { HeldLock } from './held-lock.js';
 import type { Lease } from './lease.js';
 import { ShareGate } from './share-gate.js';
@@ -72,14 +73,20 @@ export function liveFrom(scope: LockScope | undefined): LiveScope | undefined {
   return scope as LiveScope | undefined;
 }
 
-/** Looks through the chain for a live lease of this service on `key`. */
-export function findReentry(service: object, key: string): Reentry | undefined {
+/**
+ * Looks through the chain for a live lease of this service on `key`. Who wants to write is a child of the innermost scope on
+ * that lock all the same, but shares the write lock that an outer one holds, if there is one.
+ */
+export function findReentry(service: object, key: string, wanted: LockType): Reentry | undefined {
+  let innermost: Reentry | undefined;
   for (let scope = currentScope(); scope !== undefined; scope = liveFrom(scope.parent)) {
     if (scope.lease.service !== service) continue;
     const held = scope.lease.locks.find((lock) => lock.key === key && lock.lost === undefined);
-    if (held !== undefined) return { scope, held };
+    if (held === undefined) continue;
+    if (held.type !== 'read' || wanted === 'read') return { scope: innermost?.scope ?? scope, held };
+    innermost ??= { scope, held };
   }
-  return undefined;
+  return innermost;
 }
 
 /**

@@ -20,6 +20,8 @@ export class Waiter<Granted = HeldLock> {
   sent: Moment | undefined;
   /** An acquisition of it got no answer: Redis may hold the lock for its owner. */
   unsettled = false;
+  /** A message for it came while its acquisition was under way. */
+  woken = false;
   settled = false;
   /** Its caller runs in a lock scope, and may go on waiting during shutdown. */
   scoped = false;

@@ -1,0 +1,25 @@
+import type { HeldLock, LockKeeper } from './held-lock.js';
+import type { Moment } from './lease-clock.js';
+import type { AcquisitionTerms } from './lock-options.js';
+import type { Waiter } from './waiter.js';
+
+/** Where the callers of one process wait for one lock. */
+export interface AcquisitionQueue extends LockKeeper {
+  /** Callers that wait. */
+  readonly length: number;
+
+  /** Serves this waiter, or refuses it, sooner or later. */
+  enqueue(waiter: Waiter): void;
+
+  /** Shutdown: sends away who waits, but for callers that need this lock to end. */
+  expel(error: Error): void;
+
+  /** Takes the whole queue for one attempt from outside, if nothing goes on in it. */
+  claim(): boolean;
+
+  /** Ends a {@link claim} that acquired nothing. */
+  unclaim(): void;
+
+  /** Ends a {@link claim} that acquired the lock. */
+  fulfil(name: string, owner: string, terms: AcquisitionTerms, sent: Moment, token: number): HeldLock;
+}

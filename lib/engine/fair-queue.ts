@@ -1,0 +1,303 @@
+import { type AcquireReply, BackendError, type Subscription, type Wake } from '../backends/lock-backend.js';
+import type { Timer } from '../backends/runtime.js';
+import type { AcquisitionQueue } from './acquisition-queue.js';
+import type { EngineParts } from './engine-parts.js';
+import { HeldLock, type ReleaseOutcome } from './held-lock.js';
+import { type Moment, validity } from './lease-clock.js';
+import type { AcquisitionTerms } from './lock-options.js';
+import { busyRefusal, finalRefusal, type Obstruction, unavailableRefusal } from './lock-refusal.js';
+import { PlaceKeeper } from './place-keeper.js';
+import { QueuePatience } from './queue-patience.js';
+import type { Departure, Waiter } from './waiter.js';
+import { WaiterQueue } from './waiter-queue.js';
+
+const FIRST_BACKOFF = 50;
+const LONGEST_BACKOFF = 1_000;
+
+/**
+ * The callers of one process that wait for one fair lock. Every one of them stands in the backend's queue, among those of all
+ * processes, and is served in that order alone: nothing is handed on in here. A release wakes the head of the backend's queue,
+ * whichever process it is in.
+ */
+export class FairQueue implements AcquisitionQueue {
+  private readonly waiting = new WaiterQueue();
+  private readonly byOwner = new Map<string, Waiter>();
+  private readonly holders = new Set<HeldLock>();
+  private readonly places: PlaceKeeper;
+  private readonly patience: QueuePatience;
+  private subscription: Subscription | undefined;
+  private timer: Timer | undefined;
+  /** Acquisitions, releases and claims whose end is awaited. */
+  private underWay = 0;
+  private failures = 0;
+  private failure: BackendError | undefined;
+  private seen: Obstruction = { holder: undefined, here: false, remaining: -1 };
+
+  constructor(
+    private readonly parts: EngineParts,
+    private readonly key: string,
+    private readonly retire: () => void,
+  ) {
+    const standing = () => [...this.waiting].filter((waiter) => !waiter.triesOnce);
+    this.places = new PlaceKeeper(parts, key, 'fair', standing, (waiter) => this.attempt(waiter));
+    this.patience = new QueuePatience(parts, this.waiting, () => this.obstruction.holder);
+  }
+
+  get length(): number {
+    return this.waiting.length;
+  }
+
+  enqueue(waiter: Waiter): void {
+    this.waiting.push(waiter);
+    this.byOwner.set(waiter.owner, waiter);
+    waiter.watch((departure) => this.depart(waiter, departure));
+    this.patience.watch();
+    this.attempt(waiter);
+  }
+
+  expel(error: Error): void {
+    for (const waiter of this.waiting) {
+      if (waiter.scoped) continue;
+      this.leave(waiter);
+      waiter.refuse(error);
+    }
+  }
+
+  claim(): boolean {
+    this.underWay++;
+    return true;
+  }
+
+  unclaim(): void {
+    this.underWay--;
+    this.retireIfIdle();
+  }
+
+  fulfil(name: string, owner: string, terms: AcquisitionTerms, sent: Moment, token: number): HeldLock {
+    this.underWay--;
+    return this.hold(name, owner, terms, sent, token);
+  }
+
+  giveBack(held: HeldLock): Promise<ReleaseOutcome> {
+    const { orphans, clock, backend } = this.parts;
+    if (held.lost !== undefined) {
+      orphans.giveBack(held, held.leaseTime);
+      return Promise.resolve('gone');
+    }
+    this.drop(held);
+    this.underWay++;
+    return backend.release(held).then(
+      (reply) => {
+        this.underWay--;
+        this.retireIfIdle();
+        const twice = reply.resent && clock.age(held.confirmed) < validity(held.validFor);
+        return reply.released || twice ? 'released' : 'gone';
+      },
+      () => {
+        this.underWay--;
+        orphans.giveBack(held, held.validFor);
+        this.retireIfIdle();
+        return 'unreachable';
+      },
+    );
+  }
+
+  forget(held: HeldLock): void {
+    this.drop(held);
+    this.retireIfIdle();
+  }
+
+  lost(held: HeldLock): void {
+    this.forget(held);
+    if (held.shares.length === 0) this.parts.orphans.giveBack(held, held.leaseTime);
+    else this.parts.events.emit('lost', { name: held.name, owner: held.owner, error: held.lost as Error });
+    this.attemptFirst();
+  }
+
+  private attempt(waiter: Waiter): void {
+    if (waiter.sent !== undefined || waiter.settled) return;
+    waiter.sent = this.parts.clock.now();
+    this.underWay++;
+    this.parts.backend
+      .acquire({
+        key: this.key,
+        type: 'fair',
+        owner: waiter.owner,
+        leaseTime: waiter.terms.leaseTime,
+        reserve: 0,
+        placeTimeout: waiter.triesOnce ? 0 : this.parts.placeTimeout,
+        preferWriters: false,
+      })
+      .then(
+        (reply) => this.answered(waiter, reply),
+        (error) => this.failed(waiter, error),
+      );
+  }
+
+  private answered(waiter: Waiter, reply: AcquireReply): void {
+    const { name, owner, terms } = waiter;
+    const sent = waiter.sent as Moment;
+    if (reply.acquired && this.parts.clock.age(sent) >= validity(terms.leaseTime)) {
+      const late = `the answer came after the lease of ${terms.leaseTime} ms had ended`;
+      return this.failed(waiter, new BackendError(late, 'unavailable', 'unknown'));
+    }
+    this.settleAttempt(waiter);
+    this.failures = 0;
+    if (reply.acquired) {
+      const held = this.hold(name, owner, terms, sent, reply.token);
+      if (waiter.settled) void this.giveBack(held);
+      this.remove(waiter);
+      waiter.grant(held);
+      return;
+    }
+    this.seen = { holder: reply.holder, here: false, remaining: reply.remaining };
+    if (waiter.settled) this.leavePlace(waiter);
+    else if (waiter.triesOnce) {
+      this.remove(waiter);
+      waiter.refuse(this.refusal(waiter));
+    } else {
+      this.sleep(reply.remaining);
+      this.listen();
+      this.places.start();
+      if (waiter.woken) this.attempt(waiter);
+      waiter.woken = false;
+    }
+    this.retireIfIdle();
+  }
+
+  private failed(waiter: Waiter, error: BackendError): void {
+    const { unsettled } = waiter;
+    this.settleAttempt(waiter);
+    this.failure = error;
+    waiter.unsettled = unsettled || error.outcome !== 'refused';
+    if (waiter.settled) this.settleOrphan(waiter);
+    else if (waiter.triesOnce || error.kind !== 'unavailable') {
+      this.leave(waiter);
+      waiter.refuse(finalRefusal(waiter, this.parts.backend.description, error));
+    } else {
+      const pause = Math.min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** Math.min(this.failures, 10));
+      if (this.failures++ === 0) this.parts.events.emit('error', this.refusal(waiter));
+      this.parts.runtime.timer(
+        pause * (0.5 + this.parts.runtime.random() / 2),
+        () => this.attempt(waiter),
+        'keep-alive',
+      );
+    }
+    this.retireIfIdle();
+  }
+
+  private settleAttempt(waiter: Waiter): void {
+    this.underWay--;
+    waiter.sent = this.failure = undefined;
+    waiter.unsettled = false;
+  }
+
+  private hold(name: string, owner: string, terms: AcquisitionTerms, sent: Moment, token: number): HeldLock {
+    const tenure = { since: 0, asked: 0, tokensLeft: 0 };
+    const held = new HeldLock(this, name, this.key, 'fair', owner, terms.leaseTime, terms.fixed, sent, token, tenure);
+    this.holders.add(held);
+    this.parts.watchdog.guard(held);
+    return held;
+  }
+
+  private drop(held: HeldLock): void {
+    this.parts.watchdog.drop(held);
+    this.holders.delete(held);
+  }
+
+  private listen(): void {
+    if (this.subscription !== undefined) return;
+    const { backend, clientId } = this.parts;
+    const subscription = backend.subscribe(this.key, 'fair', clientId, (wake) => this.heard(wake));
+    this.subscription = subscription;
+    // What was released before the subscription stood was not heard: look once more.
+    subscription.ready.then(() => {
+      if (this.subscription === subscription) this.attemptAll();
+    });
+  }
+
+  private heard(wake: Wake): void {
+    if (wake.kind === 'resync' || wake.owner === undefined) return this.attemptAll();
+    const waiter = this.byOwner.get(wake.owner);
+    if (waiter === undefined) return;
+    if (waiter.sent === undefined) this.attempt(waiter);
+    else waiter.woken = true;
+  }
+
+  private attemptAll(): void {
+    for (const waiter of this.waiting) this.attempt(waiter);
+  }
+
+  /** The lease of the holder, or the place of the head, ends without a message: the first in line looks. */
+  private sleep(delay: number): void {
+    if (delay < 0) return;
+    this.timer?.cancel();
+    this.timer = this.parts.runtime.timer(delay + 1, () => this.attemptFirst(), 'keep-alive');
+  }
+
+  private attemptFirst(): void {
+    if (this.waiting.first !== undefined) this.attempt(this.waiting.first);
+  }
+
+  private depart(waiter: Waiter, _departure: Departure): Error {
+    const refusal = this.refusal(waiter);
+    this.leave(waiter);
+    return refusal;
+  }
+
+  /** Takes a waiter out; what the backend may know of it is undone, now or when its acquisition is answered. */
+  private leave(waiter: Waiter): void {
+    this.remove(waiter);
+    if (waiter.sent === undefined) {
+      this.settleOrphan(waiter);
+      this.leavePlace(waiter);
+    }
+    this.retireIfIdle();
+  }
+
+  private remove(waiter: Waiter): void {
+    this.waiting.remove(waiter);
+    this.byOwner.delete(waiter.owner);
+    if (this.waiting.length > 0) return;
+    this.timer?.cancel();
+    this.timer = undefined;
+    this.places.stop();
+  }
+
+  private settleOrphan(waiter: Waiter): void {
+    if (!waiter.unsettled) return;
+    waiter.unsettled = false;
+    this.parts.orphans.giveBack({ key: this.key, type: 'fair', owner: waiter.owner }, waiter.terms.leaseTime);
+  }
+
+  private leavePlace(waiter: Waiter): void {
+    if (waiter.triesOnce) return;
+    this.parts.backend.leavePlace({ key: this.key, type: 'fair', owner: waiter.owner }).catch(() => {});
+  }
+
+  private retireIfIdle(): void {
+    if (this.holders.size + this.waiting.length + this.underWay > 0) return;
+    this.subscription?.close();
+    this.subscription = undefined;
+    this.patience.close();
+    this.retire();
+  }
+
+  private get obstruction(): Obstruction {
+    const [held] = this.holders;
+    if (held === undefined) return this.seen;
+    const remaining = Math.max(0, Math.round(held.validFor - this.parts.clock.age(held.confirmed)));
+    return { holder: held.owner, here: true, remaining };
+  }
+
+  private refusal(waiter: Waiter): Error {
+    const unanswered = this.failure === undefined && waiter.sent !== undefined && this.seen.holder === undefined;
+    if (this.failure === undefined && !unanswered) {
+      const busy = busyRefusal(waiter, this.obstruction);
+      const { remainingTime, holder } = busy;
+      if (this.parts.events.hears('busy')) this.parts.events.emit('busy', { name: waiter.name, remainingTime, holder });
+      return busy;
+    }
+    return unavailableRefusal(waiter, this.parts.backend.description, this.failure);
+  }
+}
