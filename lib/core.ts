@@ -39,4 +39,4 @@ export { nodeRuntime } from './engine/node-runtime.js';
 export type { ReentrantLock } from './locks/reentrant-lock.js';
 export { createLockService } from './nest/create-lock-service.js';
 export { type LockInspection, LockService } from './nest/lock.service.js';
-export type { RedisLockOptions } from './nest/redis-lock.options.js';
+export type { ClusterConnection, Connection, RedisLockOptions } from './nest/redis-lock.options.js';

@@ -1,11 +1,15 @@
-export {
-  LockAbortedError,
-  LockBusyError,
-  LockConfigurationError,
-  LockError,
-  LockKeyError,
-  LockLostError,
-  LockNotOwnedError,
-  LockUnavailableError,
-  LockUpgradeError,
-} from './engine/errors.js';
+export * from './core.js';
+export { DistributedLock } from './nest/distributed-lock.decorator.js';
+export type {
+  BusyAnswer,
+  DistributedLockOptions,
+  KeyFunction,
+  LockKey,
+  ReturnKind,
+} from './nest/distributed-lock.options.js';
+export { InjectLockService } from './nest/inject-lock-service.decorator.js';
+export { LockExceptionFilter } from './nest/lock-exception.filter.js';
+export { attachLockService } from './nest/lock-service-property.js';
+export { getLockServiceToken } from './nest/redis-lock.constants.js';
+export { RedisLockModule } from './nest/redis-lock.module.js';
+export type { RedisLockAsyncOptions, RedisLockOptionsFactory } from './nest/redis-lock-async.options.js';
