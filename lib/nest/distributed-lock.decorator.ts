@@ -1,0 +1,102 @@
+import type { Observable } from 'rxjs';
+import { LockConfigurationError } from '../engine/errors.js';
+import { lockMethod } from './distributed-lock.interceptor.js';
+import type { Anything, DistributedLockOptions, LockKey, Method } from './distributed-lock.options.js';
+import { declareLockService } from './lock-service-property.js';
+import { compileLockedMethod } from './locked-method.js';
+import { mirrorFunction } from './mirror-function.js';
+
+/**
+ * Runs the method under a lock: at most one call with the same key runs at a time, in all processes that share the Redis.
+ *
+ * ```ts
+ * @DistributedLock('order:#<args[0]>')
+ * async ship(orderId: string) { … }
+ *
+ * @DistributedLock({ key: 'report', onBusy: 'skip', holdAtLeast: '10s' })
+ * @Cron('0 3 * * *')
+ * async nightlyReport() { … }
+ *
+ * @DistributedLock((order: Order) => order.items.map((item) => `sku:${item.sku}`))
+ * async reserve(order: Order) { … }
+ * ```
+ *
+ * The method returns a promise, an Observable (locked from subscription until it ends) or an AsyncIterable (locked from the first
+ * `next()` until it is exhausted or closed). It may stand on any method of a provider or controller, above or below
+ * other decorators; on a handler it runs inside guards, interceptors and pipes. A call on the same instance from
+ * inside the lock re-enters it. In the body, `currentLease()` gives the fencing token and the signal of a lost lease.
+ *
+ * A call fails with LockBusyError when the lock stays busy for `waitTime` (see `onBusy`), LockLostError when the lease was lost before
+ * the method ended (see `onLost`), LockKeyError when the arguments give no lock name, LockUnavailableError when Redis gives no
+ * answer. What the method itself throws goes out as it is.
+ *
+ * @throws LockConfigurationError when the class is defined, naming class, method and what is wrong
+ * @publicApi
+ */
+export function DistributedLock<Args extends readonly unknown[] = Anything[]>(
+  keyOrOptions: LockKey<Args> | DistributedLockOptions<Args>,
+): LockDecorator<Args> {
+  return (target: object, propertyKey: string | symbol, descriptor: TypedPropertyDescriptor<Anything>) => {
+    const where = labelOf(target, propertyKey);
+    const original = methodOf(target, descriptor, where);
+    const method = compileLockedMethod(
+      target,
+      propertyKey,
+      original,
+      keyOrOptions as LockKey | DistributedLockOptions,
+      where,
+    );
+    declareLockService(target, method.service);
+    descriptor.value = mirrorFunction(original, lockMethod(method));
+  };
+}
+
+/** @publicApi */
+export type LockDecorator<Args extends readonly unknown[]> = <M extends Method>(
+  target: object,
+  propertyKey: string | symbol,
+  descriptor: TypedPropertyDescriptor<M> & CanBeLocked<M, Args>,
+) => void;
+
+/** A wrapped call has to wait, so its result can only be of a kind that waits; and a key function has to take the method's arguments. */
+type CanBeLocked<M extends Method, Args extends readonly unknown[]> =
+  WaitingResult<ReturnType<M>> extends true
+    ? ((...args: Args) => void) extends (...args: Parameters<M>) => void
+      ? unknown
+      : { readonly 'the key function does not take the parameters of this method': never }
+    : { readonly 'a method with @DistributedLock returns a Promise, an Observable or an AsyncIterable': never };
+
+type WaitingResult<R> =
+  Promise<Awaited<R>> extends R
+    ? true
+    : Observable<Anything> extends R
+      ? true
+      : AsyncGenerator<Anything, Anything, Anything> extends R
+        ? true
+        : false;
+
+function labelOf(target: object, propertyKey: string | symbol): string {
+  const type = typeof target === 'function' ? target : target.constructor;
+  const name = typeof propertyKey === 'symbol' ? `[${propertyKey.description ?? 'symbol'}]` : String(propertyKey);
+  return `${type.name || '(anonymous class)'}.${name}`;
+}
+
+function methodOf(target: object, descriptor: PropertyDescriptor | undefined, where: string): Method {
+  if (descriptor === undefined && typeof target === 'function') {
+    throw new LockConfigurationError(
+      '@DistributedLock needs "experimentalDecorators" in tsconfig.json, as NestJS does',
+    );
+  }
+  if (typeof target === 'function') {
+    throw new LockConfigurationError(
+      `${where} is static: @DistributedLock needs an instance, which NestJS gives its lock service`,
+    );
+  }
+  if (descriptor?.get !== undefined || descriptor?.set !== undefined) {
+    throw new LockConfigurationError(`${where} is an accessor: @DistributedLock stands on methods`);
+  }
+  if (typeof descriptor?.value !== 'function') {
+    throw new LockConfigurationError(`${where} is no method: @DistributedLock stands on methods`);
+  }
+  return descriptor.value as Method;
+}

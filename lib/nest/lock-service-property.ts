@@ -1,0 +1,68 @@
+import { Inject } from '@nestjs/common';
+import { LockConfigurationError } from '../engine/errors.js';
+import type { LockService } from './lock.service.js';
+import { getLockServiceToken } from './redis-lock.constants.js';
+
+/** What an instance with decorated methods carries, under {@link getLockServiceToken}. */
+export interface Lockable {
+  [service: symbol]: LockService | undefined;
+}
+
+/**
+ * Makes NestJS inject the service into every instance of this class, its subclasses included. The property is no enumerable
+ * one, so that logs and comparisons of instances don't see it.
+ */
+export function declareLockService(prototype: object, token: symbol): void {
+  if (Object.hasOwn(prototype, token)) return;
+  Object.defineProperty(prototype, token, {
+    configurable: true,
+    get: () => undefined,
+    set(this: object, service: LockService) {
+      Object.defineProperty(this, token, { value: service, configurable: true, writable: true });
+    },
+  });
+  Inject(token)(prototype, token);
+}
+
+/**
+ * Gives a lock service to an instance that NestJS did not make, so that its decorated methods work. Instances of class providers
+ * and controllers have theirs already, and those of `useFactory` and `useValue` providers get it when the application starts.
+ *
+ * ```ts
+ * const orders = attachLockService(new OrdersService(repository), createLockService({ backend: 'memory' }));
+ * ```
+ *
+ * @param name the service's name, where methods ask for a named one (`@DistributedLock({ service: name })`)
+ * @returns the instance
+ * @throws LockConfigurationError when no method of it asks for that service, when it already has another one, or when it is frozen
+ * @publicApi
+ */
+export function attachLockService<T extends object>(instance: T, service: LockService, name?: string): T {
+  const token = getLockServiceToken(name);
+  const what = instance.constructor?.name ?? 'the object';
+  if (!asksFor(instance, token)) {
+    const decorator = name === undefined ? '@DistributedLock' : `@DistributedLock({ service: '${name}' })`;
+    throw new LockConfigurationError(
+      `${what} has no method with ${decorator}: there is nothing to attach a lock service to`,
+    );
+  }
+  const present = instance[token];
+  if (present === service) return instance;
+  if (present !== undefined) {
+    throw new LockConfigurationError(
+      `${what} already has the lock service of another application that still runs: close that one first, or let each make an instance of its own with useFactory`,
+    );
+  }
+  if (!Object.isExtensible(instance)) {
+    throw new LockConfigurationError(
+      `${what} is frozen, so its methods with @DistributedLock cannot be given a lock service`,
+    );
+  }
+  (instance as Lockable)[token] = service;
+  return instance;
+}
+
+/** Whether a method of this object wants the service with that token. */
+export function asksFor(value: unknown, token: symbol): value is Lockable {
+  return typeof value === 'object' && value !== null && token in value;
+}

@@ -1,0 +1,90 @@
+import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
+import type { ModulesContainer } from '@nestjs/core';
+import { LockConfigurationError } from '../engine/errors.js';
+import type { LockService } from './lock.service.js';
+import { asksFor, attachLockService, type Lockable } from './lock-service-property.js';
+import { getLockServiceToken } from './redis-lock.constants.js';
+
+type NestModule = ModulesContainer extends Map<string, infer M> ? M : never;
+type Provider = NestModule['providers'] extends Map<unknown, infer P> ? P : never;
+
+/**
+ * Finds the instances that NestJS injects no properties into, because a `useFactory` or `useValue` made them, and gives those
+ * with decorated methods their lock service: before the first `onModuleInit` of other modules when this one is global.
+ */
+export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown {
+  private readonly token: symbol;
+  private readonly attached: Lockable[] = [];
+
+  constructor(
+    private readonly service: LockService,
+    private readonly name: string | undefined,
+    private readonly modules: ModulesContainer,
+  ) {
+    this.token = getLockServiceToken(name);
+  }
+
+  onModuleInit(): void {
+    this.refuseTwins();
+    for (const module of this.modules.values()) {
+      if (findService(module, this.token) !== this.service) continue;
+      for (const provider of [...module.providers.values(), ...module.injectables.values()]) this.explore(provider);
+    }
+  }
+
+  /** An object that outlives the application (`useValue`) is free for the next one. */
+  onApplicationShutdown(): void {
+    for (const instance of this.attached.splice(0)) instance[this.token] = undefined;
+  }
+
+  private explore(provider: Provider): void {
+    if (provider.isAlias) return;
+    if (provider.isDependencyTreeStatic() && !provider.isTransient) return this.attach(provider.instance);
+    if (provider.isTransient) for (const made of provider.getStaticTransientInstances()) this.attach(made?.instance);
+    if (provider.inject && typeof provider.metatype === 'function') this.attachToProducts(provider);
+  }
+
+  /** A factory of request-scoped or transient instances makes them later: each is attached when it is made. */
+  private attachToProducts(provider: Provider): void {
+    const factory = provider.metatype as (...dependencies: unknown[]) => unknown;
+    provider.metatype = async (...dependencies: unknown[]) => {
+      const product = await factory(...dependencies);
+      if (asksFor(product, this.token) && product[this.token] === undefined)
+        attachLockService(product, this.service, this.name);
+      return product;
+    };
+  }
+
+  private attach(instance: unknown): void {
+    if (!asksFor(instance, this.token) || instance[this.token] === this.service) return;
+    attachLockService(instance, this.service, this.name);
+    this.attached.push(instance);
+  }
+
+  /** Two global modules of one name would be two locks of one name: who gets which is left to the order of imports. */
+  private refuseTwins(): void {
+    const global = [...this.modules.values()].filter((module) => module.isGlobal && module.exports.has(this.token));
+    if (global.length <= 1) return;
+    const which = this.name === undefined ? 'without a name' : `with the name '${this.name}'`;
+    throw new LockConfigurationError(
+      `RedisLockModule is imported ${global.length} times ${which}: give each a name of its own, or isGlobal: false`,
+    );
+  }
+}
+
+/** The service that a provider of this module would be injected: its own, or the first one that its imports export. */
+function findService(module: NestModule, token: symbol): unknown {
+  return module.providers.get(token)?.instance ?? findExported(module.imports, token, new Set());
+}
+
+function findExported(modules: Iterable<NestModule>, token: symbol, seen: Set<NestModule>): unknown {
+  for (const module of modules) {
+    if (seen.has(module)) continue;
+    seen.add(module);
+    const exported = module.exports.has(token);
+    const passedOn = [...module.imports].filter((inner) => exported || module.exports.has(inner.metatype));
+    const found = (exported && module.providers.get(token)?.instance) || findExported(passedOn, token, seen);
+    if (found) return found;
+  }
+  return undefined;
+}

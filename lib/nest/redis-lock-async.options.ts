@@ -1,0 +1,17 @@
+import type { ConfigurableModuleAsyncOptions } from '@nestjs/common';
+import type { RedisLockOptions } from './redis-lock.options.js';
+
+/** What has to be known before a factory has run. */
+type ModuleOptionName = 'name' | 'isGlobal';
+
+/** Makes the options of a RedisLockModule; for `useClass` and `useExisting`. @publicApi */
+export interface RedisLockOptionsFactory {
+  createRedisLockOptions(): RedisLockFactoryOptions | Promise<RedisLockFactoryOptions>;
+}
+
+/** What a factory makes: all options but `name` and `isGlobal`, which stand beside the factory. @publicApi */
+export type RedisLockFactoryOptions = Omit<RedisLockOptions, ModuleOptionName>;
+
+/** Options of `RedisLockModule.forRootAsync`: one of `useFactory` (with `inject`), `useClass` and `useExisting`. @publicApi */
+export type RedisLockAsyncOptions = Pick<RedisLockOptions, ModuleOptionName> &
+  ConfigurableModuleAsyncOptions<RedisLockFactoryOptions, 'createRedisLockOptions'>;

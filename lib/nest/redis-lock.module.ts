@@ -1,0 +1,104 @@
+import { ConfigurableModuleBuilder, type DynamicModule, Logger, Module, type Provider } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
+import { LockConfigurationError } from '../engine/errors.js';
+import { createLockService } from './create-lock-service.js';
+import { LockService } from './lock.service.js';
+import { LockServiceExplorer } from './lock-service.explorer.js';
+import { LockShutdown } from './lock-shutdown.js';
+import { getLockServiceToken, REDIS_LOCK_OPTIONS } from './redis-lock.constants.js';
+import type { RedisLockOptions } from './redis-lock.options.js';
+import type { RedisLockAsyncOptions, RedisLockFactoryOptions } from './redis-lock-async.options.js';
+
+type ModuleOptions = Pick<RedisLockOptions, 'name' | 'isGlobal'>;
+
+const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<RedisLockFactoryOptions>({
+  optionsInjectionToken: REDIS_LOCK_OPTIONS,
+})
+  .setClassMethodName('forRoot')
+  .setFactoryMethodName('createRedisLockOptions')
+  .setExtras<ModuleOptions>({ name: undefined, isGlobal: true }, withLockService)
+  .build();
+
+/**
+ * Makes a LockService injectable, and `@DistributedLock` work.
+ *
+ * ```ts
+ * @Module({ imports: [RedisLockModule.forRoot({ connection: 'redis://localhost:6379' })] })
+ * export class AppModule {}
+ * ```
+ *
+ * Import it once in the root module. Several Redis: import it once for each, all but one with a `name`. On shutdown
+ * (`app.close()`, or a signal after `app.enableShutdownHooks()`) it lets running bodies end, then closes its own connections.
+ *
+ * @throws LockConfigurationError when the application starts, naming the option that is wrong
+ * @publicApi
+ */
+@Module({})
+export class RedisLockModule extends ConfigurableModuleClass {
+  static override forRoot(options: RedisLockOptions): DynamicModule {
+    return super.forRoot(options ?? {});
+  }
+
+  /** `name` and `isGlobal` stand beside the factory, all other options come from it. */
+  static override forRootAsync(options: RedisLockAsyncOptions): DynamicModule {
+    const unknown = Object.keys(options).filter((option) => !ASYNC_OPTIONS.includes(option));
+    if (unknown.length > 0) {
+      throw new LockConfigurationError(
+        `RedisLockModule.forRootAsync takes ${ASYNC_OPTIONS.join(', ')}; '${unknown[0]}' goes into what the factory returns`,
+      );
+    }
+    if (!options.useFactory && !options.useClass && !options.useExisting) {
+      throw new LockConfigurationError(
+        'RedisLockModule.forRootAsync needs one of useFactory, useClass and useExisting',
+      );
+    }
+    return super.forRootAsync(options);
+  }
+}
+
+const ASYNC_OPTIONS = [
+  'imports',
+  'inject',
+  'provideInjectionTokensFrom',
+  'useFactory',
+  'useClass',
+  'useExisting',
+  'name',
+  'isGlobal',
+];
+
+function withLockService(definition: DynamicModule, { name, isGlobal = true }: ModuleOptions): DynamicModule {
+  if (name !== undefined && (typeof name !== 'string' || name === '')) {
+    throw new LockConfigurationError(
+      `The name of a RedisLockModule must be a string that is not empty, but it is ${String(name) || "''"}`,
+    );
+  }
+  const token = getLockServiceToken(name);
+  const providers: Provider[] = [
+    { provide: token, useFactory: (options: RedisLockOptions) => create(options, name), inject: [REDIS_LOCK_OPTIONS] },
+    { provide: LockShutdown, useFactory: (locks: LockService) => new LockShutdown(locks), inject: [token] },
+    {
+      provide: LockServiceExplorer,
+      useFactory: (locks: LockService, modules: ModulesContainer) => new LockServiceExplorer(locks, name, modules),
+      inject: [token, ModulesContainer],
+    },
+  ];
+  const byClass: Provider[] = name === undefined ? [{ provide: LockService, useExisting: token }] : [];
+  return {
+    ...definition,
+    global: isGlobal,
+    providers: [...(definition.providers ?? []), ...providers, ...byClass],
+    exports: name === undefined ? [token, LockService] : [token],
+  };
+}
+
+function create(options: RedisLockOptions, name: string | undefined): LockService {
+  for (const option of ['name', 'isGlobal'] as const) {
+    if (options?.[option] !== undefined) {
+      throw new LockConfigurationError(
+        `'${option}' came from the factory of RedisLockModule.forRootAsync: give it beside the factory`,
+      );
+    }
+  }
+  return createLockService({ logger: new Logger('RedisLock'), ...options, name });
+}
