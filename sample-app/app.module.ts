@@ -1,0 +1,26 @@
+import { Module } from '@nestjs/common';
+import { APP_FILTER } from '@nestjs/core';
+import { ScheduleModule } from '@nestjs/schedule';
+import { LockExceptionFilter, RedisLockModule } from 'nestjs-redis-lock';
+import { OrdersModule } from './orders/orders.module.js';
+import { redisUrl } from './redis-url.js';
+import { ReportsModule } from './reports/reports.module.js';
+import { StockModule } from './stock/stock.module.js';
+
+@Module({
+  imports: [
+    RedisLockModule.forRootAsync({
+      useFactory: () => {
+        const connection = redisUrl();
+        return connection ? { connection } : { backend: 'memory' };
+      },
+    }),
+    ScheduleModule.forRoot(),
+    StockModule,
+    OrdersModule,
+    ReportsModule,
+  ],
+  // A request that finds its lock busy for longer than its waitTime is answered with 423 Locked.
+  providers: [{ provide: APP_FILTER, useClass: LockExceptionFilter }],
+})
+export class AppModule {}

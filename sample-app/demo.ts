@@ -1,0 +1,88 @@
+// Shows what the locks of the shop are good for: npm run demo
+import { randomBytes } from 'node:crypto';
+import { stopChildren } from './demo/children.js';
+import { cronRuns } from './demo/cron.js';
+import { complaintsAbout, describeResults } from './demo/result.js';
+import { rush } from './demo/rush.js';
+import { openShop, type Shop } from './demo/shop.js';
+import { crossedTransfers } from './demo/transfers.js';
+
+const SALE = { inStock: 40, ordered: 120 };
+const TRANSFERS = { pieces: 100, count: 100 };
+const REPORTS = 3;
+
+const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
+let interrupted = false;
+
+function print(...lines: string[]): void {
+  for (const line of lines) console.log(line && `  ${line}`);
+}
+
+async function step<T>(title: string, work: () => Promise<T>): Promise<T> {
+  const start = performance.now();
+  const result = await work();
+  print(`${title.padEnd(70)} ${((performance.now() - start) / 1000).toFixed(1)} s`);
+  return result;
+}
+
+function describeShop({ redis, replicas }: Shop): string[] {
+  const names = replicas.map(({ name }) => name).join(' and ');
+  if (redis) return [`${replicas.length} processes, ${names}, share ${redis.description}`];
+  return [
+    `1 process, ${names}, with its locks in memory, as there is no redis-server on the PATH.`,
+    'To see two processes share one Redis: install redis-server, or REDIS_URL=redis://localhost:6379 npm run demo',
+  ];
+}
+
+/** @returns whether all is as it should be */
+async function demo(): Promise<boolean> {
+  print('');
+  const shop = await step('The shop opens', openShop);
+  const { replicas } = shop;
+  print(...describeShop(shop), '');
+
+  const run = randomBytes(3).toString('hex'); // a Redis of yours may have articles already, or another demo
+  const [lamp, unlockedLamp, chair, table] = ['lamp', 'unlocked-lamp', 'chair', 'table'].map((sku) => `${sku}-${run}`);
+  try {
+    const { inStock, ordered } = SALE;
+    const rushTitle = (path: string) => `${ordered} orders at once for ${inStock} lamps: POST ${path}`;
+    const transferTitle = `${TRANSFERS.count} transfers at once, chairs to tables and tables to chairs`;
+
+    const locked = await step(rushTitle('/orders'), () => rush(replicas, '/orders', { sku: lamp!, ...SALE }));
+    const unlocked = await step(rushTitle('/orders/unlocked'), () =>
+      rush(replicas, '/orders/unlocked', { sku: unlockedLamp!, ...SALE }),
+    );
+    const transfers = await step(transferTitle, () =>
+      crossedTransfers(replicas, { skus: [chair!, table!], ...TRANSFERS }),
+    );
+    const cron = await step(`Until the nightly report was due ${REPORTS} times`, () => cronRuns(replicas, REPORTS));
+
+    const results = { replicas: replicas.map(({ name }) => name), locked, unlocked, transfers, cron };
+    print('', ...describeResults(results), '');
+    const complaints = complaintsAbout(results);
+    print(...complaints.map((complaint) => `✗ ${complaint}`));
+    if (complaints.length === 0) print('✓ With the lock, nothing was sold that was not there.', '');
+    return complaints.length === 0;
+  } finally {
+    if (!interrupted)
+      await Promise.all([lamp, unlockedLamp, chair, table].map((sku) => replicas[0]!.ask('DELETE', `/stock/${sku}`)));
+  }
+}
+
+for (const [signal, number] of Object.entries(SIGNALS)) {
+  process.once(signal, () => {
+    interrupted = true;
+    print('', 'Interrupted: the processes are being stopped.');
+    void stopChildren().then(() => process.exit(128 + number));
+  });
+}
+
+try {
+  const well = await demo();
+  process.exitCode = well ? 0 : 1;
+} catch (error) {
+  if (!interrupted) print('', `✗ ${(error as Error).message}`);
+  process.exitCode = 1;
+} finally {
+  await stopChildren();
+}

@@ -1,0 +1,73 @@
+import { createServer } from 'node:net';
+import { Redis } from 'ioredis';
+import { Child } from './children.js';
+
+const ATTEMPTS = 5;
+
+export interface SharedRedis {
+  readonly url: string;
+  /** For people: without a password. */
+  readonly description: string;
+}
+
+/** The Redis that REDIS_URL names, else one of the demo's own where redis-server is on the PATH, else none. */
+export async function sharedRedis(): Promise<SharedRedis | undefined> {
+  const url = process.env.REDIS_URL;
+  if (!url) return privateRedis();
+  const version = await versionOf(url);
+  const { hostname, port, pathname } = new URL(url);
+  return { url, description: `Redis ${version} of REDIS_URL (${hostname}:${port || 6379}${pathname})` };
+}
+
+/** Without persistence, on a free port of the loopback interface. */
+async function privateRedis(): Promise<SharedRedis | undefined> {
+  for (let attempt = 1; ; attempt++) {
+    const port = await freePort();
+    try {
+      const server = await startServer(port);
+      if (server === undefined) return undefined;
+      await server.ready(/Ready to accept connections/);
+    } catch (error) {
+      if (attempt < ATTEMPTS && /in use|Failed listening/.test(String(error))) continue;
+      throw error;
+    }
+    const url = `redis://127.0.0.1:${port}`;
+    return { url, description: `a Redis ${await versionOf(url)} of the demo's own (port ${port})` };
+  }
+}
+
+async function startServer(port: number): Promise<Child | undefined> {
+  const settings = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+  try {
+    return await Child.start('redis-server', 'redis-server', settings, process.env);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve((address as { port: number }).port));
+    });
+  });
+}
+
+async function versionOf(url: string): Promise<string> {
+  const client = new Redis(url, { lazyConnect: true, connectTimeout: 3_000, retryStrategy: () => null });
+  let reason = 'no answer';
+  client.on('error', (error) => {
+    reason = error.message || reason;
+  });
+  try {
+    await client.connect();
+    return (await client.info('server')).match(/redis_version:(\S+)/)?.[1] ?? '';
+  } catch {
+    throw new Error(`REDIS_URL: that Redis cannot be used: ${reason}`);
+  } finally {
+    client.disconnect();
+  }
+}

@@ -1,0 +1,81 @@
+import type { Receipt } from '../orders/receipt.js';
+import type { CronRuns } from './cron.js';
+import type { Rush } from './rush.js';
+import { inMs, mark, percentile, table } from './table.js';
+import { columnOf, timeline } from './timeline.js';
+import type { Transfers } from './transfers.js';
+
+export interface Results {
+  readonly replicas: readonly string[];
+  readonly locked: Rush;
+  readonly unlocked: Rush;
+  readonly transfers: Transfers;
+  readonly cron: CronRuns;
+}
+
+/** What the demo shows at its end. */
+export function describeResults({ replicas, locked, unlocked, transfers, cron }: Results): string[] {
+  const rushes = [locked, unlocked];
+  const column = columnOf(locked.receipts);
+  const { booked, refused, before, after } = transfers;
+  return [
+    ...table([
+      ['', ['with the lock', 'without it']],
+      ['', ['─────────────', '─────────────']],
+      ['lamps in stock', rushes.map(({ inStock }) => String(inStock))],
+      ['ordered', rushes.map(({ ordered }) => String(ordered))],
+      ['sold', rushes.map(({ receipts }) => String(receipts.length)), oversoldRemark(rushes)],
+      ['left in stock', rushes.map(({ left }) => String(left))],
+      ['sold + left = in stock', rushes.map(({ adds }) => mark(adds))],
+      ['orders in work at once', rushes.map(({ receipts }) => String(mostAtOnce(receipts)))],
+      ['customers waited, p50', rushes.map(({ waits }) => inMs(percentile(waits, 0.5)))],
+      ['                  p99', rushes.map(({ waits }) => inMs(percentile(waits, 0.99)))],
+      ['                  max', rushes.map(({ waits }) => inMs(percentile(waits, 1)))],
+    ]),
+    '',
+    `who was selling lamps when (one column is ${column} ms; █ one order in work, 2-9 as many, # more)`,
+    '',
+    'with the lock',
+    ...timeline(locked.receipts, replicas, column),
+    'without it',
+    ...timeline(unlocked.receipts, replicas, column),
+    '',
+    `${mark(tokensRise(locked.receipts))} fencing tokens   each order's is higher than that of the order before`,
+    `${mark(before === after)} transfers        ${booked} booked${refused ? `, ${refused} refused` : ''}, none stuck; ${before} pieces before, ${after} after`,
+    `${mark(cron.once)} nightly report   ${describeCron(cron)}`,
+  ];
+}
+
+/** Why the demo has to fail; nothing where all is well. That the unlocked path oversells is no reason. */
+export function complaintsAbout({ locked, unlocked, transfers }: Results): string[] {
+  const complaints = [...locked.failures, ...unlocked.failures, ...transfers.failures].map((f) => `answered: ${f}`);
+  if (locked.oversold > 0) complaints.push(`oversold by ${locked.oversold} with the lock`);
+  if (!locked.adds) complaints.push('with the lock, sold and left are not what was in stock');
+  if (!tokensRise(locked.receipts)) complaints.push('a fencing token was not higher than the one before');
+  if (transfers.before !== transfers.after) complaints.push('transfers made or lost pieces');
+  return [...new Set(complaints)];
+}
+
+function oversoldRemark(rushes: readonly Rush[]): string {
+  const [locked, unlocked] = rushes.map(({ oversold }) => oversold);
+  if (locked) return `✗ OVERSOLD by ${locked} with the lock`;
+  return unlocked ? `← oversold by ${unlocked}!` : '';
+}
+
+function mostAtOnce(receipts: readonly Receipt[]): number {
+  const running = ({ startedAt: moment }: Receipt) =>
+    receipts.filter(({ startedAt, endedAt }) => startedAt <= moment && moment < endedAt).length;
+  return Math.max(0, ...receipts.map(running));
+}
+
+function tokensRise(receipts: readonly Receipt[]): boolean {
+  const tokens = [...receipts].sort((a, b) => a.startedAt - b.startedAt).map(({ fencingToken }) => fencingToken ?? 0);
+  return tokens.every((token, i) => i === 0 || token > tokens[i - 1]!);
+}
+
+function describeCron({ due, runs, skipped }: CronRuns): string {
+  const total = [...runs.values()].reduce((sum, count) => sum + count, 0);
+  if (runs.size === 1) return `due ${due} times, ran ${total} times`;
+  const each = [...runs].map(([replica, count]) => `${count} on ${replica}`).join(', ');
+  return `due ${due} times on each replica, ran ${total} times (${each}), skipped ${skipped} times`;
+}

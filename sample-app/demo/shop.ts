@@ -1,0 +1,71 @@
+import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Child } from './children.js';
+import { type SharedRedis, sharedRedis } from './redis.js';
+
+/** Every two seconds, so that the demo need not last until the night. */
+export const REPORT_PERIOD = 2_000;
+
+/** An answer of a replica, and how long it took in ms. */
+export interface Answer<T> {
+  readonly status: number;
+  readonly body: T;
+  readonly took: number;
+}
+
+/** One process of the shop, as its customers see it. */
+export class Replica {
+  constructor(
+    readonly name: string,
+    private readonly url: string,
+  ) {}
+
+  async ask<T>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: object): Promise<Answer<T>> {
+    const start = performance.now();
+    const response = await fetch(this.url + path, {
+      method,
+      headers: { 'content-type': 'application/json' },
+      body: body && JSON.stringify(body),
+    });
+    const text = await response.text();
+    return { status: response.status, body: text && JSON.parse(text), took: performance.now() - start };
+  }
+}
+
+export interface Shop {
+  readonly redis: SharedRedis | undefined;
+  readonly replicas: readonly Replica[];
+}
+
+/** Two processes where they can share a Redis, else one. */
+export async function openShop(): Promise<Shop> {
+  const redis = await sharedRedis();
+  const names = redis ? ['shop-1', 'shop-2'] : ['shop-1'];
+  const replicas = await Promise.all(names.map((name) => startReplica(name, redis?.url)));
+  return { redis, replicas };
+}
+
+async function startReplica(name: string, redisUrl = ''): Promise<Replica> {
+  // .js, or .ts where the sources are run as they are
+  const main = fileURLToPath(new URL(`../main${extname(import.meta.url)}`, import.meta.url));
+  const process_ = await Child.start(name, process.execPath, [...process.execArgv, main], {
+    ...process.env,
+    PORT: '0',
+    HOST: '127.0.0.1',
+    NO_COLOR: '1',
+    SHOP_NAME: name,
+    REDIS_URL: redisUrl,
+    REPORT_CRON: `*/${REPORT_PERIOD / 1000} * * * * *`,
+  });
+  const [, url] = await process_.ready(/listens on (http:\S+)/);
+  return new Replica(name, url!);
+}
+
+/** Sends `count` requests at once, by turns to all replicas. */
+export function atOnce<T>(
+  replicas: readonly Replica[],
+  count: number,
+  request: (replica: Replica, i: number) => Promise<T>,
+): Promise<T[]> {
+  return Promise.all(Array.from({ length: count }, (_, i) => request(replicas[i % replicas.length]!, i)));
+}

@@ -1,0 +1,30 @@
+import type { Receipt } from '../orders/receipt.js';
+
+const COLUMNS = 64;
+
+/** How many ms one column stands for, when all of these orders are to fit. */
+export function columnOf(receipts: readonly Receipt[]): number {
+  const start = Math.min(...receipts.map(({ startedAt }) => startedAt));
+  const end = Math.max(...receipts.map(({ endedAt }) => endedAt));
+  return Math.max(1, Math.ceil((end - start) / COLUMNS));
+}
+
+/**
+ * A line for each replica: how many orders it worked on at the middle of each column. A moment, not a span, so that a lock that
+ * went on within a column does not look like two holders.
+ */
+export function timeline(receipts: readonly Receipt[], replicas: readonly string[], column: number): string[] {
+  const start = Math.min(...receipts.map(({ startedAt }) => startedAt));
+  return replicas.map((name) => {
+    const own = receipts.filter(({ replica }) => replica === name);
+    const cells = Array.from({ length: COLUMNS }, (_, i) => {
+      const moment = start + (i + 0.5) * column;
+      return cell(own.filter(({ startedAt, endedAt }) => startedAt <= moment && moment < endedAt).length);
+    });
+    return `${name}  ${cells.join('').trimEnd()}`;
+  });
+}
+
+function cell(orders: number): string {
+  return orders === 0 ? ' ' : orders === 1 ? '█' : orders < 10 ? String(orders) : '#';
+}

@@ -1,0 +1,43 @@
+import { ConflictException, Injectable } from '@nestjs/common';
+import { currentLease, DistributedLock } from 'nestjs-redis-lock';
+import { REPLICA } from '../replica.js';
+import { StockService } from '../stock/stock.service.js';
+import { PaymentsService } from './payments.service.js';
+import type { Receipt } from './receipt.js';
+
+@Injectable()
+export class OrdersService {
+  constructor(
+    private readonly stock: StockService,
+    private readonly payments: PaymentsService,
+  ) {}
+
+  /** One order of an article at a time, in all processes of the shop; orders of other articles don't wait for it. */
+  @DistributedLock({ key: 'sku:#<args[0]>', waitTime: '10s' })
+  async order(sku: string, quantity: number): Promise<Receipt> {
+    return this.sell(sku, quantity);
+  }
+
+  /** The same without the lock: sells more than there is. */
+  async orderUnlocked(sku: string, quantity: number): Promise<Receipt> {
+    return this.sell(sku, quantity);
+  }
+
+  private async sell(sku: string, quantity: number): Promise<Receipt> {
+    const startedAt = Date.now();
+    const inStock = await this.stock.quantityOf(sku);
+    if (inStock < quantity) throw new ConflictException(`only ${inStock} of ${sku} left`);
+
+    // While the customer pays, whoever is not kept out by the lock sees the stock as it was, and sells the same piece again.
+    const payment = await this.payments.charge(sku, quantity);
+
+    const fencingToken = currentLease()?.fencingToken;
+    try {
+      await this.stock.write({ sku, quantity: inStock - quantity, fencingToken });
+    } catch (error) {
+      await this.payments.refund(payment);
+      throw error;
+    }
+    return { sku, quantity, payment, replica: REPLICA, fencingToken, startedAt, endedAt: Date.now() };
+  }
+}
