@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 
 const MANUAL = `The tests start redis-server processes of their own, and there is no redis-server on the PATH. Installing it \
-with apt-get was not possible here. Install Redis 6.2 or newer in a way that puts redis-server on the PATH (Debian and \
+with apt-get was not possible here. Install Redis 7 or newer in a way that puts redis-server on the PATH (Debian and \
 Ubuntu: apt-get install redis-server, Fedora: dnf install redis, macOS: brew install redis), then run the tests again; a \
 running Redis is neither needed nor touched.`;
 
