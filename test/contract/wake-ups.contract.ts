@@ -87,6 +87,18 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     expect([one.heard.length, two.heard.length]).toEqual([1, 2]);
   });
 
+  it('tells a subscription nothing from the moment it is closed', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    const [closed, open] = [await world.listen(bob), await world.listen(bob)];
+    await ann.take();
+    await queue(bob);
+    const released = ann.release();
+    closed.close();
+    await released;
+    await open.hears();
+    expect(closed.heard).toEqual([]);
+  });
+
   it('hears again after all its subscriptions were closed and one was opened', async () => {
     const [ann, bob] = world.owners(type, 2);
     for (let round = 0; round < 3; round++) {
