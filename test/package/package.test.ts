@@ -1,0 +1,102 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { packLibrary, ThrowAwayApp, type ThrowAwayAppOptions } from './throw-away-app.js';
+
+const INSTALL_TIMEOUT = 300_000;
+
+/** What the program `shop` prints when all is well. */
+const SHOP = {
+  redis: { busy: true, grew: true },
+  memory: { busy: true, grew: true },
+  decorated: { shipped: 'order:7 locked', after: false },
+};
+
+describe('the packed library', () => {
+  let folder: string;
+  let tarball: string;
+  let redis: RedisServer;
+  const apps: ThrowAwayApp[] = [];
+  const create = async (options: ThrowAwayAppOptions) => {
+    const app = await ThrowAwayApp.create(tarball, options);
+    apps.push(app);
+    return app;
+  };
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'packed-'));
+    [tarball, redis] = await Promise.all([packLibrary(folder), startRedis()]);
+  }, INSTALL_TIMEOUT);
+  afterAll(async () => {
+    await Promise.all([redis?.stop(), ...apps.map((app) => app.remove())]);
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  describe.each([
+    {
+      app: 'a CommonJS app on NestJS 10 and ioredis 5, resolving as TypeScript 5 does by default',
+      type: 'commonjs',
+      packages: ['@nestjs/common@10', '@nestjs/core@10', 'ioredis@5', 'typescript@5'],
+      compiler: { module: 'commonjs', moduleResolution: 'node10', esModuleInterop: true },
+      majors: ['10', '5'],
+    },
+    {
+      app: 'a CommonJS app on NestJS 11 and ioredis 5',
+      type: 'commonjs',
+      packages: ['@nestjs/common@11', '@nestjs/core@11', 'ioredis@5', 'typescript@7'],
+      compiler: { module: 'nodenext' },
+      majors: ['11', '5'],
+    },
+    {
+      app: 'an ESM app on NestJS 12 and ioredis 6',
+      type: 'module',
+      packages: ['@nestjs/common@12', '@nestjs/core@12', 'ioredis@6', 'typescript@7'],
+      compiler: { module: 'nodenext' },
+      majors: ['12', '6'],
+    },
+  ] as const)('in $app', ({ type, packages, compiler, majors }) => {
+    let app: ThrowAwayApp;
+    beforeAll(async () => {
+      const others = ['reflect-metadata', 'rxjs@7', '@types/node@22'];
+      app = await create({ type, packages: [...packages, ...others] });
+    }, INSTALL_TIMEOUT);
+
+    it('has the versions in question', () => {
+      expect([app.version('@nestjs/core'), app.version('ioredis')].map((version) => version.split('.')[0])).toEqual(
+        majors,
+      );
+    });
+
+    it('compiles strictly, and locks', async () => {
+      await app.compile('shop.ts', compiler);
+      expect(await app.run('shop.js', { REDIS_URL: redis.url })).toEqual(SHOP);
+    }, 60_000);
+
+    it('is one library when it is both imported and required', async () => {
+      expect(await app.run('both-copies.mjs')).toEqual({
+        twoCopies: true,
+        busy: [true, true],
+        lost: [false, false],
+        decorated: 'order',
+      });
+    });
+  });
+
+  describe('in an app without NestJS', () => {
+    let app: ThrowAwayApp;
+    beforeAll(async () => {
+      app = await create({
+        type: 'module',
+        packages: ['ioredis@6', 'typescript@7', '@types/node@22'],
+        withoutPeers: true,
+      });
+    }, INSTALL_TIMEOUT);
+
+    it('has a core that compiles and locks', async () => {
+      expect(() => app.version('@nestjs/core')).toThrow(/Cannot find module/);
+      await app.compile('core.ts', { module: 'nodenext' });
+      expect(await app.run('core.js', { REDIS_URL: redis.url })).toEqual({ name: 'stock' });
+    }, 60_000);
+  });
+});

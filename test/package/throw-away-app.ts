@@ -1,0 +1,109 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const PROGRAMS = fileURLToPath(new URL('programs', import.meta.url));
+
+export interface ThrowAwayAppOptions {
+  readonly type: 'commonjs' | 'module';
+  /** Packages besides the tarball: `['ioredis@5']`. */
+  readonly packages: readonly string[];
+  /** Leave the library's peers out, apart from those in `packages`. */
+  readonly withoutPeers?: boolean;
+}
+
+/** Builds the library and packs it as it would be published. Gives the tarball in `folder`. */
+export async function packLibrary(folder: string): Promise<string> {
+  // A build of its own: dist may be of yesterday, or in use.
+  await node(ROOT, [join(ROOT, '.ci/build.mjs'), join(folder, 'library/dist')]);
+  for (const file of ['package.json', 'LICENSE', 'README.md', 'CHANGELOG.md']) {
+    await cp(join(ROOT, file), join(folder, 'library', file)).catch((error) => {
+      if (error.code !== 'ENOENT') {
+        throw error;
+      }
+    });
+  }
+  const answer = await npm(join(folder, 'library'), [
+    'pack',
+    '--ignore-scripts',
+    '--json',
+    '--pack-destination',
+    folder,
+  ]);
+  return join(folder, JSON.parse(answer)[0].filename);
+}
+
+/** An app in a temporary folder that has the packed library installed from the registry's other packages. */
+export class ThrowAwayApp {
+  private constructor(private readonly folder: string) {}
+
+  static async create(tarball: string, options: ThrowAwayAppOptions): Promise<ThrowAwayApp> {
+    const folder = await mkdtemp(join(tmpdir(), 'throw-away-app-'));
+    await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'app', private: true, type: options.type }));
+    const switches = ['--no-audit', '--no-fund', '--ignore-scripts', '--prefer-offline', '--loglevel=error'];
+    const peers = options.withoutPeers ? ['--legacy-peer-deps'] : [];
+    await npm(folder, ['install', ...switches, ...peers, tarball, ...options.packages]);
+    return new ThrowAwayApp(folder);
+  }
+
+  /** The version of an installed package. */
+  version(name: string): string {
+    return this.#require(`${name}/package.json`).version;
+  }
+
+  /** Compiles a program of the folder `programs` strictly, checking the library's declarations too, as a user's `tsc` does. */
+  async compile(program: string, options: Record<string, unknown>): Promise<void> {
+    await cp(join(PROGRAMS, program), join(this.folder, program));
+    const compilerOptions = {
+      target: 'es2022',
+      strict: true,
+      experimentalDecorators: true,
+      emitDecoratorMetadata: true,
+      types: ['node'],
+      ...options,
+    };
+    await writeFile(join(this.folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: [program] }));
+    await node(this.folder, [join(this.folder, 'node_modules/typescript/bin/tsc')]);
+  }
+
+  /** Runs a program of the app (copied from `programs`, when it was not compiled) and gives what it printed, as JSON. */
+  async run(program: string, env: Record<string, string> = {}): Promise<unknown> {
+    if (program.endsWith('.mjs')) {
+      await cp(join(PROGRAMS, program), join(this.folder, program));
+    }
+    return JSON.parse(await node(this.folder, [program], env));
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  get #require(): NodeJS.Require {
+    return createRequire(join(this.folder, 'package.json'));
+  }
+}
+
+function node(cwd: string, args: string[], env?: Record<string, string>): Promise<string> {
+  return execute(process.execPath, args, cwd, env);
+}
+
+function npm(cwd: string, args: string[]): Promise<string> {
+  return execute('npm', args, cwd);
+}
+
+async function execute(file: string, args: string[], cwd: string, env: Record<string, string> = {}): Promise<string> {
+  // What npm and jest set for this process is not meant for the app's.
+  const own = Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_OPTIONS$|NODE_ENV$)/.test(name));
+  try {
+    const options = { cwd, env: { ...Object.fromEntries(own), ...env }, timeout: 240_000 };
+    return (await promisify(execFile)(file, args, options)).stdout;
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout?: string; stderr?: string };
+    throw new Error(`${[file, ...args].join(' ')} failed:\n${stdout ?? ''}${stderr ?? ''}`);
+  }
+}
