@@ -190,8 +190,9 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     const tenure = { since: this.parts.runtime.monotonic(), asked, tokensLeft: reply.reserved };
     const { name, owner } = waiter;
     const held = new HeldLock(this, name, this.key, type, owner, leaseTime, fixed, sent, reply.token, tenure);
+    const waits = this.waiting.remove(waiter); // before `hold`, which refuses whoever is still waiting and tries once
     this.hold(held);
-    if (this.waiting.remove(waiter)) waiter.grant(held);
+    if (waits) waiter.grant(held);
     else void this.giveBack(held);
     this.pump();
   }
