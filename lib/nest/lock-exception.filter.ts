@@ -44,13 +44,11 @@ function answer(busy: LockBusyError, response: Response): void {
   if (response.headersSent || response.sent) return;
   if (busy.remainingTime >= 0)
     response.header('Retry-After', String(Math.max(1, Math.ceil(busy.remainingTime / 1000))));
-  response
-    .status(LOCKED)
-    .send({
-      statusCode: LOCKED,
-      message: 'Somebody else is working on this right now, try again later',
-      error: 'Locked',
-    });
+  response.status(LOCKED).send({
+    statusCode: LOCKED,
+    message: 'Somebody else is working on this right now, try again later',
+    error: 'Locked',
+  });
 }
 
 const LOCKED = 423;

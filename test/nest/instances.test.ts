@@ -41,16 +41,19 @@ describe('instances that NestJS injects no properties into', () => {
     for (const app of apps.splice(0)) await app.close();
   });
 
-  it.each(['useFactory', 'useValue', 'async useFactory'])('get their lock service when they come from %s', async (how) => {
-    const provider = {
-      useFactory: { provide: Orders, useFactory: () => new Orders() },
-      useValue: { provide: Orders, useValue: new Orders() },
-      'async useFactory': { provide: Orders, useFactory: async () => new Orders() },
-    }[how] as { provide: typeof Orders; useValue: Orders };
-    const app = await start({ providers: [provider, { provide: 'alias', useExisting: Orders }] });
-    expect(await app.get(Orders).ship()).toBe(1);
-    expect(await app.get<Orders>('alias').ship()).toBe(2);
-  });
+  it.each(['useFactory', 'useValue', 'async useFactory'])(
+    'get their lock service when they come from %s',
+    async (how) => {
+      const provider = {
+        useFactory: { provide: Orders, useFactory: () => new Orders() },
+        useValue: { provide: Orders, useValue: new Orders() },
+        'async useFactory': { provide: Orders, useFactory: async () => new Orders() },
+      }[how] as { provide: typeof Orders; useValue: Orders };
+      const app = await start({ providers: [provider, { provide: 'alias', useExisting: Orders }] });
+      expect(await app.get(Orders).ship()).toBe(1);
+      expect(await app.get<Orders>('alias').ship()).toBe(2);
+    },
+  );
 
   it('can be used in onModuleInit of other modules', async () => {
     @Injectable()
@@ -123,7 +126,17 @@ describe('instances that NestJS injects no properties into', () => {
   });
 
   it('leave values alone that have no decorated methods', async () => {
-    const values = [null, undefined, 5, 'text', Symbol('s'), Object.freeze({}), Object.create(null), new Proxy({}, {}), () => 1];
+    const values = [
+      null,
+      undefined,
+      5,
+      'text',
+      Symbol('s'),
+      Object.freeze({}),
+      Object.create(null),
+      new Proxy({}, {}),
+      () => 1,
+    ];
     const providers = values.map((useValue, index) => ({ provide: `value-${index}`, useValue }));
     await expect(start({ providers })).resolves.toBeDefined();
   });
@@ -133,9 +146,13 @@ describe('an instance without a lock service', () => {
   it('does not run its method, and says what to do', async () => {
     const orders = new Orders();
     await expect(orders.ship()).rejects.toThrow(LockConfigurationError);
-    await expect(orders.ship()).rejects.toThrow(/^Orders\.ship did not run, because this instance has no lock service\..*attachLockService/);
+    await expect(orders.ship()).rejects.toThrow(
+      /^Orders\.ship did not run, because this instance has no lock service\..*attachLockService/,
+    );
     await expect(orders.list().next()).rejects.toThrow(/^Orders\.list did not run/);
-    await expect(new Bills().send()).rejects.toThrow(/^Bills\.send did not run, because this instance has no lock service 'billing'/);
+    await expect(new Bills().send()).rejects.toThrow(
+      /^Bills\.send did not run, because this instance has no lock service 'billing'/,
+    );
     expect(orders.runs).toBe(0);
   });
 
@@ -149,7 +166,9 @@ describe('an instance without a lock service', () => {
     const locks = createLockService({ backend: 'memory' });
     expect(await attachLockService(new Orders(), locks).ship()).toBe(1);
     expect(await attachLockService(new Bills(), locks, 'billing').send()).toBe('sent');
-    expect(() => attachLockService(new Orders(), locks, 'billing')).toThrow("Orders has no method with @DistributedLock({ service: 'billing' })");
+    expect(() => attachLockService(new Orders(), locks, 'billing')).toThrow(
+      "Orders has no method with @DistributedLock({ service: 'billing' })",
+    );
     expect(() => attachLockService({}, locks)).toThrow('Object has no method with @DistributedLock');
     await locks.close();
   });
@@ -157,7 +176,10 @@ describe('an instance without a lock service', () => {
 
 describe('a testing module', () => {
   it('may replace a decorated provider by anything', async () => {
-    const app = await Test.createTestingModule({ imports: [RedisLockModule.forRoot({ backend: 'memory' })], providers: [{ provide: Orders, useClass: Orders }] })
+    const app = await Test.createTestingModule({
+      imports: [RedisLockModule.forRoot({ backend: 'memory' })],
+      providers: [{ provide: Orders, useClass: Orders }],
+    })
       .overrideProvider(Orders)
       .useValue({ ship: async () => 'fake' })
       .compile();

@@ -49,7 +49,10 @@ class Settings implements RedisLockOptionsFactory {
 @Module({ providers: [Settings], exports: [Settings] })
 class SettingsModule {}
 
-const start = async (imports: Parameters<typeof Test.createTestingModule>[0]['imports'], providers: (typeof Orders | typeof Billing)[] = [Orders]) => {
+const start = async (
+  imports: Parameters<typeof Test.createTestingModule>[0]['imports'],
+  providers: (typeof Orders | typeof Billing)[] = [Orders],
+) => {
   const app = await Test.createTestingModule({ imports, providers }).compile();
   await app.init();
   onTestEnd.push(() => app.close());
@@ -77,7 +80,10 @@ describe('RedisLockModule.forRoot', () => {
       "Nest can't resolve dependencies of the Orders",
     );
 
-    @Module({ imports: [RedisLockModule.forRoot({ ...MEMORY, isGlobal: false, keyPrefix: 'mine:' })], providers: [Orders] })
+    @Module({
+      imports: [RedisLockModule.forRoot({ ...MEMORY, isGlobal: false, keyPrefix: 'mine:' })],
+      providers: [Orders],
+    })
     class Importing {}
     expect(prefixOf((await start([Importing], [])).get(Orders).locks)).toBe('mine:');
   });
@@ -151,11 +157,16 @@ describe('RedisLockModule.forRootAsync', () => {
 
   it('takes the name and isGlobal beside the factory', async () => {
     const useFactory = () => ({ ...MEMORY, keyPrefix: 'billing:' });
-    const app = await start([RedisLockModule.forRoot(MEMORY), RedisLockModule.forRootAsync({ name: 'billing', useFactory })], [Billing]);
+    const app = await start(
+      [RedisLockModule.forRoot(MEMORY), RedisLockModule.forRootAsync({ name: 'billing', useFactory })],
+      [Billing],
+    );
     expect(prefixOf(app.get(Billing).locks)).toBe('billing:');
     @Module({ providers: [Orders] })
     class Feature {}
-    await expect(start([RedisLockModule.forRootAsync({ isGlobal: false, useFactory }), Feature], [])).rejects.toThrow("Nest can't resolve");
+    await expect(start([RedisLockModule.forRootAsync({ isGlobal: false, useFactory }), Feature], [])).rejects.toThrow(
+      "Nest can't resolve",
+    );
   });
 
   it.each<[string, object]>([

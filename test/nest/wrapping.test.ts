@@ -67,7 +67,10 @@ describe('the wrapped method', () => {
 
   it('is writable and configurable as any method is', () => {
     const { value: _value, ...shape } = Object.getOwnPropertyDescriptor(Things.prototype, 'find') as PropertyDescriptor;
-    const { value: _other, ...plain } = Object.getOwnPropertyDescriptor(Things.prototype, 'unlocked') as PropertyDescriptor;
+    const { value: _other, ...plain } = Object.getOwnPropertyDescriptor(
+      Things.prototype,
+      'unlocked',
+    ) as PropertyDescriptor;
     expect(shape).toEqual(plain);
   });
 
@@ -193,8 +196,15 @@ describe('what is checked when the class is defined', () => {
   });
 
   it('accepts durations in both forms, and all values of the other options', () => {
-    const options = { key: 'job', waitTime: '1s', leaseTime: 100, holdAtLeast: 0, type: 'fair', onLost: 'warn', onBusy: 'answer' };
+    const options = {
+      key: 'job',
+      waitTime: '1s',
+      leaseTime: 100,
+      holdAtLeast: 0,
+      type: 'fair',
+      onLost: 'warn',
+      onBusy: 'answer',
+    };
     expect(decorate(options)).not.toThrow();
   });
 });
-

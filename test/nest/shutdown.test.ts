@@ -1,0 +1,73 @@
+import { Injectable } from '@nestjs/common';
+import { currentLease } from '../../lib/engine/lock-scope.js';
+import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { until } from '../support/until.js';
+import { Section } from './support/section.js';
+import { startApp } from './support/start-app.js';
+
+const section = new Section();
+
+@Injectable()
+class Jobs {
+  signal: AbortSignal | undefined;
+
+  @DistributedLock('job')
+  async run() {
+    await section.visit();
+    return this.more();
+  }
+
+  @DistributedLock('job')
+  async stay() {
+    this.signal = currentLease()?.signal;
+    await section.visit();
+  }
+
+  @DistributedLock('more')
+  async more() {
+    return 'done';
+  }
+}
+
+describe('when the application goes down', () => {
+  beforeEach(() => Object.assign(section, new Section()));
+
+  it('running bodies end first, with all locks they need; nothing new starts', async () => {
+    const app = await startApp({ providers: [Jobs] }, { backend: 'memory' });
+    const jobs = app.get(Jobs);
+    const open = section.shut();
+    const running = jobs.run();
+    await until(() => section.occupied);
+    const waiting = jobs.run();
+    let down = false;
+    const closing = app.close().then(() => {
+      down = true;
+    });
+
+    await expect(waiting).rejects.toMatchObject({ name: 'LockAbortedError' });
+    await expect(jobs.run()).rejects.toMatchObject({ name: 'LockAbortedError' });
+    expect(down).toBe(false);
+    open();
+    expect(await running).toBe('done');
+    await closing;
+    expect(section.entered).toBe(1);
+  });
+
+  it('a body that outlasts shutdownTimeout is told to stop, and its lock lapses with its lease', async () => {
+    const app = await startApp({ providers: [Jobs] }, { backend: 'memory', shutdownTimeout: 20 });
+    const jobs = app.get(Jobs);
+    const open = section.shut();
+    const running = jobs.stay();
+    await until(() => section.occupied);
+    await app.close();
+    expect(jobs.signal?.reason).toMatchObject({ name: 'LockAbortedError' });
+
+    const next = await startApp({});
+    expect(await next.locks.isLocked('job')).toBe(true);
+    open();
+    await running;
+    expect(await next.locks.isLocked('job')).toBe(true);
+    await next.locks.forceRelease('job');
+    await next.close();
+  });
+});
