@@ -3,12 +3,22 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
 const folder = new URL('../lib/backends/redis/scripts/', import.meta.url);
+
+/** A script with its `-- @include name` lines replaced by includes/name.lua, each once, and what that includes before it. */
+function compose(path, included = new Set()) {
+  return readFileSync(new URL(path, folder), 'utf8').replace(/^-- @include (\S+)\n/gm, (_line, name) => {
+    if (included.has(name)) return '';
+    included.add(name);
+    return compose(`includes/${name}.lua`, included);
+  });
+}
+
 const files = readdirSync(folder)
   .filter((file) => file.endsWith('.lua'))
   .sort();
 const entries = files.map((file) => {
   const name = file.replace(/\.lua$/, '');
-  return `  ${JSON.stringify(name)}: ${JSON.stringify(readFileSync(new URL(file, folder), 'utf8'))},`;
+  return `  ${JSON.stringify(name)}: ${JSON.stringify(compose(file))},`;
 });
 const text = `// Generated from scripts/*.lua by .ci/embed-lua.mjs. Do not edit.\nexport const SCRIPT_SOURCES = {\n${entries.join('\n')}\n} as const;\n`;
 const target = new URL('../scripts.generated.ts', folder);

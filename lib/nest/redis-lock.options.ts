@@ -1,21 +1,9 @@
-import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import type { LockBackend } from '../backends/lock-backend.js';
+import type { Connection } from '../backends/redis/redis-connection.js';
 import type { Duration } from '../engine/duration.js';
 import type { LockLogger } from '../engine/events.js';
 
-/** A cluster by its nodes. @publicApi */
-export interface ClusterConnection {
-  readonly nodes: readonly ClusterNode[];
-  readonly options?: ClusterOptions;
-}
-
-/**
- * Where Redis is: a URL, ioredis options (single server or Sentinel), cluster nodes, a ready-made ioredis client, or a
- * function that makes or finds one. Clients that you made are never closed or reconfigured here.
- *
- * @publicApi
- */
-export type Connection = string | RedisOptions | ClusterConnection | Redis | Cluster | (() => Redis | Cluster);
+export type { ClusterConnection, Connection } from '../backends/redis/redis-connection.js';
 
 /** Options of `RedisLockModule.forRoot` and `createLockService`. Give one of `connection`, `backend` and `quorum`. @publicApi */
 export interface RedisLockOptions {

@@ -1,0 +1,33 @@
+import type { AcquireAllReply, AcquireRequest } from '../lock-backend.js';
+import { busy } from './acquire-batch.js';
+import { announcedWriters, fencingToken } from './lock-keys.js';
+import { clockOf, type ScriptContext } from './script-context.js';
+import { scripts } from './scripts.js';
+
+/** Acquires all of several locks in one step, or none. Their keys are in one slot. */
+export async function acquireAll(
+  requests: readonly AcquireRequest[],
+  context: ScriptContext,
+): Promise<AcquireAllReply> {
+  const { connection, tokens, single } = context;
+  if (requests.length === 0) return { acquired: true, tokens: [] };
+  const keys = requests.flatMap(({ key }) => [key, fencingToken(key), announcedWriters(key)]);
+  const args = requests.flatMap(({ type, owner, leaseTime, placeTimeout, preferWriters }) => [
+    type,
+    owner,
+    String(leaseTime),
+    String(placeTimeout),
+    preferWriters ? '1' : '0',
+  ]);
+  const reply = await single.call(
+    scripts['acquire-all'],
+    [clockOf(connection, requests[0].key), ...keys],
+    [tokens.seen, ...args],
+  );
+  const [acquired, ...rest] = reply as unknown[];
+  if (Number(acquired) === 1) {
+    return { acquired: true, tokens: rest.map((token) => tokens.acquired(Number(token), 0).token) };
+  }
+  const { remaining, holder } = busy(rest[1], rest[2]);
+  return { acquired: false, index: Number(rest[0]), remaining, holder };
+}

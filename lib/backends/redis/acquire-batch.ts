@@ -1,0 +1,100 @@
+import type { AcquireReply, AcquireRequest, Busy, LockType } from '../lock-backend.js';
+import type { BatchedScript } from './command-batch.js';
+import type { FencingTokens } from './fencing-tokens.js';
+import { keysOf, LOCK, type LockKey, refuseFailure } from './item-answer.js';
+import { announcedWriters, fairPlaces, fairQueue, fairTimeouts, fencingToken, readLease } from './lock-keys.js';
+import type { RedisConnection } from './redis-connection.js';
+import type { ScriptCall } from './script-call.js';
+import { clockOf } from './script-context.js';
+import { type ScriptName, scripts } from './scripts.js';
+
+/** How the script of one lock type is called. */
+interface AcquireForm {
+  readonly script: ScriptName;
+  readonly keys: readonly LockKey<AcquireRequest>[];
+  /** Its tokens come from the clock that stands before all locks, and not from a counter of each lock. */
+  readonly clock: boolean;
+  /** What it takes beside the lease time, the highest token and the reserve. */
+  readonly option?: (request: AcquireRequest) => string;
+}
+
+const placeTimeout = (request: AcquireRequest) => String(request.placeTimeout);
+const preferWriters = (request: AcquireRequest) => (request.preferWriters ? '1' : '0');
+
+const WRITERS: LockKey<AcquireRequest> = { of: ({ key }) => announcedWriters(key), type: 'zset' };
+const READ_LEASE: LockKey<AcquireRequest> = { of: ({ key, owner }) => readLease(key, owner), type: 'string' };
+
+export const FAIR_KEYS: readonly LockKey<{ readonly key: string }>[] = [
+  LOCK,
+  { of: ({ key }) => fairQueue(key), type: 'list' },
+  { of: ({ key }) => fairTimeouts(key), type: 'zset' },
+  { of: ({ key }) => fairPlaces(key), type: 'zset' },
+];
+
+const FORMS: Record<LockType, AcquireForm> = {
+  reentrant: { script: 'acquire-reentrant', keys: [LOCK], clock: true },
+  fenced: {
+    script: 'acquire-fenced',
+    keys: [LOCK, { of: ({ key }) => fencingToken(key), type: 'string' }],
+    clock: false,
+  },
+  fair: { script: 'acquire-fair', keys: FAIR_KEYS, clock: true, option: placeTimeout },
+  read: { script: 'acquire-read', keys: [LOCK, READ_LEASE, WRITERS], clock: true, option: preferWriters },
+  write: { script: 'acquire-write', keys: [LOCK, WRITERS], clock: true, option: placeTimeout },
+};
+
+/** Acquisitions of one lock type, as they travel together. */
+export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply> {
+  readonly script;
+  private readonly form: AcquireForm;
+
+  constructor(
+    type: LockType,
+    private readonly connection: RedisConnection,
+    private readonly tokens: FencingTokens,
+  ) {
+    this.form = FORMS[type];
+    this.script = scripts[this.form.script];
+  }
+
+  alike(one: AcquireRequest, other: AcquireRequest): boolean {
+    const { option } = this.form;
+    return (
+      one.leaseTime === other.leaseTime &&
+      one.reserve === other.reserve &&
+      (option === undefined || option(one) === option(other))
+    );
+  }
+
+  keys(requests: readonly AcquireRequest[]): string[] {
+    const keys = keysOf(this.form.keys, requests);
+    if (this.form.clock) keys.unshift(clockOf(this.connection, requests[0].key));
+    return keys;
+  }
+
+  args(requests: readonly AcquireRequest[]): string[] {
+    const [first] = requests;
+    const args = [String(first.leaseTime), this.tokens.seen, String(first.reserve)];
+    if (this.form.option !== undefined) args.push(this.form.option(first));
+    for (const { owner } of requests) args.push(owner);
+    return args;
+  }
+
+  read(reply: unknown, index: number, request: AcquireRequest, call: ScriptCall): AcquireReply {
+    const answers = reply as readonly unknown[];
+    const answer = answers[index + 1];
+    refuseFailure(answer, this.form.keys, request, call, this.connection);
+    if (!Array.isArray(answer)) return this.tokens.acquired(Number(answer), Number(answers[0]));
+    const [first, second, ...counter] = answer;
+    return counter.length > 0 ? this.tokens.acquired(Number(first), Number(second)) : busy(first, second);
+  }
+}
+
+export function busy(ttl: unknown, holder: unknown): Busy {
+  const remaining = Number(ttl);
+  return {
+    acquired: false,
+    remaining: remaining < 0 ? -1 : Math.max(1, Math.ceil(remaining)),
+    holder: String(holder) || undefined,
+  };
+}

@@ -1,0 +1,135 @@
+import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import type { ClusterConnection, Connection } from './redis-connection.js';
+import { ConnectionError } from './redis-errors.js';
+
+export type Client = Redis | Cluster;
+
+/** A client of ours, or one that the user made and that is only borrowed. */
+export interface ClientSource {
+  readonly client: Client;
+  readonly owned: boolean;
+  /** For logs; without credentials. */
+  readonly description: string;
+}
+
+/** What our own clients are made with unless the user says otherwise. */
+export type ClientDefaults = Pick<RedisOptions, 'retryStrategy' | 'socketTimeout'>;
+
+/**
+ * Finds or makes the client of a `connection` option. One of ours does not connect yet.
+ *
+ * @throws ConnectionError when it is none, or one that locks cannot use
+ */
+export function clientOf(connection: Connection, defaults: ClientDefaults): ClientSource {
+  const source = sourceOf(connection, defaults);
+  try {
+    refuseUnusable(source.client);
+  } catch (error) {
+    if (source.owned) source.client.disconnect();
+    throw error;
+  }
+  return source;
+}
+
+export function isCluster(client: Client): client is Cluster {
+  return client.isCluster;
+}
+
+function sourceOf(connection: Connection, defaults: ClientDefaults): ClientSource {
+  if (typeof connection === 'function') return borrowed(connection(), 'The connection function returned');
+  if (typeof connection === 'string')
+    return ownRedis(new Redis(checkedUrl(connection), { ...defaults, lazyConnect: true }));
+  if (isClient(connection)) return borrowed(connection, 'The connection is');
+  if (!isPlainObject(connection)) throw new ConnectionError(`The connection is ${kindOf(connection)}. ${REMEDY}`);
+  if ('nodes' in connection) return ownCluster(connection as ClusterConnection, defaults);
+  return ownRedis(new Redis({ ...defaults, ...(connection as RedisOptions), lazyConnect: true }));
+}
+
+const REMEDY =
+  "Give a URL ('redis://host:6379'), ioredis options, { nodes } of a cluster, an ioredis client, or a function that returns one";
+
+function borrowed(client: unknown, subject: string): ClientSource {
+  if (!isClient(client))
+    throw new ConnectionError(`${subject} ${kindOf(client)}, which is no client of ioredis. ${REMEDY}`);
+  return { client, owned: false, description: isCluster(client) ? describeCluster(client) : describeRedis(client) };
+}
+
+function ownRedis(client: Redis): ClientSource {
+  return { client, owned: true, description: describeRedis(client) };
+}
+
+function ownCluster({ nodes, options }: ClusterConnection, defaults: ClientDefaults): ClientSource {
+  if (!Array.isArray(nodes) || nodes.length === 0) {
+    throw new ConnectionError('The connection has no cluster nodes: give at least one, as { nodes: [{ host, port }] }');
+  }
+  const { socketTimeout } = defaults;
+  const redisOptions = { socketTimeout, ...options?.redisOptions } as ClusterOptions['redisOptions'];
+  const client = new Cluster([...nodes], { ...options, redisOptions, lazyConnect: true });
+  return { client, owned: true, description: describeCluster(client) };
+}
+
+/** By what ioredis 5 and 6 have in common, since the user's may be another copy than ours. */
+function isClient(value: unknown): value is Client {
+  const client = value as Partial<Client> | null | undefined;
+  return (
+    typeof client === 'object' &&
+    client !== null &&
+    typeof client.isCluster === 'boolean' &&
+    typeof client.status === 'string' &&
+    [client.sendCommand, client.duplicate, client.disconnect, client.on].every((method) => typeof method === 'function')
+  );
+}
+
+function isPlainObject(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+function kindOf(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return value === null ? 'null' : typeof value;
+  return `an object of ${value.constructor?.name ?? 'no class'}`;
+}
+
+/** A mistyped URL must not be echoed: it may hold a password; and ioredis takes what is none for the path of a socket. */
+function checkedUrl(text: string): string {
+  if (text.startsWith('/')) return text;
+  if (!/^rediss?:\/\//.test(text) || !URL.canParse(text)) {
+    throw new ConnectionError("The connection is no Redis URL: write 'redis://host:6379/0' or 'rediss://…' for TLS");
+  }
+  return text;
+}
+
+function refuseUnusable(client: Client): void {
+  const options: RedisOptions & ClusterOptions = client.options;
+  if (options.keyPrefix || options.redisOptions?.keyPrefix) {
+    throw new ConnectionError(
+      'The ioredis client of the connection has a keyPrefix, which would be put before keys and not before channels: ' +
+        'give one without it, and name the prefix in the keyPrefix of RedisLockModule',
+    );
+  }
+  const mode = 'mode' in client ? client.mode : 'normal';
+  if (mode !== 'normal') {
+    throw new ConnectionError(
+      `The ioredis client of the connection is in ${mode} mode and takes no commands: give a client of its own, or client.duplicate()`,
+    );
+  }
+}
+
+function describeRedis({ options }: Redis): string {
+  const where = options.sentinels?.length
+    ? `${options.name} by sentinels ${options.sentinels.map(({ host, port }) => `${host ?? 'localhost'}:${port ?? 26_379}`).join(',')}`
+    : (options.path ?? `${options.host}:${options.port}`);
+  return `redis ${where}/${options.db ?? 0}`;
+}
+
+function describeCluster(cluster: Cluster): string {
+  const { startupNodes } = cluster as unknown as { startupNodes?: ClusterConnection['nodes'] };
+  return `redis cluster ${(startupNodes ?? []).map(describeNode).join(',')}`;
+}
+
+function describeNode(node: ClusterConnection['nodes'][number]): string {
+  if (typeof node === 'object') return `${node.host ?? '127.0.0.1'}:${node.port ?? 6379}`;
+  if (typeof node === 'number') return `127.0.0.1:${node}`;
+  return URL.canParse(node) ? new URL(node).host : 'node';
+}

@@ -1,0 +1,218 @@
+import { BackendError } from '../lock-backend.js';
+import type { Runtime, Timer } from '../runtime.js';
+import { slotOf } from './hash-slot.js';
+import type { RedisConnection } from './redis-connection.js';
+import { callError, mayConcernOneKey } from './redis-errors.js';
+import type { ScriptCall } from './script-call.js';
+import type { Script } from './scripts.js';
+
+/** No script call is longer: it would keep other clients waiting. */
+const LARGEST_BATCH = 128;
+const SMALLEST_FULL_BATCH = 32;
+/** One that the server works on, and one for it to go on with. */
+const MOST_IN_FLIGHT = 2;
+
+/** What a batch needs to know of the requests that travel in it. */
+export interface BatchedScript<Request extends { readonly key: string }, Reply> {
+  readonly script: Script;
+  /** Whether both can share the arguments that are sent once a call. */
+  alike(one: Request, other: Request): boolean;
+  keys(requests: readonly Request[]): string[];
+  args(requests: readonly Request[]): string[];
+  /** @throws BackendError when this request failed, and the others need not have */
+  read(reply: unknown, index: number, request: Request, call: ScriptCall): Reply;
+}
+
+interface Item<Request, Reply> {
+  readonly request: Request;
+  readonly deadline: number;
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (error: BackendError) => void;
+  settled: boolean;
+}
+
+/** Script calls that went out together. */
+interface Flight<Request, Reply> {
+  readonly calls: Set<Voyage<Request, Reply>>;
+}
+
+interface Voyage<Request, Reply> {
+  readonly items: readonly Item<Request, Reply>[];
+  call: ScriptCall | undefined;
+}
+
+/**
+ * One kind of command, on its way to one node. What is asked for in one tick travels in one script call, as far as it is
+ * alike and in one slot; while two batches are in flight, what is asked for meanwhile waits for the next. Each request has an answer
+ * of its own, within the command time-out.
+ */
+export class CommandBatch<Request extends { readonly key: string }, Reply> {
+  private queue: Item<Request, Reply>[] = [];
+  private readonly flights = new Set<Flight<Request, Reply>>();
+  /** Requests without an answer. */
+  private live = 0;
+  private scheduled = false;
+  private timer: Timer | undefined;
+  private closed = false;
+
+  constructor(
+    private readonly script: BatchedScript<Request, Reply>,
+    private readonly connection: RedisConnection,
+    private readonly runtime: Runtime,
+    private readonly commandTimeout: number,
+  ) {}
+
+  call(request: Request): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      if (this.closed) return reject(this.endError());
+      const deadline = this.runtime.monotonic() + this.commandTimeout;
+      this.queue.push({ request, deadline, resolve, reject, settled: false });
+      this.live++;
+      this.timer ??= this.watch(this.commandTimeout);
+      if (this.flights.size === MOST_IN_FLIGHT) return;
+      if (this.queue.length >= LARGEST_BATCH) this.runtime.detached(() => this.flush());
+      else this.schedule();
+    });
+  }
+
+  /** Rejects what has no answer. */
+  close(): void {
+    this.closed = true;
+    this.timer?.cancel();
+    const items = [...this.flights].flatMap(({ calls }) => [...calls].flatMap((voyage) => voyage.items));
+    for (const item of [...items, ...this.queue.splice(0)]) this.reject(item, this.endError());
+    this.flights.clear();
+  }
+
+  /** After what runs now, and after the continuations that it wakes: they ask for more. */
+  private schedule(): void {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    this.runtime.detached(() => process.nextTick(() => this.flush()));
+  }
+
+  private flush(): void {
+    this.scheduled = false;
+    while (this.queue.length > 0 && this.flights.size < MOST_IN_FLIGHT)
+      this.launch(this.queue.splice(0, this.fullBatch()));
+  }
+
+  /** Half of what is under way, so that one half is in the server's hands while the other is in ours. */
+  private fullBatch(): number {
+    return Math.min(LARGEST_BATCH, Math.max(SMALLEST_FULL_BATCH, Math.ceil(this.live / 2)));
+  }
+
+  private launch(items: Item<Request, Reply>[]): void {
+    const flight: Flight<Request, Reply> = { calls: new Set() };
+    this.flights.add(flight);
+    for (const group of this.group(items)) this.send(flight, group);
+  }
+
+  /** Those that can share a script call. */
+  private group(items: Item<Request, Reply>[]): Item<Request, Reply>[][] {
+    const groups: Item<Request, Reply>[][] = [];
+    const slots: (number | undefined)[] = [];
+    for (const item of items) {
+      const slot = this.connection.isCluster ? slotOf(item.request.key) : undefined;
+      const match = groups.findIndex(
+        ([first], index) => slots[index] === slot && this.script.alike(first.request, item.request),
+      );
+      if (match >= 0) groups[match].push(item);
+      else slots[groups.push([item]) - 1] = slot;
+    }
+    return groups;
+  }
+
+  private send(flight: Flight<Request, Reply>, items: readonly Item<Request, Reply>[]): void {
+    const voyage: Voyage<Request, Reply> = { items, call: undefined };
+    flight.calls.add(voyage);
+    const requests = items.map(({ request }) => request);
+    voyage.call = this.connection.run(
+      this.script.script,
+      this.script.keys(requests),
+      this.script.args(requests),
+      (reply) => {
+        this.deliver(voyage, reply);
+        this.land(flight, voyage);
+      },
+      (error) => {
+        const open = items.filter((item) => !item.settled);
+        // What one name is refused, the others need not be.
+        if (items.length > 1 && mayConcernOneKey(error)) for (const item of open) this.send(flight, [item]);
+        else for (const item of open) this.reject(item, callError(error, voyage.call!, this.connection.description));
+        this.land(flight, voyage);
+      },
+    );
+  }
+
+  private deliver({ items, call }: Voyage<Request, Reply>, reply: unknown): void {
+    for (const [index, item] of items.entries()) {
+      if (item.settled) continue;
+      try {
+        const answer = this.script.read(reply, index, item.request, call!);
+        this.settle(item);
+        item.resolve(answer);
+      } catch (error) {
+        this.reject(item, error as BackendError);
+      }
+    }
+  }
+
+  private land(flight: Flight<Request, Reply>, voyage: Voyage<Request, Reply>): void {
+    flight.calls.delete(voyage);
+    if (flight.calls.size > 0) return;
+    this.flights.delete(flight);
+    if (this.queue.length > 0) this.schedule();
+  }
+
+  /** One timer for all: requests stand in the order of their deadlines. */
+  private watch(delay: number): Timer {
+    return this.runtime.timer(delay, () => {
+      const now = this.runtime.monotonic();
+      for (const flight of this.flights) for (const voyage of flight.calls) this.expire(flight, voyage, now);
+      const waiting = this.queue.findIndex(({ deadline }) => deadline > now);
+      for (const item of this.queue.splice(0, waiting < 0 ? this.queue.length : waiting)) {
+        this.reject(item, this.timeout('refused'));
+      }
+      this.timer = undefined;
+      if (this.live > 0) this.timer = this.watch(Math.max(1, this.earliestDeadline() - now));
+    });
+  }
+
+  private expire(flight: Flight<Request, Reply>, voyage: Voyage<Request, Reply>, now: number): void {
+    const { items, call } = voyage;
+    const over = items.filter(({ settled, deadline }) => !settled && deadline <= now);
+    if (over.length === 0) return;
+    const isLast = items.every((item) => item.settled || item.deadline <= now);
+    if (isLast) call!.abandon();
+    for (const item of over) this.reject(item, this.timeout(isLast && !call!.written ? 'refused' : 'unknown'));
+    // It may never be answered: those behind it are not to wait for that.
+    if (isLast) this.land(flight, voyage);
+  }
+
+  private earliestDeadline(): number {
+    const flying = [...this.flights].flatMap(({ calls }) => [...calls].flatMap(({ items }) => items));
+    const open = [...flying, ...this.queue.slice(0, 1)].filter(({ settled }) => !settled);
+    return Math.min(...open.map(({ deadline }) => deadline));
+  }
+
+  private settle(item: Item<Request, Reply>): void {
+    item.settled = true;
+    this.live--;
+  }
+
+  private reject(item: Item<Request, Reply>, error: BackendError): void {
+    if (item.settled) return;
+    this.settle(item);
+    item.reject(error);
+  }
+
+  private timeout(outcome: BackendError['outcome']): BackendError {
+    const { description } = this.connection;
+    return new BackendError(`${description}: no answer within ${this.commandTimeout} ms`, 'unavailable', outcome);
+  }
+
+  private endError(): BackendError {
+    return new BackendError(`${this.connection.description}: the lock backend was closed`, 'unavailable', 'unknown');
+  }
+}

@@ -1,0 +1,168 @@
+import {
+  type AcquireAllReply,
+  type Acquired,
+  type AcquireReply,
+  type AcquireRequest,
+  type Holding,
+  type LockBackend,
+  type LockState,
+  type LockType,
+  type PassRequest,
+  type ReleaseReply,
+  type RenewRequest,
+  type Subscription,
+  type Wake,
+} from '../lock-backend.js';
+import type { Runtime } from '../runtime.js';
+import { acquireAll } from './acquire-all.js';
+import { AcquireBatch } from './acquire-batch.js';
+import { FencingTokens } from './fencing-tokens.js';
+import { slotOf } from './hash-slot.js';
+import { forceRelease, inspect } from './lock-state.js';
+import { NodeBatches } from './node-batches.js';
+import { pass } from './pass.js';
+import { leavePlace, refreshPlaces } from './places.js';
+import { PublishMode } from './publish-mode.js';
+import { type Connection, type ConnectionContext, RedisConnection } from './redis-connection.js';
+import { ReleaseBatch, type Released } from './release-batch.js';
+import { ReleaseChannels } from './release-channels.js';
+import { RenewBatch } from './renew-batch.js';
+import type { ScriptContext } from './script-context.js';
+import { SingleCalls } from './single-calls.js';
+
+export interface RedisBackendOptions {
+  readonly connection: Connection;
+  readonly runtime: Runtime;
+  /** The `<clientId>` of this process's owners. */
+  readonly clientId: string;
+  /** Milliseconds within which every call is answered. */
+  readonly commandTimeout: number;
+  readonly shardedPubSub: 'auto' | 'on' | 'off';
+  /** An acquisition counts only when that many replicas have it. 0: not asked. */
+  readonly minReplicas: number;
+  /** Milliseconds to wait for them. */
+  readonly replicaTimeout: number;
+  /** Is told of what no call fails with: connections that break, listeners that throw. */
+  readonly onError: (error: unknown) => void;
+}
+
+/**
+ * Locks in Redis, on Redisson's layout: one server, Sentinel or cluster. Scripts are in scripts/*.lua, one a command.
+ *
+ * @throws ConnectionError from the constructor when the `connection` cannot be used
+ */
+export class RedisBackend implements LockBackend {
+  readonly description: string;
+  private readonly connection: RedisConnection;
+  private readonly channels: ReleaseChannels;
+  private readonly scripts: ScriptContext;
+  private readonly acquisitions: Record<LockType, NodeBatches<AcquireRequest, AcquireReply>>;
+  private readonly releases: Record<LockType, NodeBatches<Holding, Released>>;
+  private readonly renewals: Record<LockType, NodeBatches<RenewRequest, boolean>>;
+
+  constructor(private readonly options: RedisBackendOptions) {
+    const { runtime, commandTimeout, onError } = options;
+    const context: ConnectionContext = { runtime, commandTimeout, onError };
+    const connection = RedisConnection.open(options.connection, context);
+    this.connection = connection;
+    this.description = connection.description;
+    const tokens = new FencingTokens();
+    const publishMode = new PublishMode(connection, options.shardedPubSub);
+    this.channels = new ReleaseChannels(connection, publishMode, context);
+    this.scripts = { connection, tokens, publishMode, single: new SingleCalls(connection, runtime, commandTimeout) };
+    this.acquisitions = ofEachType(
+      (type) => new NodeBatches(new AcquireBatch(type, connection, tokens), connection, runtime, commandTimeout),
+    );
+    const publish = () => publishMode.known ?? 'PUBLISH';
+    this.releases = ofEachType(
+      (type) => new NodeBatches(new ReleaseBatch(type, connection, publish), connection, runtime, commandTimeout),
+    );
+    this.renewals = ofEachType(
+      (type) => new NodeBatches(new RenewBatch(type, connection), connection, runtime, commandTimeout),
+    );
+  }
+
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
+    if (request.type === 'fair' && request.placeTimeout > 0) return this.queueUp(request);
+    return this.acquisitions[request.type].call(request);
+  }
+
+  together(keys: readonly string[]): boolean {
+    if (!this.connection.isCluster) return true;
+    const slots = keys.map(slotOf);
+    return slots.every((slot) => slot === slots[0]);
+  }
+
+  acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
+    return acquireAll(requests, this.scripts);
+  }
+
+  async release(holding: Holding): Promise<ReleaseReply> {
+    const { publishMode } = this.scripts;
+    if (publishMode.known === undefined) await publishMode.ask();
+    const { released, told, head, resent } = await this.releases[holding.type].call(holding);
+    return { released, listeners: told === undefined ? 0 : this.others(holding, told, head), resent };
+  }
+
+  pass(request: PassRequest): Promise<Acquired | undefined> {
+    return pass(request, this.scripts);
+  }
+
+  renew(request: RenewRequest): Promise<boolean> {
+    return this.renewals[request.type].call(request);
+  }
+
+  refreshPlaces(places: readonly Holding[], placeTimeout: number): Promise<readonly boolean[]> {
+    return refreshPlaces(places, placeTimeout, this.scripts);
+  }
+
+  async leavePlace(place: Holding): Promise<void> {
+    this.channels.forget(place.key, place.owner);
+    await leavePlace(place, this.scripts);
+  }
+
+  forceRelease(key: string): Promise<boolean> {
+    return forceRelease(key, this.scripts);
+  }
+
+  inspect(key: string): Promise<LockState> {
+    return inspect(key, this.scripts);
+  }
+
+  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+    return this.channels.subscribe(key, type, clientId, listener);
+  }
+
+  async close(): Promise<void> {
+    for (const batches of [this.acquisitions, this.releases, this.renewals]) {
+      for (const batch of Object.values(batches)) batch.close();
+    }
+    this.scripts.single.close();
+    this.channels.close();
+    await this.connection.close();
+  }
+
+  /** Where a waiter has a channel of its own, it must hear it before it has a place. */
+  private async queueUp(request: AcquireRequest): Promise<AcquireReply> {
+    await this.channels.expect(request.key, request.owner);
+    const reply = await this.acquisitions.fair.call(request);
+    if (reply.acquired) this.channels.forget(request.key, request.owner);
+    return reply;
+  }
+
+  /** How many others a release told. A node of a cluster counts its own clients alone: somebody may have listened elsewhere. */
+  private others({ key, type }: Holding, told: number, head: string | undefined): number {
+    if (this.connection.isCluster) return Math.max(1, told);
+    return Math.max(0, told - (this.channels.hears(key, type, this.options.clientId, head) ? 1 : 0));
+  }
+}
+
+function ofEachType<T>(make: (type: LockType) => T): Record<LockType, T> {
+  return {
+    reentrant: make('reentrant'),
+    fenced: make('fenced'),
+    fair: make('fair'),
+    read: make('read'),
+    write: make('write'),
+  };
+}

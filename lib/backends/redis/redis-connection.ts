@@ -1,0 +1,168 @@
+import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from 'ioredis';
+import type { Runtime } from '../runtime.js';
+import { type Client, type ClientSource, clientOf, isCluster } from './client-source.js';
+import { errorCode, messageOf, withoutSecrets } from './redis-errors.js';
+import { ScriptCall } from './script-call.js';
+import type { Script } from './scripts.js';
+
+/** A cluster by its nodes. @publicApi */
+export interface ClusterConnection {
+  readonly nodes: readonly ClusterNode[];
+  readonly options?: ClusterOptions;
+}
+
+/**
+ * Where Redis is: a URL, ioredis options (single server or Sentinel), cluster nodes, a ready-made ioredis client, or a
+ * function that makes or finds one. Clients that you made are never closed or reconfigured here.
+ *
+ * @publicApi
+ */
+export type Connection = string | RedisOptions | ClusterConnection | Redis | Cluster | (() => Redis | Cluster);
+
+export interface ConnectionContext {
+  readonly runtime: Runtime;
+  /** Milliseconds. */
+  readonly commandTimeout: number;
+  /** Errors of our own clients, without secrets. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** After a short outage a lock should not wait for seconds: ioredis alone would go up to five. */
+const LONGEST_RETRY_DELAY = 1_000;
+
+/** A subscriber that loses its connection is replaced as a whole. */
+const SUBSCRIBER_OPTIONS: RedisOptions = {
+  lazyConnect: true,
+  autoResubscribe: false,
+  enableOfflineQueue: true,
+  readOnly: false,
+  retryStrategy: () => null,
+};
+
+/** How long a socket may take to say good-bye. */
+const CLOSE_TIMEOUT = 1_000;
+
+/**
+ * The connection that the scripts run on. It is ours, or borrowed from the user: then it is never closed, reconnected,
+ * listened to or changed.
+ */
+export class RedisConnection {
+  readonly description: string;
+  private readonly client: Client;
+  private readonly owned: boolean;
+
+  /** @throws ConnectionError when `connection` cannot be used */
+  static open(connection: Connection, context: ConnectionContext): RedisConnection {
+    const source = context.runtime.detached(() => clientOf(connection, defaults(context)));
+    return new RedisConnection(source, context);
+  }
+
+  private constructor(
+    source: ClientSource,
+    private readonly context: ConnectionContext,
+  ) {
+    this.client = source.client;
+    this.owned = source.owned;
+    this.description = source.description;
+    if (this.owned) this.connect();
+  }
+
+  get isCluster(): boolean {
+    return isCluster(this.client);
+  }
+
+  /** Runs a script; `done` or `fail` is called once, later. All keys must be in one slot of a cluster. */
+  run(
+    script: Script,
+    keys: readonly string[],
+    args: readonly string[],
+    done: (reply: unknown) => void,
+    fail: (error: unknown) => void,
+  ): ScriptCall {
+    return new ScriptCall(this.client, script, keys, args, done, (error) => {
+      if (errorCode(messageOf(error)) === 'READONLY') this.leaveReplica();
+      fail(error);
+    });
+  }
+
+  /** Whether the server knows a command. */
+  async knows(command: string): Promise<boolean> {
+    const [found] = (await this.client.call('command', 'info', command)) as unknown[];
+    return found !== null;
+  }
+
+  /** The node that has this slot, as far as the client knows; one name for all when it is no cluster. */
+  nodeOf(slot: number | undefined): string {
+    return slot !== undefined && isCluster(this.client) ? (this.client.slots[slot]?.[0] ?? '') : '';
+  }
+
+  /** False: the cluster does not have this `host:port`, or not any more. */
+  hasNode(address: string): boolean {
+    const { client } = this;
+    return !isCluster(client) || client.nodes().some(({ options }) => `${options.host}:${options.port}` === address);
+  }
+
+  /** The cluster is not as it was thought to be. */
+  refreshNodes(): void {
+    if (isCluster(this.client)) this.client.refreshSlotsCache();
+  }
+
+  /** A client of ours to subscribe with, not connected yet: to the node of a slot, where it matters. Undefined: no node is known. */
+  subscriberClient(slot: number | undefined): Redis | undefined {
+    const node = isCluster(this.client) ? this.subscriberNode(this.client, slot) : this.client;
+    return node?.duplicate({ ...SUBSCRIBER_OPTIONS });
+  }
+
+  /** A connection of ours to the same place, for commands that block it. */
+  duplicate(context: ConnectionContext): RedisConnection {
+    const client = context.runtime.detached(() => this.duplicateClient(context));
+    return new RedisConnection({ client, owned: true, description: this.description }, context);
+  }
+
+  /** A server of the past: it became a replica, and ioredis looks for the master only when it connects. */
+  leaveReplica(): void {
+    if (this.owned && !isCluster(this.client)) this.client.disconnect(true);
+  }
+
+  /** Closes our own client; what was not answered on it fails. */
+  async close(): Promise<void> {
+    if (!this.owned || this.client.status === 'end') return;
+    const connected = ['connecting', 'connect', 'ready'].includes(this.client.status);
+    const ended = new Promise<void>((resolve) => {
+      this.client.once('end', resolve);
+      this.context.runtime.timer(connected ? CLOSE_TIMEOUT : 0, resolve, 'keep-alive');
+    });
+    this.client.disconnect();
+    await ended;
+  }
+
+  private connect(): void {
+    this.context.runtime.detached(() => {
+      this.client.on('error', (error: unknown) => this.context.onError(withoutSecrets(error)));
+      this.client.connect().catch(() => {}); // told by 'error'
+    });
+  }
+
+  private subscriberNode(cluster: Cluster, slot: number | undefined): Redis | undefined {
+    const masters = cluster.nodes('master');
+    if (slot === undefined) return masters[Math.floor(this.context.runtime.random() * masters.length)];
+    const address = this.nodeOf(slot);
+    return masters.find(({ options }) => `${options.host}:${options.port}` === address);
+  }
+
+  private duplicateClient(context: ConnectionContext): Client {
+    if (!isCluster(this.client)) return this.client.duplicate({ ...defaults(context), lazyConnect: true });
+    return this.client.duplicate([], { lazyConnect: true });
+  }
+}
+
+function defaults({
+  runtime,
+  commandTimeout,
+}: ConnectionContext): Pick<RedisOptions, 'retryStrategy' | 'socketTimeout'> {
+  return {
+    retryStrategy: (times) => Math.min(50 * 2 ** (times - 1), LONGEST_RETRY_DELAY) + runtime.random() * 50,
+    // A half-open connection says nothing by itself: unanswered for so long, it is made anew.
+    socketTimeout: commandTimeout,
+  };
+}

@@ -1,0 +1,86 @@
+import { BackendError } from '../lock-backend.js';
+
+/** The connection option cannot be used; the message says why and what to do. */
+export class ConnectionError extends Error {
+  override readonly name = 'ConnectionError';
+}
+
+/** What is known of a command that failed. */
+export interface Delivery {
+  /** It left this process, at least once. */
+  readonly written: boolean;
+  /** It may have been executed by a server whose answer was lost. */
+  readonly resent: boolean;
+}
+
+/** Reply codes at the start of Redis's messages; Redis 6 puts its own words before that of an error inside a script. */
+const CODE = /\b(NOPERM|NOAUTH|WRONGPASS|WRONGTYPE|READONLY|TRYAGAIN|MOVED|ASK|CROSSSLOT)\b/;
+
+export function errorCode(message: string): string | undefined {
+  return CODE.exec(message)?.[1] ?? (/unknown command/i.test(message) ? 'UNKNOWN' : undefined);
+}
+
+const DENIED: readonly (string | undefined)[] = ['NOPERM', 'NOAUTH', 'WRONGPASS', 'UNKNOWN'];
+
+/** Errors of a call over several keys that one key alone may not have. */
+const FOR_ONE_KEY: readonly (string | undefined)[] = ['NOPERM', 'TRYAGAIN', 'MOVED', 'ASK', 'CROSSSLOT'];
+
+export function mayConcernOneKey(error: unknown): boolean {
+  return FOR_ONE_KEY.includes(errorCode(messageOf(error)));
+}
+
+/** What a whole call failed with, as the engine is to see it. */
+export function callError(error: unknown, delivery: Delivery, server: string): BackendError {
+  const message = messageOf(error);
+  const code = errorCode(message);
+  // An error reply of Redis means that the script did not start, unless it was the second time; NOPERM may come in the middle of it.
+  const answered = isReply(error) && code !== 'NOPERM';
+  const outcome = !delivery.written || (answered && !delivery.resent) ? 'refused' : 'unknown';
+  const kind = DENIED.includes(code) ? 'denied' : code === 'WRONGTYPE' ? 'key' : 'unavailable';
+  return new BackendError(`${server}: ${message}${remedy(code)}`, kind, outcome, { cause: withoutSecrets(error) });
+}
+
+/** What one item of a call failed with. Its first command already failed, or it was a NOPERM. */
+export function itemError(message: string, delivery: Delivery, server: string): BackendError {
+  const code = errorCode(message);
+  const outcome = code === 'NOPERM' || delivery.resent ? 'unknown' : 'refused';
+  return new BackendError(
+    `${server}: ${message}${remedy(code)}`,
+    DENIED.includes(code) ? 'denied' : 'unavailable',
+    outcome,
+  );
+}
+
+export function wrongType(key: string, found: string, server: string): BackendError {
+  return new BackendError(
+    `${server}: ${key} is no lock of this kind: a ${found} stands there. Choose another lock name or keyPrefix, or delete that key`,
+    'key',
+    'refused',
+  );
+}
+
+function remedy(code: string | undefined): string {
+  if (code === 'MOVED' || code === 'ASK' || code === 'CROSSSLOT') {
+    return ' (the server is a node of a cluster: give the connection as { nodes })';
+  }
+  return code === 'NOPERM' ? ' (see the README for the rights that locks need)' : '';
+}
+
+/** ioredis hangs the command on its errors, or another error on them that has it: an AUTH with its password, the keys of a whole batch. */
+export function withoutSecrets(error: unknown): Error {
+  const copy = new Error(messageOf(error));
+  if (!(error instanceof Error)) return copy;
+  const { code } = error as NodeJS.ErrnoException;
+  copy.name = error.name;
+  return code === undefined ? copy : Object.assign(copy, { code });
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** An answer of Redis to the script itself, and not to the handshake of a connection or from ioredis. */
+function isReply(error: unknown): boolean {
+  const command = (error as { command?: { name?: string } } | undefined)?.command?.name;
+  return command === 'evalsha' || command === 'eval';
+}

@@ -1,0 +1,137 @@
+import type { LockType, Subscription, Wake } from '../lock-backend.js';
+import type { Timer } from '../runtime.js';
+import { type ChannelListener, ChannelSubscriber, type ChannelSubscription } from './channel-subscriber.js';
+import { fairChannelPrefix, isReadWrite, lockChannel, readWriteChannel } from './lock-keys.js';
+import type { PublishMode } from './publish-mode.js';
+import type { ConnectionContext, RedisConnection } from './redis-connection.js';
+
+type Listener = (wake: Wake) => void;
+
+/** Pause between questions to a cluster that does not answer. */
+const ASK_AGAIN = 200;
+
+/** Who listens for which lock, on Redisson's channels. */
+export class ReleaseChannels {
+  private readonly subscriber: ChannelSubscriber;
+  /** Sharded pub/sub has no patterns: there, each waiter of a fair lock has a subscription of its own. */
+  private readonly fairListeners = new Map<string, Set<Listener>>();
+  private readonly fairWaiters = new Map<string, ChannelSubscription>();
+  private retry: Timer | undefined;
+
+  constructor(
+    connection: RedisConnection,
+    private readonly mode: PublishMode,
+    private readonly context: ConnectionContext,
+  ) {
+    this.subscriber = new ChannelSubscriber(connection, context);
+  }
+
+  subscribe(key: string, type: LockType, clientId: string, listener: Listener): Subscription {
+    if (this.mode.known !== undefined) return this.open(key, type, clientId, listener);
+    let closed = false;
+    let subscription: Subscription | undefined;
+    const ready = this.modeKnown().then(() => {
+      if (closed) return new Promise<void>(() => {});
+      subscription = this.open(key, type, clientId, listener);
+      return subscription.ready;
+    });
+    return {
+      ready,
+      close: () => {
+        closed = true;
+        subscription?.close();
+      },
+    };
+  }
+
+  /** Settles when what is published to a waiter of a fair lock reaches this process. */
+  async expect(key: string, owner: string): Promise<void> {
+    if (this.mode.known !== 'SPUBLISH') return;
+    const channel = fairChannelPrefix(key) + owner;
+    let waiter = this.fairWaiters.get(channel);
+    if (waiter === undefined) {
+      const tell = (wake: Wake) => {
+        for (const listener of [...(this.fairListeners.get(key) ?? [])]) listener(wake);
+      };
+      waiter = this.subscriber.subscribe(
+        channel,
+        'sharded',
+        listenerOf(tell, () => owner),
+      );
+      this.fairWaiters.set(channel, waiter);
+    }
+    return waiter.ready;
+  }
+
+  /** This owner does not wait any more. */
+  forget(key: string, owner: string): void {
+    if (this.fairWaiters.size === 0) return;
+    const channel = fairChannelPrefix(key) + owner;
+    this.fairWaiters.get(channel)?.close();
+    this.fairWaiters.delete(channel);
+  }
+
+  /** Whether this process is among those whom a release reached. */
+  hears(key: string, type: LockType, clientId: string, head: string | undefined): boolean {
+    if (type !== 'fair') return this.subscriber.listens(channelOf(key, type));
+    if (this.mode.known === 'SPUBLISH') return this.subscriber.listens(fairChannelPrefix(key) + head);
+    return head?.startsWith(`${clientId}:`) === true && this.subscriber.listens(fairPattern(key, clientId));
+  }
+
+  close(): void {
+    this.retry?.cancel();
+    this.subscriber.close();
+  }
+
+  private open(key: string, type: LockType, clientId: string, listener: Listener): Subscription {
+    const sharded = this.mode.known === 'SPUBLISH';
+    if (type !== 'fair') {
+      return this.subscriber.subscribe(channelOf(key, type), sharded ? 'sharded' : 'channel', listenerOf(listener));
+    }
+    if (sharded) return this.openFair(key, listener);
+    const prefix = fairChannelPrefix(key);
+    const owner = (channel: string) => channel.slice(prefix.length);
+    return this.subscriber.subscribe(fairPattern(key, clientId), 'pattern', listenerOf(listener, owner));
+  }
+
+  private openFair(key: string, listener: Listener): Subscription {
+    const listeners = this.fairListeners.get(key) ?? new Set();
+    this.fairListeners.set(key, listeners);
+    const own: Listener = (wake) => listener(wake);
+    listeners.add(own);
+    const close = () => {
+      listeners.delete(own);
+      if (listeners.size === 0 && this.fairListeners.get(key) === listeners) this.fairListeners.delete(key);
+    };
+    return { ready: Promise.resolve(), close };
+  }
+
+  private async modeKnown(): Promise<void> {
+    try {
+      await this.mode.ask();
+    } catch (error) {
+      this.context.onError(error);
+      await new Promise<void>((resolve) => {
+        this.retry = this.context.runtime.timer(ASK_AGAIN, resolve);
+      });
+      return this.modeKnown();
+    }
+  }
+}
+
+function channelOf(key: string, type: LockType): string {
+  return isReadWrite(type) ? readWriteChannel(key) : lockChannel(key);
+}
+
+/** The channels of all waiters of this client. */
+function fairPattern(key: string, clientId: string): string {
+  return `${(fairChannelPrefix(key) + clientId).replace(/[\\*?[\]]/g, '\\$&')}:*`;
+}
+
+function listenerOf(listener: Listener, owner?: (channel: string) => string): ChannelListener {
+  return {
+    message: (channel) =>
+      listener(owner === undefined ? { kind: 'message' } : { kind: 'message', owner: owner(channel) }),
+    resync: () => listener({ kind: 'resync' }),
+  };
+}

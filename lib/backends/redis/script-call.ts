@@ -1,0 +1,61 @@
+import type { Client } from './client-source.js';
+import type { Delivery } from './redis-errors.js';
+import { ScriptCommand } from './script-command.js';
+import type { Script } from './scripts.js';
+
+/** One run of a script: by its checksum, or by its source where the server does not know it (yet, or any more). */
+export class ScriptCall implements Delivery {
+  private command!: ScriptCommand;
+  private wasResent = false;
+
+  constructor(
+    private readonly client: Client,
+    script: Script,
+    keys: readonly string[],
+    args: readonly string[],
+    done: (reply: unknown) => void,
+    fail: (error: unknown) => void,
+  ) {
+    const rest = [String(keys.length), ...keys, ...args];
+    this.send('evalsha', [script.sha1, ...rest], done, (error) => {
+      if (!isUnknownScript(error)) return fail(error);
+      this.wasResent = this.command.resent;
+      this.send('eval', [script.source, ...rest], done, fail);
+    });
+  }
+
+  get written(): boolean {
+    return this.command.socket !== undefined;
+  }
+
+  get resent(): boolean {
+    return this.wasResent || this.command.resent;
+  }
+
+  /** The connection that it was executed on. */
+  get socket(): object | undefined {
+    return this.command.socket;
+  }
+
+  /** Nobody waits for it any more: it is not to be executed if that can still be avoided. */
+  abandon(): void {
+    this.command.abandon();
+  }
+
+  private send(name: string, args: string[], done: (reply: unknown) => void, fail: (error: unknown) => void): void {
+    const command = new ScriptCommand(name, args);
+    this.command = command;
+    command.promise.then(done, fail);
+    try {
+      const sent = this.client.sendCommand(command);
+      // With tracing, ioredis 6 answers with a promise of its own, which nobody else would listen to.
+      if (sent !== command.promise && sent instanceof Promise) sent.catch(() => {});
+    } catch (error) {
+      command.reject(error as Error);
+    }
+  }
+}
+
+function isUnknownScript(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('NOSCRIPT');
+}

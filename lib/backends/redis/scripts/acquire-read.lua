@@ -1,0 +1,43 @@
+--[[
+  Acquires the read side of read/write locks, each for an owner of its own.
+
+  KEYS[1]       clock of the fencing tokens
+  KEYS[3i - 1]  lock
+  KEYS[3i]      lease of this reader
+  KEYS[3i + 1]  zset: writers that wait, and until when that is believed
+
+  ARGV[1]       lease time in ms
+  ARGV[2]       highest token that the caller has seen
+  ARGV[3]       tokens to reserve with each acquisition
+  ARGV[4]       1: stand back while a writer waits
+  ARGV[4 + i]   owner
+
+  Returns { reserved with each, answer, ... }: a token, { ttl, holder } when busy, or { { error, types of the keys } }.
+]]
+-- @include each
+-- @include tokens
+-- @include read-write
+local lease, seen, reserve, preferWriters = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
+local count = #ARGV - 4
+local clock
+
+local function acquire(i)
+  local lock, writers, owner = KEYS[3 * i - 1], KEYS[3 * i + 1], ARGV[4 + i]
+  local busy = busyReader(lock, owner, writers, preferWriters)
+  if busy then
+    return busy
+  end
+  clock = clock or openClock(KEYS[1], seen, reserve, count)
+  takeReader(lock, owner, lease)
+  return drawToken(clock)
+end
+
+local answers = { 0 }
+for i = 1, count do
+  answers[1 + i] = each(acquire, i, 3 * i - 1, 3)
+end
+if clock then
+  saveClock(clock)
+  answers[1] = clock.reserved
+end
+return answers

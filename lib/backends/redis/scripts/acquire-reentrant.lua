@@ -1,0 +1,40 @@
+--[[
+  Acquires re-entrant locks, each for an owner of its own. An owner that is there already gets a fresh lease.
+
+  KEYS[1]      clock of the fencing tokens
+  KEYS[1 + i]  lock
+
+  ARGV[1]      lease time in ms
+  ARGV[2]      highest token that the caller has seen
+  ARGV[3]      tokens to reserve with each acquisition
+  ARGV[3 + i]  owner
+
+  Returns { reserved with each, answer, ... }: a token, { ttl, holder } when busy, or { { error, type of the lock } }.
+]]
+-- @include each
+-- @include tokens
+-- @include plain-lock
+local lease, seen, reserve = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local count = #ARGV - 3
+local clock
+
+local function acquire(i)
+  local lock, owner = KEYS[1 + i], ARGV[3 + i]
+  local busy = busyPlain(lock, owner)
+  if busy then
+    return busy
+  end
+  clock = clock or openClock(KEYS[1], seen, reserve, count)
+  takePlain(lock, owner, lease)
+  return drawToken(clock)
+end
+
+local answers = { 0 }
+for i = 1, count do
+  answers[1 + i] = each(acquire, i, 1 + i, 1)
+end
+if clock then
+  saveClock(clock)
+  answers[1] = clock.reserved
+end
+return answers

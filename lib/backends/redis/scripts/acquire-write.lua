@@ -1,0 +1,45 @@
+--[[
+  Acquires the write side of read/write locks, each for an owner of its own.
+
+  KEYS[1]       clock of the fencing tokens
+  KEYS[2i]      lock
+  KEYS[2i + 1]  zset: writers that wait, and until when that is believed
+
+  ARGV[1]       lease time in ms
+  ARGV[2]       highest token that the caller has seen
+  ARGV[3]       tokens to reserve with each acquisition
+  ARGV[4]       ms for which to announce those who have to wait; 0: leave no trace
+  ARGV[4 + i]   owner
+
+  Returns { reserved with each, answer, ... }: a token, { ttl, holder } when busy, or { { error, types of the keys } }.
+]]
+-- @include each
+-- @include tokens
+-- @include read-write
+local lease, seen, reserve, placeTimeout = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local count = #ARGV - 4
+local clock
+
+local function acquire(i)
+  local lock, writers, owner = KEYS[2 * i], KEYS[2 * i + 1], ARGV[4 + i]
+  local busy = busyWriter(lock, owner)
+  if busy then
+    if placeTimeout > 0 then
+      announceWriter(writers, owner, millis(), placeTimeout)
+    end
+    return busy
+  end
+  clock = clock or openClock(KEYS[1], seen, reserve, count)
+  takeWriter(lock, owner, writers, lease)
+  return drawToken(clock)
+end
+
+local answers = { 0 }
+for i = 1, count do
+  answers[1 + i] = each(acquire, i, 2 * i, 2)
+end
+if clock then
+  saveClock(clock)
+  answers[1] = clock.reserved
+end
+return answers

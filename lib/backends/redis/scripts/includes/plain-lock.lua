@@ -1,0 +1,22 @@
+-- @include holder
+
+-- A lock with one owner: a hash of one field, without `mode`.
+
+local function holdsPlain(lock, owner)
+  return redis.call('HEXISTS', lock, owner) == 1 and redis.call('HEXISTS', lock, 'mode') == 0
+end
+
+-- Who is in the way of `owner`: { ttl, holder }, or nil.
+local function busyPlain(lock, owner)
+  local ttl = redis.call('PTTL', lock)
+  if ttl == -2 or holdsPlain(lock, owner) then
+    return nil
+  end
+  return { ttl, holderOf(lock) }
+end
+
+-- The field is set, not counted up: a command that is sent twice must not count twice.
+local function takePlain(lock, owner, lease)
+  redis.call('HSET', lock, owner, 1)
+  redis.call('PEXPIRE', lock, lease)
+end

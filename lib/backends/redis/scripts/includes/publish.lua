@@ -1,0 +1,6 @@
+-- Tells a channel, by PUBLISH or SPUBLISH. Gives how many clients of this server listened. A user who may not publish has
+-- freed the lock all the same: then nobody listened.
+local function tell(publish, channel, message)
+  local listeners = redis.pcall(publish, channel, message)
+  return type(listeners) == 'number' and listeners or 0
+end

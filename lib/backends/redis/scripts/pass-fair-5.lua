@@ -1,0 +1,32 @@
+--[[
+  Passes a fair lock from its owner to another one, who leaves the queue if it stands there. Sent twice, it passes once.
+
+  KEYS[1]  clock of the fencing tokens
+  KEYS[2]  lock
+  KEYS[3]  queue: list of waiting owners
+  KEYS[4]  zset: when the place of each lapses
+  KEYS[5]  zset: until when each of our waiters is known to be alive
+
+  ARGV[1]  lease time in ms
+  ARGV[2]  highest token that the caller has seen
+  ARGV[3]  tokens to reserve
+  ARGV[4]  owner until now
+  ARGV[5]  owner from now on
+
+  Returns { token, reserved }, or nil when neither of them is there.
+]]
+-- @include tokens
+-- @include plain-lock
+-- @include fair-queue
+local lock, from, to = KEYS[2], ARGV[4], ARGV[5]
+
+if not holdsPlain(lock, from) and not holdsPlain(lock, to) then
+  return nil
+end
+local clock = openClock(KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), 1)
+takePlain(lock, to, ARGV[1])
+redis.call('HDEL', lock, from)
+leaveQueue(fairQueue(3), to)
+local token = drawToken(clock)
+saveClock(clock)
+return { token, clock.reserved }

@@ -1,0 +1,33 @@
+--[[
+  Passes a hold of the read side from its owner to another one, with a fresh lease. Sent twice, it passes once.
+
+  KEYS[1]  clock of the fencing tokens
+  KEYS[2]  lock
+
+  ARGV[1]  lease time in ms
+  ARGV[2]  highest token that the caller has seen
+  ARGV[3]  tokens to reserve
+  ARGV[4]  owner until now
+  ARGV[5]  owner from now on
+
+  Returns { token, reserved }, or nil when neither of them is there, or the lock is written by the first.
+]]
+-- @include tokens
+-- @include read-write
+local lock, from, to = KEYS[2], ARGV[4], ARGV[5]
+
+if reads(lock, from) then
+  redis.call('HDEL', lock, from)
+  redis.call('DEL', readLease(lock, from, 1))
+  if redis.call('HGET', lock, 'mode') == 'write' then
+    return nil
+  end
+elseif not reads(lock, to) then
+  return nil
+end
+local clock = openClock(KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), 1)
+takeReader(lock, to, tonumber(ARGV[1]))
+fitToReaders(lock)
+local token = drawToken(clock)
+saveClock(clock)
+return { token, clock.reserved }

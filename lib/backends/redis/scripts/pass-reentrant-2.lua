@@ -1,0 +1,27 @@
+--[[
+  Passes a re-entrant or fenced lock from its owner to another one, with a fresh lease. Sent twice, it passes once.
+
+  KEYS[1]  clock of the fencing tokens; for a fenced lock, its own counter
+  KEYS[2]  lock
+
+  ARGV[1]  lease time in ms
+  ARGV[2]  highest token that the caller has seen
+  ARGV[3]  tokens to reserve
+  ARGV[4]  owner until now
+  ARGV[5]  owner from now on
+
+  Returns { token, reserved }, or nil when neither of them is there.
+]]
+-- @include tokens
+-- @include plain-lock
+local lock, from, to = KEYS[2], ARGV[4], ARGV[5]
+
+if not holdsPlain(lock, from) and not holdsPlain(lock, to) then
+  return nil
+end
+local clock = openClock(KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), 1)
+takePlain(lock, to, ARGV[1])
+redis.call('HDEL', lock, from)
+local token = drawToken(clock)
+saveClock(clock)
+return { token, clock.reserved }

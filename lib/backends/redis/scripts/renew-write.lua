@@ -1,0 +1,27 @@
+--[[
+  Renews the write side of read/write locks, each for its owner.
+
+  KEYS[i]      lock
+
+  ARGV[1]      lease time in ms
+  ARGV[1 + i]  owner
+
+  Returns for each: 1, 0 when this owner is not there, or { { error, type of the lock } }.
+]]
+-- @include each
+-- @include read-write
+local lease = tonumber(ARGV[1])
+
+local function renew(i)
+  if not writes(KEYS[i], ARGV[1 + i]) then
+    return 0
+  end
+  setWriteLease(KEYS[i], ARGV[1 + i], lease)
+  return 1
+end
+
+local answers = {}
+for i = 1, #KEYS do
+  answers[i] = each(renew, i, i, 1)
+end
+return answers

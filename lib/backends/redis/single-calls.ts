@@ -1,0 +1,70 @@
+import { BackendError } from '../lock-backend.js';
+import type { Runtime } from '../runtime.js';
+import type { RedisConnection } from './redis-connection.js';
+import { callError, type Delivery } from './redis-errors.js';
+import type { Script } from './scripts.js';
+
+export interface SingleReply {
+  readonly reply: unknown;
+  readonly call: Delivery & { readonly socket: object | undefined };
+}
+
+/** Script calls that are too rare to travel in batches. Each is answered within the command time-out. */
+export class SingleCalls {
+  private readonly open = new Set<(error: BackendError) => void>();
+  private closed = false;
+
+  constructor(
+    private readonly connection: RedisConnection,
+    private readonly runtime: Runtime,
+    private readonly commandTimeout: number,
+  ) {}
+
+  async call(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    return (await this.send(script, keys, args)).reply;
+  }
+
+  /** With what is known of its delivery. */
+  send(script: Script, keys: readonly string[], args: readonly string[]): Promise<SingleReply> {
+    const { connection, runtime, commandTimeout } = this;
+    return new Promise((resolve, reject) => {
+      if (this.closed) return reject(closedError(connection));
+      const end = () => {
+        timer.cancel();
+        this.open.delete(fail);
+      };
+      const fail = (error: BackendError) => {
+        end();
+        reject(error);
+      };
+      const timer = runtime.timer(commandTimeout, () => {
+        call.abandon();
+        const message = `${connection.description}: no answer within ${commandTimeout} ms`;
+        fail(new BackendError(message, 'unavailable', call.written ? 'unknown' : 'refused'));
+      });
+      this.open.add(fail);
+      const call = runtime.detached(() =>
+        connection.run(
+          script,
+          keys,
+          args,
+          (reply) => {
+            end();
+            resolve({ reply, call });
+          },
+          (error) => fail(callError(error, call, connection.description)),
+        ),
+      );
+    });
+  }
+
+  /** Rejects what has no answer. */
+  close(): void {
+    this.closed = true;
+    for (const fail of this.open) fail(closedError(this.connection));
+  }
+}
+
+function closedError({ description }: RedisConnection): BackendError {
+  return new BackendError(`${description}: the lock backend was closed`, 'unavailable', 'unknown');
+}
