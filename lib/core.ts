@@ -11,6 +11,7 @@ export type {
   LockType,
   PassRequest,
   ReleaseReply,
+  ReleaseRequest,
   RenewRequest,
   Subscription,
   Wake,

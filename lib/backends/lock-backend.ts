@@ -44,7 +44,20 @@ export type AcquireAllReply =
   /** The tokens, in the order of the requests. */
   | { readonly acquired: true; readonly tokens: readonly number[] }
   /** `index` of the first busy request. Nothing was taken. */
-  | { readonly acquired: false; readonly index: number; readonly remaining: number; readonly holder: string | undefined };
+  | {
+      readonly acquired: false;
+      readonly index: number;
+      readonly remaining: number;
+      readonly holder: string | undefined;
+    };
+
+export interface ReleaseRequest extends Holding {
+  /**
+   * Tells nobody that the lock is free: for taking back an acquisition that was never used, on one node of a quorum, so that
+   * contenders don't wake each other up with it. On Redis: no PUBLISH.
+   */
+  readonly quietly?: boolean;
+}
 
 export interface ReleaseReply {
   /** False: this owner was not there. */
@@ -107,14 +120,20 @@ export interface LockBackend {
   /** Takes all or none, in one step. Only of `reentrant`, `fenced`, `read` and `write` requests, for keys that are {@link together}. */
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply>;
 
-  /** Frees what this owner holds and wakes who waits. */
-  release(holding: Holding): Promise<ReleaseReply>;
+  /** Frees what this owner holds and wakes who waits, unless it is to be done quietly. */
+  release(request: ReleaseRequest): Promise<ReleaseReply>;
 
   /** Replaces an owner by another one in one step, with a fresh lease; `undefined` when `from` was not there. */
   pass(request: PassRequest): Promise<Acquired | undefined>;
 
   /** Sets the lease of this owner to `leaseTime` from now on. False: this owner is not there. */
   renew(request: RenewRequest): Promise<boolean>;
+
+  /**
+   * Later acquisitions of this lock get tokens above `token`; nothing happens when they would anyway. It is how the nodes of a
+   * quorum agree on a token: the clock that tokens of this type come from (for `fenced`, the lock's own counter) is set forth.
+   */
+  raiseToken(key: string, type: LockType, token: number): Promise<void>;
 
   /** Keeps the places of waiting owners (see {@link AcquireRequest.placeTimeout}) for another `placeTimeout` ms. False: that place was gone. */
   refreshPlaces(places: readonly Holding[], placeTimeout: number): Promise<readonly boolean[]>;

@@ -21,6 +21,10 @@ export class FencingClock {
     this.last = token + reserved;
     return { acquired: true, token, reserved };
   }
+
+  raise(token: number): void {
+    this.last = Math.max(this.last, token);
+  }
 }
 
 /**
@@ -41,15 +45,25 @@ export class FencingClocks {
 
   /** The token of an acquisition, and as many more as it may have of those that it asks to reserve. */
   draw(key: string, type: LockType, reserve: number, wallMicros: number): Acquired {
-    if (type !== 'fenced') return this.shared.draw(wallMicros, reserve);
-    const known = this.fenced.get(key, wallMicros);
-    const clock = known ?? new FencingClock(this.forgotten);
-    const acquired = clock.draw(wallMicros, reserve);
-    if (known === undefined) this.fenced.set(key, clock, wallMicros);
-    return acquired;
+    return this.use(key, type, wallMicros, (clock) => clock.draw(wallMicros, reserve));
+  }
+
+  /** The tokens of this lock go on from here, if they are not further already. */
+  raise(key: string, type: LockType, token: number, wallMicros: number): void {
+    this.use(key, type, wallMicros, (clock) => clock.raise(token));
   }
 
   lastOf(key: string, wallMicros: number): number | undefined {
     return this.fenced.get(key, wallMicros)?.last;
+  }
+
+  /** A new clock is set before it is kept: one that is behind would be swept at once. */
+  private use<T>(key: string, type: LockType, wallMicros: number, work: (clock: FencingClock) => T): T {
+    if (type !== 'fenced') return work(this.shared);
+    const known = this.fenced.get(key, wallMicros);
+    const clock = known ?? new FencingClock(this.forgotten);
+    const result = work(clock);
+    if (known === undefined) this.fenced.set(key, clock, wallMicros);
+    return result;
   }
 }

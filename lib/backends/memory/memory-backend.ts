@@ -10,6 +10,7 @@ import {
   type LockType,
   type PassRequest,
   type ReleaseReply,
+  type ReleaseRequest,
   type RenewRequest,
   type Subscription,
   type Wake,
@@ -69,16 +70,16 @@ export class MemoryBackend implements LockBackend {
     return { acquired: true, tokens: requests.map(({ key, type }) => this.token(key, type, 0).token) };
   }
 
-  async release(holding: Holding): Promise<ReleaseReply> {
+  async release(request: ReleaseRequest): Promise<ReleaseReply> {
     const now = this.now();
-    const { key, type, owner } = holding;
+    const { key, type, owner, quietly } = request;
     const hold = this.store.holds.get(key, now);
     if (!hold?.has(owner, type, now)) return { released: false, listeners: 0, resent: false };
     hold.remove(owner, type);
     const over = hold.isOver(now);
     if (over) this.store.holds.delete(key);
     // A reader that leaves others behind makes room for nobody; a writer that goes on reading makes room for readers.
-    const listeners = over || type === 'write' ? this.wake(key, type, now) : 0;
+    const listeners = !quietly && (over || type === 'write') ? this.wake(key, type, now) : 0;
     return { released: true, listeners, resent: false };
   }
 
@@ -107,6 +108,11 @@ export class MemoryBackend implements LockBackend {
     if (!hold?.has(request.owner, request.type, now)) return false;
     hold.put(request.owner, request.type, now + request.leaseTime, now);
     return true;
+  }
+
+  async raiseToken(key: string, type: LockType, token: number): Promise<void> {
+    this.now();
+    this.store.fencing.raise(key, type, token, this.wallMicros());
   }
 
   async refreshPlaces(places: readonly Holding[], placeTimeout: number): Promise<readonly boolean[]> {
@@ -145,7 +151,7 @@ export class MemoryBackend implements LockBackend {
     return {
       ...state,
       queue: this.store.queues.get(key, now)?.owners(now) ?? [],
-      token: this.store.fencing.lastOf(key, this.clock.wall() * 1000),
+      token: this.store.fencing.lastOf(key, this.wallMicros()),
     };
   }
 
@@ -174,7 +180,11 @@ export class MemoryBackend implements LockBackend {
   }
 
   private token(key: string, type: LockType, reserve: number): Acquired {
-    return this.store.fencing.draw(key, type, reserve, Math.floor(this.clock.wall() * 1000));
+    return this.store.fencing.draw(key, type, reserve, this.wallMicros());
+  }
+
+  private wallMicros(): number {
+    return Math.floor(this.clock.wall() * 1000);
   }
 
   private isFree(key: string, now: number): boolean {

@@ -9,6 +9,7 @@ import {
   type LockType,
   type PassRequest,
   type ReleaseReply,
+  type ReleaseRequest,
   type RenewRequest,
   type Subscription,
   type Wake,
@@ -23,6 +24,7 @@ import { NodeBatches } from './node-batches.js';
 import { pass } from './pass.js';
 import { leavePlace, refreshPlaces } from './places.js';
 import { PublishMode } from './publish-mode.js';
+import { raiseToken } from './raise-token.js';
 import { type Connection, type ConnectionContext, RedisConnection } from './redis-connection.js';
 import { ReleaseBatch, type Released } from './release-batch.js';
 import { ReleaseChannels } from './release-channels.js';
@@ -57,7 +59,7 @@ export class RedisBackend implements LockBackend {
   private readonly channels: ReleaseChannels;
   private readonly scripts: ScriptContext;
   private readonly acquisitions: Record<LockType, NodeBatches<AcquireRequest, AcquireReply>>;
-  private readonly releases: Record<LockType, NodeBatches<Holding, Released>>;
+  private readonly releases: Record<LockType, NodeBatches<ReleaseRequest, Released>>;
   private readonly renewals: Record<LockType, NodeBatches<RenewRequest, boolean>>;
 
   constructor(private readonly options: RedisBackendOptions) {
@@ -97,11 +99,11 @@ export class RedisBackend implements LockBackend {
     return acquireAll(requests, this.scripts);
   }
 
-  async release(holding: Holding): Promise<ReleaseReply> {
+  async release(request: ReleaseRequest): Promise<ReleaseReply> {
     const { publishMode } = this.scripts;
     if (publishMode.known === undefined) await publishMode.ask();
-    const { released, told, head, resent } = await this.releases[holding.type].call(holding);
-    return { released, listeners: told === undefined ? 0 : this.others(holding, told, head), resent };
+    const { released, told, head, resent } = await this.releases[request.type].call(request);
+    return { released, listeners: told === undefined ? 0 : this.others(request, told, head), resent };
   }
 
   pass(request: PassRequest): Promise<Acquired | undefined> {
@@ -110,6 +112,10 @@ export class RedisBackend implements LockBackend {
 
   renew(request: RenewRequest): Promise<boolean> {
     return this.renewals[request.type].call(request);
+  }
+
+  raiseToken(key: string, type: LockType, token: number): Promise<void> {
+    return raiseToken(key, type, token, this.scripts);
   }
 
   refreshPlaces(places: readonly Holding[], placeTimeout: number): Promise<readonly boolean[]> {

@@ -1,4 +1,4 @@
-import type { Holding, LockType } from '../lock-backend.js';
+import type { Holding, LockType, ReleaseRequest } from '../lock-backend.js';
 import { FAIR_KEYS } from './acquire-batch.js';
 import type { BatchedScript } from './command-batch.js';
 import { keysOf, LOCK, type LockKey, refuseFailure } from './item-answer.js';
@@ -33,7 +33,7 @@ const FORMS: Record<LockType, ReleaseForm> = {
 };
 
 /** Releases of one lock type, as they travel together. */
-export class ReleaseBatch implements BatchedScript<Holding, Released> {
+export class ReleaseBatch implements BatchedScript<ReleaseRequest, Released> {
   readonly script;
   private readonly form: ReleaseForm;
 
@@ -47,17 +47,17 @@ export class ReleaseBatch implements BatchedScript<Holding, Released> {
     this.script = scripts[this.form.script];
   }
 
-  alike(): boolean {
-    return true;
+  alike(one: ReleaseRequest, other: ReleaseRequest): boolean {
+    return one.quietly === other.quietly;
   }
 
   keys(holdings: readonly Holding[]): string[] {
     return keysOf(this.form.keys, holdings);
   }
 
-  args(holdings: readonly Holding[]): string[] {
-    const args = [this.publish()];
-    for (const { owner } of holdings) args.push(owner);
+  args(requests: readonly ReleaseRequest[]): string[] {
+    const args = [requests[0].quietly ? '' : this.publish()];
+    for (const { owner } of requests) args.push(owner);
     return args;
   }
 

@@ -6,7 +6,7 @@
   KEYS[4i - 1]  zset: when the place of each lapses
   KEYS[4i]      zset: until when each of our waiters is known to be alive
 
-  ARGV[1]       PUBLISH or SPUBLISH
+  ARGV[1]       PUBLISH or SPUBLISH; empty: tell nobody
   ARGV[1 + i]   owner
 
   Returns for each: { how many listened, head }, −2 when nobody waits, −1 when this owner was not there, or { { error, types } }.

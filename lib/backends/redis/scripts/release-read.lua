@@ -4,7 +4,7 @@
   KEYS[2i - 1]  lock
   KEYS[2i]      lease of this reader
 
-  ARGV[1]       PUBLISH or SPUBLISH
+  ARGV[1]       PUBLISH or SPUBLISH; empty: tell nobody
   ARGV[1 + i]   owner
 
   Returns for each: how many listened, −2 when others still hold the lock, −1 when this owner was not there, or { { error, types } }.

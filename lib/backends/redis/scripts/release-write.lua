@@ -3,7 +3,7 @@
 
   KEYS[i]      lock
 
-  ARGV[1]      PUBLISH or SPUBLISH
+  ARGV[1]      PUBLISH or SPUBLISH; empty: tell nobody
   ARGV[1 + i]  owner
 
   Returns for each: how many listened, −1 when this owner was not there, or { { error, type of the lock } }.
