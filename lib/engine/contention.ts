@@ -1,4 +1,4 @@
-import type { LockBackend, LockType, Subscription, Wake } from '../backends/lock-backend.js';
+import type { Subscription, Wake } from '../backends/lock-backend.js';
 import type { Runtime, Timer } from '../backends/runtime.js';
 
 /** A waiter of rank r lets r others go first, each for so many milliseconds. */
@@ -28,11 +28,8 @@ export class Contention {
   private failures = 0;
 
   constructor(
-    private readonly backend: LockBackend,
+    private readonly subscribe: (listener: (wake: Wake) => void) => Subscription,
     private readonly runtime: Runtime,
-    private readonly key: string,
-    private readonly type: LockType,
-    private readonly clientId: string,
     private readonly retry: () => void,
   ) {}
 
@@ -143,7 +140,7 @@ export class Contention {
 
   private listen(): void {
     if (this.subscription !== undefined) return;
-    const subscription = this.backend.subscribe(this.key, this.type, this.clientId, (wake) => this.heard(wake));
+    const subscription = this.subscribe((wake) => this.heard(wake));
     this.subscription = subscription;
     // What was released before the subscription stood was not heard: look once more.
     subscription.ready.then(() => {

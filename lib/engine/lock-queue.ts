@@ -44,7 +44,11 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     private readonly retire: () => void,
   ) {
     const { backend, runtime, clientId } = parts;
-    this.contention = new Contention(backend, runtime, key, type, clientId, () => this.pump());
+    this.contention = new Contention(
+      (listener) => backend.subscribe(key, type, clientId, listener),
+      runtime,
+      () => this.pump(),
+    );
     this.departures = new GiveBack(parts, this);
     this.patience = new QueuePatience(parts, this.waiting, () => this.obstruction.holder);
     const announced = () =>

@@ -1,0 +1,88 @@
+import type { Runtime, Timer } from '../backends/runtime.js';
+import type { Milliseconds } from './duration.js';
+import { LockAbortedError } from './errors.js';
+
+/** Why a caller left before it was served. */
+export type Departure = 'timeout' | 'abort';
+
+/** What ends a wait. */
+export interface WaitTerms {
+  /** 0: try once. */
+  readonly waitTime: Milliseconds;
+  readonly signal: AbortSignal | undefined;
+}
+
+/**
+ * One caller that waits: for how long, what ends its wait, and whom to tell. It is settled once; from then on it has no timer,
+ * no listener and no place in a queue.
+ */
+export abstract class Caller<Granted> {
+  settled = false;
+  /** It runs in a lock scope, and may go on waiting during shutdown. */
+  scoped = false;
+
+  readonly since: number;
+  private timer: Timer | undefined;
+  private onAbort: (() => void) | undefined;
+
+  constructor(
+    readonly name: string,
+    readonly terms: WaitTerms,
+    private readonly runtime: Runtime,
+    private readonly granted: (granted: Granted) => void,
+    private readonly refused: (error: Error) => void,
+  ) {
+    this.since = runtime.monotonic();
+  }
+
+  /** How errors call what it waits for: `the lock 'order:1'`. */
+  abstract get what(): string;
+
+  /** Milliseconds that it will still wait. */
+  get patience(): number {
+    return this.terms.waitTime - (this.runtime.monotonic() - this.since);
+  }
+
+  /** It is content with one attempt. */
+  get triesOnce(): boolean {
+    return this.terms.waitTime === 0;
+  }
+
+  /** Starts the clock. `leave` takes it out of its queue and says why it was not served; it is called before the caller hears of it. */
+  watch(leave: (departure: Departure) => Error): void {
+    const { waitTime, signal } = this.terms;
+    if (signal !== undefined) {
+      this.onAbort = () => {
+        leave('abort');
+        this.refuse(abortedError(this, signal));
+      };
+      signal.addEventListener('abort', this.onAbort, { once: true });
+    }
+    if (waitTime > 0 && waitTime !== Number.POSITIVE_INFINITY) {
+      this.timer = this.runtime.timer(waitTime, () => this.refuse(leave('timeout')), 'keep-alive');
+    }
+  }
+
+  grant(granted: Granted): void {
+    if (this.settle()) this.granted(granted);
+  }
+
+  refuse(error: Error): void {
+    if (this.settle()) this.refused(error);
+  }
+
+  private settle(): boolean {
+    if (this.settled) return false;
+    this.settled = true;
+    this.timer?.cancel();
+    if (this.onAbort !== undefined) this.terms.signal?.removeEventListener('abort', this.onAbort);
+    return true;
+  }
+}
+
+export function abortedError(
+  { what, name }: Pick<Caller<never>, 'what' | 'name'>,
+  signal: AbortSignal,
+): LockAbortedError {
+  return new LockAbortedError(`Waiting for ${what} was aborted by the caller's signal`, name, { cause: signal.reason });
+}
