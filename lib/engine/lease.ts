@@ -86,6 +86,11 @@ export class Lease {
     return this.ending === undefined && this.loss === undefined;
   }
 
+  /** Its share was given back, or is on its way. @internal */
+  get released(): boolean {
+    return this.ending !== undefined;
+  }
+
   /** Whether the lock is certainly held at this moment. */
   get held(): boolean {
     const { clock } = this.service.parts;

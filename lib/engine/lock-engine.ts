@@ -252,10 +252,10 @@ export class LockEngine {
 
   private acquireOne(name: string, terms: AcquisitionTerms, what: string): Promise<Lease> {
     const key = this.keyOf(name);
+    if (terms.signal?.aborted) throw abortedError(name, terms.signal);
     const reentry = lockScopes.getStore() === undefined ? undefined : findReentry(this, key, terms.type);
     if (reentry !== undefined) return reenter(this, reentry, name, terms);
     const scoped = this.admit(what);
-    if (terms.signal?.aborted) throw abortedError(name, terms.signal);
     return new Promise((resolve, reject) => {
       const granted = (held: HeldLock) => {
         const lease = this.lease([held], terms);

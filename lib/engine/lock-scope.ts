@@ -9,23 +9,26 @@ import { ShareGate } from './share-gate.js';
  * acquiring a lock that a live lease of the chain holds is re-entry.
  */
 export class LockScope {
+  parent: LockScope | undefined;
   private ended = false;
   private gates: Map<string, ShareGate> | undefined;
 
   /** @param lease what the body holds; a handle's `lock()` marks its flow first and gets the lease later */
   constructor(
     public lease: Lease | undefined,
-    readonly parent: LockScope | undefined,
-  ) {}
+    parent: LockScope | undefined,
+  ) {
+    this.parent = withoutOver(parent);
+  }
 
   /** A scope that has ended takes no new share: work that leaked out of it acquires anew. */
   get live(): boolean {
     return !this.ended && this.lease?.live === true;
   }
 
-  /** It will never be live again, and may be left out of the chain. */
+  /** It will never be live again, and nobody asks for it: it may be left out of the chain. */
   get over(): boolean {
-    return this.ended || this.lease?.live === false;
+    return this.ended || this.lease?.released === true;
   }
 
   end(): void {
@@ -42,6 +45,19 @@ export class LockScope {
     }
     return gate;
   }
+}
+
+/** The rest of a chain. What is over is taken out: a task that starts its successor in its own scope would make it grow for ever. */
+export function withoutOver(scope: LockScope | undefined): LockScope | undefined {
+  const innermost = firstNotOver(scope);
+  for (let rest = innermost; rest !== undefined; rest = rest.parent) rest.parent = firstNotOver(rest.parent);
+  return innermost;
+}
+
+function firstNotOver(scope: LockScope | undefined): LockScope | undefined {
+  let rest = scope;
+  while (rest?.over) rest = rest.parent;
+  return rest;
 }
 
 /** A lock that the running flow of control holds already, with the innermost scope that holds it. */

@@ -1,4 +1,5 @@
 import type { LockType } from '../backends/lock-backend.js';
+import type { Milliseconds } from './duration.js';
 import {
   LockBusyError,
   LockConfigurationError,
@@ -36,7 +37,10 @@ export function reenter(engine: LockEngine, reentry: Reentry, name: string, term
       held.owner,
       terms,
       engine.parts.runtime,
-      () => resolve(enter(engine, reentry, gate, name, terms)),
+      () =>
+        resolve(
+          enter(engine, reentry, gate, name, { ...terms, waitTime: Math.max(0, waiter.patience) as Milliseconds }),
+        ),
       reject,
     );
     gate.wait(waiter, mode, () => (waiter.settled ? gate.leave() : waiter.grant(held)));

@@ -3,7 +3,7 @@ import type { Duration } from '../engine/duration.js';
 import { LockBusyError, LockNotOwnedError } from '../engine/errors.js';
 import type { Lease } from '../engine/lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { LockScope, liveFrom, lockScopes } from '../engine/lock-scope.js';
+import { LockScope, liveFrom, lockScopes, withoutOver } from '../engine/lock-scope.js';
 
 /**
  * A lock in the style of Redisson's RLock (and java.util.concurrent's Lock). The owner is the flow of control that called
@@ -125,7 +125,7 @@ export class ReentrantLock {
   /** Marks the caller's flow before anything is awaited: only so the code after the call is marked too. */
   private mark<T>(acquire: (scope: LockScope) => Promise<T>): Promise<T extends Lease ? void : T>;
   private mark(acquire: (scope: LockScope) => Promise<unknown>): Promise<unknown> {
-    const scope = new LockScope(undefined, withoutOver(lockScopes.getStore()));
+    const scope = new LockScope(undefined, lockScopes.getStore());
     marks.add(scope);
     lockScopes.enterWith(scope);
     return acquire(scope).then((result) => (typeof result === 'boolean' ? result : undefined));
@@ -148,10 +148,4 @@ function sameKind(held: LockType, asked: LockType): boolean {
 
 function isPlain(type: LockType): boolean {
   return type !== 'read' && type !== 'write';
-}
-
-/** Scopes at the near end of the chain that are over would make it grow with every lock() of a loop. */
-function withoutOver(scope: LockScope | undefined): LockScope | undefined {
-  while (scope?.over) scope = scope.parent;
-  return scope;
 }
