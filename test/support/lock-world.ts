@@ -1,0 +1,207 @@
+import type { LockBackend } from '../../lib/backends/lock-backend.js';
+import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
+import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
+import type { Runtime } from '../../lib/backends/runtime.js';
+import { FOREVER, type Milliseconds } from '../../lib/engine/duration.js';
+import type { LockLogger } from '../../lib/engine/events.js';
+import { type EngineSettings, LockEngine } from '../../lib/engine/lock-engine.js';
+import { nodeRuntime } from '../../lib/engine/node-runtime.js';
+import { LockService } from '../../lib/nest/lock.service.js';
+import { CountingRuntime } from './counting-runtime.js';
+import { type RedisServer, startRedis } from './redis-server.js';
+import { until } from './until.js';
+import { VirtualRuntime } from './virtual-runtime.js';
+import { WatchedBackend } from './watched-backend.js';
+
+/** Where the locks of a world are kept. */
+export type StoreName = 'memory' | 'Redis';
+
+export const STORES: readonly StoreName[] = ['memory', 'Redis'];
+
+export interface ProcessSettings extends Partial<Omit<EngineSettings, 'backend' | 'runtime' | 'logger' | 'clientId'>> {
+  /** Of Redis. Default: straight to the server. */
+  readonly url?: string;
+  readonly commandTimeout?: number;
+  /** Default: the real one, counted; {@link openVirtualWorld} has one that stands still. */
+  readonly runtime?: Runtime;
+}
+
+export const ms = (time: number): Milliseconds => time as Milliseconds;
+
+/** What a service would log. */
+export class RecordingLogger implements LockLogger {
+  readonly warnings: string[] = [];
+  readonly errors: string[] = [];
+
+  warn(message: string): void {
+    this.warnings.push(message);
+  }
+
+  error(message: string): void {
+    this.errors.push(message);
+  }
+}
+
+/** A lock service as a process of its own would have it, with all that a test looks at. */
+export interface LockProcess {
+  readonly locks: LockService;
+  readonly backend: WatchedBackend;
+  readonly runtime: CountingRuntime;
+  readonly logger: RecordingLogger;
+}
+
+/** Services that share one store which nobody else sees. Each test gets a store of its own. */
+export class LockWorld {
+  redis!: RedisServer;
+  keyPrefix = 'lock:';
+  private memory = new MemoryStore();
+  private readonly opened: LockProcess[] = [];
+  private tests = 0;
+
+  constructor(readonly store: StoreName) {}
+
+  async start(): Promise<void> {
+    if (this.store === 'Redis') this.redis = await startRedis();
+  }
+
+  renew(): void {
+    this.memory = new MemoryStore();
+    this.keyPrefix = `lock:${++this.tests}:`;
+  }
+
+  /** One more process. */
+  async process(settings: ProcessSettings = {}): Promise<LockProcess> {
+    const { url, commandTimeout, runtime = new CountingRuntime(), ...own } = settings;
+    const clientId = runtime.uuid();
+    const logger = new RecordingLogger();
+    const backend = new WatchedBackend(await this.makeBackend(runtime, clientId, url, commandTimeout));
+    const locks = new LockService(
+      new LockEngine({
+        backend,
+        runtime,
+        logger,
+        clientId,
+        keyPrefix: this.keyPrefix,
+        watchdogTimeout: ms(30_000),
+        fairWaitTimeout: ms(5_000),
+        waitTime: FOREVER,
+        shutdownTimeout: ms(100),
+        onLost: 'throw',
+        ...own,
+      }),
+    );
+    const made = { locks, backend, runtime: runtime as CountingRuntime, logger };
+    this.opened.push(made);
+    return made;
+  }
+
+  async processes(count: number, settings?: ProcessSettings): Promise<LockProcess[]> {
+    return Promise.all(Array.from({ length: count }, () => this.process(settings)));
+  }
+
+  async service(settings?: ProcessSettings): Promise<LockService> {
+    return (await this.process(settings)).locks;
+  }
+
+  async services(count: number, settings?: ProcessSettings): Promise<LockService[]> {
+    return (await this.processes(count, settings)).map(({ locks }) => locks);
+  }
+
+  /** Ends what a test left open. */
+  async tidy(): Promise<void> {
+    await Promise.all(
+      this.opened.splice(0).map(async ({ locks, backend, runtime }) => {
+        const virtual = (runtime as Runtime) instanceof VirtualRuntime && (runtime as unknown as VirtualRuntime);
+        backend.heal();
+        const closed = locks.close();
+        if (virtual) await virtual.until(closed);
+        else await closed;
+      }),
+    );
+  }
+
+  async stop(): Promise<void> {
+    await this.redis?.stop();
+  }
+
+  private async makeBackend(
+    runtime: Runtime,
+    clientId: string,
+    connection = this.redis?.url,
+    commandTimeout = 2_000,
+  ): Promise<LockBackend> {
+    if (this.store === 'memory') return new MemoryBackend({ runtime, store: this.memory });
+    const { RedisBackend } = await import('../../lib/backends/redis/redis-backend.js');
+    return new RedisBackend({
+      connection,
+      clientId,
+      commandTimeout,
+      runtime: nodeRuntime,
+      shardedPubSub: 'auto',
+      minReplicas: 0,
+      replicaTimeout: 1_000,
+      onError: () => {},
+    });
+  }
+}
+
+/** A world for the tests of the surrounding `describe`. */
+export function openWorld(store: StoreName): LockWorld {
+  const world = new LockWorld(store);
+  beforeAll(() => world.start(), 60_000);
+  beforeEach(() => world.renew());
+  afterEach(() => world.tidy());
+  afterAll(() => world.stop());
+  return world;
+}
+
+export interface VirtualProcess extends Omit<LockProcess, 'runtime'> {
+  readonly runtime: VirtualRuntime;
+}
+
+/** A world in memory whose time is moved by the test; all its processes share one clock. */
+export class VirtualWorld {
+  runtime = new VirtualRuntime();
+  private readonly world = new LockWorld('memory');
+
+  renew(seed?: number): void {
+    this.runtime = new VirtualRuntime(seed);
+    this.world.renew();
+  }
+
+  async process(settings: ProcessSettings = {}): Promise<VirtualProcess> {
+    const runtime = this.runtime;
+    return { ...(await this.world.process({ runtime, ...settings })), runtime };
+  }
+
+  tidy(): Promise<void> {
+    return this.world.tidy();
+  }
+}
+
+/** A virtual world for the tests of the surrounding `describe`. */
+export function openVirtualWorld(): VirtualWorld {
+  const world = new VirtualWorld();
+  beforeEach(() => world.renew());
+  afterEach(() => world.tidy());
+  return world;
+}
+
+/** How many queues, leases, subscriptions and timers a process has. */
+export function leftovers({ locks, backend, runtime }: Omit<LockProcess, 'runtime'> & { runtime: { timers: number } }) {
+  const { queues, leases } = locks.engine as unknown as { queues: Map<string, unknown>; leases: Set<unknown> };
+  return {
+    queues: queues.size,
+    leases: leases.size,
+    subscriptions: backend.subscriptions,
+    timers: runtime.timers,
+  };
+}
+
+export const NOTHING = { queues: 0, leases: 0, subscriptions: 0, timers: 0 };
+
+/** Settles when nothing is left of what a process did; fails by saying what is. */
+export async function nothingIsLeft(process: LockProcess): Promise<void> {
+  await until(() => JSON.stringify(leftovers(process)) === JSON.stringify(NOTHING), 5_000).catch(() => {});
+  expect(leftovers(process)).toEqual(NOTHING);
+}

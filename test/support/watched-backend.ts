@@ -1,0 +1,144 @@
+import {
+  type AcquireAllReply,
+  type Acquired,
+  type AcquireReply,
+  type AcquireRequest,
+  BackendError,
+  type Holding,
+  type LockBackend,
+  type LockState,
+  type LockType,
+  type PassRequest,
+  type ReleaseReply,
+  type ReleaseRequest,
+  type RenewRequest,
+  type Subscription,
+  type Wake,
+} from '../../lib/backends/lock-backend.js';
+
+type Command = Exclude<keyof LockBackend, 'description' | 'together' | 'subscribe' | 'close'>;
+
+/** What a test lets happen to a command: `execute` runs it, and gives what it answers. */
+// biome-ignore lint/suspicious/noExplicitAny: the answers differ from command to command
+export type Disturbance = (execute: () => Promise<any>, request: unknown) => Promise<any>;
+
+/** The command did not get through, and the caller knows. */
+export const refused: Disturbance = async () => {
+  throw new BackendError('the connection is closed', 'unavailable', 'refused');
+};
+
+/** The command was executed, and its answer got lost. */
+export const answerLost: Disturbance = async (execute) => {
+  await execute();
+  throw new BackendError('no answer in time', 'unavailable', 'unknown');
+};
+
+/** A real backend that counts what it is asked, and whose commands can be disturbed. */
+export class WatchedBackend implements LockBackend {
+  /** Names of all commands so far. */
+  readonly commands: Command[] = [];
+  /** Subscriptions that are open, and those that were ever opened. */
+  subscriptions = 0;
+  subscribed = 0;
+
+  private readonly disturbances = new Map<Command, Disturbance>();
+  private silence: Promise<void> | undefined;
+
+  constructor(private readonly backend: LockBackend) {}
+
+  get description(): string {
+    return this.backend.description;
+  }
+
+  /** Commands of this name so far, or of all names. */
+  count(command?: Command): number {
+    return command === undefined ? this.commands.length : this.commands.filter((name) => name === command).length;
+  }
+
+  /** From now on this happens to these commands. */
+  disturb(disturbance: Disturbance, ...commands: Command[]): void {
+    for (const command of commands) this.disturbances.set(command, disturbance);
+  }
+
+  /** All is well again. */
+  heal(): void {
+    this.disturbances.clear();
+  }
+
+  /** New subscriptions are not confirmed until this settles. */
+  delaySubscriptions(until: Promise<void>): void {
+    this.silence = until;
+  }
+
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
+    return this.run('acquire', request, () => this.backend.acquire(request));
+  }
+
+  together(keys: readonly string[]): boolean {
+    return this.backend.together(keys);
+  }
+
+  acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
+    return this.run('acquireAll', requests, () => this.backend.acquireAll(requests));
+  }
+
+  release(request: ReleaseRequest): Promise<ReleaseReply> {
+    return this.run('release', request, () => this.backend.release(request));
+  }
+
+  pass(request: PassRequest): Promise<Acquired | undefined> {
+    return this.run('pass', request, () => this.backend.pass(request));
+  }
+
+  renew(request: RenewRequest): Promise<boolean> {
+    return this.run('renew', request, () => this.backend.renew(request));
+  }
+
+  raiseToken(key: string, type: LockType, token: number): Promise<void> {
+    return this.run('raiseToken', token, () => this.backend.raiseToken(key, type, token));
+  }
+
+  refreshPlaces(places: readonly Holding[], placeTimeout: number): Promise<readonly boolean[]> {
+    return this.run('refreshPlaces', places, () => this.backend.refreshPlaces(places, placeTimeout));
+  }
+
+  leavePlace(place: Holding): Promise<void> {
+    return this.run('leavePlace', place, () => this.backend.leavePlace(place));
+  }
+
+  forceRelease(key: string): Promise<boolean> {
+    return this.run('forceRelease', key, () => this.backend.forceRelease(key));
+  }
+
+  inspect(key: string): Promise<LockState> {
+    return this.run('inspect', key, () => this.backend.inspect(key));
+  }
+
+  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+    let confirmed = this.silence === undefined;
+    const subscription = this.backend.subscribe(key, type, clientId, (wake) => confirmed && listener(wake));
+    this.subscriptions++;
+    this.subscribed++;
+    let open = true;
+    const ready = subscription.ready.then(async () => {
+      await this.silence;
+      confirmed = true;
+    });
+    const close = () => {
+      if (open) this.subscriptions--;
+      open = false;
+      subscription.close();
+    };
+    return { ready, close };
+  }
+
+  close(): Promise<void> {
+    return this.backend.close();
+  }
+
+  private run<T>(command: Command, request: unknown, execute: () => Promise<T>): Promise<T> {
+    this.commands.push(command);
+    const disturbance = this.disturbances.get(command);
+    return disturbance === undefined ? execute() : disturbance(execute, request);
+  }
+}
