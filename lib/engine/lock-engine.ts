@@ -83,8 +83,9 @@ export class LockEngine {
 
   /** As {@link acquire}, with a waitTime of 0 unless one is given, and `null` where the lock stays busy. */
   async tryAcquire(names: LockNames, options?: LockOptions, what = 'tryAcquire()'): Promise<Lease | null> {
+    const { waitTime = 0, ...others } = options ?? {};
     try {
-      return await this.acquire(names, { waitTime: 0, ...options }, what);
+      return await this.acquire(names, { ...others, waitTime }, what);
     } catch (error) {
       if (error instanceof LockBusyError) return null;
       throw error;
