@@ -1,3 +1,5 @@
+import type { SynchronizerBackend } from './synchronizer-backend.js';
+
 /** How a lock is shared. See `LockOptions.type`. */
 export type LockType = 'reentrant' | 'fair' | 'read' | 'write' | 'fenced';
 
@@ -111,6 +113,9 @@ export interface Subscription {
 export interface LockBackend {
   /** For logs: `redis 127.0.0.1:6379/0`. Never holds a secret. */
   readonly description: string;
+
+  /** Semaphores and latches; undefined: this backend keeps none. */
+  readonly synchronizers: SynchronizerBackend | undefined;
 
   acquire(request: AcquireRequest): Promise<AcquireReply>;
 

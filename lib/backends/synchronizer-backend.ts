@@ -41,28 +41,26 @@ export type SynchronizerKind = 'semaphore' | 'latch';
  * backend's own clock. Whoever makes permits available, or ends a latch, wakes who waits.
  */
 export interface SynchronizerBackend {
-  // ── Permits without an owner: a counter ──────────────────────────────────────────────────────────────────────────────
+  // ── Permits that are only counted ────────────────────────────────────────────────────────────────────────────────────
 
   /** Takes the permits of as many groups, from the first on, as there are permits for. Gives how many groups that were. */
   takePermits(key: string, groups: readonly number[], request: RequestId): Promise<number>;
-
-  givePermits(key: string, permits: number, request: RequestId): Promise<void>;
-
-  /** As {@link givePermits}; false: there is no such semaphore, and none was made. */
-  givePermitsIfExists(key: string, permits: number, request: RequestId): Promise<boolean>;
 
   /** Takes all that are available, and gives how many that were. */
   drainPermits(key: string, request: RequestId): Promise<number>;
 
   availablePermits(key: string): Promise<number>;
 
-  // ── Both kinds ───────────────────────────────────────────────────────────────────────────────────────────────────────
+  /** As {@link addPermits}; false: there is no such semaphore, and none was made. */
+  addPermitsIfExists(key: string, permits: number, request: RequestId): Promise<boolean>;
+
+  // ── Permits of both kinds ────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** More permits are available. A negative number takes permits away, below zero if need be. */
+  addPermits(key: string, permits: number, request: RequestId): Promise<void>;
 
   /** False: it was set already. */
   trySetPermits(key: string, permits: number, request: RequestId): Promise<boolean>;
-
-  /** A negative number takes permits away, below zero if need be. */
-  addPermits(key: string, permits: number, request: RequestId): Promise<void>;
 
   // ── Permits with an id and a lease ───────────────────────────────────────────────────────────────────────────────────
 

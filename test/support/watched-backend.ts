@@ -16,7 +16,7 @@ import {
   type Wake,
 } from '../../lib/backends/lock-backend.js';
 
-type Command = Exclude<keyof LockBackend, 'description' | 'together' | 'subscribe' | 'close'>;
+type Command = Exclude<keyof LockBackend, 'description' | 'synchronizers' | 'together' | 'subscribe' | 'close'>;
 
 /** What a test lets happen to a command: `execute` runs it, and gives what it answers. */
 // biome-ignore lint/suspicious/noExplicitAny: the answers differ from command to command
@@ -48,6 +48,10 @@ export class WatchedBackend implements LockBackend {
 
   get description(): string {
     return this.backend.description;
+  }
+
+  get synchronizers(): LockBackend['synchronizers'] {
+    return this.backend.synchronizers;
   }
 
   /** Commands of this name so far, or of all names. */

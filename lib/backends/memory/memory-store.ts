@@ -4,6 +4,7 @@ import { FencingClocks } from './fencing-clock.js';
 import type { Hold } from './hold.js';
 import { LapsingMap } from './lapsing-map.js';
 import { Places } from './places.js';
+import { SynchronizerStore } from './synchronizer-store.js';
 
 /** The clock of a store, as `TIME` is the clock of a Redis server. */
 export type StoreClock = Pick<Runtime, 'monotonic' | 'wall'>;
@@ -23,6 +24,8 @@ export class MemoryStore {
   readonly writers = new LapsingMap<Places>((places, now) => places.isOver(now));
   /** @internal */
   readonly fencing = new FencingClocks((key) => this.holds.has(key));
+  /** @internal Semaphores and latches. */
+  readonly synchronizers = new SynchronizerStore();
   /** @internal */
   readonly channels = new Channels();
 

@@ -18,6 +18,15 @@ export const fairPlaces = (key: string): string => prefixed('nestjs_redis_lock_p
 /** Writers that wait, with the time at which each announcement lapses. */
 export const announcedWriters = (key: string): string => prefixed('nestjs_redis_lock_writers', key);
 
+/** The leases of the permits of a semaphore, where they have any. */
+export const permitLeases = (key: string): string => suffixed(key, 'timeout');
+export const semaphoreChannel = (key: string): string => prefixed('redisson_sc', key);
+/** With braces around every name, also one that has some. */
+export const latchChannel = (key: string): string => `redisson_countdownlatch__channel__{${key}}`;
+/** The latest request of a client, which may be sent twice. */
+export const latestRequest = (key: string, lane: string): string =>
+  `${prefixed('nestjs_redis_lock_request', key)}:${lane}`;
+
 /** The clock that fencing tokens come from: one for all locks; in a cluster, one for each slot. */
 export function tokenClock(slot: number | undefined): string {
   return slot === undefined ? 'nestjs_redis_lock_clock' : `nestjs_redis_lock_clock:{${tagOf(slot)}}`;

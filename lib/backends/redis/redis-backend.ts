@@ -26,6 +26,7 @@ import { leavePlace, refreshPlaces } from './places.js';
 import { PublishMode } from './publish-mode.js';
 import { raiseToken } from './raise-token.js';
 import { type Connection, type ConnectionContext, RedisConnection } from './redis-connection.js';
+import { RedisSynchronizers } from './redis-synchronizers.js';
 import { ReleaseBatch, type Released } from './release-batch.js';
 import { ReleaseChannels } from './release-channels.js';
 import { RenewBatch } from './renew-batch.js';
@@ -55,6 +56,7 @@ export interface RedisBackendOptions {
  */
 export class RedisBackend implements LockBackend {
   readonly description: string;
+  readonly synchronizers: RedisSynchronizers;
   private readonly connection: RedisConnection;
   private readonly channels: ReleaseChannels;
   private readonly scripts: ScriptContext;
@@ -72,6 +74,7 @@ export class RedisBackend implements LockBackend {
     const publishMode = new PublishMode(connection, options.shardedPubSub);
     this.channels = new ReleaseChannels(connection, publishMode, context);
     this.scripts = { connection, tokens, publishMode, single: new SingleCalls(connection, runtime, commandTimeout) };
+    this.synchronizers = new RedisSynchronizers(this.scripts, this.channels);
     this.acquisitions = ofEachType(
       (type) => new NodeBatches(new AcquireBatch(type, connection, tokens), connection, runtime, commandTimeout),
     );

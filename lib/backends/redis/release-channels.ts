@@ -27,21 +27,15 @@ export class ReleaseChannels {
   }
 
   subscribe(key: string, type: LockType, clientId: string, listener: Listener): Subscription {
-    if (this.mode.known !== undefined) return this.open(key, type, clientId, listener);
-    let closed = false;
-    let subscription: Subscription | undefined;
-    const ready = this.modeKnown().then(() => {
-      if (closed) return new Promise<void>(() => {});
-      subscription = this.open(key, type, clientId, listener);
-      return subscription.ready;
+    return this.whenModeKnown(() => this.open(key, type, clientId, listener));
+  }
+
+  /** Listens to a channel that is sharded if `canBeSharded` and the others are. */
+  subscribeTo(channel: string, canBeSharded: boolean, listener: Listener): Subscription {
+    return this.whenModeKnown(() => {
+      const sharded = canBeSharded && this.mode.known === 'SPUBLISH';
+      return this.subscriber.subscribe(channel, sharded ? 'sharded' : 'channel', listenerOf(listener));
     });
-    return {
-      ready,
-      close: () => {
-        closed = true;
-        subscription?.close();
-      },
-    };
   }
 
   /** Settles when what is published to a waiter of a fair lock reaches this process. */
@@ -81,6 +75,24 @@ export class ReleaseChannels {
   close(): void {
     this.retry?.cancel();
     this.subscriber.close();
+  }
+
+  private whenModeKnown(open: () => Subscription): Subscription {
+    if (this.mode.known !== undefined) return open();
+    let closed = false;
+    let subscription: Subscription | undefined;
+    const ready = this.modeKnown().then(() => {
+      if (closed) return new Promise<void>(() => {});
+      subscription = open();
+      return subscription.ready;
+    });
+    return {
+      ready,
+      close: () => {
+        closed = true;
+        subscription?.close();
+      },
+    };
   }
 
   private open(key: string, type: LockType, clientId: string, listener: Listener): Subscription {

@@ -1,0 +1,145 @@
+import { BackendError, type Subscription, type Wake } from '../lock-backend.js';
+import {
+  type PermitCounts,
+  REQUEST_MEMORY,
+  type RequestId,
+  type SynchronizerBackend,
+  type SynchronizerKind,
+  type TakenPermits,
+} from '../synchronizer-backend.js';
+import { slotOf } from './hash-slot.js';
+import { latchChannel, latestRequest, permitLeases, semaphoreChannel } from './lock-keys.js';
+import { errorCode } from './redis-errors.js';
+import type { ReleaseChannels } from './release-channels.js';
+import type { ScriptContext } from './script-context.js';
+import { type ScriptName, scripts } from './scripts.js';
+
+type Argument = string | number;
+
+/** Semaphores and latches in Redis, on Redisson's layout. Each command is one script call. */
+export class RedisSynchronizers implements SynchronizerBackend {
+  constructor(
+    private readonly context: ScriptContext,
+    private readonly channels: ReleaseChannels,
+  ) {}
+
+  async takePermits(key: string, groups: readonly number[], request: RequestId): Promise<number> {
+    const args = [request.number, REQUEST_MEMORY, ...groups];
+    return Number(await this.run('semaphore-take-2', [key, latestRequest(key, request.lane)], args));
+  }
+
+  async drainPermits(key: string, request: RequestId): Promise<number> {
+    const args = [request.number, REQUEST_MEMORY];
+    return Number(await this.run('semaphore-drain-2', [key, latestRequest(key, request.lane)], args));
+  }
+
+  async availablePermits(key: string): Promise<number> {
+    return Number(await this.run('counter-1', [key], []));
+  }
+
+  async addPermits(key: string, permits: number, request: RequestId): Promise<void> {
+    await this.change('semaphore-add-2', [key], request, [permits, 0]);
+  }
+
+  async addPermitsIfExists(key: string, permits: number, request: RequestId): Promise<boolean> {
+    return Number(await this.change('semaphore-add-2', [key], request, [permits, 1])) === 1;
+  }
+
+  async trySetPermits(key: string, permits: number, request: RequestId): Promise<boolean> {
+    return Number(await this.change('semaphore-set-2', [key], request, [permits])) === 1;
+  }
+
+  async takeLeasedPermits(
+    key: string,
+    groups: readonly (readonly string[])[],
+    leaseTime: number,
+    request: RequestId,
+  ): Promise<TakenPermits> {
+    const sizes = groups.map((ids) => ids.length);
+    const args = [leaseTime, groups.length, ...sizes, ...groups.flat()];
+    const reply = await this.change('permit-take-3', [key, permitLeases(key)], request, args);
+    const [served, remaining] = (reply as unknown[]).map(Number);
+    return { served, remaining };
+  }
+
+  async giveLeasedPermits(key: string, ids: readonly string[], request: RequestId): Promise<readonly boolean[]> {
+    return flags(await this.change('permit-give-3', [key, permitLeases(key)], request, ids));
+  }
+
+  async renewPermits(key: string, ids: readonly string[], leaseTime: number): Promise<readonly boolean[]> {
+    return flags(await this.run('permit-renew-1', [permitLeases(key)], [leaseTime, ...ids]));
+  }
+
+  async setPermits(key: string, permits: number, request: RequestId): Promise<void> {
+    await this.change('permit-set-3', [key, permitLeases(key)], request, [permits]);
+  }
+
+  async countPermits(key: string): Promise<PermitCounts> {
+    const publish = await this.publishCommand(key, semaphoreChannel(key));
+    const reply = await this.run('permit-count-2', [key, permitLeases(key)], [publish]);
+    const [available, acquired] = (reply as unknown[]).map(Number);
+    return { available, acquired };
+  }
+
+  async trySetCount(key: string, count: number, request: RequestId): Promise<boolean> {
+    return Number(await this.change('latch-set-2', [key], request, [count], latchChannel(key))) === 1;
+  }
+
+  async countDown(key: string, steps: number, request: RequestId): Promise<void> {
+    await this.change('latch-down-2', [key], request, [steps], latchChannel(key));
+  }
+
+  async getCount(key: string): Promise<number> {
+    return Number(await this.run('counter-1', [key], []));
+  }
+
+  async deleteLatch(key: string, request: RequestId): Promise<boolean> {
+    return Number(await this.change('latch-delete-2', [key], request, [], latchChannel(key))) === 1;
+  }
+
+  subscribe(key: string, kind: SynchronizerKind, listener: (wake: Wake) => void): Subscription {
+    const channel = kind === 'latch' ? latchChannel(key) : semaphoreChannel(key);
+    return this.channels.subscribeTo(channel, sameSlot(key, channel), listener);
+  }
+
+  /** A script that tells who waits, and is not executed twice. */
+  private async change(
+    script: ScriptName,
+    keys: readonly [key: string, ...others: string[]],
+    { lane, number }: RequestId,
+    args: readonly Argument[],
+    channel = semaphoreChannel(keys[0]),
+  ): Promise<unknown> {
+    const publish = await this.publishCommand(keys[0], channel);
+    return this.run(script, [...keys, latestRequest(keys[0], lane)], [publish, number, REQUEST_MEMORY, ...args]);
+  }
+
+  /** A sharded channel must be in the object's slot: that of a latch whose name has braces of its own is not. */
+  private async publishCommand(key: string, channel: string): Promise<string> {
+    const { publishMode } = this.context;
+    const command = publishMode.known ?? (await publishMode.ask());
+    return command === 'SPUBLISH' && !sameSlot(key, channel) ? 'PUBLISH' : command;
+  }
+
+  private async run(script: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+    const { single, connection } = this.context;
+    try {
+      return await single.call(scripts[script], keys, args.map(String));
+    } catch (error) {
+      const { message } = error as BackendError;
+      if (errorCode(message) === 'READONLY') connection.leaveReplica();
+      if (!message.includes('not an integer')) throw error;
+      const remedy = 'Choose another name or keyPrefix, or delete that key';
+      throw new BackendError(`${connection.description}: ${keys[0]} holds no number. ${remedy}`, 'key', 'refused');
+    }
+  }
+}
+
+function sameSlot(key: string, channel: string): boolean {
+  return slotOf(key) === slotOf(channel);
+}
+
+/** '101' → true, false, true */
+function flags(digits: unknown): boolean[] {
+  return [...String(digits)].map((digit) => digit === '1');
+}

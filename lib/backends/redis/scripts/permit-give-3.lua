@@ -1,0 +1,48 @@
+--[[
+  Gives permits back by their ids, and tells who waits. Those whose lease has ended are not held any more.
+
+  KEYS[1]      semaphore: how many permits are available
+  KEYS[2]      zset: ids of the permits that are held, and when the lease of each ends
+  KEYS[3]      latest request of this lane
+
+  ARGV[1]      PUBLISH or SPUBLISH
+  ARGV[2]      number of the request
+  ARGV[3]      ms for which to remember it
+  ARGV[3 + i]  id, in hexadecimal digits
+
+  Returns a string with a digit for each id: 1, or 0 when it was not held.
+]]
+-- @include leased-permits
+-- @include requests
+local semaphore, held, latest = KEYS[1], KEYS[2], KEYS[3]
+local publish, number, memory = ARGV[1], ARGV[2], ARGV[3]
+
+local answer = answered(latest, number)
+if answer then
+  return answer
+end
+local reclaimed = reclaimPermits(semaphore, held, millis())
+local given, ids, digits = {}, {}, {}
+for i = 4, #ARGV do
+  local id = rawId(ARGV[i])
+  if not given[id] and redis.call('ZSCORE', held, id) then
+    given[id] = true
+    ids[#ids + 1] = id
+    digits[#digits + 1] = '1'
+  else
+    digits[#digits + 1] = '0'
+  end
+end
+answer = table.concat(digits)
+local available = counterOf(semaphore) + #ids
+if #ids > 0 then
+  remember(latest, number, answer, memory)
+  redis.call('INCRBY', semaphore, #ids)
+  for _, id in ipairs(ids) do
+    redis.call('ZREM', held, id)
+  end
+end
+if reclaimed + #ids > 0 then
+  tellPermits(publish, semaphore, available)
+end
+return answer
