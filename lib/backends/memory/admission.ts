@@ -12,10 +12,10 @@ export function obstacle(store: MemoryStore, request: AcquireRequest, now: numbe
   const hold = store.holds.get(key, now);
   if (hold !== undefined) {
     if (hold.has(owner, type, now)) return undefined;
-    if (!hold.admits(owner, type, now)) return busy(hold.end(now), hold.holder(now), now);
+    if (!hold.admits(owner, type, now)) return busy(hold.longest(now), now);
   }
   const preferred = whoGoesFirst(store, request, hold, now);
-  return preferred && busy(preferred[1], preferred[0], now);
+  return preferred && busy(preferred, now);
 }
 
 /** Enters a request that nothing stands in the way of. */
@@ -73,9 +73,9 @@ function whoGoesFirst(
   if (request.type !== 'read' || !request.preferWriters) return undefined;
   // A writer that wants to read as well must not wait for the writers that wait for it.
   if (hold?.has(request.owner, 'write', now)) return undefined;
-  return store.writers.get(request.key, now)?.head(now);
+  return store.writers.get(request.key, now)?.longest(now);
 }
 
-function busy(until: number, holder: string, now: number): Busy {
-  return { acquired: false, remaining: remaining(until, now), holder };
+function busy([holder, deadline]: readonly [owner: string, deadline: number], now: number): Busy {
+  return { acquired: false, remaining: remaining(deadline, now), holder };
 }

@@ -29,12 +29,8 @@ export class ExclusiveHold implements Hold {
     this.deadline = Number.NEGATIVE_INFINITY;
   }
 
-  end(): number {
-    return this.deadline;
-  }
-
-  holder(): string {
-    return this.owner;
+  longest(): readonly [owner: string, deadline: number] {
+    return [this.owner, this.deadline];
   }
 
   state(now: number): Pick<LockState, 'mode' | 'owners'> {

@@ -12,10 +12,8 @@ export interface Hold {
   put(owner: string, type: LockType, deadline: number, now: number): void;
   /** Takes an owner out that it {@link has}. */
   remove(owner: string, type: LockType): void;
-  /** When the last of those who are in it will have lapsed. */
-  end(now: number): number;
-  /** One of those who are in it. */
-  holder(now: number): string;
+  /** Of those who are in it, the one that will have lapsed last, and when. */
+  longest(now: number): readonly [owner: string, deadline: number];
   state(now: number): Pick<LockState, 'mode' | 'owners'>;
 }
 

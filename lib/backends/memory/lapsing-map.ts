@@ -4,6 +4,11 @@ const SWEPT_PER_NEW_ENTRY = 2;
 /** For maps whose values are the deadlines themselves. */
 export const isPast = (deadline: number, now: number): boolean => deadline <= now;
 
+/** The entry with the latest of some deadlines; there must be one. */
+export function lastOf(deadlines: readonly (readonly [key: string, deadline: number])[]): readonly [string, number] {
+  return deadlines.reduce((last, entry) => (entry[1] > last[1] ? entry : last));
+}
+
 /**
  * A map whose entries end by themselves. They are dropped when somebody looks at them; those that nobody asks for again
  * are swept, a few for each new one, so that the map stays within a small multiple of what is alive, without a timer.

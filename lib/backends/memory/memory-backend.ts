@@ -19,6 +19,7 @@ import type { Runtime } from '../runtime.js';
 import { grant, keepPlace, leave, obstacle, waitingRoom } from './admission.js';
 import { channelOf, clientOf } from './channels.js';
 import { type MemoryStore, processStore, type StoreClock } from './memory-store.js';
+import { MemorySynchronizers } from './memory-synchronizers.js';
 
 export interface MemoryBackendOptions {
   readonly runtime: Runtime;
@@ -33,6 +34,7 @@ export interface MemoryBackendOptions {
  */
 export class MemoryBackend implements LockBackend {
   readonly description = 'memory';
+  readonly synchronizers: MemorySynchronizers;
   private readonly runtime: Runtime;
   private readonly store: MemoryStore;
   private readonly clock: StoreClock;
@@ -43,6 +45,12 @@ export class MemoryBackend implements LockBackend {
     this.runtime = options.runtime;
     this.store = options.store ?? processStore();
     this.clock = this.store.clock ?? options.runtime;
+    this.synchronizers = new MemorySynchronizers({
+      store: this.store,
+      now: () => this.now(),
+      publish: (channel) => this.store.channels.publish(channel, this, { kind: 'message' }, this.runtime),
+      listen: (channel, listener) => this.listen(channel, listener),
+    });
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
@@ -64,7 +72,9 @@ export class MemoryBackend implements LockBackend {
     const now = this.now();
     for (const [index, request] of requests.entries()) {
       const busy = obstacle(this.store, request, now);
-      if (busy !== undefined) return { ...busy, index };
+      if (busy === undefined) continue;
+      keepPlace(this.store, request, now);
+      return { ...busy, index };
     }
     for (const request of requests) grant(this.store, request, request.leaseTime, now);
     return { acquired: true, tokens: requests.map(({ key, type }) => this.token(key, type, 0).token) };
@@ -92,7 +102,7 @@ export class MemoryBackend implements LockBackend {
       hold.remove(from, type);
       if (!hold.isOver(now) && !hold.admits(to, type, now)) {
         // A writer that still reads: its write part ends, but nobody can write beside it.
-        this.wake(key, type, now);
+        if (type === 'write') this.wake(key, type, now);
         return undefined;
       }
     } else if (!hold.has(to, type, now)) {
@@ -117,24 +127,25 @@ export class MemoryBackend implements LockBackend {
 
   async refreshPlaces(places: readonly Holding[], placeTimeout: number): Promise<readonly boolean[]> {
     const now = this.now();
-    return places.map(({ key, type, owner }) => {
-      const kept =
+    const kept = places.map(
+      ({ key, type, owner }) =>
         waitingRoom(this.store, type)
           ?.get(key, now)
-          ?.refresh(owner, now + placeTimeout, now) ?? false;
-      // The head may have become it because the one before it, who was woken, lapsed.
-      if (type === 'fair' && this.isFree(key, now)) this.wake(key, type, now);
-      return kept;
-    });
+          ?.refresh(owner, now + placeTimeout, now) ?? false,
+    );
+    // A head may have become it because the one before it, who was woken, died.
+    const queues = new Set(places.filter(({ type }) => type === 'fair').map(({ key }) => key));
+    for (const key of queues) if (this.isFree(key, now)) this.wake(key, 'fair', now);
+    return kept;
   }
 
   async leavePlace(place: Holding): Promise<void> {
     const now = this.now();
+    const { key, type, owner } = place;
+    const wasHead = this.store.queues.get(key, now)?.head(now)?.[0] === owner;
     if (!leave(this.store, place, now)) return;
-    const { key, type } = place;
-    if (type === 'fair' && this.isFree(key, now)) this.wake(key, type, now);
-    // Readers that stood back for this writer alone.
-    if (type === 'write' && this.store.writers.get(key, now) === undefined) this.wake(key, type, now);
+    if (type === 'fair' && wasHead && this.isFree(key, now)) this.wake(key, type, now);
+    if (type === 'write' && this.readersMayEnter(key, now)) this.wake(key, type, now);
   }
 
   async forceRelease(key: string): Promise<boolean> {
@@ -156,14 +167,7 @@ export class MemoryBackend implements LockBackend {
   }
 
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
-    if (this.closed) return { ready: new Promise(() => {}), close: () => {} };
-    const end = this.store.channels.subscribe(channelOf(key, type, clientId), this, listener);
-    this.unsubscribe.add(end);
-    const close = () => {
-      end();
-      this.unsubscribe.delete(end);
-    };
-    return { ready: Promise.resolve(), close };
+    return this.listen(channelOf(key, type, clientId), listener);
   }
 
   /** Ends its subscriptions and rejects calls from now on. Locks stay until they are released elsewhere or lapse. */
@@ -179,6 +183,17 @@ export class MemoryBackend implements LockBackend {
     return this.clock.monotonic();
   }
 
+  private listen(channel: string, listener: (wake: Wake) => void): Subscription {
+    if (this.closed) return { ready: new Promise(() => {}), close: () => {} };
+    const end = this.store.channels.subscribe(channel, this, listener);
+    this.unsubscribe.add(end);
+    const close = () => {
+      end();
+      this.unsubscribe.delete(end);
+    };
+    return { ready: Promise.resolve(), close };
+  }
+
   private token(key: string, type: LockType, reserve: number): Acquired {
     return this.store.fencing.draw(key, type, reserve, this.wallMicros());
   }
@@ -189,6 +204,12 @@ export class MemoryBackend implements LockBackend {
 
   private isFree(key: string, now: number): boolean {
     return this.store.holds.get(key, now) === undefined;
+  }
+
+  /** Whether those that stood back for waiting writers need to do so no longer. */
+  private readersMayEnter(key: string, now: number): boolean {
+    const { holds, writers } = this.store;
+    return writers.get(key, now) === undefined && holds.get(key, now)?.state(now).mode !== 'write';
   }
 
   /** Tells the waiters of this type that the lock may have room; of a fair lock, the head alone. Gives how many other clients listened. */

@@ -1,4 +1,4 @@
-import { isPast, LapsingMap } from './lapsing-map.js';
+import { isPast, LapsingMap, lastOf } from './lapsing-map.js';
 
 /** Owners that wait for one lock, in the order in which they came: the queue of a fair lock, or announced writers. */
 export class Places {
@@ -16,6 +16,11 @@ export class Places {
   /** The first whose place did not lapse, and when it will. */
   head(now: number): readonly [owner: string, deadline: number] | undefined {
     return this.deadlines.first(now);
+  }
+
+  /** The one whose place lapses last. Only where {@link isOver} is false. */
+  longest(now: number): readonly [owner: string, deadline: number] {
+    return lastOf(this.deadlines.alive(now));
   }
 
   /** Gives a place at the end, or keeps the one that is there. */

@@ -1,10 +1,11 @@
 import type { LockState, LockType } from '../lock-backend.js';
 import { type Hold, isReadWrite, remaining } from './hold.js';
-import { isPast, LapsingMap } from './lapsing-map.js';
+import { isPast, LapsingMap, lastOf } from './lapsing-map.js';
 
 /**
  * One writer, or any number of readers with a lease each, so that a reader that died frees its part alone. The writer may
- * read as well (downgrade): then its read part stays when the write part goes.
+ * read as well (downgrade): then it goes on writing at least as long as it may read, as on Redisson's layout, and its read part
+ * stays when it gives the write part back.
  */
 export class ReadWriteHold implements Hold {
   private writer: string | undefined;
@@ -30,9 +31,10 @@ export class ReadWriteHold implements Hold {
   put(owner: string, type: LockType, deadline: number, now: number): void {
     if (type === 'read') {
       this.readers.set(owner, deadline, now);
+      if (this.writerAt(now) === owner) this.writerDeadline = Math.max(this.writerDeadline, deadline);
     } else {
       this.writer = owner;
-      this.writerDeadline = deadline;
+      this.writerDeadline = Math.max(deadline, this.readers.get(owner, now) ?? 0);
     }
   }
 
@@ -41,13 +43,9 @@ export class ReadWriteHold implements Hold {
     else this.writer = undefined;
   }
 
-  end(now: number): number {
-    const writerEnd = this.writerAt(now) === undefined ? now : this.writerDeadline;
-    return this.readers.alive(now).reduce((latest, [, deadline]) => Math.max(latest, deadline), writerEnd);
-  }
-
-  holder(now: number): string {
-    return this.writerAt(now) ?? this.readers.first(now)?.[0] ?? '';
+  longest(now: number): readonly [owner: string, deadline: number] {
+    const writer = this.writerAt(now);
+    return writer === undefined ? lastOf(this.readers.alive(now)) : [writer, this.writerDeadline];
   }
 
   state(now: number): Pick<LockState, 'mode' | 'owners'> {
