@@ -3,15 +3,19 @@ import type { Acquired } from '../lock-backend.js';
 /** The highest fencing token that this process has seen. A server that lost its data, or whose clock was set back, must give higher ones. */
 export class FencingTokens {
   private highest = 0;
+  private text = '0';
 
   /** As the scripts take it. */
   get seen(): string {
-    return String(this.highest);
+    return this.text;
   }
 
   /** Notes what a script gave. */
   acquired(token: number, reserved: number): Acquired {
-    this.highest = Math.max(this.highest, token + reserved);
+    if (token + reserved > this.highest) {
+      this.highest = token + reserved;
+      this.text = String(this.highest);
+    }
     return { acquired: true, token, reserved };
   }
 }

@@ -36,19 +36,14 @@ export function callError(error: unknown, delivery: Delivery, server: string): B
   // An error reply of Redis means that the script did not start, unless it was the second time; NOPERM may come in the middle of it.
   const answered = isReply(error) && code !== 'NOPERM';
   const outcome = !delivery.written || (answered && !delivery.resent) ? 'refused' : 'unknown';
-  const kind = DENIED.includes(code) ? 'denied' : code === 'WRONGTYPE' ? 'key' : 'unavailable';
-  return new BackendError(`${server}: ${message}${remedy(code)}`, kind, outcome, { cause: withoutSecrets(error) });
+  return new BackendError(`${server}: ${message}${remedy(code)}`, kindOf(code), outcome, { cause: withoutSecrets(error) });
 }
 
 /** What one item of a call failed with. Its first command already failed, or it was a NOPERM. */
 export function itemError(message: string, delivery: Delivery, server: string): BackendError {
   const code = errorCode(message);
   const outcome = code === 'NOPERM' || delivery.resent ? 'unknown' : 'refused';
-  return new BackendError(
-    `${server}: ${message}${remedy(code)}`,
-    DENIED.includes(code) ? 'denied' : 'unavailable',
-    outcome,
-  );
+  return new BackendError(`${server}: ${message}${remedy(code)}`, kindOf(code), outcome);
 }
 
 export function wrongType(key: string, found: string, server: string): BackendError {
@@ -57,6 +52,11 @@ export function wrongType(key: string, found: string, server: string): BackendEr
     'key',
     'refused',
   );
+}
+
+function kindOf(code: string | undefined): BackendError['kind'] {
+  if (DENIED.includes(code)) return 'denied';
+  return code === 'WRONGTYPE' ? 'key' : 'unavailable';
 }
 
 function remedy(code: string | undefined): string {

@@ -39,11 +39,10 @@ for i = 1, count do
   end
 end
 
-local clock = openClock(KEYS[1], seen, 0, count)
 local reply = { 1 }
+openClock(KEYS[1], seen, 0, count)
 for i = 1, count do
   local lock, type, owner, lease = KEYS[3 * i - 1], ARGV[5 * i - 3], ARGV[5 * i - 2], tonumber(ARGV[5 * i - 1])
-  local counter = type == 'fenced' and openClock(KEYS[3 * i], seen, 0, 1) or clock
   if type == 'read' then
     takeReader(lock, owner, lease)
   elseif type == 'write' then
@@ -51,10 +50,12 @@ for i = 1, count do
   else
     takePlain(lock, owner, lease)
   end
-  reply[1 + i] = drawToken(counter)
-  if counter ~= clock then
-    saveClock(counter)
+  reply[1 + i] = drawToken()
+end
+for i = 1, count do
+  if ARGV[5 * i - 3] == 'fenced' then
+    openClock(KEYS[3 * i], seen, 0, 1)
+    reply[1 + i] = drawToken()
   end
 end
-saveClock(clock)
 return reply

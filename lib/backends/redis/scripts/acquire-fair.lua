@@ -22,7 +22,6 @@
 local lease, seen, reserve, placeTimeout = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local count = #ARGV - 4
 local now = millis()
-local clock
 
 local function obstacle(lock, owner, queue, head, lapse)
   local busy = busyPlain(lock, owner)
@@ -42,18 +41,17 @@ local function acquire(i)
     end
     return busy
   end
-  clock = clock or openClock(KEYS[1], seen, reserve, count)
+  if not nextToken then
+    openClock(KEYS[1], seen, reserve, count)
+  end
   takePlain(lock, owner, lease)
   leaveQueue(queue, owner)
-  return drawToken(clock)
+  return drawToken()
 end
 
 local answers = { 0 }
 for i = 1, count do
   answers[1 + i] = each(acquire, i, 4 * i - 2, 4)
 end
-if clock then
-  saveClock(clock)
-  answers[1] = clock.reserved
-end
+answers[1] = reserved or 0
 return answers

@@ -19,7 +19,6 @@
 -- @include read-write
 local lease, seen, reserve, preferWriters = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
 local count = #ARGV - 4
-local clock
 
 local function acquire(i)
   local lock, writers, owner = KEYS[3 * i - 1], KEYS[3 * i + 1], ARGV[4 + i]
@@ -27,17 +26,16 @@ local function acquire(i)
   if busy then
     return busy
   end
-  clock = clock or openClock(KEYS[1], seen, reserve, count)
+  if not nextToken then
+    openClock(KEYS[1], seen, reserve, count)
+  end
   takeReader(lock, owner, lease)
-  return drawToken(clock)
+  return drawToken()
 end
 
 local answers = { 0 }
 for i = 1, count do
   answers[1 + i] = each(acquire, i, 3 * i - 1, 3)
 end
-if clock then
-  saveClock(clock)
-  answers[1] = clock.reserved
-end
+answers[1] = reserved or 0
 return answers

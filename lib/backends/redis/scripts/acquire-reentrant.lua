@@ -16,7 +16,6 @@
 -- @include plain-lock
 local lease, seen, reserve = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local count = #ARGV - 3
-local clock
 
 local function acquire(i)
   local lock, owner = KEYS[1 + i], ARGV[3 + i]
@@ -24,17 +23,16 @@ local function acquire(i)
   if busy then
     return busy
   end
-  clock = clock or openClock(KEYS[1], seen, reserve, count)
+  if not nextToken then
+    openClock(KEYS[1], seen, reserve, count)
+  end
   takePlain(lock, owner, lease)
-  return drawToken(clock)
+  return drawToken()
 end
 
 local answers = { 0 }
 for i = 1, count do
   answers[1 + i] = each(acquire, i, 1 + i, 1)
 end
-if clock then
-  saveClock(clock)
-  answers[1] = clock.reserved
-end
+answers[1] = reserved or 0
 return answers

@@ -18,7 +18,6 @@
 -- @include read-write
 local lease, seen, reserve, placeTimeout = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local count = #ARGV - 4
-local clock
 
 local function acquire(i)
   local lock, writers, owner = KEYS[2 * i], KEYS[2 * i + 1], ARGV[4 + i]
@@ -29,17 +28,16 @@ local function acquire(i)
     end
     return busy
   end
-  clock = clock or openClock(KEYS[1], seen, reserve, count)
+  if not nextToken then
+    openClock(KEYS[1], seen, reserve, count)
+  end
   takeWriter(lock, owner, writers, lease)
-  return drawToken(clock)
+  return drawToken()
 end
 
 local answers = { 0 }
 for i = 1, count do
   answers[1 + i] = each(acquire, i, 2 * i, 2)
 end
-if clock then
-  saveClock(clock)
-  answers[1] = clock.reserved
-end
+answers[1] = reserved or 0
 return answers

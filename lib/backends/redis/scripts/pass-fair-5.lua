@@ -23,10 +23,8 @@ local lock, from, to = KEYS[2], ARGV[4], ARGV[5]
 if not holdsPlain(lock, from) and not holdsPlain(lock, to) then
   return nil
 end
-local clock = openClock(KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), 1)
+openClock(KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), 1)
 takePlain(lock, to, ARGV[1])
 redis.call('HDEL', lock, from)
 leaveQueue(fairQueue(3), to)
-local token = drawToken(clock)
-saveClock(clock)
-return { token, clock.reserved }
+return { drawToken(), reserved }

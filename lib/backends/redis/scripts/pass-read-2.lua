@@ -25,9 +25,7 @@ if reads(lock, from) then
 elseif not reads(lock, to) then
   return nil
 end
-local clock = openClock(KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), 1)
+openClock(KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), 1)
 takeReader(lock, to, tonumber(ARGV[1]))
 fitToReaders(lock)
-local token = drawToken(clock)
-saveClock(clock)
-return { token, clock.reserved }
+return { drawToken(), reserved }

@@ -29,8 +29,6 @@ if writes(lock, from) then
 elseif not writes(lock, to) then
   return nil
 end
-local clock = openClock(KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), 1)
+openClock(KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), 1)
 takeWriter(lock, to, KEYS[3], tonumber(ARGV[1]))
-local token = drawToken(clock)
-saveClock(clock)
-return { token, clock.reserved }
+return { drawToken(), reserved }
