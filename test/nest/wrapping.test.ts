@@ -90,6 +90,7 @@ describe('where it cannot stand', () => {
       class Jobs {
         @DistributedLock('job')
         static async run() {}
+        async other() {}
       }
       return Jobs;
     }).toThrow(/^Jobs\.run is static: /);
