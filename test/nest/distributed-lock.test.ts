@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Scope } from '@nestjs/common';
 import { ContextIdFactory } from '@nestjs/core';
 import { LockBusyError } from '../../lib/engine/errors.js';
@@ -27,6 +28,18 @@ class Orders {
   @DistributedLock('order:#<args[0]>')
   async bill(_id: string) {
     return currentLease()?.owner;
+  }
+
+  @DistributedLock('order:#<args[0]>')
+  async shipTwice(id: string) {
+    await Promise.all([this.ship(id), this.ship(id)]);
+  }
+
+  @DistributedLock('order:#<args[0]>')
+  async outlast(_id: string, duration: number) {
+    const lease = currentLease();
+    await sleep(duration);
+    return lease?.held;
   }
 
   @DistributedLock((order: { items: string[] }) => order.items.map((sku) => `sku:${sku}`))
@@ -150,6 +163,20 @@ describe.each<[string, () => RedisLockOptions]>([
   it('re-enters what its caller holds', async () => {
     const [outer, inner] = await app.get(Orders).shipAndBill('1');
     expect(inner).toBe(outer);
+  });
+
+  it('lets in one of two parallel calls that its caller makes', async () => {
+    await app.get(Orders).shipTwice('1');
+    expect(section).toMatchObject({ most: 1, entered: 2 });
+  });
+
+  it('keeps the lock for several leases when it takes so long', async () => {
+    const slow = await startApp({ providers: [Orders] }, { ...options(), watchdogTimeout: 300 });
+    const held = slow.get(Orders).outlast('1', 1000);
+    await until(async () => slow.locks.isLocked('order:1'));
+    await expect(app.get(Orders).fail('1')).rejects.toThrow(LockBusyError);
+    expect(await held).toBe(true);
+    await slow.close();
   });
 
   it('locks inherited methods, super calls, but no override without the decorator', async () => {
