@@ -79,6 +79,18 @@ export function describeAcquireAll(world: ContractWorld): void {
     });
   });
 
+  it('keeps a place for a writer where it finds a lock busy', async () => {
+    if (!world.has('read', 'write')) return;
+    const [free, busy] = keys(2);
+    await world.owner('read', busy).take();
+    const writers = owners('write', [free, busy]);
+    const requests = writers.map((writer) => writer.request({ placeTimeout: 60_000 }));
+    const reply = await writers[0].client.backend.acquireAll(requests);
+    expect(reply).toMatchObject({ acquired: false, index: 1 });
+    await world.owner('read', free).take({ preferWriters: true });
+    await world.owner('read', busy).meet({ preferWriters: true });
+  });
+
   it('takes locks of different types together', async () => {
     const names = keys(types.length);
     const locks = types.map((type, n) => world.owner(type, names[n]));

@@ -15,6 +15,7 @@ export function describeClose(world: ContractWorld): void {
       ann.passTo(world.owner('reentrant', ann.key)),
       ann.renew(),
       client.backend.refreshPlaces([world.owner(world.has('fair') ? 'fair' : 'write', ann.key, client)], LONG),
+      ann.raiseToken(1),
       ann.forceRelease(),
       ann.inspect(),
     ];

@@ -144,6 +144,14 @@ export class Owner implements Holding {
     return this.client.backend.release(this.holding);
   }
 
+  releaseQuietly(): Promise<ReleaseReply> {
+    return this.client.backend.release({ ...this.holding, quietly: true });
+  }
+
+  raiseToken(token: number): Promise<void> {
+    return this.client.backend.raiseToken(this.key, this.type, token);
+  }
+
   renew(leaseTime = LONG): Promise<boolean> {
     return this.client.backend.renew({ ...this.holding, leaseTime });
   }

@@ -1,6 +1,7 @@
 import './matchers.js';
 import { describeAcquireAll } from './acquire-all.contract.js';
 import { describeClose } from './close.contract.js';
+import { describeConcurrency } from './concurrency.contract.js';
 import { ContractWorld } from './contract-world.js';
 import { describeExclusion } from './exclusion.contract.js';
 import { describeFairness } from './fair.contract.js';
@@ -36,6 +37,7 @@ export function describeLockBackend(
     if (world.has('read', 'write')) describeReadWrite(world);
     if (world.has('fair')) describeFairness(world);
     describeAcquireAll(world);
+    describeConcurrency(world);
     describeInspection(world);
     describeClose(world);
   });

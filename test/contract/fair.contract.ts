@@ -161,6 +161,18 @@ export function describeFairness(world: ContractWorld): void {
       expect(listener.heard).toHaveLength(1);
     });
 
+    it('wakes nobody again when one leaves behind the one who was woken', async () => {
+      const [holder, ann, bob, eve] = fair(4);
+      const listeners = [await world.listen(ann), await world.listen(eve)];
+      await holder.take();
+      await queueUp(ann, bob, eve);
+      await holder.release();
+      await bob.leavePlace();
+      await ann.leavePlace();
+      await Promise.all(listeners.map((listener) => listener.hears()));
+      expect(listeners.map(({ heard }) => heard.map(({ owner }) => owner))).toEqual([[ann.owner], [eve.owner]]);
+    });
+
     it('is not disturbed by one who leaves without having had a place', async () => {
       const [holder, ann, stranger] = fair(3);
       await stranger.leavePlace();

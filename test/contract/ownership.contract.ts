@@ -137,6 +137,14 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     expect(await owners(ann)).toEqual([ann.owner]);
   });
 
+  it('stays with an owner who passes it to itself', async () => {
+    const [ann] = world.owners(type, 1);
+    await ann.take({ leaseTime: 5_000 });
+    expect(await ann.passTo(ann, LONG)).toMatchObject({ acquired: true });
+    expect(await owners(ann)).toEqual([ann.owner]);
+    expect(await ann.remaining()).toBeGreaterThan(5_000);
+  });
+
   it('is there after a pass that was sent twice', async () => {
     const [ann, bob] = world.owners(type, 2);
     await ann.take();
@@ -155,6 +163,14 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     expect(await ann.renew()).toBe(false);
     expect(await ann.release()).toMatchObject({ released: false });
     expect(await bob.forceRelease()).toBe(false);
+    await bob.take();
+  });
+
+  it('is freed quietly too', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    expect(await ann.releaseQuietly()).toMatchObject({ released: false });
+    await ann.take();
+    expect(await ann.releaseQuietly()).toEqual({ released: true, listeners: 0, resent: false });
     await bob.take();
   });
 

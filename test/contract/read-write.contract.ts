@@ -186,6 +186,48 @@ export function describeReadWrite(world: ContractWorld): void {
       expect(await walt.renew()).toBe(true);
     });
 
+    it('is written at least as long as its writer may read', async () => {
+      const own = lock();
+      const { ron, walt } = own;
+      await walt.take({ leaseTime: SHORT });
+      await walt.as('read').take({ leaseTime: LONG });
+      await world.elapse(SHORT);
+      expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
+      await ron.meet();
+      expect(await walt.renew(SHORT)).toBe(true);
+      await world.elapse(SHORT);
+      expect(await walt.release()).toMatchObject({ released: true });
+      expect(await state(own)).toEqual({ mode: 'read', owners: [walt.owner] });
+    });
+
+    it('passes the read part of its writer to nobody', async () => {
+      const own = lock();
+      const { rita, walt } = own;
+      await walt.take();
+      await walt.as('read').take();
+      expect(await walt.as('read').passTo(rita)).toBeUndefined();
+      expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
+    });
+
+    it('keeps its writer when a pass to its read part comes late', async () => {
+      const { rita, walt } = lock();
+      await walt.take();
+      await walt.as('read').take();
+      await rita.passTo(walt.as('read'), 5_000);
+      expect(await walt.remaining()).toBeGreaterThan(5_000);
+    });
+
+    it('tells nobody when one of several readers leaves', async () => {
+      const { rita, ron, walt } = lock();
+      const listener = await world.listen(walt);
+      await rita.take();
+      await ron.take();
+      expect(await rita.release()).toEqual({ released: true, listeners: 0, resent: false });
+      await ron.release();
+      await listener.hears();
+      expect(listener.heard).toHaveLength(1);
+    });
+
     it('passes to no other writer while the one before it reads', async () => {
       const own = lock();
       const { walt, wilma } = own;
@@ -279,6 +321,16 @@ export function describeReadWrite(world: ContractWorld): void {
       expect(await walt.refreshPlace()).toBe(false);
     });
 
+    it('keeps readers waiting until the last of several places has lapsed', async () => {
+      const { rita, ron, walt, wilma } = lock();
+      await rita.take();
+      await walt.meet({ placeTimeout: 5_000 });
+      await wilma.meet({ placeTimeout: LONG });
+      expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(5_001, LONG);
+      await wilma.refreshPlace(SHORT);
+      expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(SHORT, 5_000);
+    });
+
     it('keeps its place by refreshing it', async () => {
       const { rita, ron, walt, wilma } = lock();
       await rita.take();
@@ -295,7 +347,7 @@ export function describeReadWrite(world: ContractWorld): void {
       await rita.take();
       await walt.meet(WAITING);
       await wilma.meet(WAITING);
-      await ron.meet(STAND_BACK);
+      expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(1, LONG);
       await walt.leavePlace();
       await ron.meet(STAND_BACK);
       await wilma.leavePlace();

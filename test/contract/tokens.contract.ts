@@ -39,6 +39,26 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
     expect((await ann.take()).token).toBeGreaterThanOrEqual(before - TOLERANCE);
   });
 
+  it('gives tokens above one that was raised', async () => {
+    const [ann, bob, eve] = world.owners(type, 3);
+    const { token } = await ann.take();
+    const raised = token + 20_000; // little enough to be reached soon: the clock is that of other locks too
+    await bob.raiseToken(raised);
+    await bob.raiseToken(token);
+    const passed = await ann.passTo(bob);
+    expect(passed!.token).toBeGreaterThan(raised);
+    await bob.release();
+    expect((await eve.take()).token).toBeGreaterThan(passed!.token);
+  });
+
+  it('gives a first token above one that was raised', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    const raised = Date.now() * 1_000 + 20_000;
+    await bob.raiseToken(raised);
+    expect((await ann.inspect()).mode).toBe('free');
+    expect((await ann.take()).token).toBeGreaterThan(raised);
+  });
+
   it('reserves none unless asked', async () => {
     const [ann] = world.owners(type, 1);
     expect((await ann.take()).reserved).toBe(0);

@@ -55,6 +55,21 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     expect(listener.heard).toHaveLength(1);
   });
 
+  it('wakes nobody when it is freed quietly', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    const listener = await world.listen(bob);
+    await ann.take();
+    await queue(bob);
+    expect(await ann.releaseQuietly()).toMatchObject({ released: true, listeners: 0 });
+    await bob.take();
+    await bob.release();
+    await ann.take();
+    await queue(bob);
+    await ann.release();
+    await listener.hears(type === 'fair' ? 1 : 2);
+    expect(listener.heard).toHaveLength(type === 'fair' ? 1 : 2); // of a fair lock, only those that somebody waited for
+  });
+
   it('wakes the waiters of one lock and of no other', async () => {
     const prefix = world.key('a');
     const [star, exact] = [`${prefix}*`, `${prefix}xyz`].map((key) => world.owners(type, 2, key));
