@@ -27,5 +27,7 @@ elseif not reads(lock, to) then
 end
 openClock(KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), 1)
 takeReader(lock, to, tonumber(ARGV[1]))
-fitToReaders(lock)
+if redis.call('HGET', lock, 'mode') == 'read' then
+  fitToReaders(lock)
+end
 return { drawToken(), reserved }

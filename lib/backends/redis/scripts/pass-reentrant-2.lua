@@ -20,6 +20,6 @@ if not holdsPlain(lock, from) and not holdsPlain(lock, to) then
   return nil
 end
 openClock(KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), 1)
-takePlain(lock, to, ARGV[1])
 redis.call('HDEL', lock, from)
+takePlain(lock, to, ARGV[1])
 return { drawToken(), reserved }
