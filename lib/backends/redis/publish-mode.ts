@@ -1,4 +1,6 @@
-import type { RedisConnection } from './redis-connection.js';
+import { BackendError } from '../lock-backend.js';
+import { scripts } from './scripts.js';
+import type { SingleCalls } from './single-calls.js';
 
 export type PublishCommand = 'PUBLISH' | 'SPUBLISH';
 
@@ -11,11 +13,13 @@ export class PublishMode {
   private asking: Promise<PublishCommand> | undefined;
 
   constructor(
-    private readonly connection: RedisConnection,
+    private readonly single: SingleCalls,
     setting: 'auto' | 'on' | 'off',
+    isCluster: boolean,
+    private readonly onError: (error: unknown) => void,
   ) {
     if (setting !== 'auto') this.found = setting === 'on' ? 'SPUBLISH' : 'PUBLISH';
-    else if (!connection.isCluster) this.found = 'PUBLISH';
+    else if (!isCluster) this.found = 'PUBLISH';
   }
 
   /** Undefined until a server was asked. */
@@ -23,9 +27,9 @@ export class PublishMode {
     return this.found;
   }
 
-  /** Rejects when no server answers; another call asks again. */
+  /** @throws BackendError when no server answers; another call asks again */
   ask(): Promise<PublishCommand> {
-    this.asking ??= this.connection.knows('spublish').then(
+    this.asking ??= this.knowsSharded().then(
       (sharded) => {
         this.found = sharded ? 'SPUBLISH' : 'PUBLISH';
         return this.found;
@@ -36,5 +40,16 @@ export class PublishMode {
       },
     );
     return this.asking;
+  }
+
+  private async knowsSharded(): Promise<boolean> {
+    try {
+      return Number(await this.single.call(scripts['knows-command'], [], ['spublish'])) === 1;
+    } catch (error) {
+      if (!(error instanceof BackendError) || error.kind !== 'denied') throw error;
+      const message = `${error.message}. Messages go to all of the cluster: set shardedPubSub to 'on' if others use sharded pub/sub`;
+      this.onError(new BackendError(message, 'denied', 'refused', { cause: error }));
+      return false;
+    }
   }
 }

@@ -71,9 +71,10 @@ export class RedisBackend implements LockBackend {
     this.connection = connection;
     this.description = connection.description;
     const tokens = new FencingTokens();
-    const publishMode = new PublishMode(connection, options.shardedPubSub);
+    const single = new SingleCalls(connection, runtime, commandTimeout);
+    const publishMode = new PublishMode(single, options.shardedPubSub, connection.isCluster, onError);
     this.channels = new ReleaseChannels(connection, publishMode, context);
-    this.scripts = { connection, tokens, publishMode, single: new SingleCalls(connection, runtime, commandTimeout) };
+    this.scripts = { connection, tokens, publishMode, single };
     this.synchronizers = new RedisSynchronizers(this.scripts, this.channels);
     this.acquisitions = ofEachType(
       (type) => new NodeBatches(new AcquireBatch(type, connection, tokens), connection, runtime, commandTimeout),
@@ -106,7 +107,11 @@ export class RedisBackend implements LockBackend {
     const { publishMode } = this.scripts;
     if (publishMode.known === undefined) await publishMode.ask();
     const { released, told, head, resent } = await this.releases[request.type].call(request);
-    return { released, listeners: told === undefined ? 0 : this.others(request, told, head), resent };
+    return {
+      released,
+      listeners: told === undefined || request.quietly ? 0 : this.others(request, told, head),
+      resent,
+    };
   }
 
   pass(request: PassRequest): Promise<Acquired | undefined> {

@@ -85,12 +85,6 @@ export class RedisConnection {
     });
   }
 
-  /** Whether the server knows a command. */
-  async knows(command: string): Promise<boolean> {
-    const [found] = (await this.client.call('command', 'info', command)) as unknown[];
-    return found !== null;
-  }
-
   /** The node that has this slot, as far as the client knows; one name for all when it is no cluster. */
   nodeOf(slot: number | undefined): string {
     return slot !== undefined && isCluster(this.client) ? (this.client.slots[slot]?.[0] ?? '') : '';

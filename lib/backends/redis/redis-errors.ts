@@ -36,7 +36,9 @@ export function callError(error: unknown, delivery: Delivery, server: string): B
   // An error reply of Redis means that the script did not start, unless it was the second time; NOPERM may come in the middle of it.
   const answered = isReply(error) && code !== 'NOPERM';
   const outcome = !delivery.written || (answered && !delivery.resent) ? 'refused' : 'unknown';
-  return new BackendError(`${server}: ${message}${remedy(code)}`, kindOf(code), outcome, { cause: withoutSecrets(error) });
+  return new BackendError(`${server}: ${message}${remedy(code)}`, kindOf(code), outcome, {
+    cause: withoutSecrets(error),
+  });
 }
 
 /** What one item of a call failed with. Its first command already failed, or it was a NOPERM. */
