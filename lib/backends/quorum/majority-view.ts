@@ -1,0 +1,54 @@
+import type { LockState } from '../lock-backend.js';
+import { majorityOf } from './poll.js';
+
+const SAME_TIME = 100;
+
+/** A lock as a majority knows it. Owners that only a few nodes know are attempts, or what is left of some. */
+export function majorityView(states: readonly LockState[], nodes: number): LockState {
+  const majority = majorityOf(nodes);
+  const leases = new Map<string, number[]>();
+  for (const { owner, remaining } of states.flatMap(({ owners }) => owners))
+    leases.set(owner, [...(leases.get(owner) ?? []), fromLimit(remaining)]);
+  const owners = [...leases]
+    .filter(([, remaining]) => remaining.length >= majority)
+    .map(([owner, remaining]) => ({ owner, remaining: toLimit(largest(majority, remaining)) }));
+  const holding = states.filter((state) => owners.some(({ owner }) => ownersOf(state).includes(owner)));
+  const tokens = states.flatMap(({ token }) => token ?? []);
+  return {
+    mode: mostCommon(holding.map(({ mode }) => mode)) ?? 'free',
+    owners,
+    queue: [],
+    token: tokens.length === 0 ? undefined : largest(Math.min(majority, tokens.length), tokens),
+  };
+}
+
+/** Whether two nodes say the same of a lock: its leases end at one time, but for what commands took to get there. */
+export function sameView(one: LockState, other: LockState): boolean {
+  if (one.mode !== other.mode || one.token !== other.token || one.owners.length !== other.owners.length) return false;
+  const ends = new Map(other.owners.map(({ owner, remaining }) => [owner, remaining]));
+  return one.owners.every(({ owner, remaining }) => Math.abs((ends.get(owner) ?? Number.NaN) - remaining) < SAME_TIME);
+}
+
+function ownersOf({ owners }: LockState): string[] {
+  return owners.map(({ owner }) => owner).sort();
+}
+
+/** The n-th largest: what n of them reach. */
+function largest(n: number, values: readonly number[]): number {
+  return [...values].sort((a, b) => b - a)[n - 1];
+}
+
+export function mostCommon<T>(values: readonly T[]): T | undefined {
+  const counts = new Map<T, number>();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return [...counts].sort(([, one], [, other]) => other - one)[0]?.[0];
+}
+
+/** In the port, −1 is: no limit. */
+export function fromLimit(remaining: number): number {
+  return remaining < 0 ? Number.POSITIVE_INFINITY : remaining;
+}
+
+export function toLimit(remaining: number): number {
+  return remaining === Number.POSITIVE_INFINITY ? -1 : remaining;
+}

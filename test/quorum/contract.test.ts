@@ -1,0 +1,35 @@
+import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
+import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
+import { QuorumBackend } from '../../lib/backends/quorum/quorum-backend.js';
+import { nodeRuntime } from '../../lib/engine/node-runtime.js';
+import { describeLockBackend } from '../contract/describe-lock-backend.js';
+import { connectQuorum, QUORUM_TYPES, startNodes } from './redis-nodes.js';
+
+describeLockBackend(
+  'QuorumBackend, three MemoryBackends',
+  async () => {
+    const stores = [new MemoryStore(), new MemoryStore(), new MemoryStore()];
+    return {
+      connect: async () => {
+        const nodes = stores.map((store) => new MemoryBackend({ runtime: nodeRuntime, store }));
+        return { backend: new QuorumBackend({ nodes, runtime: nodeRuntime }), id: nodeRuntime.uuid() };
+      },
+      stop: async () => {},
+    };
+  },
+  { types: QUORUM_TYPES },
+);
+
+describe.each([3, 5])('with %i servers', (count) => {
+  describeLockBackend(
+    `QuorumBackend, ${count} RedisBackends`,
+    async () => {
+      const servers = await startNodes(count);
+      return {
+        connect: async () => connectQuorum(servers, { commandTimeout: 5_000, nodeTimeout: 4_000 }),
+        stop: async () => void (await Promise.all(servers.map((server) => server.stop()))),
+      };
+    },
+    { types: QUORUM_TYPES },
+  );
+});
