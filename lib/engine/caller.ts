@@ -1,4 +1,5 @@
 import type { Runtime, Timer } from '../backends/runtime.js';
+import { AbortListener } from './abort-listener.js';
 import type { Milliseconds } from './duration.js';
 import { LockAbortedError } from './errors.js';
 
@@ -23,7 +24,7 @@ export abstract class Caller<Granted> {
 
   readonly since: number;
   private timer: Timer | undefined;
-  private onAbort: (() => void) | undefined;
+  private unlisten: (() => void) | undefined;
 
   constructor(
     readonly name: string,
@@ -52,11 +53,13 @@ export abstract class Caller<Granted> {
   watch(leave: (departure: Departure) => Error): void {
     const { waitTime, signal } = this.terms;
     if (signal !== undefined) {
-      this.onAbort = () => {
+      const listener = AbortListener.of(signal);
+      const onAbort = () => {
         leave('abort');
         this.refuse(abortedError(this, signal));
       };
-      signal.addEventListener('abort', this.onAbort, { once: true });
+      listener.add(onAbort);
+      this.unlisten = () => listener.remove(onAbort);
     }
     if (waitTime > 0 && waitTime !== Number.POSITIVE_INFINITY) {
       this.timer = this.runtime.timer(waitTime, () => this.refuse(leave('timeout')), 'keep-alive');
@@ -75,7 +78,7 @@ export abstract class Caller<Granted> {
     if (this.settled) return false;
     this.settled = true;
     this.timer?.cancel();
-    if (this.onAbort !== undefined) this.terms.signal?.removeEventListener('abort', this.onAbort);
+    this.unlisten?.();
     return true;
   }
 }
