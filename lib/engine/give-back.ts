@@ -102,6 +102,7 @@ export class GiveBack {
           this.announce(heir);
           next.grant(heir);
         } else void this.giveBack(heir);
+        this.queue.resume();
         return 'released';
       },
       () => {

@@ -122,7 +122,6 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   hold(held: HeldLock): void {
     this.holders.push(held);
     this.parts.watchdog.guard(held);
-    if (held.type !== 'read') this.refuseTriers((trier) => this.busyError(trier));
   }
 
   drop(held: HeldLock): void {
@@ -146,7 +145,8 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   private pump(): void {
     if (this.claimed || this.departures.underWay > 0 || this.contention.resting) return;
     const head = this.waiting.first;
-    if (head === undefined || !this.admits(head)) return;
+    if (head === undefined) return;
+    if (!this.admits(head)) return this.refuseTriers((trier) => this.busyError(trier));
     if (head.terms.type !== 'read') {
       if (this.attempts === 0) this.attempt(head);
       return;
@@ -194,9 +194,8 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     const tenure = { since: this.parts.runtime.monotonic(), asked, tokensLeft: reply.reserved };
     const { name, owner } = waiter;
     const held = new HeldLock(this, name, this.key, type, owner, leaseTime, fixed, sent, reply.token, tenure);
-    const waits = this.waiting.remove(waiter); // before `hold`, which refuses whoever is still waiting and tries once
     this.hold(held);
-    if (waits) waiter.grant(held);
+    if (this.waiting.remove(waiter)) waiter.grant(held);
     else void this.giveBack(held);
     this.pump();
   }
