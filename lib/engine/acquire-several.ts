@@ -80,7 +80,8 @@ class SeveralAcquisition {
   ) {}
 
   async run(): Promise<void> {
-    for (let pause = PAUSE; !this.caller.settled; ) {
+    for (let pause = PAUSE, inVain = 0; !this.caller.settled; ) {
+      const waited = this.all.some((wanted) => wanted.held !== undefined);
       try {
         this.obstacle = await this.takeRest();
         this.failure = undefined;
@@ -101,6 +102,8 @@ class SeveralAcquisition {
       if (this.obstacle === undefined) return this.finish();
       await this.giveBackAll();
       if (this.caller.triesOnce) throw this.departureError();
+      // Callers of this process who each bring what the other one lacks could go on swapping for ever.
+      if (waited) await this.sleep(this.engine.parts.runtime.random() * Math.min(2 ** inVain++, PAUSE));
       if (!this.caller.settled) await this.waitFor(this.obstacle.wanted);
     }
     await this.giveBackAll();
