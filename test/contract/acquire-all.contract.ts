@@ -1,5 +1,6 @@
 import type { LockType } from '../../lib/backends/lock-backend.js';
-import { type ContractWorld, type Owner, SHORT } from './contract-world.js';
+import { type ContractWorld, SHORT } from './contract-world.js';
+import type { Owner } from './owner.js';
 
 /** Several locks in one step, of the types that have no queue. */
 export function describeAcquireAll(world: ContractWorld): void {

@@ -1,5 +1,7 @@
 import { BackendError } from '../../lib/backends/lock-backend.js';
-import { type ContractWorld, Listener, LONG } from './contract-world.js';
+import type { ContractWorld } from './contract-world.js';
+import { Listener } from './listener.js';
+import { LONG } from './owner.js';
 
 /** The end of one client; the others go on. */
 export function describeClose(world: ContractWorld): void {

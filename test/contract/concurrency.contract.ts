@@ -1,5 +1,6 @@
 import type { LockType } from '../../lib/backends/lock-backend.js';
-import { type ContractWorld, LONG } from './contract-world.js';
+import type { ContractWorld } from './contract-world.js';
+import { LONG } from './owner.js';
 
 /** Calls that start together may travel together; each is answered for itself. */
 export function describeConcurrency(world: ContractWorld): void {

@@ -3,13 +3,16 @@ import { describeAcquireAll } from './acquire-all.contract.js';
 import { describeClose } from './close.contract.js';
 import { describeConcurrency } from './concurrency.contract.js';
 import { ContractWorld } from './contract-world.js';
+import { describeDowngrade } from './downgrade.contract.js';
 import { describeExclusion } from './exclusion.contract.js';
 import { describeFairness } from './fair.contract.js';
+import { describeFairPlaces } from './fair-places.contract.js';
 import type { Capabilities, Fixture } from './fixture.js';
 import { describeInspection } from './inspect.contract.js';
 import { describeOwnership } from './ownership.contract.js';
 import { describeReadWrite } from './read-write.contract.js';
 import { describeTokens } from './tokens.contract.js';
+import { describeWaitingWriters } from './waiting-writers.contract.js';
 import { describeWakeUps } from './wake-ups.contract.js';
 
 /**
@@ -34,8 +37,15 @@ export function describeLockBackend(
       describeWakeUps(world, type);
       if (type !== 'read') describeExclusion(world, type);
     });
-    if (world.has('read', 'write')) describeReadWrite(world);
-    if (world.has('fair')) describeFairness(world);
+    if (world.has('read', 'write')) {
+      describeReadWrite(world);
+      describeDowngrade(world);
+      describeWaitingWriters(world);
+    }
+    if (world.has('fair')) {
+      describeFairness(world);
+      describeFairPlaces(world);
+    }
     describeAcquireAll(world);
     describeConcurrency(world);
     describeInspection(world);

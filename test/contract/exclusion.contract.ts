@@ -1,6 +1,7 @@
 import type { LockType } from '../../lib/backends/lock-backend.js';
 import { until } from '../support/until.js';
-import { type ContractWorld, type Owner, SHORT } from './contract-world.js';
+import { type ContractWorld, SHORT } from './contract-world.js';
+import type { Owner } from './owner.js';
 
 /** At most one owner: for every type but the read lock. */
 export function describeExclusion(world: ContractWorld, type: LockType): void {

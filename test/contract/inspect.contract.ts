@@ -1,4 +1,5 @@
-import { type ContractWorld, type Owner } from './contract-world.js';
+import type { ContractWorld } from './contract-world.js';
+import type { Owner } from './owner.js';
 
 /** What one sees of a lock without taking part, and that locks of different types under one name exclude each other. */
 export function describeInspection(world: ContractWorld): void {

@@ -1,5 +1,6 @@
 import type { LockType } from '../../lib/backends/lock-backend.js';
-import { type ContractWorld, LONG, type Owner, SHORT } from './contract-world.js';
+import { type ContractWorld, SHORT } from './contract-world.js';
+import { LONG, type Owner } from './owner.js';
 
 const UNUSUAL_NAMES = [
   'a b',

@@ -1,7 +1,7 @@
 import { until } from '../support/until.js';
-import { type ContractWorld, LONG, SHORT } from './contract-world.js';
+import { type ContractWorld, SHORT } from './contract-world.js';
+import { LONG } from './owner.js';
 
-const STAND_BACK = { preferWriters: true };
 const WAITING = { placeTimeout: LONG };
 
 /** Many readers or one writer, and what happens between them. */
@@ -145,78 +145,6 @@ export function describeReadWrite(world: ContractWorld): void {
       await walt.meet();
     });
 
-    it('lets the writer read as well, and leaves it reading when it stops to write', async () => {
-      const own = lock();
-      const { ron, walt, wilma } = own;
-      const waltReading = walt.as('read');
-      await walt.take();
-      await waltReading.take();
-      expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
-      await ron.meet();
-      expect(await walt.release()).toMatchObject({ released: true });
-      expect(await state(own)).toEqual({ mode: 'read', owners: [walt.owner] });
-      await wilma.meet();
-      await ron.take();
-      await ron.release();
-      expect(await waltReading.renew()).toBe(true);
-      expect(await waltReading.release()).toMatchObject({ released: true });
-      await wilma.take();
-    });
-
-    it('wakes readers when the writer goes on reading only', async () => {
-      const { ron, walt } = lock();
-      const listener = await world.listen(ron);
-      await walt.take();
-      await walt.as('read').take();
-      await ron.meet();
-      await walt.release();
-      await listener.hears();
-      await ron.take();
-    });
-
-    it('stays with the writer when its read part ends first', async () => {
-      const own = lock();
-      const { ron, walt } = own;
-      await walt.take();
-      await walt.as('read').take();
-      expect(await walt.as('read').release()).toMatchObject({ released: true });
-      expect(await walt.as('read').release()).toMatchObject({ released: false });
-      expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
-      await ron.meet();
-      expect(await walt.renew()).toBe(true);
-    });
-
-    it('is written at least as long as its writer may read', async () => {
-      const own = lock();
-      const { ron, walt } = own;
-      await walt.take({ leaseTime: SHORT });
-      await walt.as('read').take({ leaseTime: LONG });
-      await world.elapse(SHORT);
-      expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
-      await ron.meet();
-      expect(await walt.renew(SHORT)).toBe(true);
-      await world.elapse(SHORT);
-      expect(await walt.release()).toMatchObject({ released: true });
-      expect(await state(own)).toEqual({ mode: 'read', owners: [walt.owner] });
-    });
-
-    it('passes the read part of its writer to nobody', async () => {
-      const own = lock();
-      const { rita, walt } = own;
-      await walt.take();
-      await walt.as('read').take();
-      expect(await walt.as('read').passTo(rita)).toBeUndefined();
-      expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
-    });
-
-    it('keeps its writer when a pass to its read part comes late', async () => {
-      const { rita, walt } = lock();
-      await walt.take();
-      await walt.as('read').take();
-      await rita.passTo(walt.as('read'), 5_000);
-      expect(await walt.remaining()).toBeGreaterThan(5_000);
-    });
-
     it('tells nobody when one of several readers leaves', async () => {
       const { rita, ron, walt } = lock();
       const listener = await world.listen(walt);
@@ -226,39 +154,6 @@ export function describeReadWrite(world: ContractWorld): void {
       await ron.release();
       await listener.hears();
       expect(listener.heard).toHaveLength(1);
-    });
-
-    it('passes to no other writer while the one before it reads', async () => {
-      const own = lock();
-      const { walt, wilma } = own;
-      await walt.take();
-      await walt.as('read').take();
-      expect(await walt.passTo(wilma)).toBeUndefined();
-      expect((await state(own)).owners).toEqual([walt.owner]);
-    });
-
-    it('is not upgraded by a reader', async () => {
-      const own = lock();
-      const { rita } = own;
-      await rita.take();
-      await rita.as('write').meet();
-      expect(await state(own)).toEqual({ mode: 'read', owners: [rita.owner] });
-    });
-
-    it('tells read and write parts apart', async () => {
-      const own = lock();
-      const { rita, walt } = own;
-      await rita.take();
-      expect(await rita.as('write').release()).toMatchObject({ released: false });
-      expect(await rita.as('write').renew()).toBe(false);
-      expect(await rita.as('write').passTo(walt)).toBeUndefined();
-      expect(await state(own)).toEqual({ mode: 'read', owners: [rita.owner] });
-      await rita.release();
-      await walt.take();
-      expect(await walt.as('read').release()).toMatchObject({ released: false });
-      expect(await walt.as('read').renew()).toBe(false);
-      expect(await walt.as('read').passTo(rita)).toBeUndefined();
-      expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
     });
 
     it('is freed by force from all readers, and from a writer that reads', async () => {
@@ -274,92 +169,6 @@ export function describeReadWrite(world: ContractWorld): void {
       expect(await rita.forceRelease()).toBe(true);
       expect(await state(own)).toEqual({ mode: 'free', owners: [] });
       expect(await walt.as('read').renew()).toBe(false);
-    });
-  });
-
-  describe('a waiting writer with a place', () => {
-    it('is let in before new readers that stand back', async () => {
-      const { rita, ron, walt } = lock();
-      await rita.take();
-      await walt.meet(WAITING);
-      expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(1, LONG);
-      await rita.release();
-      await ron.meet(STAND_BACK);
-      await walt.take();
-      await walt.release();
-      await ron.take(STAND_BACK);
-    });
-
-    it('does not keep readers out that do not stand back, nor those that are in', async () => {
-      const { rita, ron, walt } = lock();
-      await rita.take(STAND_BACK);
-      await walt.meet(WAITING);
-      await rita.take(STAND_BACK);
-      await ron.take();
-      expect(await rita.renew()).toBe(true);
-    });
-
-    it('does not keep the writer that holds the lock from reading', async () => {
-      const { walt, wilma } = lock();
-      await walt.take();
-      await wilma.meet(WAITING);
-      await walt.as('read').take(STAND_BACK);
-    });
-
-    it('keeps nobody out without a place', async () => {
-      const { rita, ron, walt } = lock();
-      await rita.take();
-      await walt.meet();
-      await ron.take(STAND_BACK);
-    });
-
-    it('keeps nobody out once its place has lapsed', async () => {
-      const { rita, ron, walt } = lock();
-      await rita.take();
-      await walt.meet({ placeTimeout: SHORT });
-      expect(await ron.takeInTime(STAND_BACK)).toBeWithin(1, 5);
-      expect(await walt.refreshPlace()).toBe(false);
-    });
-
-    it('keeps readers waiting until the last of several places has lapsed', async () => {
-      const { rita, ron, walt, wilma } = lock();
-      await rita.take();
-      await walt.meet({ placeTimeout: 5_000 });
-      await wilma.meet({ placeTimeout: LONG });
-      expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(5_001, LONG);
-      await wilma.refreshPlace(SHORT);
-      expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(SHORT, 5_000);
-    });
-
-    it('keeps its place by refreshing it', async () => {
-      const { rita, ron, walt, wilma } = lock();
-      await rita.take();
-      await walt.meet({ placeTimeout: SHORT });
-      expect(await walt.refreshPlace()).toBe(true);
-      expect(await wilma.refreshPlace()).toBe(false);
-      await world.elapse(SHORT);
-      await ron.meet(STAND_BACK);
-    });
-
-    it('leaves way for the readers that stood back, and wakes them', async () => {
-      const { rita, ron, walt, wilma } = lock();
-      const listener = await world.listen(ron);
-      await rita.take();
-      await walt.meet(WAITING);
-      await wilma.meet(WAITING);
-      expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(1, LONG);
-      await walt.leavePlace();
-      await ron.meet(STAND_BACK);
-      await wilma.leavePlace();
-      await listener.hears();
-      await ron.take(STAND_BACK);
-    });
-
-    it('stands in no queue that is shown', async () => {
-      const { rita, walt } = lock();
-      await rita.take();
-      await walt.meet(WAITING);
-      expect((await rita.inspect()).queue).toEqual([]);
     });
   });
 }

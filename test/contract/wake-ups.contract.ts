@@ -1,6 +1,7 @@
 import type { LockType } from '../../lib/backends/lock-backend.js';
 import { until } from '../support/until.js';
-import { type ContractWorld, type Owner } from './contract-world.js';
+import type { ContractWorld } from './contract-world.js';
+import type { Owner } from './owner.js';
 
 /** Who hears of a release. A waiter of a fair lock has a place, or nobody would tell it anything. */
 export function describeWakeUps(world: ContractWorld, type: LockType): void {

@@ -1,0 +1,124 @@
+import { type ContractWorld, SHORT } from './contract-world.js';
+import { LONG } from './owner.js';
+
+/** A writer that reads as well: it goes on reading when it gives the write lock back. The reverse is refused. */
+export function describeDowngrade(world: ContractWorld): void {
+  const lock = () => {
+    const key = world.key();
+    const [rita, ron] = world.owners('read', 2, key);
+    const [walt, wilma] = world.owners('write', 2, key);
+    return { rita, ron, walt, wilma };
+  };
+  /** Who reads or writes now. */
+  const state = async ({ rita }: ReturnType<typeof lock>) => {
+    const { mode, owners } = await rita.inspect();
+    return { mode, owners: owners.map(({ owner }) => owner) };
+  };
+
+  describe('a read/write lock that is written and read by one owner', () => {
+    it('lets the writer read as well, and leaves it reading when it stops to write', async () => {
+      const own = lock();
+      const { ron, walt, wilma } = own;
+      const waltReading = walt.as('read');
+      await walt.take();
+      await waltReading.take();
+      expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
+      await ron.meet();
+      expect(await walt.release()).toMatchObject({ released: true });
+      expect(await state(own)).toEqual({ mode: 'read', owners: [walt.owner] });
+      await wilma.meet();
+      await ron.take();
+      await ron.release();
+      expect(await waltReading.renew()).toBe(true);
+      expect(await waltReading.release()).toMatchObject({ released: true });
+      await wilma.take();
+    });
+
+    it('wakes readers when the writer goes on reading only', async () => {
+      const { ron, walt } = lock();
+      const listener = await world.listen(ron);
+      await walt.take();
+      await walt.as('read').take();
+      await ron.meet();
+      await walt.release();
+      await listener.hears();
+      await ron.take();
+    });
+
+    it('stays with the writer when its read part ends first', async () => {
+      const own = lock();
+      const { ron, walt } = own;
+      await walt.take();
+      await walt.as('read').take();
+      expect(await walt.as('read').release()).toMatchObject({ released: true });
+      expect(await walt.as('read').release()).toMatchObject({ released: false });
+      expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
+      await ron.meet();
+      expect(await walt.renew()).toBe(true);
+    });
+
+    it('keeps its writer when a pass to its read part comes late', async () => {
+      const { rita, walt } = lock();
+      await walt.take();
+      await walt.as('read').take();
+      await rita.passTo(walt.as('read'), 5_000);
+      expect(await walt.remaining()).toBeGreaterThan(5_000);
+    });
+
+    it('is written at least as long as its writer may read', async () => {
+      const own = lock();
+      const { ron, walt } = own;
+      await walt.take({ leaseTime: SHORT });
+      await walt.as('read').take({ leaseTime: LONG });
+      await world.elapse(SHORT);
+      expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
+      await ron.meet();
+      expect(await walt.renew(SHORT)).toBe(true);
+      await world.elapse(SHORT);
+      expect(await walt.release()).toMatchObject({ released: true });
+      expect(await state(own)).toEqual({ mode: 'read', owners: [walt.owner] });
+    });
+
+    it('passes the read part of its writer to nobody', async () => {
+      const own = lock();
+      const { rita, walt } = own;
+      await walt.take();
+      await walt.as('read').take();
+      expect(await walt.as('read').passTo(rita)).toBeUndefined();
+      expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
+    });
+
+    it('passes to no other writer while the one before it reads', async () => {
+      const own = lock();
+      const { walt, wilma } = own;
+      await walt.take();
+      await walt.as('read').take();
+      expect(await walt.passTo(wilma)).toBeUndefined();
+      expect((await state(own)).owners).toEqual([walt.owner]);
+    });
+
+    it('is not upgraded by a reader', async () => {
+      const own = lock();
+      const { rita } = own;
+      await rita.take();
+      await rita.as('write').meet();
+      expect(await state(own)).toEqual({ mode: 'read', owners: [rita.owner] });
+    });
+
+    it('tells read and write parts apart', async () => {
+      const own = lock();
+      const { rita, walt } = own;
+      await rita.take();
+      expect(await rita.as('write').release()).toMatchObject({ released: false });
+      expect(await rita.as('write').renew()).toBe(false);
+      expect(await rita.as('write').passTo(walt)).toBeUndefined();
+      expect(await state(own)).toEqual({ mode: 'read', owners: [rita.owner] });
+      await rita.release();
+      await walt.take();
+      expect(await walt.as('read').release()).toMatchObject({ released: false });
+      expect(await walt.as('read').renew()).toBe(false);
+      expect(await walt.as('read').passTo(rita)).toBeUndefined();
+      expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
+    });
+  });
+}

@@ -1,0 +1,160 @@
+import { until } from '../support/until.js';
+import { type ContractWorld, SHORT } from './contract-world.js';
+import { LONG, type Owner } from './owner.js';
+
+const WAITING = { placeTimeout: LONG };
+
+/** Waiters of a fair lock that leave, die or are refreshed. */
+export function describeFairPlaces(world: ContractWorld): void {
+  const fair = (count: number) => world.owners('fair', count);
+  const queueUp = async (...waiters: Owner[]) => {
+    for (const waiter of waiters) await waiter.meet(WAITING);
+  };
+
+  describe('the queue of a fair lock whose waiters leave or die', () => {
+    it('goes on without one who left', async () => {
+      const [holder, ann, bob, eve] = fair(4);
+      await holder.take();
+      await queueUp(ann, bob, eve);
+      await bob.leavePlace();
+      expect((await holder.inspect()).queue).toEqual([ann.owner, eve.owner]);
+      await ann.leavePlace();
+      await holder.release();
+      await eve.take();
+    });
+
+    it('wakes the next when the one who was woken leaves', async () => {
+      const [holder, ann, bob] = fair(3);
+      const listener = await world.listen(bob);
+      await holder.take();
+      await queueUp(ann, bob);
+      await holder.release();
+      await ann.leavePlace();
+      await listener.hears();
+      await bob.take();
+    });
+
+    it('wakes nobody when one leaves who was not woken', async () => {
+      const [holder, ann, bob, eve] = fair(4);
+      const listener = await world.listen(eve);
+      await holder.take();
+      await queueUp(ann, bob, eve);
+      await ann.leavePlace();
+      await bob.leavePlace();
+      await holder.release();
+      await listener.hears();
+      await eve.take();
+      expect(listener.heard).toHaveLength(1);
+    });
+
+    it('wakes nobody again when one leaves behind the one who was woken', async () => {
+      const [holder, ann, bob, eve] = fair(4);
+      const listeners = [await world.listen(ann), await world.listen(eve)];
+      await holder.take();
+      await queueUp(ann, bob, eve);
+      await holder.release();
+      await bob.leavePlace();
+      await ann.leavePlace();
+      await Promise.all(listeners.map((listener) => listener.hears()));
+      expect(listeners.map(({ heard }) => heard.map(({ owner }) => owner))).toEqual([[ann.owner], [eve.owner]]);
+    });
+
+    it('is not disturbed by one who leaves without having had a place', async () => {
+      const [holder, ann, stranger] = fair(3);
+      await stranger.leavePlace();
+      await holder.take();
+      await queueUp(ann);
+      await stranger.leavePlace();
+      await holder.leavePlace();
+      expect(await holder.holds()).toBe(true);
+      expect((await holder.inspect()).queue).toEqual([ann.owner]);
+    });
+
+    it('skips a dead head when its place has lapsed', async () => {
+      const [holder, dead, bob] = fair(3);
+      await holder.take();
+      await dead.meet({ placeTimeout: SHORT });
+      await queueUp(bob);
+      await holder.release();
+      expect(await bob.takeInTime(WAITING)).toBeWithin(2, 5);
+    });
+
+    it('does not add up the places of several who died', async () => {
+      const [holder, ...dead] = fair(12);
+      const last = world.owner('fair', holder.key);
+      await holder.take();
+      for (const owner of dead) await owner.meet({ placeTimeout: 1_000 });
+      await queueUp(last);
+      await holder.release();
+      await world.elapse(1_000);
+      await last.take();
+    });
+
+    it('wakes the one behind a dead head while it keeps its own place fresh', async () => {
+      const [holder, dead, bob] = fair(3);
+      const listener = await world.listen(bob);
+      await holder.take();
+      await dead.meet({ placeTimeout: SHORT });
+      await queueUp(bob);
+      await holder.release();
+      await until(async () => {
+        await bob.refreshPlace();
+        return listener.heard.length > 0;
+      });
+      await bob.take();
+    });
+
+    it('keeps places that are refreshed, all of a client in one call', async () => {
+      const [holder] = fair(1);
+      const client = world.clients[1];
+      const waiters = [holder.key, world.key()].map((key) => world.owner('fair', key, client));
+      const holders = waiters.map(({ key }) => world.owner('fair', key));
+      for (const [n, waiter] of waiters.entries()) {
+        await holders[n].take();
+        await waiter.meet({ placeTimeout: SHORT });
+      }
+      expect(await client.backend.refreshPlaces(waiters, LONG)).toEqual([true, true]);
+      await world.elapse(SHORT);
+      for (const waiter of waiters) expect((await waiter.inspect()).queue).toEqual([waiter.owner]);
+    });
+
+    it('says whose place was gone, and gives none back by refreshing', async () => {
+      const [holder, live, dead, stranger] = fair(4);
+      await holder.take();
+      await queueUp(live);
+      await dead.meet({ placeTimeout: SHORT });
+      await world.elapse(SHORT);
+      const places = [live, dead, stranger];
+      expect(await holder.client.backend.refreshPlaces(places, LONG)).toEqual([true, false, false]);
+      expect((await holder.inspect()).queue).toEqual([live.owner]);
+      expect(await holder.client.backend.refreshPlaces([], LONG)).toEqual([]);
+    });
+
+    it('puts one whose place had lapsed to the end', async () => {
+      const [holder, ann, bob, eve] = fair(4);
+      await holder.take();
+      await queueUp(ann);
+      await bob.meet({ placeTimeout: SHORT });
+      await queueUp(eve);
+      await world.elapse(SHORT);
+      await queueUp(bob);
+      expect((await holder.inspect()).queue).toEqual([ann.owner, eve.owner, bob.owner]);
+    });
+
+    it('does not drift after hundreds of waiters gave up', async () => {
+      const [holder, dead, bob] = fair(3);
+      await holder.take();
+      for (let n = 0; n < 300; n++) {
+        const waiter = world.owner('fair', holder.key);
+        await waiter.meet(WAITING);
+        await waiter.leavePlace();
+      }
+      expect((await holder.inspect()).queue).toEqual([]);
+      await dead.meet({ placeTimeout: SHORT });
+      await queueUp(bob);
+      await holder.release();
+      await world.elapse(SHORT);
+      await bob.take();
+    });
+  });
+}

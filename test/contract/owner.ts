@@ -1,0 +1,116 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type {
+  Acquired,
+  AcquireReply,
+  AcquireRequest,
+  Busy,
+  Holding,
+  LockState,
+  LockType,
+  ReleaseReply,
+} from '../../lib/backends/lock-backend.js';
+import type { Client } from './fixture.js';
+
+/** Longer than any test runs. */
+export const LONG = 60_000;
+
+export type AcquireOptions = Partial<Omit<AcquireRequest, keyof Holding>>;
+
+/** One owner of one lock, and what it asks its backend. */
+export class Owner implements Holding {
+  constructor(
+    readonly client: Client,
+    readonly key: string,
+    readonly type: LockType,
+    readonly owner: string,
+  ) {}
+
+  private get holding(): Holding {
+    return { key: this.key, type: this.type, owner: this.owner };
+  }
+
+  request(options: AcquireOptions = {}): AcquireRequest {
+    return { ...this.holding, leaseTime: LONG, reserve: 0, placeTimeout: 0, preferWriters: false, ...options };
+  }
+
+  acquire(options?: AcquireOptions): Promise<AcquireReply> {
+    return this.client.backend.acquire(this.request(options));
+  }
+
+  /** Acquires a lock that must not be busy. */
+  async take(options?: AcquireOptions): Promise<Acquired> {
+    const reply = await this.acquire(options);
+    if (!reply.acquired) throw new Error(`${this.type} lock ${this.key} is busy, held by ${reply.holder}`);
+    return reply;
+  }
+
+  /** Asks for a lock that must be busy. */
+  async meet(options?: AcquireOptions): Promise<Busy> {
+    const reply = await this.acquire(options);
+    if (reply.acquired) throw new Error(`${this.type} lock ${this.key} is not busy`);
+    return reply;
+  }
+
+  /** Acquires by looking again when a busy reply says so, without any wake-up. Gives how often it looked. */
+  async takeInTime(options?: AcquireOptions): Promise<number> {
+    for (let looks = 1; ; looks++) {
+      const reply = await this.acquire(options);
+      if (reply.acquired) return looks;
+      if (looks === 50)
+        throw new Error(`${this.type} lock ${this.key}: still busy, told to look again in ${reply.remaining} ms`);
+      await sleep(reply.remaining);
+    }
+  }
+
+  release(): Promise<ReleaseReply> {
+    return this.client.backend.release(this.holding);
+  }
+
+  releaseQuietly(): Promise<ReleaseReply> {
+    return this.client.backend.release({ ...this.holding, quietly: true });
+  }
+
+  raiseToken(token: number): Promise<void> {
+    return this.client.backend.raiseToken(this.key, this.type, token);
+  }
+
+  renew(leaseTime = LONG): Promise<boolean> {
+    return this.client.backend.renew({ ...this.holding, leaseTime });
+  }
+
+  passTo(to: Owner, leaseTime = LONG, reserve = 0): Promise<Acquired | undefined> {
+    const { key, type, owner: from } = this;
+    return this.client.backend.pass({ key, type, from, to: to.owner, leaseTime, reserve });
+  }
+
+  async refreshPlace(placeTimeout = LONG): Promise<boolean> {
+    const [kept] = await this.client.backend.refreshPlaces([this.holding], placeTimeout);
+    return kept;
+  }
+
+  leavePlace(): Promise<void> {
+    return this.client.backend.leavePlace(this.holding);
+  }
+
+  forceRelease(): Promise<boolean> {
+    return this.client.backend.forceRelease(this.key);
+  }
+
+  inspect(): Promise<LockState> {
+    return this.client.backend.inspect(this.key);
+  }
+
+  /** The same owner, in another kind of lock of this name. */
+  as(type: LockType): Owner {
+    return new Owner(this.client, this.key, type, this.owner);
+  }
+
+  /** What is left of its lease; undefined when it does not hold the lock. */
+  async remaining(): Promise<number | undefined> {
+    return (await this.inspect()).owners.find(({ owner }) => owner === this.owner)?.remaining;
+  }
+
+  async holds(): Promise<boolean> {
+    return (await this.remaining()) !== undefined;
+  }
+}

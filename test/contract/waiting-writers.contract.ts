@@ -1,0 +1,101 @@
+import { type ContractWorld, SHORT } from './contract-world.js';
+import { LONG } from './owner.js';
+
+const STAND_BACK = { preferWriters: true };
+const WAITING = { placeTimeout: LONG };
+
+/** Writers that announce themselves, and readers that let them go first. */
+export function describeWaitingWriters(world: ContractWorld): void {
+  const lock = () => {
+    const key = world.key();
+    const [rita, ron] = world.owners('read', 2, key);
+    const [walt, wilma] = world.owners('write', 2, key);
+    return { rita, ron, walt, wilma };
+  };
+
+  describe('a waiting writer with a place', () => {
+    it('is let in before new readers that stand back', async () => {
+      const { rita, ron, walt } = lock();
+      await rita.take();
+      await walt.meet(WAITING);
+      expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(1, LONG);
+      await rita.release();
+      await ron.meet(STAND_BACK);
+      await walt.take();
+      await walt.release();
+      await ron.take(STAND_BACK);
+    });
+
+    it('does not keep readers out that do not stand back, nor those that are in', async () => {
+      const { rita, ron, walt } = lock();
+      await rita.take(STAND_BACK);
+      await walt.meet(WAITING);
+      await rita.take(STAND_BACK);
+      await ron.take();
+      expect(await rita.renew()).toBe(true);
+    });
+
+    it('does not keep the writer that holds the lock from reading', async () => {
+      const { walt, wilma } = lock();
+      await walt.take();
+      await wilma.meet(WAITING);
+      await walt.as('read').take(STAND_BACK);
+    });
+
+    it('keeps nobody out without a place', async () => {
+      const { rita, ron, walt } = lock();
+      await rita.take();
+      await walt.meet();
+      await ron.take(STAND_BACK);
+    });
+
+    it('keeps nobody out once its place has lapsed', async () => {
+      const { rita, ron, walt } = lock();
+      await rita.take();
+      await walt.meet({ placeTimeout: SHORT });
+      expect(await ron.takeInTime(STAND_BACK)).toBeWithin(1, 5);
+      expect(await walt.refreshPlace()).toBe(false);
+    });
+
+    it('keeps readers waiting until the last of several places has lapsed', async () => {
+      const { rita, ron, walt, wilma } = lock();
+      await rita.take();
+      await walt.meet({ placeTimeout: 5_000 });
+      await wilma.meet({ placeTimeout: LONG });
+      expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(5_001, LONG);
+      await wilma.refreshPlace(SHORT);
+      expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(SHORT, 5_000);
+    });
+
+    it('keeps its place by refreshing it', async () => {
+      const { rita, ron, walt, wilma } = lock();
+      await rita.take();
+      await walt.meet({ placeTimeout: SHORT });
+      expect(await walt.refreshPlace()).toBe(true);
+      expect(await wilma.refreshPlace()).toBe(false);
+      await world.elapse(SHORT);
+      await ron.meet(STAND_BACK);
+    });
+
+    it('leaves way for the readers that stood back, and wakes them', async () => {
+      const { rita, ron, walt, wilma } = lock();
+      const listener = await world.listen(ron);
+      await rita.take();
+      await walt.meet(WAITING);
+      await wilma.meet(WAITING);
+      expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(1, LONG);
+      await walt.leavePlace();
+      await ron.meet(STAND_BACK);
+      await wilma.leavePlace();
+      await listener.hears();
+      await ron.take(STAND_BACK);
+    });
+
+    it('stands in no queue that is shown', async () => {
+      const { rita, walt } = lock();
+      await rita.take();
+      await walt.meet(WAITING);
+      expect((await rita.inspect()).queue).toEqual([]);
+    });
+  });
+}
