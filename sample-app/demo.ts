@@ -1,5 +1,6 @@
 // Shows what the locks of the shop are good for: npm run demo
 import { randomBytes } from 'node:crypto';
+import { styleText } from 'node:util';
 import { stopChildren } from './demo/children.js';
 import { cronRuns } from './demo/cron.js';
 import { complaintsAbout, describeResults } from './demo/result.js';
@@ -8,14 +9,23 @@ import { openShop, type Shop } from './demo/shop.js';
 import { crossedTransfers } from './demo/transfers.js';
 
 const SALE = { inStock: 40, ordered: 120 };
-const TRANSFERS = { pieces: 100, count: 100 };
+const TRANSFERS = { pieces: 150, count: 100 };
 const REPORTS = 3;
 
 const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
 let interrupted = false;
 
+const inColour = process.stdout.isTTY && !process.env.NO_COLOR;
+
 function print(...lines: string[]): void {
-  for (const line of lines) console.log(line && `  ${line}`);
+  for (const line of lines) {
+    const text = line && `  ${line}`;
+    console.log(
+      inColour
+        ? text.replaceAll('✓', styleText('green', '✓')).replace(/✗.*|←.*/, (bad) => styleText('red', bad))
+        : text,
+    );
+  }
 }
 
 async function step<T>(title: string, work: () => Promise<T>): Promise<T> {
@@ -81,7 +91,8 @@ try {
   const well = await demo();
   process.exitCode = well ? 0 : 1;
 } catch (error) {
-  if (!interrupted) print('', `✗ ${(error as Error).message}`);
+  const { message, cause } = error as Error;
+  if (!interrupted) print('', `✗ ${message}${cause ? `: ${(cause as Error).message}` : ''}`);
   process.exitCode = 1;
 } finally {
   await stopChildren();

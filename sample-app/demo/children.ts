@@ -1,6 +1,5 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { tmpdir } from 'node:os';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -34,7 +33,6 @@ export class Child {
     if (stopping) throw new Error('the demo is being stopped');
     // In a group of its own, which a Ctrl-C in the terminal doesn't reach: the demo ends it when nobody needs it any more.
     const child = spawn(program, args, {
-      cwd: tmpdir(),
       env,
       detached: true,
       windowsHide: true,
@@ -49,12 +47,14 @@ export class Child {
 
   /** Waits until the program has printed something like `pattern`. */
   async ready(pattern: RegExp): Promise<RegExpMatchArray> {
-    const deadline = AbortSignal.timeout(READY_TIMEOUT);
+    const deadline = performance.now() + READY_TIMEOUT;
     for (;;) {
       const match = this.output.match(pattern);
       if (match) return match;
-      if (this.ended || deadline.aborted) throw new Error(`${this.title} did not start:\n${this.output.trim()}`);
-      await Promise.race([once(this.process.stdout, 'data'), this.exited, once(deadline, 'abort')]);
+      if (this.ended || performance.now() > deadline) {
+        throw new Error(`${this.title} did not start:\n${this.output.trim()}`);
+      }
+      await Promise.race([this.exited, sleep(20)]);
     }
   }
 

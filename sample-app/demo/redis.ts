@@ -1,4 +1,5 @@
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import { Redis } from 'ioredis';
 import { Child } from './children.js';
 
@@ -38,6 +39,7 @@ async function privateRedis(): Promise<SharedRedis | undefined> {
 
 async function startServer(port: number): Promise<Child | undefined> {
   const settings = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+  settings.push('--dir', tmpdir(), '--dbfilename', 'nestjs-redis-lock-demo.rdb'); // it loads what happens to lie there
   try {
     return await Child.start('redis-server', 'redis-server', settings, process.env);
   } catch (error) {

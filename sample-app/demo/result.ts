@@ -17,7 +17,7 @@ export interface Results {
 export function describeResults({ replicas, locked, unlocked, transfers, cron }: Results): string[] {
   const rushes = [locked, unlocked];
   const column = columnOf(locked.receipts);
-  const { booked, refused, before, after } = transfers;
+  const { before, after } = transfers;
   return [
     ...table([
       ['', ['with the lock', 'without it']],
@@ -40,8 +40,8 @@ export function describeResults({ replicas, locked, unlocked, transfers, cron }:
     'without it',
     ...timeline(unlocked.receipts, replicas, column),
     '',
-    `${mark(tokensRise(locked.receipts))} fencing tokens   each order's is higher than that of the order before`,
-    `${mark(before === after)} transfers        ${booked} booked${refused ? `, ${refused} refused` : ''}, none stuck; ${before} pieces before, ${after} after`,
+    `${mark(tokensRise(locked.receipts))} fencing tokens   rise with every order of a lamp`,
+    `${mark(before === after)} transfers        ${describeBookings(transfers)}; ${before} pieces before, ${after} after`,
     `${mark(cron.once)} nightly report   ${describeCron(cron)}`,
   ];
 }
@@ -71,6 +71,14 @@ function mostAtOnce(receipts: readonly Receipt[]): number {
 function tokensRise(receipts: readonly Receipt[]): boolean {
   const tokens = [...receipts].sort((a, b) => a.startedAt - b.startedAt).map(({ fencingToken }) => fencingToken ?? 0);
   return tokens.every((token, i) => i === 0 || token > tokens[i - 1]!);
+}
+
+function describeBookings({ booked, refused, failures }: Transfers): string {
+  const counts = { booked, refused, failed: failures.length };
+  return Object.entries(counts)
+    .filter(([what, count]) => count > 0 || what === 'booked')
+    .map(([what, count]) => `${count} ${what}`)
+    .join(', ');
 }
 
 function describeCron({ due, runs, skipped }: CronRuns): string {

@@ -6,6 +6,9 @@ import { type SharedRedis, sharedRedis } from './redis.js';
 /** Every two seconds, so that the demo need not last until the night. */
 export const REPORT_PERIOD = 2_000;
 
+/** Longer than the shop lets anybody wait for a lock. */
+const PATIENCE = 15_000;
+
 /** An answer of a replica, and how long it took in ms. */
 export interface Answer<T> {
   readonly status: number;
@@ -26,6 +29,7 @@ export class Replica {
       method,
       headers: { 'content-type': 'application/json' },
       body: body && JSON.stringify(body),
+      signal: AbortSignal.timeout(PATIENCE),
     });
     const text = await response.text();
     return { status: response.status, body: text && JSON.parse(text), took: performance.now() - start };

@@ -6,7 +6,7 @@ const COLUMNS = 64;
 export function columnOf(receipts: readonly Receipt[]): number {
   const start = Math.min(...receipts.map(({ startedAt }) => startedAt));
   const end = Math.max(...receipts.map(({ endedAt }) => endedAt));
-  return Math.max(1, Math.ceil((end - start) / COLUMNS));
+  return receipts.length === 0 ? 1 : Math.max(1, Math.ceil((end - start) / COLUMNS));
 }
 
 /**

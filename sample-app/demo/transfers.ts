@@ -23,8 +23,7 @@ export async function crossedTransfers(
 
   const start = performance.now();
   const answers = await atOnce(replicas, count, (replica, i) => {
-    const round = Math.floor(i / replicas.length);
-    const [from, to] = (i + round) % 2 === 0 ? [a, b] : [b, a];
+    const [from, to] = Math.floor(i / replicas.length) % 2 === 0 ? [a, b] : [b, a];
     return replica.ask('POST', '/stock/transfers', { from, to, quantity: 1 + (i % 5) });
   });
   const took = performance.now() - start;
