@@ -19,6 +19,13 @@ export type {
 export { BackendError } from './backends/lock-backend.js';
 export { MemoryBackend } from './backends/memory/memory-backend.js';
 export { MemoryStore } from './backends/memory/memory-store.js';
+export type {
+  PermitCounts,
+  RequestId,
+  SynchronizerBackend,
+  SynchronizerKind,
+  TakenPermits,
+} from './backends/synchronizer-backend.js';
 export type { Duration } from './engine/duration.js';
 export {
   LockAbortedError,
@@ -37,7 +44,11 @@ export type { LockNames } from './engine/lock-engine.js';
 export type { LockOptions } from './engine/lock-options.js';
 export { currentLease } from './engine/lock-scope.js';
 export { nodeRuntime } from './engine/node-runtime.js';
+export type { CountDownLatch } from './locks/count-down-latch.js';
+export type { PermitExpirableSemaphore } from './locks/permit-semaphore.js';
 export type { ReentrantLock } from './locks/reentrant-lock.js';
+export type { Semaphore } from './locks/semaphore.js';
+export type { WaitOptions } from './locks/wait-options.js';
 export { createLockService } from './nest/create-lock-service.js';
 export { type LockInspection, LockService } from './nest/lock.service.js';
 export type { ClusterConnection, Connection, RedisLockOptions } from './nest/redis-lock.options.js';

@@ -16,6 +16,7 @@ import { LockQueue } from './lock-queue.js';
 import { currentScope, findReentry, LockScope, lockScopes } from './lock-scope.js';
 import { Orphans } from './orphans.js';
 import { reenter } from './reentry.js';
+import { Synchronizers } from './synchronizers.js';
 import { Waiter } from './waiter.js';
 import { Watchdog } from './watchdog.js';
 
@@ -42,6 +43,7 @@ export type LockNames = string | readonly string[];
  */
 export class LockEngine {
   readonly parts: EngineParts;
+  readonly synchronizers: Synchronizers;
   /** Leases that were not released yet. */
   readonly leases = new Set<Lease>();
   private readonly queues = new Map<string, AcquisitionQueue>();
@@ -63,6 +65,7 @@ export class LockEngine {
     const placeTimeout = settings.fairWaitTimeout;
     this.parts = { backend, runtime, clock, events, watchdog, orphans, clientId, placeTimeout, preferWriters: true };
     this.defaults = { type: 'reentrant', waitTime, leaseTime, fixed: false, signal: undefined, onLost };
+    this.synchronizers = new Synchronizers(this, () => this.settled());
   }
 
   /** Waits until all names are held. What is wrong with `names` or `options` comes as a rejection too. */
@@ -153,6 +156,7 @@ export class LockEngine {
       this.closing = true;
       for (const queue of this.queues.values()) queue.expel(closingError('Waiting'));
       for (const caller of this.several) if (!caller.scoped) caller.refuse(closingError('Waiting'));
+      this.synchronizers.expel(closingError('Waiting'));
     }
     if (this.idle) return;
     const { runtime, events } = this.parts;
@@ -166,6 +170,7 @@ export class LockEngine {
     this.onDrained = undefined;
     if (this.idle) return;
     const names = [...this.leases].map((lease) => lease.name);
+    if (names.length === 0) return;
     events.logger.warn(
       `Shutdown: ${names.length} lock${names.length > 1 ? 's are' : ' is'} still held after ${this.settings.shutdownTimeout} ms (${names.slice(0, 10).join(', ')}); the bodies are told to stop, the locks lapse with their leases`,
     );
@@ -182,6 +187,7 @@ export class LockEngine {
     this.closed ??= this.drain().then(async () => {
       this.parts.watchdog.close();
       this.parts.orphans.close();
+      await this.synchronizers.close();
       await this.parts.backend.close();
     });
     return this.closed;
@@ -229,7 +235,7 @@ export class LockEngine {
   /** A lease has ended, or was lost. */
   leaseEnded(lease: Lease): void {
     this.leases.delete(lease);
-    if (this.onDrained !== undefined && this.idle) this.onDrained();
+    this.settled();
   }
 
   /**
@@ -275,8 +281,12 @@ export class LockEngine {
     return rest > 0 ? lease.leaveFor(rest) : lease.release();
   }
 
+  private settled(): void {
+    if (this.onDrained !== undefined && this.idle) this.onDrained();
+  }
+
   private get idle(): boolean {
-    return this.leases.size === 0 && this.bodies === 0;
+    return this.leases.size === 0 && this.bodies === 0 && this.synchronizers.keeper.isEmpty;
   }
 }
 

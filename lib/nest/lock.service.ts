@@ -5,7 +5,10 @@ import type { LockEventName, LockEvents } from '../engine/events.js';
 import type { Lease } from '../engine/lease.js';
 import type { LockEngine, LockNames } from '../engine/lock-engine.js';
 import type { LockOptions } from '../engine/lock-options.js';
+import { CountDownLatch } from '../locks/count-down-latch.js';
+import { PermitExpirableSemaphore } from '../locks/permit-semaphore.js';
 import { ReentrantLock } from '../locks/reentrant-lock.js';
+import { Semaphore } from '../locks/semaphore.js';
 
 /** What {@link LockService.inspect} saw. @publicApi */
 export interface LockInspection {
@@ -121,6 +124,25 @@ export class LockService {
   /** A handle in Redisson's style, for those who come from it. */
   getLock(name: string): ReentrantLock {
     return new ReentrantLock(this.engine, name);
+  }
+
+  /**
+   * Permits that all processes share.
+   *
+   * @throws LockKeyError for a bad name, LockConfigurationError with `quorum` (this and the next two)
+   */
+  getSemaphore(name: string): Semaphore {
+    return new Semaphore(this.engine, name);
+  }
+
+  /** Permits with an id and a lease each, which come back when their process dies. */
+  getPermitExpirableSemaphore(name: string): PermitExpirableSemaphore {
+    return new PermitExpirableSemaphore(this.engine, name);
+  }
+
+  /** Lets callers wait until something was done a number of times. */
+  getCountDownLatch(name: string): CountDownLatch {
+    return new CountDownLatch(this.engine, name);
   }
 
   /**

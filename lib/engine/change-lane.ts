@@ -1,0 +1,85 @@
+import type { BackendError } from '../backends/lock-backend.js';
+import type { Runtime } from '../backends/runtime.js';
+import type { RequestId, SynchronizerBackend } from '../backends/synchronizer-backend.js';
+import type { Change } from './changes.js';
+
+const FIRST_PAUSE = 50;
+const LONGEST_PAUSE = 1_000;
+/** Afterwards the backend may have forgotten that it executed the request (see REQUEST_MEMORY): a repetition could count twice. */
+const LONGEST_OUTAGE = 60_000;
+const LARGEST_BATCH = 128;
+
+interface Pending {
+  readonly item: unknown;
+  readonly change: Change<unknown, unknown>;
+  readonly resolve: (reply: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/**
+ * What one process changes in one object, one request after the other, so that the backend can tell a repetition from a new one.
+ * Changes that come while a request is under way travel together in the next, where they are of one kind. An outage is waited
+ * out for a minute.
+ */
+export class ChangeLane {
+  private readonly pending: Pending[] = [];
+  private working = false;
+  private closing = false;
+
+  constructor(
+    private readonly backend: SynchronizerBackend,
+    private readonly key: string,
+    private readonly runtime: Runtime,
+    private readonly nextRequest: () => RequestId,
+    private readonly retire: () => void,
+  ) {}
+
+  /** Rejects with BackendError. */
+  apply<Item, Reply>(change: Change<Item, Reply>, item: Item): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      this.pending.push({ item, change, resolve, reject } as Pending);
+      if (!this.working) this.runtime.detached(() => void this.work());
+    });
+  }
+
+  /** From now on nothing is sent again after a failure. */
+  close(): void {
+    this.closing = true;
+  }
+
+  private async work(): Promise<void> {
+    this.working = true;
+    while (this.pending.length > 0) {
+      const batch = this.nextBatch();
+      try {
+        const replies = await this.deliver(batch);
+        for (const [index, { resolve }] of batch.entries()) resolve(replies[index]);
+      } catch (error) {
+        for (const { reject } of batch) reject(error as Error);
+      }
+    }
+    this.working = false;
+    this.retire();
+  }
+
+  private nextBatch(): readonly Pending[] {
+    const [{ change }] = this.pending;
+    const other = this.pending.findIndex((pending) => pending.change !== change);
+    return this.pending.splice(0, Math.min(LARGEST_BATCH, other < 0 ? this.pending.length : other));
+  }
+
+  private async deliver(batch: readonly Pending[]): Promise<readonly unknown[]> {
+    const request = this.nextRequest();
+    const items = batch.map(({ item }) => item);
+    const end = this.runtime.monotonic() + LONGEST_OUTAGE;
+    for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
+      try {
+        return await batch[0].change(this.backend, this.key, items, request);
+      } catch (error) {
+        const hopeless = (error as BackendError).kind !== 'unavailable';
+        if (hopeless || this.closing || this.runtime.monotonic() + pause > end) throw error;
+      }
+      await new Promise<void>((resolve) => void this.runtime.timer(pause, resolve, 'keep-alive'));
+    }
+  }
+}

@@ -1,0 +1,132 @@
+import type { Timer } from '../backends/runtime.js';
+import type { SynchronizerBackend } from '../backends/synchronizer-backend.js';
+import type { EngineParts } from './engine-parts.js';
+import { LockLostError } from './errors.js';
+import { type Moment, validity } from './lease-clock.js';
+import type { Synchronizer } from './supply.js';
+
+/** More would keep the server busy for too long in one call. */
+const MOST_IN_ONE_CALL = 512;
+
+/** Permits of one semaphore. */
+interface KeptPermits {
+  readonly semaphore: Synchronizer;
+  /** Each with the moment before its lease was last set. */
+  readonly ids: Map<string, Moment>;
+  renewing: boolean;
+  /** The last renewal failed; another one comes. */
+  retry: Timer | undefined;
+}
+
+/**
+ * Renews the permits that this process acquired without a leaseTime, at a third of their lease: all of a semaphore in one call. One
+ * that is gone, or was not confirmed before its lease ended, is lost, and an event.
+ */
+export class PermitKeeper {
+  private readonly kept = new Map<string, KeptPermits>();
+  private beat: Timer | undefined;
+
+  constructor(
+    private readonly backend: () => SynchronizerBackend,
+    private readonly parts: EngineParts,
+    readonly leaseTime: number,
+    private readonly onEmpty: () => void,
+  ) {}
+
+  get isEmpty(): boolean {
+    return this.kept.size === 0;
+  }
+
+  keep(semaphore: Synchronizer, ids: readonly string[], sent: Moment): void {
+    const { key } = semaphore;
+    const kept = this.kept.get(key) ?? { semaphore, ids: new Map(), renewing: false, retry: undefined };
+    this.kept.set(key, kept);
+    for (const id of ids) kept.ids.set(id, sent);
+    this.beat ??= this.schedule();
+  }
+
+  /** Renews it no more, and says when its lease was set last; undefined: it was not kept. */
+  drop({ key }: Synchronizer, id: string): Moment | undefined {
+    const kept = this.kept.get(key);
+    const confirmed = kept?.ids.get(id);
+    if (kept === undefined || confirmed === undefined) return undefined;
+    kept.ids.delete(id);
+    if (kept.ids.size === 0) {
+      kept.retry?.cancel();
+      this.kept.delete(key);
+    }
+    if (this.isEmpty) {
+      this.beat?.cancel();
+      this.beat = undefined;
+      this.onEmpty();
+    }
+    return confirmed;
+  }
+
+  /** Renews nothing any more, and says what it kept. */
+  close(): readonly { readonly semaphore: Synchronizer; readonly ids: readonly string[] }[] {
+    const all = [...this.kept.values()].map(({ semaphore, ids }) => ({ semaphore, ids: [...ids.keys()] }));
+    for (const { semaphore, ids } of all) for (const id of ids) this.drop(semaphore, id);
+    return all;
+  }
+
+  private schedule(): Timer {
+    return this.parts.runtime.timer(this.leaseTime / 3, () => {
+      this.beat = undefined;
+      for (const kept of [...this.kept.values()]) {
+        this.loseOverdue(kept);
+        void this.renew(kept);
+      }
+      if (!this.isEmpty) this.beat ??= this.schedule();
+    });
+  }
+
+  private async renew(kept: KeptPermits): Promise<void> {
+    if (kept.renewing || kept.retry !== undefined) return;
+    kept.renewing = true;
+    try {
+      const due = [...kept.ids.keys()];
+      for (let from = 0; from < due.length; from += MOST_IN_ONE_CALL) {
+        await this.renewSome(kept, due.slice(from, from + MOST_IN_ONE_CALL));
+      }
+    } catch (error) {
+      this.renewSoon(kept, error as Error);
+    } finally {
+      kept.renewing = false;
+    }
+  }
+
+  private async renewSome({ semaphore, ids }: KeptPermits, due: readonly string[]): Promise<void> {
+    const sent = this.parts.clock.now();
+    const there = await this.backend().renewPermits(semaphore.key, due, this.leaseTime);
+    for (const [index, id] of due.entries()) {
+      if (!there[index]) this.lose(semaphore, id, 'it was not there any more when it was to be renewed');
+      else if (ids.has(id)) ids.set(id, sent);
+    }
+  }
+
+  private renewSoon(kept: KeptPermits, { message }: Error): void {
+    const { runtime, events } = this.parts;
+    this.loseOverdue(kept);
+    if (kept.ids.size === 0) return;
+    events.logger.warn(`Renewing permits of ${kept.semaphore.what} failed, and is tried again: ${message}`);
+    kept.retry = runtime.timer(Math.min(1_000, this.leaseTime / 20), () => {
+      kept.retry = undefined;
+      void this.renew(kept);
+    });
+  }
+
+  private loseOverdue({ semaphore, ids }: KeptPermits): void {
+    for (const [id, confirmed] of [...ids]) {
+      if (this.parts.clock.age(confirmed) < validity(this.leaseTime)) continue;
+      this.lose(semaphore, id, 'it could not be renewed before its lease ended');
+    }
+  }
+
+  private lose(semaphore: Synchronizer, id: string, why: string): void {
+    if (this.drop(semaphore, id) === undefined) return;
+    const message = `A permit of ${semaphore.what} was lost: ${why}. Others may have it; stop what it stands for`;
+    const error = new LockLostError(message, semaphore.name);
+    this.parts.events.emit('lost', { name: semaphore.name, owner: id, error });
+  }
+}

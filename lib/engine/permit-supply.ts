@@ -1,0 +1,117 @@
+import { BackendError, type Subscription, type Wake } from '../backends/lock-backend.js';
+import type { Runtime } from '../backends/runtime.js';
+import type { RequestId, SynchronizerBackend } from '../backends/synchronizer-backend.js';
+import type { WaitTerms } from './caller.js';
+import type { Milliseconds } from './duration.js';
+import type { EngineParts } from './engine-parts.js';
+import { validity } from './lease-clock.js';
+import type { PermitKeeper } from './permit-keeper.js';
+import { Contender, firstAlike, type Question, type Supplied, type Supply, type Synchronizer } from './supply.js';
+
+const LARGEST_GROUP = 64;
+/** The most permits with ids that one call may take. */
+export const MOST_IDS = 1_000;
+
+/** Permits that are only counted. */
+export class CountedPermits implements Supply<Contender<void>> {
+  constructor(
+    private readonly backend: SynchronizerBackend,
+    private readonly semaphore: Synchronizer,
+    private readonly giveBack: (permits: number) => void,
+  ) {}
+
+  group(callers: Iterable<Contender<void>>): readonly Contender<void>[] {
+    return firstAlike(callers, LARGEST_GROUP, () => true);
+  }
+
+  question(callers: readonly Contender<void>[], request: RequestId): Question {
+    const sizes = callers.map(({ permits }) => permits);
+    return {
+      takes: true,
+      ask: async () => ({
+        served: await this.backend.takePermits(this.semaphore.key, sizes, request),
+        remaining: -1,
+      }),
+      grant: (index) => callers[index].grant(),
+      takeBack: (indexes) => this.giveBack(indexes.reduce((sum, index) => sum + sizes[index], 0)),
+    };
+  }
+
+  subscribe(listener: (wake: Wake) => void): Subscription {
+    return this.backend.subscribe(this.semaphore.key, 'semaphore', listener);
+  }
+}
+
+export interface LeaseTerms extends WaitTerms {
+  /** Undefined: for as long as they are not given back. */
+  readonly leaseTime: Milliseconds | undefined;
+}
+
+/** One caller that wants permits with ids. */
+export class LeasedContender extends Contender<readonly string[]> {
+  declare readonly terms: LeaseTerms;
+
+  constructor(
+    semaphore: Synchronizer,
+    permits: number,
+    terms: LeaseTerms,
+    runtime: Runtime,
+    granted: (ids: readonly string[]) => void,
+    refused: (error: Error) => void,
+  ) {
+    super(semaphore, permits, terms, runtime, granted, refused);
+  }
+}
+
+/** Permits with an id and a lease each. Those without a leaseTime get the keeper's, and are kept by it. */
+export class LeasedPermits implements Supply<LeasedContender> {
+  constructor(
+    private readonly backend: SynchronizerBackend,
+    private readonly parts: EngineParts,
+    private readonly keeper: PermitKeeper,
+    private readonly semaphore: Synchronizer,
+    private readonly giveBack: (ids: readonly string[]) => void,
+  ) {}
+
+  group(callers: Iterable<LeasedContender>): readonly LeasedContender[] {
+    let permits = 0;
+    return firstAlike(callers, LARGEST_GROUP, (first, other) => {
+      permits += other.permits;
+      return first.terms.leaseTime === other.terms.leaseTime && first.permits + permits <= MOST_IDS;
+    });
+  }
+
+  question(callers: readonly LeasedContender[], request: RequestId): Question {
+    const { runtime, clock } = this.parts;
+    const newId = () => runtime.uuid().replaceAll('-', '');
+    const ids = callers.map(({ permits }) => Array.from({ length: permits }, newId));
+    const { leaseTime } = callers[0].terms;
+    let sent = clock.now();
+    return {
+      takes: true,
+      ask: () => {
+        sent = clock.now();
+        return this.take(ids, leaseTime ?? this.keeper.leaseTime, request);
+      },
+      grant: (index) => {
+        if (leaseTime === undefined) this.keeper.keep(this.semaphore, ids[index], sent);
+        callers[index].grant(ids[index]);
+      },
+      takeBack: (indexes) => this.giveBack(indexes.flatMap((index) => ids[index])),
+    };
+  }
+
+  subscribe(listener: (wake: Wake) => void): Subscription {
+    return this.backend.subscribe(this.semaphore.key, 'semaphore', listener);
+  }
+
+  private async take(ids: readonly (readonly string[])[], leaseTime: number, request: RequestId): Promise<Supplied> {
+    const { clock } = this.parts;
+    const sent = clock.now();
+    const supplied = await this.backend.takeLeasedPermits(this.semaphore.key, ids, leaseTime, request);
+    if (supplied.served === 0 || clock.age(sent) < validity(leaseTime)) return supplied;
+    this.giveBack(ids.slice(0, supplied.served).flat());
+    const late = `the answer came after the lease of ${leaseTime} ms had ended`;
+    throw new BackendError(late, 'unavailable', 'refused');
+  }
+}

@@ -1,0 +1,22 @@
+import type { BackendError } from '../backends/lock-backend.js';
+import { LockBusyError, LockError, LockKeyError, LockUnavailableError } from './errors.js';
+import type { Contender, Synchronizer } from './supply.js';
+
+/** What a caller hears of a backend that failed. */
+export function refusalOf({ name, what }: Pick<Synchronizer, 'name' | 'what'>, cause: Error): LockError {
+  if (cause instanceof LockError) return cause;
+  if ((cause as BackendError).kind === 'key')
+    return new LockKeyError(`${what} cannot be used: ${cause.message}`, name, { cause });
+  return new LockUnavailableError(`There was no usable answer about ${what}: ${cause.message}`, name, { cause });
+}
+
+/** The wait was over before anything was known. */
+export function unansweredRefusal({ name, what, terms }: Contender<never>, backend: string): LockUnavailableError {
+  return new LockUnavailableError(`${backend} gave no answer about ${what} within ${terms.waitTime} ms`, name);
+}
+
+export function emptyRefusal({ name, what, permits, terms }: Contender<never>): LockBusyError {
+  const within = terms.waitTime > 0 ? ` within ${terms.waitTime} ms` : '';
+  const wanted = permits === 1 ? 'A permit' : `${permits} permits`;
+  return new LockBusyError(`${wanted} of ${what}: not available${within}`, name, -1, undefined);
+}

@@ -1,0 +1,172 @@
+import type { BackendError } from '../backends/lock-backend.js';
+import type { Timer } from '../backends/runtime.js';
+import type { RequestId } from '../backends/synchronizer-backend.js';
+import { Contention } from './contention.js';
+import type { EngineParts } from './engine-parts.js';
+import type { Contender, Question, Supplied, Supply } from './supply.js';
+import { emptyRefusal, refusalOf, unansweredRefusal } from './synchronizer-refusal.js';
+
+/** Pause between questions that nobody waits for any more, but whose answer has to be known. */
+const AFTERMATH_PAUSE = 1_000;
+
+interface Attempt<C> {
+  readonly callers: readonly C[];
+  readonly question: Question;
+  /** On behalf of callers that try once. */
+  readonly trying: boolean;
+  /** It may have been executed: it is asked again until its answer is known, whoever waits. */
+  unsettled: boolean;
+}
+
+/**
+ * The callers of one process that want permits of one semaphore, or wait for one latch: first come, first served, and only the
+ * first of them ask the backend, however many wait. They ask, listen, ask again, and sleep until a message, the end of the earliest
+ * lease, their waitTime or their AbortSignal. Callers that try once do not stand in line: what is available is theirs.
+ */
+export class WaitingLine<C extends Contender<never>> {
+  private readonly waiting = new Set<C>();
+  private readonly triers = new Set<C>();
+  private readonly contention: Contention;
+  private attempt: Attempt<C> | undefined;
+  private asking = false;
+  private answeredOnce = false;
+  private failure: BackendError | undefined;
+  private aftermath: Timer | undefined;
+  private closed = false;
+
+  constructor(
+    private readonly parts: EngineParts,
+    private readonly supply: Supply<C>,
+    private readonly nextRequest: () => RequestId,
+    private readonly retire: () => void,
+  ) {
+    this.contention = new Contention(
+      (listener) => supply.subscribe(listener),
+      parts.runtime,
+      () => this.resume(),
+    );
+  }
+
+  enqueue(caller: C): void {
+    (caller.triesOnce ? this.triers : this.waiting).add(caller);
+    caller.watch(() => this.depart(caller));
+    this.endAftermath();
+    this.resume();
+  }
+
+  /** Shutdown: sends away who waits, but for callers that need this to end. */
+  expel(error: Error): void {
+    for (const caller of [...this.waiting, ...this.triers]) {
+      if (caller.scoped) continue;
+      this.leave(caller);
+      caller.refuse(error);
+    }
+  }
+
+  close(): void {
+    this.closed = true;
+    this.contention.close();
+    this.endAftermath();
+  }
+
+  private resume(): void {
+    this.parts.runtime.detached(() => this.pump());
+    if (this.waiting.size + this.triers.size > 0 || this.asking || this.attempt !== undefined) return;
+    this.close();
+    this.retire();
+  }
+
+  private pump(): void {
+    const trying = this.triers.size > 0;
+    if (this.closed || this.asking || this.aftermath !== undefined || (this.contention.resting && !trying)) return;
+    this.attempt ??= this.nextAttempt(trying);
+    if (this.attempt === undefined) return;
+    this.asking = true;
+    this.contention.begin();
+    const attempt = this.attempt;
+    attempt.question.ask().then(
+      (supplied) => this.answered(attempt, supplied),
+      (error) => this.failed(attempt, error),
+    );
+  }
+
+  private nextAttempt(trying: boolean): Attempt<C> | undefined {
+    const callers = this.supply.group(trying ? this.alikeTriers() : this.waiting);
+    if (callers.length === 0) return undefined;
+    return { callers, trying, unsettled: false, question: this.supply.question(callers, this.nextRequest()) };
+  }
+
+  /** Those that want as much as the first: none of them is refused for what another one wants. */
+  private alikeTriers(): C[] {
+    const [first] = this.triers;
+    return [...this.triers].filter(({ permits }) => permits === first.permits);
+  }
+
+  private answered({ callers, question, trying }: Attempt<C>, { served, remaining }: Supplied): void {
+    this.asking = false;
+    this.attempt = this.failure = undefined;
+    this.answeredOnce = true;
+    const gone: number[] = [];
+    for (let index = 0; index < served; index++) {
+      if (this.remove(callers[index])) question.grant(index);
+      else gone.push(index);
+    }
+    if (gone.length > 0) question.takeBack(gone);
+    if (trying) {
+      for (const trier of callers.slice(served)) if (this.remove(trier)) trier.refuse(emptyRefusal(trier));
+    } else {
+      if (served > 0) this.contention.acquired();
+      // Whoever comes after one that left may want less.
+      if (served < callers.length && this.waiting.has(callers[served])) this.contention.busy(remaining);
+    }
+    this.resume();
+  }
+
+  private failed(attempt: Attempt<C>, error: BackendError): void {
+    this.asking = false;
+    this.failure = error;
+    attempt.unsettled ||= attempt.question.takes && error.outcome === 'unknown';
+    const final = error.kind !== 'unavailable';
+    if (final || !attempt.unsettled) this.attempt = undefined;
+    const refused = final ? [...attempt.callers, ...this.triers] : [...this.triers];
+    for (const caller of refused) if (this.remove(caller)) caller.refuse(refusalOf(caller, error));
+    const [head] = this.waiting;
+    if (head === undefined) this.askLater();
+    else if (this.contention.failed()) this.parts.events.emit('error', refusalOf(head, error));
+    this.resume();
+  }
+
+  /** Nobody waits for the answer, but it may be yes. */
+  private askLater(): void {
+    if (this.attempt === undefined) return;
+    this.aftermath = this.parts.runtime.timer(AFTERMATH_PAUSE, () => {
+      this.endAftermath();
+      this.resume();
+    });
+  }
+
+  private endAftermath(): void {
+    this.aftermath?.cancel();
+    this.aftermath = undefined;
+  }
+
+  private depart(caller: C): Error {
+    const known = this.answeredOnce && this.failure === undefined;
+    this.leave(caller);
+    if (known) return emptyRefusal(caller);
+    return this.failure ? refusalOf(caller, this.failure) : unansweredRefusal(caller, this.parts.backend.description);
+  }
+
+  private leave(caller: C): void {
+    const [head] = this.waiting;
+    this.remove(caller);
+    if (this.waiting.size === 0) this.contention.calm();
+    else if (caller === head && this.failure === undefined) this.contention.lookAgain();
+    this.resume();
+  }
+
+  /** False: it was not there any more. */
+  private remove(caller: C): boolean {
+    return this.waiting.delete(caller) || this.triers.delete(caller);
+  }
+}
