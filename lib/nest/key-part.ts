@@ -31,13 +31,16 @@ export function toKeyPart(value: string | number | bigint | boolean): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const SPECIAL = /[%:{}\u0000-\u001f\u007f-\u009f]/;
 const SPECIALS = new RegExp(SPECIAL, 'g');
+const SURROGATE = /[\ud800-\udfff]/;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 function whyNoText(text: string): string | undefined {
   if (text === '') return 'is an empty string';
   if (text.length > MAX_KEY_BYTES)
     return `is a string of ${text.length} characters; a whole key has at most ${MAX_KEY_BYTES} bytes`;
-  return LONE_SURROGATE.test(text) ? 'is a string with half a character (a lone surrogate) in it' : undefined;
+  return SURROGATE.test(text) && LONE_SURROGATE.test(text)
+    ? 'is a string with half a character (a lone surrogate) in it'
+    : undefined;
 }
 
 function nameOfClass(value: object): string {

@@ -1,4 +1,4 @@
-import { MIN_LEASE_TIME, type Milliseconds, toMilliseconds } from '../engine/duration.js';
+import { type Duration, FOREVER, MIN_LEASE_TIME, type Milliseconds, toMilliseconds } from '../engine/duration.js';
 import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import { toLockName } from '../engine/lock-name.js';
 import { LOCK_TYPES, type LockOptions } from '../engine/lock-options.js';
@@ -26,7 +26,8 @@ export interface LockedMethod {
   readonly service: symbol;
   readonly serviceName: string | undefined;
   readonly namesOf: NamesOf;
-  readonly acquisition: LockOptions;
+  /** `undefined`: the service's defaults. */
+  readonly acquisition: LockOptions | undefined;
   readonly hold: { readonly holdAtLeast?: Milliseconds };
   /** `undefined`: LockBusyError goes out. */
   readonly onBusy: BusyAnswer | undefined;
@@ -106,11 +107,21 @@ function toOptions(given: LockKey | DistributedLockOptions, where: string): Dist
 function toAcquisition(
   { waitTime, leaseTime, type, onLost, onBusy }: DistributedLockOptions,
   where: string,
-): LockOptions {
+): LockOptions | undefined {
   const answered = onBusy !== undefined && onBusy !== 'throw';
-  const wait = waitTime === undefined ? (answered ? 0 : undefined) : toMilliseconds(waitTime, `${where}: waitTime`);
-  const lease = leaseTime === undefined ? undefined : toMilliseconds(leaseTime, `${where}: leaseTime`, MIN_LEASE_TIME);
-  return { waitTime: wait, leaseTime: lease, type, onLost };
+  const options = {
+    ...(answered && { waitTime: 0 }),
+    ...(waitTime !== undefined && { waitTime: toWaitTime(waitTime, where) }),
+    ...(leaseTime !== undefined && { leaseTime: toMilliseconds(leaseTime, `${where}: leaseTime`, MIN_LEASE_TIME) }),
+    ...(type !== undefined && { type }),
+    ...(onLost !== undefined && { onLost }),
+  };
+  return Object.keys(options).length > 0 ? options : undefined;
+}
+
+/** For ever is allowed here, where the module has a shorter default. */
+function toWaitTime(waitTime: Duration, where: string): Milliseconds {
+  return waitTime === FOREVER ? FOREVER : toMilliseconds(waitTime, `${where}: waitTime`);
 }
 
 function toNamesOf(key: LockKey, where: string, method: string): NamesOf {

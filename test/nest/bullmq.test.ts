@@ -1,7 +1,7 @@
 import { BullModule, getQueueToken, OnWorkerEvent, Processor, WorkerHost } from '@nestjs/bullmq';
 import type { Job, Queue } from 'bullmq';
-import { LockService } from '../../lib/nest/lock.service.js';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { LockService } from '../../lib/nest/lock.service.js';
 import { type RedisServer, startRedis } from '../support/redis-server.js';
 import { until } from '../support/until.js';
 import { Section } from './support/section.js';
@@ -45,7 +45,9 @@ describe('with @nestjs/bullmq', () => {
     const app = await startApp({ imports, providers: [OrdersProcessor] }, { connection: redis.url });
     const processor = app.get(OrdersProcessor);
     const queue = app.get<Queue>(getQueueToken('orders'));
-    await queue.addBulk([1, 2, 3, 4].map((id) => ({ name: 'ship', data: { orderId: '7' }, opts: { jobId: `job-${id}` } })));
+    await queue.addBulk(
+      [1, 2, 3, 4].map((id) => ({ name: 'ship', data: { orderId: '7' }, opts: { jobId: `job-${id}` } })),
+    );
     await until(() => processor.completed.length === 4);
     expect(processor.completed.sort()).toEqual(['job-1: true', 'job-2: true', 'job-3: true', 'job-4: true']);
     expect(section).toMatchObject({ most: 1, entered: 4 });

@@ -53,7 +53,10 @@ describe('with @nestjs/event-emitter', () => {
 
   it('events about other things run side by side', async () => {
     const open = section.shut();
-    const events = Promise.all([emitter.emitAsync('order.cancelled', { sku: 'a' }), emitter.emitAsync('order.cancelled', { sku: 'b' })]);
+    const events = Promise.all([
+      emitter.emitAsync('order.cancelled', { sku: 'a' }),
+      emitter.emitAsync('order.cancelled', { sku: 'b' }),
+    ]);
     setTimeout(open, 50);
     await events;
     expect(section.most).toBe(2);

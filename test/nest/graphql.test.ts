@@ -1,6 +1,20 @@
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
 import { type INestApplication, UseFilters } from '@nestjs/common';
-import { Args, Field, GraphQLModule, GraphQLSchemaHost, ID, Int, Mutation, ObjectType, Parent, Query, ResolveField, Resolver, Subscription } from '@nestjs/graphql';
+import {
+  Args,
+  Field,
+  GraphQLModule,
+  GraphQLSchemaHost,
+  ID,
+  Int,
+  Mutation,
+  ObjectType,
+  Parent,
+  Query,
+  ResolveField,
+  Resolver,
+  Subscription,
+} from '@nestjs/graphql';
 import { Test } from '@nestjs/testing';
 import { type ExecutionResult, parse, subscribe } from 'graphql';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
@@ -90,12 +104,17 @@ describe('with @nestjs/graphql', () => {
     await using _busy = await app.get(LockService).acquire('order:7');
     const { errors, data } = await ask('{ impatient(id: "7") { id } }');
     expect(data).toBeNull();
-    expect(errors).toEqual([expect.objectContaining({ message: expect.stringContaining("The lock 'order:7' is busy"), path: ['impatient'] })]);
+    expect(errors).toEqual([
+      expect.objectContaining({ message: expect.stringContaining("The lock 'order:7' is busy"), path: ['impatient'] }),
+    ]);
   });
 
   it('a subscription holds the lock from its first event to its end', async () => {
     const { schema } = app.get(GraphQLSchemaHost);
-    const events = (await subscribe({ schema, document: parse('subscription { watch(id: "7") { id total } }') })) as AsyncGenerator;
+    const events = (await subscribe({
+      schema,
+      document: parse('subscription { watch(id: "7") { id total } }'),
+    })) as AsyncGenerator;
     expect(await app.get(LockService).isLocked('order:7')).toBe(false);
     expect(await events.next()).toEqual({ done: false, value: { data: { watch: { id: '7', total: 1 } } } });
     expect(await app.get(LockService).isLocked('order:7')).toBe(true);

@@ -193,7 +193,11 @@ describe('handlers of a controller, over HTTP', () => {
       await using _busy = await acquire();
       const reply = await fetch(`${url}/${route}/7`);
       expect(reply.status).toBe(423);
-      expect(await reply.json()).toEqual({ statusCode: 423, message: expect.stringContaining('try again'), error: 'Locked' });
+      expect(await reply.json()).toEqual({
+        statusCode: 423,
+        message: expect.stringContaining('try again'),
+        error: 'Locked',
+      });
       expect(Number(reply.headers.get('Retry-After'))).toBeGreaterThan(0);
       expect(Number(reply.headers.get('Retry-After'))).toBeLessThanOrEqual(20);
     };

@@ -92,7 +92,10 @@ describe('LockExceptionFilter', () => {
     const client = ClientProxyFactory.create(transport);
     try {
       await using _busy = await app.get(LockService).acquire('order:7');
-      await expect(firstValueFrom(client.send('ship', '7'))).rejects.toEqual({ status: 'error', message: 'Internal server error' });
+      await expect(firstValueFrom(client.send('ship', '7'))).rejects.toEqual({
+        status: 'error',
+        message: 'Internal server error',
+      });
       expect(await firstValueFrom(client.send('ship', '8'))).toBe('8');
     } finally {
       client.close();

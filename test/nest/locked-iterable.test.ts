@@ -151,6 +151,13 @@ describe('a decorated method that returns an AsyncIterable', () => {
     await expect(rows.next()).rejects.toThrow(LockLostError);
   });
 
+  it('lets the error of the body out, although the lease was lost meanwhile', async () => {
+    const rows = service.rows(1);
+    await rows.next();
+    await app.locks.forceRelease('export');
+    await expect(rows.throw(new RangeError('mine'))).rejects.toThrow(new RangeError('mine'));
+  });
+
   it('takes any AsyncIterable when it is told what it returns', async () => {
     expect(await all(service.plain())).toEqual([1, 2]);
     expect(await all((await service.later()) as AsyncIterable<number>)).toEqual([1, 2]);

@@ -62,6 +62,13 @@ class Feed {
   }
 
   @DistributedLock({ key: 'feed', returns: 'observable' })
+  async muchLater(ready: Promise<void>) {
+    this.section.enter();
+    await ready;
+    return this.source.asObservable();
+  }
+
+  @DistributedLock({ key: 'feed', returns: 'observable' })
   notOne(): Observable<number> {
     return Promise.resolve(1) as never;
   }
@@ -176,6 +183,26 @@ describe('a decorated method that returns an Observable', () => {
     await new Promise(setImmediate);
     expect(feed.seen).toEqual([]);
     await until(async () => !(await locked()));
+  });
+
+  it('does not run when it is unsubscribed the moment the lock is acquired', async () => {
+    const later = (await feed.muchLater(Promise.resolve())) as Observable<number>;
+    const subscription = later.subscribe();
+    app.locks.on('acquired', () => subscription.unsubscribe());
+    await until(() => subscription.closed);
+    await until(async () => !(await locked()));
+    expect(feed.section.entered).toBe(0);
+  });
+
+  it('does not subscribe to a source that comes after it was unsubscribed', async () => {
+    let ready!: () => void;
+    const late = feed.muchLater(new Promise((resolve) => (ready = resolve)));
+    const subscription = ((await late) as Observable<number>).subscribe();
+    await until(() => feed.section.occupied);
+    subscription.unsubscribe();
+    ready();
+    await until(async () => !(await locked()));
+    expect(feed.source.observed).toBe(false);
   });
 
   it.each(['failing', 'throwing'] as const)(

@@ -1,5 +1,12 @@
 import { Controller, type INestMicroservice } from '@nestjs/common';
-import { type ClientProxy, ClientProxyFactory, EventPattern, MessagePattern, Payload, Transport } from '@nestjs/microservices';
+import {
+  type ClientProxy,
+  ClientProxyFactory,
+  EventPattern,
+  MessagePattern,
+  Payload,
+  Transport,
+} from '@nestjs/microservices';
 import { Test } from '@nestjs/testing';
 import { firstValueFrom, from, lastValueFrom, Observable, toArray } from 'rxjs';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';

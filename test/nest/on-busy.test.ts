@@ -133,4 +133,10 @@ describe('onBusy', () => {
     expect(await reports.answering('r1')).toBe('built r1');
     expect(await reports.named('r1')).toBe('built r1');
   });
+
+  it('is not asked when the lock is refused for another reason', async () => {
+    await app.close();
+    await expect(reports.skipping()).rejects.toMatchObject({ name: 'LockAbortedError' });
+    await expect(reports.answering('r1')).rejects.toMatchObject({ name: 'LockAbortedError' });
+  });
 });

@@ -44,7 +44,9 @@ describe('with @nestjs/schedule', () => {
 
   it('a cron job on several replicas runs once at each of its times', async () => {
     const replicas = await Promise.all(
-      [1, 2, 3].map(() => startApp({ imports: [ScheduleModule.forRoot()], providers: [Reports] }, { connection: redis.url })),
+      [1, 2, 3].map(() =>
+        startApp({ imports: [ScheduleModule.forRoot()], providers: [Reports] }, { connection: redis.url }),
+      ),
     );
     const registry = replicas[0].get(SchedulerRegistry);
     expect([...registry.getCronJobs().keys()].sort()).toEqual(['above', 'below']);

@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { currentLease } from '../../lib/engine/lock-scope.js';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
 import { until } from '../support/until.js';
@@ -8,7 +8,17 @@ import { startApp } from './support/start-app.js';
 const section = new Section();
 
 @Injectable()
+class Database implements OnApplicationShutdown {
+  open = true;
+  onApplicationShutdown() {
+    this.open = false;
+  }
+}
+
+@Injectable()
 class Jobs {
+  constructor(private readonly database: Database) {}
+
   signal: AbortSignal | undefined;
 
   @DistributedLock('job')
@@ -25,15 +35,15 @@ class Jobs {
 
   @DistributedLock('more')
   async more() {
-    return 'done';
+    return this.database.open ? 'done' : 'too late';
   }
 }
 
 describe('when the application goes down', () => {
   beforeEach(() => Object.assign(section, new Section()));
 
-  it('running bodies end first, with all locks they need; nothing new starts', async () => {
-    const app = await startApp({ providers: [Jobs] }, { backend: 'memory' });
+  it('running bodies end first, with all that they need; nothing new starts', async () => {
+    const app = await startApp({ providers: [Jobs, Database] }, { backend: 'memory' });
     const jobs = app.get(Jobs);
     const open = section.shut();
     const running = jobs.run();
@@ -54,7 +64,7 @@ describe('when the application goes down', () => {
   });
 
   it('a body that outlasts shutdownTimeout is told to stop, and its lock lapses with its lease', async () => {
-    const app = await startApp({ providers: [Jobs] }, { backend: 'memory', shutdownTimeout: 20 });
+    const app = await startApp({ providers: [Jobs, Database] }, { backend: 'memory', shutdownTimeout: 20 });
     const jobs = app.get(Jobs);
     const open = section.shut();
     const running = jobs.stay();

@@ -57,9 +57,12 @@ describe('with @nestjs/swagger', () => {
     ['between', [unlocked, locked, unlocked]],
     ['below', [unlocked, unlocked, locked]],
     ['above, between and below', [locked, locked, locked]],
-  ] as [string, Parameters<typeof controller>][])('the document is the same with the lock %s the other decorators', async (_where, place) => {
-    const plain = await document(controller(unlocked, unlocked, unlocked));
-    expect(plain.paths['/orders/{id}'].get?.summary).toBe('Finds an order');
-    expect(await document(controller(...place))).toEqual(plain);
-  });
+  ] as [string, Parameters<typeof controller>][])(
+    'the document is the same with the lock %s the other decorators',
+    async (_where, place) => {
+      const plain = await document(controller(unlocked, unlocked, unlocked));
+      expect(plain.paths['/orders/{id}'].get?.summary).toBe('Finds an order');
+      expect(await document(controller(...place))).toEqual(plain);
+    },
+  );
 });

@@ -1,6 +1,8 @@
 import { Controller, Get, Param, SetMetadata } from '@nestjs/common';
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
+import { createLockService } from '../../lib/nest/create-lock-service.js';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { attachLockService } from '../../lib/nest/lock-service-property.js';
 
 const MARK = Symbol('mark');
 const Mark = (_target: object, _key: string, descriptor: PropertyDescriptor) => {
@@ -74,9 +76,14 @@ describe('the wrapped method', () => {
     expect(shape).toEqual(plain);
   });
 
-  it('leaves no visible trace on instances', () => {
-    const things = new Things();
-    expect(Reflect.ownKeys(things)).toEqual(['region']);
+  it('leaves no visible trace on instances', async () => {
+    const locks = createLockService({ backend: 'memory' });
+    const things = attachLockService(new Things(), locks);
+    expect(await things.find('1', 2)).toBe('1@eu');
+    await locks.close();
+    expect(things).toEqual(new Things());
+    expect({ ...things }).toEqual({ region: 'eu' });
+    expect(Object.getOwnPropertyNames(things)).toEqual(['region']);
     for (const key in things) expect(key).toBe('region');
     expect(JSON.stringify(things)).toBe('{"region":"eu"}');
   });
@@ -207,5 +214,6 @@ describe('what is checked when the class is defined', () => {
       onBusy: 'answer',
     };
     expect(decorate(options)).not.toThrow();
+    expect(decorate({ key: 'job', waitTime: Number.POSITIVE_INFINITY })).not.toThrow();
   });
 });
