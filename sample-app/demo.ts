@@ -75,7 +75,9 @@ async function demo(): Promise<boolean> {
     return complaints.length === 0;
   } finally {
     if (!interrupted)
-      await Promise.all([lamp, unlockedLamp, chair, table].map((sku) => replicas[0]!.ask('DELETE', `/stock/${sku}`)));
+      await Promise.allSettled(
+        [lamp, unlockedLamp, chair, table].map((sku) => replicas[0]!.ask('DELETE', `/stock/${sku}`)),
+      );
   }
 }
 
