@@ -9,7 +9,7 @@ export async function acquireAll(
   requests: readonly AcquireRequest[],
   context: ScriptContext,
 ): Promise<AcquireAllReply> {
-  const { connection, tokens, single } = context;
+  const { connection, tokens, single, replicaCheck } = context;
   if (requests.length === 0) return { acquired: true, tokens: [] };
   const keys = requests.flatMap(({ key }) => [key, fencingToken(key), announcedWriters(key)]);
   const args = requests.flatMap(({ type, owner, leaseTime, placeTimeout, preferWriters }) => [
@@ -19,13 +19,14 @@ export async function acquireAll(
     String(placeTimeout),
     preferWriters ? '1' : '0',
   ]);
-  const reply = await single.call(
+  const { reply, call } = await single.send(
     scripts['acquire-all'],
     [clockOf(connection, requests[0].key), ...keys],
     [tokens.seen, ...args],
   );
   const [acquired, ...rest] = reply as unknown[];
   if (Number(acquired) === 1) {
+    await replicaCheck?.confirm(call, requests);
     return { acquired: true, tokens: rest.map((token) => tokens.acquired(Number(token), 0).token) };
   }
   const { remaining, holder } = busy(rest[1], rest[2]);

@@ -33,10 +33,10 @@ interface Item<Request, Reply> {
 
 /** Script calls that went out together. */
 interface Flight<Request, Reply> {
-  readonly calls: Set<Voyage<Request, Reply>>;
+  readonly calls: Set<BatchCall<Request, Reply>>;
 }
 
-interface Voyage<Request, Reply> {
+interface BatchCall<Request, Reply> {
   readonly items: readonly Item<Request, Reply>[];
   call: ScriptCall | undefined;
 }
@@ -79,7 +79,7 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
   close(): void {
     this.closed = true;
     this.timer?.cancel();
-    const items = [...this.flights].flatMap(({ calls }) => [...calls].flatMap((voyage) => voyage.items));
+    const items = [...this.flights].flatMap(({ calls }) => [...calls].flatMap((batch) => batch.items));
     for (const item of [...items, ...this.queue.splice(0)]) this.reject(item, this.endError());
     this.flights.clear();
   }
@@ -124,28 +124,29 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
   }
 
   private send(flight: Flight<Request, Reply>, items: readonly Item<Request, Reply>[]): void {
-    const voyage: Voyage<Request, Reply> = { items, call: undefined };
-    flight.calls.add(voyage);
+    const batch: BatchCall<Request, Reply> = { items, call: undefined };
+    flight.calls.add(batch);
     const requests = items.map(({ request }) => request);
-    voyage.call = this.connection.run(
+    batch.call = this.connection.run(
       this.script.script,
       this.script.keys(requests),
       this.script.args(requests),
+      items.length > 1,
       (reply) => {
-        this.deliver(voyage, reply);
-        this.land(flight, voyage);
+        this.deliver(batch, reply);
+        this.land(flight, batch);
       },
       (error) => {
         const open = items.filter((item) => !item.settled);
         // What one name is refused, the others need not be.
         if (items.length > 1 && mayConcernOneKey(error)) for (const item of open) this.send(flight, [item]);
-        else for (const item of open) this.reject(item, callError(error, voyage.call!, this.connection.description));
-        this.land(flight, voyage);
+        else for (const item of open) this.reject(item, callError(error, batch.call!, this.connection.description));
+        this.land(flight, batch);
       },
     );
   }
 
-  private deliver({ items, call }: Voyage<Request, Reply>, reply: unknown): void {
+  private deliver({ items, call }: BatchCall<Request, Reply>, reply: unknown): void {
     for (const [index, item] of items.entries()) {
       if (item.settled) continue;
       try {
@@ -158,8 +159,8 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
     }
   }
 
-  private land(flight: Flight<Request, Reply>, voyage: Voyage<Request, Reply>): void {
-    flight.calls.delete(voyage);
+  private land(flight: Flight<Request, Reply>, batch: BatchCall<Request, Reply>): void {
+    flight.calls.delete(batch);
     if (flight.calls.size > 0) return;
     this.flights.delete(flight);
     if (this.queue.length > 0) this.schedule();
@@ -169,7 +170,7 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
   private watch(delay: number): Timer {
     return this.runtime.timer(delay, () => {
       const now = this.runtime.monotonic();
-      for (const flight of this.flights) for (const voyage of flight.calls) this.expire(flight, voyage, now);
+      for (const flight of this.flights) for (const batch of flight.calls) this.expire(flight, batch, now);
       const waiting = this.queue.findIndex(({ deadline }) => deadline > now);
       for (const item of this.queue.splice(0, waiting < 0 ? this.queue.length : waiting)) {
         this.reject(item, this.timeout('refused'));
@@ -179,15 +180,15 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
     });
   }
 
-  private expire(flight: Flight<Request, Reply>, voyage: Voyage<Request, Reply>, now: number): void {
-    const { items, call } = voyage;
+  private expire(flight: Flight<Request, Reply>, batch: BatchCall<Request, Reply>, now: number): void {
+    const { items, call } = batch;
     const over = items.filter(({ settled, deadline }) => !settled && deadline <= now);
     if (over.length === 0) return;
     const isLast = items.every((item) => item.settled || item.deadline <= now);
     if (isLast) call!.abandon();
     for (const item of over) this.reject(item, this.timeout(isLast && !call!.written ? 'refused' : 'unknown'));
     // It may never be answered: those behind it are not to wait for that.
-    if (isLast) this.land(flight, voyage);
+    if (isLast) this.land(flight, batch);
   }
 
   private earliestDeadline(): number {

@@ -13,16 +13,17 @@ const SCRIPTS: Record<LockType, ScriptName> = {
 
 /** Puts one owner in the place of another, in one step; undefined when that one was not there. */
 export async function pass(request: PassRequest, context: ScriptContext): Promise<Acquired | undefined> {
-  const { connection, tokens, single, publishMode } = context;
+  const { connection, tokens, single, publishMode, replicaCheck } = context;
   const { key, type, from, to, leaseTime, reserve } = request;
   const clock = type === 'fenced' ? fencingToken(key) : clockOf(connection, key);
   const publish = publishMode.known ?? (await publishMode.ask());
-  const reply = await single.call(
+  const { reply, call } = await single.send(
     scripts[SCRIPTS[type]],
     [clock, key, ...companions(type, key)],
     [String(leaseTime), tokens.seen, String(reserve), from, to, publish],
   );
   if (!Array.isArray(reply)) return undefined;
+  await replicaCheck?.confirm(call, [{ key, type, owner: to }]);
   return tokens.acquired(Number(reply[0]), Number(reply[1]));
 }
 

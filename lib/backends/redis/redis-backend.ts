@@ -15,13 +15,12 @@ import {
   type Wake,
 } from '../lock-backend.js';
 import type { Runtime } from '../runtime.js';
-import { acquireAll } from './acquire-all.js';
-import { AcquireBatch } from './acquire-batch.js';
+import { type Acquisitions, PlainAcquisitions, ReplicatedAcquisitions } from './acquisitions.js';
 import { FencingTokens } from './fencing-tokens.js';
 import { slotOf } from './hash-slot.js';
 import { forceRelease, inspect } from './lock-state.js';
 import { NodeBatches } from './node-batches.js';
-import { pass } from './pass.js';
+import { ofEachType } from './of-each-type.js';
 import { leavePlace, refreshPlaces } from './places.js';
 import { PublishMode } from './publish-mode.js';
 import { raiseToken } from './raise-token.js';
@@ -60,7 +59,7 @@ export class RedisBackend implements LockBackend {
   private readonly connection: RedisConnection;
   private readonly channels: ReleaseChannels;
   private readonly scripts: ScriptContext;
-  private readonly acquisitions: Record<LockType, NodeBatches<AcquireRequest, AcquireReply>>;
+  private readonly acquisitions: Acquisitions;
   private readonly releases: Record<LockType, NodeBatches<ReleaseRequest, Released>>;
   private readonly renewals: Record<LockType, NodeBatches<RenewRequest, boolean>>;
 
@@ -74,11 +73,12 @@ export class RedisBackend implements LockBackend {
     const single = new SingleCalls(connection, runtime, commandTimeout);
     const publishMode = new PublishMode(single, options.shardedPubSub, connection.isCluster, onError);
     this.channels = new ReleaseChannels(connection, publishMode, context);
-    this.scripts = { connection, tokens, publishMode, single };
+    this.scripts = { connection, tokens, publishMode, single, replicaCheck: undefined };
     this.synchronizers = new RedisSynchronizers(this.scripts, this.channels);
-    this.acquisitions = ofEachType(
-      (type) => new NodeBatches(new AcquireBatch(type, connection, tokens), connection, runtime, commandTimeout),
-    );
+    this.acquisitions =
+      options.minReplicas > 0
+        ? new ReplicatedAcquisitions(this.scripts, options, (holding) => this.release(holding))
+        : new PlainAcquisitions(this.scripts, options);
     const publish = () => publishMode.known ?? 'PUBLISH';
     this.releases = ofEachType(
       (type) => new NodeBatches(new ReleaseBatch(type, connection, publish), connection, runtime, commandTimeout),
@@ -90,7 +90,7 @@ export class RedisBackend implements LockBackend {
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
     if (request.type === 'fair' && request.placeTimeout > 0) return this.queueUp(request);
-    return this.acquisitions[request.type].call(request);
+    return this.acquisitions.acquire(request);
   }
 
   together(keys: readonly string[]): boolean {
@@ -100,7 +100,7 @@ export class RedisBackend implements LockBackend {
   }
 
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
-    return acquireAll(requests, this.scripts);
+    return this.acquisitions.acquireAll(requests);
   }
 
   async release(request: ReleaseRequest): Promise<ReleaseReply> {
@@ -115,7 +115,7 @@ export class RedisBackend implements LockBackend {
   }
 
   pass(request: PassRequest): Promise<Acquired | undefined> {
-    return pass(request, this.scripts);
+    return this.acquisitions.pass(request);
   }
 
   renew(request: RenewRequest): Promise<boolean> {
@@ -148,18 +148,18 @@ export class RedisBackend implements LockBackend {
   }
 
   async close(): Promise<void> {
-    for (const batches of [this.acquisitions, this.releases, this.renewals]) {
+    for (const batches of [this.releases, this.renewals]) {
       for (const batch of Object.values(batches)) batch.close();
     }
     this.scripts.single.close();
     this.channels.close();
-    await this.connection.close();
+    await Promise.all([this.acquisitions.close(), this.connection.close()]);
   }
 
   /** Where a waiter has a channel of its own, it must hear it before it has a place. */
   private async queueUp(request: AcquireRequest): Promise<AcquireReply> {
     await this.channels.expect(request.key, request.owner);
-    const reply = await this.acquisitions.fair.call(request);
+    const reply = await this.acquisitions.acquire(request);
     if (reply.acquired) this.channels.forget(request.key, request.owner);
     return reply;
   }
@@ -169,14 +169,4 @@ export class RedisBackend implements LockBackend {
     if (this.connection.isCluster) return Math.max(1, told);
     return Math.max(0, told - (this.channels.hears(key, type, this.options.clientId, head) ? 1 : 0));
   }
-}
-
-function ofEachType<T>(make: (type: LockType) => T): Record<LockType, T> {
-  return {
-    reentrant: make('reentrant'),
-    fenced: make('fenced'),
-    fair: make('fair'),
-    read: make('read'),
-    write: make('write'),
-  };
 }

@@ -3,6 +3,7 @@ import type { Runtime } from '../runtime.js';
 import { type Client, type ClientSource, clientOf, isCluster } from './client-source.js';
 import { errorCode, messageOf, withoutSecrets } from './redis-errors.js';
 import { ScriptCall } from './script-call.js';
+import { ScriptCommand, sendOn } from './script-command.js';
 import type { Script } from './scripts.js';
 
 /** A cluster by its nodes. @publicApi */
@@ -71,15 +72,20 @@ export class RedisConnection {
     return isCluster(this.client);
   }
 
-  /** Runs a script; `done` or `fail` is called once, later. All keys must be in one slot of a cluster. */
+  /**
+   * Runs a script; `done` or `fail` is called once, later. All keys must be in one slot of a cluster.
+   *
+   * @param divisible the caller will repeat it in parts when its keys are on different nodes
+   */
   run(
     script: Script,
     keys: readonly string[],
     args: readonly string[],
+    divisible: boolean,
     done: (reply: unknown) => void,
     fail: (error: unknown) => void,
   ): ScriptCall {
-    return new ScriptCall(this.client, script, keys, args, done, (error) => {
+    return new ScriptCall(this.client, script, keys, args, divisible, done, (error) => {
       if (errorCode(messageOf(error)) === 'READONLY') this.leaveReplica();
       fail(error);
     });
@@ -107,6 +113,20 @@ export class RedisConnection {
     return node?.duplicate({ ...SUBSCRIBER_OPTIONS });
   }
 
+  /**
+   * How many replicas have all that was written on a connection, once `enough` do or `timeout` ms are over.
+   *
+   * @throws Error when that connection is not there any more
+   */
+  async countReplicas(socket: object | undefined, enough: number, timeout: number): Promise<number> {
+    const { client } = this;
+    const node = isCluster(client) ? client.nodes('master').find(({ stream }) => stream === socket) : client;
+    const command = new ScriptCommand('wait', [String(enough), String(timeout)]);
+    const replicas = node === undefined ? 0 : Number(await sendOn(node, command));
+    if (command.socket !== socket || command.resent) throw new Error('the connection broke');
+    return replicas;
+  }
+
   /** A connection of ours to the same place, for commands that block it. */
   duplicate(context: ConnectionContext): RedisConnection {
     const client = context.runtime.detached(() => this.duplicateClient(context));
@@ -118,16 +138,19 @@ export class RedisConnection {
     if (this.owned && !isCluster(this.client)) this.client.disconnect(true);
   }
 
-  /** Closes our own client; what was not answered on it fails. */
+  /** Closes our own client; what was not answered on it fails. Settles when its sockets are closed, as far as it has any. */
   async close(): Promise<void> {
-    if (!this.owned || this.client.status === 'end') return;
-    const connected = ['connecting', 'connect', 'ready'].includes(this.client.status);
-    const ended = new Promise<void>((resolve) => {
-      this.client.once('end', resolve);
-      this.context.runtime.timer(connected ? CLOSE_TIMEOUT : 0, resolve, 'keep-alive');
+    const { client } = this;
+    if (!this.owned || client.status === 'end') return;
+    const hasSockets = ['connecting', 'connect', 'ready'].includes(client.status);
+    await new Promise<void>((resolve) => {
+      const timer = this.context.runtime.timer(hasSockets ? CLOSE_TIMEOUT : 0, resolve, 'keep-alive');
+      client.once('end', () => {
+        timer.cancel();
+        resolve();
+      });
+      client.disconnect();
     });
-    this.client.disconnect();
-    await ended;
   }
 
   private connect(): void {

@@ -30,9 +30,10 @@ export function mayConcernOneKey(error: unknown): boolean {
 }
 
 /** What a whole call failed with, as the engine is to see it. */
-export function callError(error: unknown, delivery: Delivery, server: string): BackendError {
+export function callError(error: unknown, delivery: Delivery, server: string, keys?: readonly string[]): BackendError {
   const message = messageOf(error);
   const code = errorCode(message);
+  if (code === 'WRONGTYPE' && keys !== undefined) return wrongType(keys.join(' or '), 'value of another type', server);
   // An error reply of Redis means that the script did not start, unless it was the second time; NOPERM may come in the middle of it.
   const answered = isReply(error) && code !== 'NOPERM';
   const outcome = !delivery.written || (answered && !delivery.resent) ? 'refused' : 'unknown';

@@ -1,5 +1,4 @@
 import type { LockType, Subscription, Wake } from '../lock-backend.js';
-import type { Timer } from '../runtime.js';
 import { type ChannelListener, ChannelSubscriber, type ChannelSubscription } from './channel-subscriber.js';
 import { fairChannelPrefix, isReadWrite, lockChannel, readWriteChannel } from './lock-keys.js';
 import type { PublishMode } from './publish-mode.js';
@@ -16,7 +15,7 @@ export class ReleaseChannels {
   /** Sharded pub/sub has no patterns: there, each waiter of a fair lock has a subscription of its own. */
   private readonly fairListeners = new Map<string, Set<Listener>>();
   private readonly fairWaiters = new Map<string, ChannelSubscription>();
-  private retry: Timer | undefined;
+  private closed = false;
 
   constructor(
     connection: RedisConnection,
@@ -38,7 +37,7 @@ export class ReleaseChannels {
     });
   }
 
-  /** Settles when what is published to a waiter of a fair lock reaches this process. */
+  /** Settles when what is published to a waiter of a fair lock reaches this process, or takes too long to. */
   async expect(key: string, owner: string): Promise<void> {
     if (this.mode.known !== 'SPUBLISH') return;
     const channel = fairChannelPrefix(key) + owner;
@@ -54,7 +53,14 @@ export class ReleaseChannels {
       );
       this.fairWaiters.set(channel, waiter);
     }
-    return waiter.ready;
+    const { ready } = waiter;
+    await new Promise<void>((resolve) => {
+      const timer = this.context.runtime.timer(this.context.commandTimeout / 2, resolve);
+      ready.then(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
   }
 
   /** This owner does not wait any more. */
@@ -73,7 +79,7 @@ export class ReleaseChannels {
   }
 
   close(): void {
-    this.retry?.cancel();
+    this.closed = true;
     this.subscriber.close();
   }
 
@@ -124,8 +130,9 @@ export class ReleaseChannels {
     } catch (error) {
       this.context.onError(error);
       await new Promise<void>((resolve) => {
-        this.retry = this.context.runtime.timer(ASK_AGAIN, resolve);
+        this.context.runtime.timer(ASK_AGAIN, resolve);
       });
+      if (this.closed) return new Promise<void>(() => {});
       return this.modeKnown();
     }
   }

@@ -1,6 +1,6 @@
 import type { Client } from './client-source.js';
 import type { Delivery } from './redis-errors.js';
-import { ScriptCommand } from './script-command.js';
+import { ScriptCommand, sendOn } from './script-command.js';
 import type { Script } from './scripts.js';
 
 /** One run of a script: by its checksum, or by its source where the server does not know it (yet, or any more). */
@@ -13,6 +13,7 @@ export class ScriptCall implements Delivery {
     script: Script,
     keys: readonly string[],
     args: readonly string[],
+    private readonly divisible: boolean,
     done: (reply: unknown) => void,
     fail: (error: unknown) => void,
   ) {
@@ -45,14 +46,8 @@ export class ScriptCall implements Delivery {
   private send(name: string, args: string[], done: (reply: unknown) => void, fail: (error: unknown) => void): void {
     const command = new ScriptCommand(name, args);
     this.command = command;
-    command.promise.then(done, fail);
-    try {
-      const sent = this.client.sendCommand(command);
-      // With tracing, ioredis 6 answers with a promise of its own, which nobody else would listen to.
-      if (sent !== command.promise && sent instanceof Promise) sent.catch(() => {});
-    } catch (error) {
-      command.reject(error as Error);
-    }
+    if (this.divisible && this.client.isCluster) command.failOnTryAgain();
+    sendOn(this.client, command).then(done, fail);
   }
 }
 

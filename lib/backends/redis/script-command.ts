@@ -1,4 +1,5 @@
 import { Command } from 'ioredis';
+import type { Client } from './client-source.js';
 
 type Socket = { readonly destroyed?: boolean };
 
@@ -28,6 +29,22 @@ export class ScriptCommand extends Command {
     super.setReplyContext?.(context);
   }
 
+  /** Fails at TRYAGAIN, where a cluster client would wait and repeat the whole: its parts alone may be served. Before it is sent. */
+  failOnTryAgain(): void {
+    const settle = this.reject;
+    let next = settle;
+    Object.defineProperty(this, 'reject', {
+      get: () => {
+        const current = next;
+        return (error: Error) => (error.message.startsWith('TRYAGAIN') ? settle(error) : current(error));
+      },
+      // The cluster client puts its own function here, which calls the one that it found.
+      set: (replacement: typeof settle) => {
+        next = replacement;
+      },
+    });
+  }
+
   /**
    * Nobody waits for its answer any more. If it still stands in a queue of ioredis, waiting for a connection, it must not be
    * executed some day: an acquisition would hold a lock for nobody. So what goes out in its place, as one reply is expected for it, is a PING.
@@ -36,4 +53,16 @@ export class ScriptCommand extends Command {
     this.name = 'ping';
     this.args = [];
   }
+}
+
+/** Sends a command; never throws. */
+export function sendOn(client: Client, command: ScriptCommand): Promise<unknown> {
+  try {
+    const sent = client.sendCommand(command);
+    // With tracing, ioredis 6 answers with a promise of its own, which nobody else would listen to.
+    if (sent !== command.promise && sent instanceof Promise) sent.catch(() => {});
+  } catch (error) {
+    command.reject(error as Error);
+  }
+  return command.promise;
 }

@@ -3,6 +3,7 @@ import { slotOf } from './hash-slot.js';
 import { tokenClock } from './lock-keys.js';
 import type { PublishMode } from './publish-mode.js';
 import type { RedisConnection } from './redis-connection.js';
+import type { ReplicaCheck } from './replica-check.js';
 import type { SingleCalls } from './single-calls.js';
 
 /** What the commands of a backend share. */
@@ -11,6 +12,8 @@ export interface ScriptContext {
   readonly tokens: FencingTokens;
   readonly publishMode: PublishMode;
   readonly single: SingleCalls;
+  /** Undefined: acquisitions count without replicas. */
+  readonly replicaCheck: ReplicaCheck | undefined;
 }
 
 /** The clock that the token of a lock comes from. */

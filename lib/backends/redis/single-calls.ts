@@ -48,11 +48,12 @@ export class SingleCalls {
           script,
           keys,
           args,
+          false,
           (reply) => {
             end();
             resolve({ reply, call });
           },
-          (error) => fail(callError(error, call, connection.description)),
+          (error) => fail(callError(error, call, connection.description, keys)),
         ),
       );
     });

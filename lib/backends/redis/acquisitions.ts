@@ -1,0 +1,100 @@
+import type {
+  AcquireAllReply,
+  Acquired,
+  AcquireReply,
+  AcquireRequest,
+  Holding,
+  LockType,
+  PassRequest,
+} from '../lock-backend.js';
+import { acquireAll } from './acquire-all.js';
+import { AcquireBatch } from './acquire-batch.js';
+import { NodeBatches } from './node-batches.js';
+import { ofEachType } from './of-each-type.js';
+import { pass } from './pass.js';
+import type { RedisBackendOptions } from './redis-backend.js';
+import { ReplicaCheck, TracedBatch, type TracedReply } from './replica-check.js';
+import type { ScriptContext } from './script-context.js';
+import { SingleCalls } from './single-calls.js';
+
+/** All that takes a lock. */
+export interface Acquisitions {
+  acquire(request: AcquireRequest): Promise<AcquireReply>;
+  acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply>;
+  pass(request: PassRequest): Promise<Acquired | undefined>;
+  close(): Promise<void>;
+}
+
+/** Acquisitions that count as soon as the master has them, on the connection of all other commands. */
+export class PlainAcquisitions implements Acquisitions {
+  private readonly batches: Record<LockType, NodeBatches<AcquireRequest, AcquireReply>>;
+
+  constructor(
+    private readonly scripts: ScriptContext,
+    { runtime, commandTimeout }: RedisBackendOptions,
+  ) {
+    const { connection, tokens } = scripts;
+    this.batches = ofEachType(
+      (type) => new NodeBatches(new AcquireBatch(type, connection, tokens), connection, runtime, commandTimeout),
+    );
+  }
+
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
+    return this.batches[request.type].call(request);
+  }
+
+  acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
+    return acquireAll(requests, this.scripts);
+  }
+
+  pass(request: PassRequest): Promise<Acquired | undefined> {
+    return pass(request, this.scripts);
+  }
+
+  async close(): Promise<void> {
+    for (const batch of Object.values(this.batches)) batch.close();
+  }
+}
+
+/** Acquisitions that count when enough replicas have them, on a connection of their own. */
+export class ReplicatedAcquisitions implements Acquisitions {
+  private readonly scripts: ScriptContext;
+  private readonly check: ReplicaCheck;
+  private readonly batches: Record<LockType, NodeBatches<AcquireRequest, TracedReply>>;
+
+  /** @param giveBack releases what too few replicas had */
+  constructor(scripts: ScriptContext, options: RedisBackendOptions, giveBack: (holding: Holding) => Promise<unknown>) {
+    const { runtime, commandTimeout, replicaTimeout } = options;
+    const { tokens } = scripts;
+    // No answer for so long is no sign of a broken connection here.
+    const patience = { ...options, commandTimeout: commandTimeout + replicaTimeout };
+    const connection = scripts.connection.duplicate(patience);
+    this.check = new ReplicaCheck({ ...options, connection, giveBack });
+    const single = new SingleCalls(connection, runtime, commandTimeout);
+    this.scripts = { ...scripts, connection, single, replicaCheck: this.check };
+    this.batches = ofEachType((type) => {
+      const batch = new TracedBatch(new AcquireBatch(type, connection, tokens));
+      return new NodeBatches(batch, connection, runtime, commandTimeout);
+    });
+  }
+
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const { reply, call } = await this.batches[request.type].call(request);
+    if (reply.acquired) await this.check.confirm(call, [request]);
+    return reply;
+  }
+
+  acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
+    return acquireAll(requests, this.scripts);
+  }
+
+  pass(request: PassRequest): Promise<Acquired | undefined> {
+    return pass(request, this.scripts);
+  }
+
+  async close(): Promise<void> {
+    for (const batch of Object.values(this.batches)) batch.close();
+    this.scripts.single.close();
+    await this.scripts.connection.close();
+  }
+}
