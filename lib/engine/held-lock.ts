@@ -17,6 +17,7 @@ export interface LockKeeper {
 /** `gone`: the owner was not there any more. `unreachable`: the backend gave no answer; the lease's end frees the lock. */
 export type ReleaseOutcome = 'released' | 'gone' | 'unreachable';
 
+const NONE: readonly number[] = [];
 const STILL_SHARED: Promise<ReleaseOutcome> = Promise.resolve('released');
 
 /**
@@ -34,6 +35,8 @@ export class HeldLock {
   dropped = false;
   /** Commands about this owner that were not answered yet. */
   unsettled = 0;
+  /** The lengths of those of them that extend the lease. */
+  extensions: readonly number[] = NONE;
 
   /** Where it stands with the watchdog. */
   list: AgingList | undefined;

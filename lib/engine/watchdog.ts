@@ -35,7 +35,9 @@ export class Watchdog {
   guard(held: HeldLock): void {
     if (held.fixed) this.alarm(held);
     else this.resting.push(held);
-    if (this.beat === undefined) this.schedule();
+    if (this.beat !== undefined) return;
+    this.lastBeat ??= this.clock.now();
+    this.schedule();
   }
 
   /** Looks after it no more. */
@@ -49,24 +51,37 @@ export class Watchdog {
   /** Sets the lease of a guarded lock anew; for a lock of the watchdog, never to less than it has anyway. */
   async extend(held: HeldLock, duration: number): Promise<void> {
     const leaseTime = held.fixed ? duration : Math.max(duration, held.leaseTime);
+    const { key, type, owner } = held;
     const sent = this.clock.now();
     held.unsettled++;
-    const there = await this.backend
-      .renew({ key: held.key, type: held.type, owner: held.owner, leaseTime })
-      .finally(() => held.unsettled--);
+    held.extensions = [...held.extensions, leaseTime];
+    const answer = this.backend.renew({ key, type, owner, leaseTime }).finally(() => {
+      held.unsettled--;
+      held.extensions = held.extensions.filter((_, i, all) => i !== all.indexOf(leaseTime));
+    });
+    const there = await answer.catch((error) => {
+      // It may have been executed all the same, and have made the lease shorter.
+      if (this.guards(held) && validity(leaseTime) - this.clock.age(sent) < this.left(held))
+        this.confirm(held, sent, leaseTime);
+      throw error;
+    });
     if (held.lost !== undefined || !this.guards(held)) return;
-    if (!there) return this.lose(held, 'it was not there any more when it was to be extended');
-    this.drop(held);
-    held.confirmed = sent;
-    held.validFor = leaseTime;
-    if (held.fixed || leaseTime > held.leaseTime) this.alarm(held);
-    else this.resting.push(held);
+    if (there) this.confirm(held, sent, leaseTime);
+    else this.lose(held, 'it was not there any more when it was to be extended');
   }
 
   close(): void {
     this.beat?.cancel();
     for (const timer of this.timers.values()) timer.cancel();
     this.timers.clear();
+  }
+
+  private confirm(held: HeldLock, sent: Moment, leaseTime: number): void {
+    this.drop(held);
+    held.confirmed = sent;
+    held.validFor = leaseTime;
+    if (held.fixed || leaseTime > held.leaseTime) this.alarm(held);
+    else this.resting.push(held);
   }
 
   private guards(held: HeldLock): boolean {
@@ -95,19 +110,22 @@ export class Watchdog {
     const deadline = renewal === undefined ? HEARTBEAT : this.left(renewal);
     // Never later than a third of the lease: what is guarded after this was scheduled must not fall due before it.
     const delay = Math.min(due, deadline, HEARTBEAT, this.leaseTime / 3);
-    this.beat = this.runtime.timer(delay, () => this.round(false));
+    this.beat = this.runtime.timer(delay, () => this.round());
   }
 
-  private round(confirmAll: boolean): void {
+  /** @param jumpedAt when the clocks were last seen to part: what was confirmed before has to be confirmed again */
+  private round(jumpedAt = Number.NEGATIVE_INFINITY): void {
+    this.beat?.cancel();
     this.beat = undefined;
-    const jumped = confirmAll || (this.lastBeat !== undefined && this.clock.diverged(this.lastBeat));
+    const jumped = this.lastBeat !== undefined && this.clock.diverged(this.lastBeat);
     this.lastBeat = this.clock.now();
+    const confirmedSince = jumped ? this.lastBeat.monotonic : jumpedAt;
     for (let held = this.renewing.oldest; held !== undefined && this.overdue(held); held = this.renewing.oldest) {
       this.lose(held, 'the backend confirmed no renewal before its lease ended');
     }
     if (jumped) this.loseWhatEndedUnnoticed();
-    if (this.renewWhatIsDue(jumped)) {
-      this.runtime.nextTurn(() => this.round(jumped));
+    if (this.renewWhatIsDue(confirmedSince)) {
+      this.runtime.nextTurn(() => this.round(confirmedSince));
       return;
     }
     const idle = this.resting.oldest === undefined && this.renewing.oldest === undefined && this.timers.size === 0;
@@ -116,12 +134,13 @@ export class Watchdog {
   }
 
   /** @returns whether more are due than one turn takes */
-  private renewWhatIsDue(all: boolean): boolean {
+  private renewWhatIsDue(confirmedSince: number): boolean {
     // Those that fall due soon go along, so that renewals travel in few commands.
-    const dueAge = all ? -1 : this.leaseTime / 3 - this.leaseTime / 60;
+    const dueAge = this.leaseTime / 3 - this.leaseTime / 60;
     for (let started = 0; started < RENEWALS_PER_TURN; started++) {
       const held = this.resting.oldest;
-      if (held === undefined || this.clock.age(held.confirmed) < dueAge) return false;
+      if (held === undefined) return false;
+      if (this.clock.age(held.confirmed) < dueAge && held.confirmed.monotonic >= confirmedSince) return false;
       this.resting.remove(held);
       if (this.overdue(held))
         this.lose(
@@ -135,10 +154,11 @@ export class Watchdog {
 
   private renew(held: HeldLock): void {
     this.renewing.push(held);
-    if (this.beat === undefined) this.schedule();
     const sent = this.clock.now();
     held.unsettled++;
-    const { key, type, owner, leaseTime } = held;
+    const { key, type, owner } = held;
+    // An extension that is under way must not be cut short by a renewal that overtakes its answer.
+    const leaseTime = Math.max(held.leaseTime, ...held.extensions);
     this.backend.renew({ key, type, owner, leaseTime }).then(
       (there) => {
         held.unsettled--;
@@ -151,7 +171,7 @@ export class Watchdog {
             'it was not there any more when it was to be renewed (force-released, deleted, or the backend lost its data?)',
           );
         held.confirmed = sent;
-        held.validFor = leaseTime;
+        held.validFor = held.leaseTime;
         this.resting.push(held);
         if (this.events.hears('renewed')) this.events.emit('renewed', { name: held.name, owner });
       },
@@ -159,7 +179,7 @@ export class Watchdog {
         held.unsettled--;
         if (held.list !== this.renewing) return;
         this.complain(held, error);
-        this.runtime.timer(this.pause(leaseTime), () => {
+        this.runtime.timer(this.pause(held.leaseTime), () => {
           if (held.list !== this.renewing) return;
           this.renewing.remove(held);
           if (this.overdue(held)) this.lose(held, `it could not be renewed before its lease ended: ${error.message}`);
