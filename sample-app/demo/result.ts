@@ -17,7 +17,6 @@ export interface Results {
 export function describeResults({ replicas, locked, unlocked, transfers, cron }: Results): string[] {
   const rushes = [locked, unlocked];
   const column = columnOf(locked.receipts);
-  const { before, after } = transfers;
   return [
     ...table([
       ['', ['with the lock', 'without it']],
@@ -41,7 +40,7 @@ export function describeResults({ replicas, locked, unlocked, transfers, cron }:
     ...timeline(unlocked.receipts, replicas, column),
     '',
     `${mark(tokensRise(locked.receipts))} fencing tokens   rise with every order of a lamp`,
-    `${mark(before === after)} transfers        ${describeBookings(transfers)}; ${before} pieces before, ${after} after`,
+    `${mark(transfers.adds)} transfers        ${describeTransfers(transfers)}`,
     `${mark(cron.once)} nightly report   ${describeCron(cron)}`,
   ];
 }
@@ -52,7 +51,7 @@ export function complaintsAbout({ locked, unlocked, transfers }: Results): strin
   if (locked.oversold > 0) complaints.push(`oversold by ${locked.oversold} with the lock`);
   if (!locked.adds) complaints.push('with the lock, sold and left are not what was in stock');
   if (!tokensRise(locked.receipts)) complaints.push('a fencing token was not higher than the one before');
-  if (transfers.before !== transfers.after) complaints.push('transfers made or lost pieces');
+  if (!transfers.adds) complaints.push('transfers made or lost pieces');
   return [...new Set(complaints)];
 }
 
@@ -73,12 +72,11 @@ function tokensRise(receipts: readonly Receipt[]): boolean {
   return tokens.every((token, i) => i === 0 || token > tokens[i - 1]!);
 }
 
-function describeBookings({ booked, refused, failures }: Transfers): string {
-  const counts = { booked, refused, failed: failures.length };
-  return Object.entries(counts)
-    .filter(([what, count]) => count > 0 || what === 'booked')
-    .map(([what, count]) => `${count} ${what}`)
-    .join(', ');
+function describeTransfers({ booked, refused, failures, before, after, adds }: Transfers): string {
+  const counts = [`${booked} booked`];
+  if (refused > 0) counts.push(`${refused} refused`);
+  if (failures.length > 0) counts.push(`${failures.length} failed`);
+  return `${counts.join(', ')}; ${before} pieces before, ${after} after${adds ? '' : ', and not what was booked'}`;
 }
 
 function describeCron({ due, runs, skipped }: CronRuns): string {

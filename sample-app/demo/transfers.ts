@@ -6,10 +6,11 @@ export interface Transfers {
   readonly booked: number;
   /** Refused, as there was not enough of the article. */
   readonly refused: number;
+  /** Pieces of both articles together. */
   readonly before: number;
   readonly after: number;
-  /** How long all of them took together, in ms. */
-  readonly took: number;
+  /** Of each article there is what the booked transfers leave of it. */
+  readonly adds: boolean;
   readonly failures: readonly string[];
 }
 
@@ -21,20 +22,26 @@ export async function crossedTransfers(
   const [a, b] = skus;
   const counted = await Promise.all(skus.map((sku) => first!.ask('PUT', `/stock/${sku}`, { quantity: pieces })));
 
-  const start = performance.now();
-  const answers = await atOnce(replicas, count, (replica, i) => {
+  const moved = { [a]: 0, [b]: 0 };
+  const answers = await atOnce(replicas, count, async (replica, i) => {
     const [from, to] = Math.floor(i / replicas.length) % 2 === 0 ? [a, b] : [b, a];
-    return replica.ask('POST', '/stock/transfers', { from, to, quantity: 1 + (i % 5) });
+    const quantity = 1 + (i % 5);
+    const answer = await replica.ask('POST', '/stock/transfers', { from, to, quantity });
+    if (answer.status === 201) {
+      moved[from]! -= quantity;
+      moved[to]! += quantity;
+    }
+    return answer;
   });
-  const took = performance.now() - start;
 
   const stocks = await Promise.all(skus.map((sku) => first!.ask<{ quantity: number }>('GET', `/stock/${sku}`)));
+  const [leftOfA, leftOfB] = stocks.map(({ body }) => body.quantity);
   return {
     booked: answers.filter(({ status }) => status === 201).length,
     refused: answers.filter(({ status }) => status === 409).length,
     before: 2 * pieces,
-    after: stocks.reduce((sum, { body }) => sum + body.quantity, 0),
-    took,
+    after: leftOfA! + leftOfB!,
+    adds: leftOfA === pieces + moved[a]! && leftOfB === pieces + moved[b]!,
     failures: [...failuresOf([...counted, ...stocks], [200]), ...failuresOf(answers, [201, 409])],
   };
 }
