@@ -8,13 +8,16 @@ import type { Synchronizer } from './supply.js';
 /** More would keep the server busy for too long in one call. */
 const MOST_IN_ONE_CALL = 512;
 
+const UNDISTURBED = { renewing: false, failing: false, retry: undefined };
+
 /** Permits of one semaphore. */
 interface KeptPermits {
   readonly semaphore: Synchronizer;
   /** Each with the moment before its lease was last set. */
   readonly ids: Map<string, Moment>;
   renewing: boolean;
-  /** The last renewal failed; another one comes. */
+  /** The last renewal failed. */
+  failing: boolean;
   retry: Timer | undefined;
 }
 
@@ -39,7 +42,7 @@ export class PermitKeeper {
 
   keep(semaphore: Synchronizer, ids: readonly string[], sent: Moment): void {
     const { key } = semaphore;
-    const kept = this.kept.get(key) ?? { semaphore, ids: new Map(), renewing: false, retry: undefined };
+    const kept = this.kept.get(key) ?? { semaphore, ids: new Map(), ...UNDISTURBED };
     this.kept.set(key, kept);
     for (const id of ids) kept.ids.set(id, sent);
     this.beat ??= this.schedule();
@@ -89,6 +92,7 @@ export class PermitKeeper {
       for (let from = 0; from < due.length; from += MOST_IN_ONE_CALL) {
         await this.renewSome(kept, due.slice(from, from + MOST_IN_ONE_CALL));
       }
+      kept.failing = false;
     } catch (error) {
       this.renewSoon(kept, error as Error);
     } finally {
@@ -109,7 +113,11 @@ export class PermitKeeper {
     const { runtime, events } = this.parts;
     this.loseOverdue(kept);
     if (kept.ids.size === 0) return;
-    events.logger.warn(`Renewing permits of ${kept.semaphore.what} failed, and is tried again: ${message}`);
+    if (!kept.failing) {
+      const { what } = kept.semaphore;
+      events.logger.warn(`Renewing permits of ${what} failed, and is tried again until their leases end: ${message}`);
+    }
+    kept.failing = true;
     kept.retry = runtime.timer(Math.min(1_000, this.leaseTime / 20), () => {
       kept.retry = undefined;
       void this.renew(kept);

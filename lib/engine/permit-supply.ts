@@ -4,7 +4,7 @@ import type { RequestId, SynchronizerBackend } from '../backends/synchronizer-ba
 import type { WaitTerms } from './caller.js';
 import type { Milliseconds } from './duration.js';
 import type { EngineParts } from './engine-parts.js';
-import { validity } from './lease-clock.js';
+import { type Moment, validity } from './lease-clock.js';
 import type { PermitKeeper } from './permit-keeper.js';
 import { Contender, firstAlike, type Question, type Supplied, type Supply, type Synchronizer } from './supply.js';
 
@@ -91,7 +91,7 @@ export class LeasedPermits implements Supply<LeasedContender> {
       takes: true,
       ask: () => {
         sent = clock.now();
-        return this.take(ids, leaseTime ?? this.keeper.leaseTime, request);
+        return this.take(ids, leaseTime ?? this.keeper.leaseTime, sent, request);
       },
       grant: (index) => {
         if (leaseTime === undefined) this.keeper.keep(this.semaphore, ids[index], sent);
@@ -105,11 +105,14 @@ export class LeasedPermits implements Supply<LeasedContender> {
     return this.backend.subscribe(this.semaphore.key, 'semaphore', listener);
   }
 
-  private async take(ids: readonly (readonly string[])[], leaseTime: number, request: RequestId): Promise<Supplied> {
-    const { clock } = this.parts;
-    const sent = clock.now();
+  private async take(
+    ids: readonly (readonly string[])[],
+    leaseTime: number,
+    sent: Moment,
+    request: RequestId,
+  ): Promise<Supplied> {
     const supplied = await this.backend.takeLeasedPermits(this.semaphore.key, ids, leaseTime, request);
-    if (supplied.served === 0 || clock.age(sent) < validity(leaseTime)) return supplied;
+    if (supplied.served === 0 || this.parts.clock.age(sent) < validity(leaseTime)) return supplied;
     this.giveBack(ids.slice(0, supplied.served).flat());
     const late = `the answer came after the lease of ${leaseTime} ms had ended`;
     throw new BackendError(late, 'unavailable', 'refused');

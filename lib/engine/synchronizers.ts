@@ -95,7 +95,7 @@ export class Synchronizers {
     for (const line of [...this.lines.values()]) line.expel(error);
   }
 
-  /** Gives back the permits that were kept, and lets changes that are under way end. */
+  /** Gives back the permits that were kept, and lets end what is under way. */
   async close(): Promise<void> {
     for (const { semaphore, ids } of this.keeper.close()) {
       const { logger } = this.engine.parts.events;
@@ -104,8 +104,8 @@ export class Synchronizers {
     }
     this.closed = true;
     for (const lane of this.lanes.values()) lane.close();
+    await Promise.all([...this.lines.values()].map((line) => line.close()));
     await Promise.allSettled(this.changes);
-    for (const line of this.lines.values()) line.close();
   }
 
   private open<C extends Contender<never>>(kind: LineKind, key: string, supply: Supply<C>): WaitingLine<C> {

@@ -3,6 +3,7 @@ import type { Timer } from '../backends/runtime.js';
 import type { RequestId } from '../backends/synchronizer-backend.js';
 import { Contention } from './contention.js';
 import type { EngineParts } from './engine-parts.js';
+import { LockAbortedError } from './errors.js';
 import type { Contender, Question, Supplied, Supply } from './supply.js';
 import { emptyRefusal, refusalOf, unansweredRefusal } from './synchronizer-refusal.js';
 
@@ -28,7 +29,9 @@ export class WaitingLine<C extends Contender<never>> {
   private readonly triers = new Set<C>();
   private readonly contention: Contention;
   private attempt: Attempt<C> | undefined;
-  private asking = false;
+  /** The question that is under way. */
+  private asking: Promise<void> | undefined;
+  private triedLast = false;
   private answeredOnce = false;
   private failure: BackendError | undefined;
   private aftermath: Timer | undefined;
@@ -63,28 +66,39 @@ export class WaitingLine<C extends Contender<never>> {
     }
   }
 
-  close(): void {
+  /** Sends everybody away. Settles when the question that is under way is answered. */
+  async close(): Promise<void> {
     this.closed = true;
     this.contention.close();
     this.endAftermath();
+    for (const caller of [...this.waiting, ...this.triers]) {
+      this.remove(caller);
+      caller.refuse(new LockAbortedError(`Waiting for ${caller.what} ended with the lock service`, caller.name));
+    }
+    await this.asking;
   }
 
   private resume(): void {
     this.parts.runtime.detached(() => this.pump());
-    if (this.waiting.size + this.triers.size > 0 || this.asking || this.attempt !== undefined) return;
-    this.close();
+    if (this.closed || this.waiting.size + this.triers.size > 0 || this.attempt !== undefined) return;
+    void this.close();
     this.retire();
   }
 
   private pump(): void {
-    const trying = this.triers.size > 0;
-    if (this.closed || this.asking || this.aftermath !== undefined || (this.contention.resting && !trying)) return;
-    this.attempt ??= this.nextAttempt(trying);
-    if (this.attempt === undefined) return;
-    this.asking = true;
+    if (this.closed || this.asking !== undefined || this.aftermath !== undefined) return;
+    const { resting } = this.contention;
+    if (resting && this.triers.size === 0) return;
+    // Those who try must not keep those who wait from their turn.
+    const waitersTurn = this.triedLast && !resting && this.waiting.size > 0;
+    this.attempt ??= this.nextAttempt(this.triers.size > 0 && !waitersTurn);
+    if (this.attempt !== undefined) this.ask(this.attempt);
+  }
+
+  private ask(attempt: Attempt<C>): void {
+    this.triedLast = attempt.trying;
     this.contention.begin();
-    const attempt = this.attempt;
-    attempt.question.ask().then(
+    this.asking = attempt.question.ask().then(
       (supplied) => this.answered(attempt, supplied),
       (error) => this.failed(attempt, error),
     );
@@ -103,8 +117,7 @@ export class WaitingLine<C extends Contender<never>> {
   }
 
   private answered({ callers, question, trying }: Attempt<C>, { served, remaining }: Supplied): void {
-    this.asking = false;
-    this.attempt = this.failure = undefined;
+    this.asking = this.attempt = this.failure = undefined;
     this.answeredOnce = true;
     const gone: number[] = [];
     for (let index = 0; index < served; index++) {
@@ -123,7 +136,7 @@ export class WaitingLine<C extends Contender<never>> {
   }
 
   private failed(attempt: Attempt<C>, error: BackendError): void {
-    this.asking = false;
+    this.asking = undefined;
     this.failure = error;
     attempt.unsettled ||= attempt.question.takes && error.outcome === 'unknown';
     const final = error.kind !== 'unavailable';
