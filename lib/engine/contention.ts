@@ -67,7 +67,7 @@ export class Contention {
     if (this.subscription !== undefined) this.echoes++;
   }
 
-  /** The release told nobody. */
+  /** The release told nobody, or that is not known: then its message may wake us, but must not be waited for. */
   releasedSilently(): void {
     if (this.echoes > 0) this.echoes--;
   }
@@ -142,9 +142,11 @@ export class Contention {
     if (this.subscription !== undefined) return;
     const subscription = this.subscribe((wake) => this.heard(wake));
     this.subscription = subscription;
-    // What was released before the subscription stood was not heard: look once more.
+    // What was released before the subscription stood was not heard, by us or by others: look once more.
     subscription.ready.then(() => {
-      if (this.subscription !== subscription || this.rank > 0) return;
+      if (this.subscription !== subscription) return;
+      this.echoes = 0;
+      if (this.rank > 0) return;
       if (this.resting) this.wake();
       else this.missed = true;
     });

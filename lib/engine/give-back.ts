@@ -125,8 +125,8 @@ export class GiveBack {
     return this.parts.backend.release(held).then(
       (reply) => {
         this.underWay--;
-        if (!reply.released) queue.contention.releasedSilently();
-        else if (turns) queue.contention.yieldTo(reply.listeners, queue.waiting.length > 0);
+        if (turns && !reply.released) queue.contention.releasedSilently();
+        if (turns && reply.released) queue.contention.yieldTo(reply.listeners, queue.waiting.length > 0);
         queue.resume();
         // Executed, its answer lost, sent again by the client: the second answer says that nothing was there.
         const twice = reply.resent && this.parts.clock.age(held.confirmed) < validity(held.validFor);
@@ -134,6 +134,7 @@ export class GiveBack {
       },
       () => {
         this.underWay--;
+        if (turns) queue.contention.releasedSilently();
         return this.abandon(held);
       },
     );

@@ -34,7 +34,8 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   private attempts = 0;
   /** A several-lock acquisition has the queue to itself for one attempt. */
   private claimed = false;
-  private seen: Busy | undefined;
+  /** The last answer that spoke of another holder. */
+  private seen: { readonly busy: Busy; readonly at: Moment } | undefined;
   private failure: BackendError | undefined;
 
   constructor(
@@ -58,7 +59,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   enqueue(waiter: Waiter): void {
     if (waiter.triesOnce && this.isBusyFor(waiter)) {
-      waiter.refuse(this.busyError(waiter));
+      waiter.refuse(this.refusal(waiter));
       return this.retireIfIdle();
     }
     this.waiting.push(waiter);
@@ -120,6 +121,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   }
 
   hold(held: HeldLock): void {
+    this.seen = this.failure = undefined;
     this.holders.push(held);
     this.parts.watchdog.guard(held);
   }
@@ -202,7 +204,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   private foundBusy(waiter: Waiter, reply: Busy): void {
     this.settleAttempt(waiter);
-    this.seen = reply;
+    this.seen = { busy: reply, at: this.parts.clock.now() };
     if (waiter.settled) this.leavePlace(waiter);
     this.refuseTriers((trier) => this.busyError(trier));
     if (this.waiting.length > 0) {
@@ -248,11 +250,10 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   }
 
   private depart(waiter: Waiter, departure: Departure): Error {
-    const unanswered = this.holders.length === 0 && this.seen === undefined && waiter.sent !== undefined;
-    const unavailable = this.failure !== undefined || unanswered;
-    this.leave(waiter);
     // Who aborts is told so by the waiter itself.
-    return unavailable || departure === 'abort' ? this.unavailableError(waiter) : this.busyError(waiter);
+    const refusal = departure === 'abort' ? this.unavailableError(waiter) : this.refusal(waiter);
+    this.leave(waiter);
+    return refusal;
   }
 
   /** Takes a waiter out; what the backend may know of it is undone, now or when its acquisition is answered. */
@@ -300,10 +301,21 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   }
 
   private get obstruction(): Obstruction {
+    const { clock } = this.parts;
     const held = this.holders[0];
-    if (held === undefined) return { holder: this.seen?.holder, here: false, remaining: this.seen?.remaining ?? -1 };
-    const remaining = Math.max(0, Math.round(held.validFor - this.parts.clock.age(held.confirmed)));
-    return { holder: held.owner, here: true, remaining };
+    if (held !== undefined) {
+      return { holder: held.owner, here: true, remaining: left(held.validFor, clock.age(held.confirmed)) };
+    }
+    const { busy, at } = this.seen ?? {};
+    const unlimited = busy === undefined || at === undefined || busy.remaining < 0;
+    return { holder: busy?.holder, here: false, remaining: unlimited ? -1 : left(busy.remaining, clock.age(at)) };
+  }
+
+  /** Why a caller is not served now: somebody is known to hold the lock, or the backend does not say. */
+  private refusal(waiter: Waiter): Error {
+    const asked = this.attempts + this.departures.underWay > 0 || this.claimed;
+    const unanswered = asked && this.holders.length === 0 && this.seen === undefined;
+    return unanswered || this.failure !== undefined ? this.unavailableError(waiter) : this.busyError(waiter);
   }
 
   private busyError(waiter: Waiter): LockBusyError {
@@ -317,4 +329,8 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   private unavailableError(waiter: Waiter): LockUnavailableError {
     return unavailableRefusal(waiter, this.parts.backend.description, this.failure);
   }
+}
+
+function left(time: number, age: number): number {
+  return Math.max(0, Math.round(time - age));
 }
