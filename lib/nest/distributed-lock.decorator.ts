@@ -30,6 +30,8 @@ import { mirrorFunction } from './mirror-function.js';
  * the method ended (see `onLost`), LockKeyError when the arguments give no lock name, LockUnavailableError when Redis gives no
  * answer. What the method itself throws goes out as it is.
  *
+ * Inside `applyDecorators`, which cannot check what kind of method it is for: `DistributedLock(…) as MethodDecorator`.
+ *
  * @throws LockConfigurationError when the class is defined, naming class, method and what is wrong
  * @publicApi
  */

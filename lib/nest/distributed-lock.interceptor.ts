@@ -1,8 +1,9 @@
 import { Observable, Subject } from 'rxjs';
 import { takeUntil } from 'rxjs/operators';
-import { LockBusyError, LockConfigurationError } from '../engine/errors.js';
+import { LockBusyError } from '../engine/errors.js';
 import type { Lease } from '../engine/lease.js';
 import { type LockScope, lockScopes } from '../engine/lock-scope.js';
+import { noIteration, noLockService, wrongKind } from './distributed-lock.errors.js';
 import type { Method } from './distributed-lock.options.js';
 import type { LockService } from './lock.service.js';
 import type { Lockable } from './lock-service-property.js';
@@ -154,39 +155,17 @@ function runInScope(
   };
 }
 
+/** What `onBusy` answered in place of an iteration. */
 async function* itemsOf(answer: unknown, method: LockedMethod): AsyncGenerator<unknown, unknown, unknown> {
   if (answer === undefined) return undefined;
   const iterable =
     typeof answer === 'object' && answer !== null && (Symbol.iterator in answer || Symbol.asyncIterator in answer);
-  if (iterable) return yield* answer as AsyncIterable<unknown>;
-  throw new LockConfigurationError(
-    `${method.where}: onBusy must answer with something to iterate over, as the method itself does`,
-  );
+  if (!iterable) throw noIteration(method);
+  return yield* answer as AsyncIterable<unknown>;
 }
 
 function lockServiceOf(method: LockedMethod, instance: Lockable | undefined): LockService {
   const locks = instance?.[method.service];
-  if (locks !== undefined) return locks;
-  const { where, serviceName } = method;
-  if (instance === undefined || instance === null) {
-    throw new LockConfigurationError(
-      `${where} was called without its instance, and did not run: call it as a method, or bind it`,
-    );
-  }
-  const service = serviceName === undefined ? 'lock service' : `lock service '${serviceName}'`;
-  throw new LockConfigurationError(
-    `${where} did not run, because this instance has no ${service}. NestJS gives one to providers and controllers when RedisLockModule.forRoot(...) is imported (to those of useFactory and useValue when the application starts). An instance that was made with new needs attachLockService(instance, createLockService(...))`,
-  );
-}
-
-function wrongKind({ where, kind }: LockedMethod, result: unknown): LockConfigurationError {
-  const [found, returns] = isObservableLike(result)
-    ? ['an Observable', 'observable']
-    : isAsyncIterable(result)
-      ? ['an async iterable', 'iterable']
-      : ['something else', 'promise'];
-  const consequence = kind === 'promise' ? ', which would have run without the lock' : '';
-  return new LockConfigurationError(
-    `${where} was taken to return ${{ promise: 'a promise', observable: 'an Observable', iterable: 'an async iterable' }[kind]}, but gave ${found}${consequence}: set returns: '${returns}'`,
-  );
+  if (locks === undefined) throw noLockService(method, instance);
+  return locks;
 }

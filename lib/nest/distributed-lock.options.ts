@@ -44,9 +44,9 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
   /** Name of the RedisLockModule to use. Default: the one without a name. */
   readonly service?: string;
   /**
-   * What happens when the lock stays busy for `waitTime`: `'throw'` LockBusyError (default); `'skip'`: the method does not run
-   * and the call gives `undefined` (an iteration: nothing); a function, or the name of another method of the class, that
-   * answers instead. A LockBusyError thrown *by* the method is not meant by it.
+   * What happens when the lock stays busy for `waitTime`: `'throw'` LockBusyError (default); `'skip'`: the method does not run, and
+   * the call gives `undefined` (an Observable emits it, an iteration is empty); a function, or the name of another method of
+   * the class, that answers instead. A LockBusyError that the method itself throws is not meant by it.
    */
   readonly onBusy?: 'throw' | 'skip' | (string & {}) | BusyAnswer<Args>;
   /**
@@ -57,8 +57,9 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
   /** What a lease lost while the method ran does to its result: `'throw'` LockLostError, or `'warn'`. Default: the module's. */
   readonly onLost?: 'throw' | 'warn';
   /**
-   * Whether the method gives a promise, an Observable or an AsyncIterable. It is known by itself for `async` and `async *`
-   * methods, and for a declared return type `Observable` or `Promise` (with `emitDecoratorMetadata`); elsewhere a promise is assumed.
+   * Whether the method gives a promise, an Observable or an AsyncIterable. Known by itself for `async` and `async *` methods, and
+   * for a declared return type `Observable` (with `emitDecoratorMetadata`, and where it is not imported by `import type`);
+   * elsewhere a promise is assumed.
    */
   readonly returns?: ReturnKind;
 }

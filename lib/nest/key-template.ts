@@ -4,7 +4,7 @@ import { toKeyPart, whyNoKeyPart } from './key-part.js';
 import { type Found, follow, followAll, type Invocation } from './key-path.js';
 import { type Expression, parseTemplate } from './key-template.parser.js';
 
-/** Gives the lock names for one call of the method. */
+/** Gives the lock names for one call of the method; whoever acquires them checks their length and form. */
 export type NamesOf = (invocation: Invocation) => string | readonly string[];
 
 /**
@@ -38,7 +38,7 @@ function one(template: string, parts: readonly (string | Expression)[], where: s
     let name = '';
     for (const part of parts)
       name += typeof part === 'string' ? part : fill(part, follow(part, invocation), template, where);
-    return toLockName(name, where);
+    return name;
   };
 }
 
@@ -49,7 +49,7 @@ function each(template: string, parts: readonly (string | Expression)[], where: 
       const texts = textsOf(part, invocation, template, where);
       names = names.flatMap((name) => texts.map((text) => name + text));
     }
-    return names.map((name) => toLockName(name, where));
+    return names;
   };
 }
 

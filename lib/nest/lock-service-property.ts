@@ -64,5 +64,9 @@ export function attachLockService<T extends object>(instance: T, service: LockSe
 
 /** Whether a method of this object wants the service with that token. */
 export function asksFor(value: unknown, token: symbol): value is Lockable {
-  return typeof value === 'object' && value !== null && token in value;
+  try {
+    return typeof value === 'object' && value !== null && token in value;
+  } catch {
+    return false; // a proxy that answers within a request only
+  }
 }

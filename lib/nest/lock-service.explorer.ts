@@ -63,7 +63,7 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown 
 
   /** Two global modules of one name would be two locks of one name: who gets which is left to the order of imports. */
   private refuseTwins(): void {
-    const global = [...this.modules.values()].filter((module) => module.isGlobal && module.exports.has(this.token));
+    const global = [...this.modules.values()].filter((module) => module.isGlobal && module.providers.has(this.token));
     if (global.length <= 1) return;
     const which = this.name === undefined ? 'without a name' : `with the name '${this.name}'`;
     throw new LockConfigurationError(

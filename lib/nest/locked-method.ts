@@ -1,15 +1,7 @@
 import { type Duration, FOREVER, MIN_LEASE_TIME, type Milliseconds, toMilliseconds } from '../engine/duration.js';
-import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
-import { toLockName } from '../engine/lock-name.js';
+import { LockConfigurationError } from '../engine/errors.js';
 import { LOCK_TYPES, type LockOptions } from '../engine/lock-options.js';
-import type {
-  BusyAnswer,
-  DistributedLockOptions,
-  KeyFunction,
-  LockKey,
-  Method,
-  ReturnKind,
-} from './distributed-lock.options.js';
+import type { BusyAnswer, DistributedLockOptions, LockKey, Method, ReturnKind } from './distributed-lock.options.js';
 import { compileTemplate, type NamesOf } from './key-template.js';
 import { nearestName } from './nearest-name.js';
 import { getLockServiceToken } from './redis-lock.constants.js';
@@ -126,7 +118,7 @@ function toWaitTime(waitTime: Duration, where: string): Milliseconds {
 
 function toNamesOf(key: LockKey, where: string, method: string): NamesOf {
   if (typeof key === 'string') return compileTemplate(key, where, method);
-  if (typeof key === 'function') return callKeyFunction(key, where);
+  if (typeof key === 'function') return ({ instance, args }) => key.apply(instance, args as unknown[]);
   if (!Array.isArray(key) || !key.every((template) => typeof template === 'string')) {
     throw new LockConfigurationError(
       `${where}: key is ${show(key)}; it must be a template, a list of templates, or a function`,
@@ -135,16 +127,6 @@ function toNamesOf(key: LockKey, where: string, method: string): NamesOf {
   if (key.length === 0) throw new LockConfigurationError(`${where}: key is an empty list: nothing would be locked`);
   const templates = (key as readonly string[]).map((template) => compileTemplate(template, where, method));
   return (invocation) => templates.flatMap((namesOf) => namesOf(invocation));
-}
-
-function callKeyFunction(key: KeyFunction, where: string): NamesOf {
-  return ({ instance, args }) => {
-    const names: unknown = key.apply(instance, args as unknown[]);
-    if (!Array.isArray(names)) return toLockName(names, `${where}: its key function`);
-    if (names.length === 0)
-      throw new LockKeyError(`${where}: its key function gave an empty list: there is nothing to lock`, '');
-    return names.map((name: unknown) => toLockName(name, `${where}: its key function`));
-  };
 }
 
 function toBusyAnswer(

@@ -30,6 +30,10 @@ class Bills {
   }
 }
 
+const fail = (): never => {
+  throw new Error('there is no request');
+};
+
 describe('instances that NestJS injects no properties into', () => {
   const apps: TestingModule[] = [];
   const start = async (...args: Parameters<typeof startApp>) => {
@@ -135,6 +139,7 @@ describe('instances that NestJS injects no properties into', () => {
       Object.freeze({}),
       Object.create(null),
       new Proxy({}, {}),
+      new Proxy({}, { has: () => fail() }),
       () => 1,
     ];
     const providers = values.map((useValue, index) => ({ provide: `value-${index}`, useValue }));

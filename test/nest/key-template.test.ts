@@ -142,10 +142,5 @@ describe('a key template', () => {
       expect(() => names('#<args[0].polluted>', new Order(1))).toThrow('it is undefined');
       delete (Object.prototype as { polluted?: string }).polluted;
     });
-
-    it('refuses a name that is too long as a whole', () => {
-      expect(() => names('#<args[0]>:#<args[1]>', 'x'.repeat(600), 'y'.repeat(600))).toThrow(LockKeyError);
-      expect(() => names('#<args[0]>', '%'.repeat(1000))).toThrow('Shop.sell: the lock name');
-    });
   });
 });

@@ -1,9 +1,11 @@
-import { Controller, Get, Param, SetMetadata } from '@nestjs/common';
+import { applyDecorators, Controller, Get, Param, SetMetadata } from '@nestjs/common';
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
+import { currentLease } from '../../lib/engine/lock-scope.js';
 import { createLockService } from '../../lib/nest/create-lock-service.js';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
 import { attachLockService } from '../../lib/nest/lock-service-property.js';
 
+const silent = { warn() {}, error() {} };
 const MARK = Symbol('mark');
 const Mark = (_target: object, _key: string, descriptor: PropertyDescriptor) => {
   Object.assign(descriptor.value, { [MARK]: 'marked', note: 'by name' });
@@ -67,6 +69,21 @@ describe('the wrapped method', () => {
     expect(Reflect.getMetadata('design:paramtypes', Things.prototype, 'find')).toEqual([String, Number, Array]);
   });
 
+  it('may come from a decorator of the application, made by applyDecorators', async () => {
+    const LockedRoute = (key: string) => applyDecorators(Get(), DistributedLock(key) as MethodDecorator, Below);
+    class Routes {
+      @LockedRoute('route')
+      async all() {
+        return currentLease()?.name;
+      }
+    }
+    const locks = createLockService({ backend: 'memory', logger: silent });
+    expect(await attachLockService(new Routes(), locks).all()).toBe('route');
+    expect(Reflect.getMetadata('path', Routes.prototype.all)).toBe('/');
+    expect(Reflect.getMetadata('below', Routes.prototype.all)).toBe(1);
+    await locks.close();
+  });
+
   it('is writable and configurable as any method is', () => {
     const { value: _value, ...shape } = Object.getOwnPropertyDescriptor(Things.prototype, 'find') as PropertyDescriptor;
     const { value: _other, ...plain } = Object.getOwnPropertyDescriptor(
@@ -77,7 +94,7 @@ describe('the wrapped method', () => {
   });
 
   it('leaves no visible trace on instances', async () => {
-    const locks = createLockService({ backend: 'memory' });
+    const locks = createLockService({ backend: 'memory', logger: silent });
     const things = attachLockService(new Things(), locks);
     expect(await things.find('1', 2)).toBe('1@eu');
     await locks.close();

@@ -1,0 +1,35 @@
+import { LockConfigurationError } from '../engine/errors.js';
+import type { LockedMethod } from './locked-method.js';
+import { isAsyncIterable, isObservableLike } from './return-kind.js';
+
+/** The instance of a decorated method has no lock service, so that the method was not run. */
+export function noLockService({ where, serviceName }: LockedMethod, instance: unknown): LockConfigurationError {
+  if (instance === undefined || instance === null) {
+    return new LockConfigurationError(
+      `${where} was called without its instance, and did not run: call it as a method, or bind it`,
+    );
+  }
+  const service = serviceName === undefined ? 'lock service' : `lock service '${serviceName}'`;
+  return new LockConfigurationError(
+    `${where} did not run, because this instance has no ${service}. NestJS gives one to providers and controllers when RedisLockModule.forRoot(...) is imported: after the constructor has run, and to those of useFactory and useValue when the application starts. An instance that was made with new needs attachLockService(instance, createLockService(...))`,
+  );
+}
+
+const KINDS = { promise: 'a promise', observable: 'an Observable', iterable: 'an async iterable' };
+
+/** The method gave something else than it was taken to give before it ran. */
+export function wrongKind({ where, kind }: LockedMethod, result: unknown): LockConfigurationError {
+  const returns = isObservableLike(result) ? 'observable' : isAsyncIterable(result) ? 'iterable' : 'promise';
+  const found = returns === 'promise' ? 'something else' : KINDS[returns];
+  const consequence = kind === 'promise' ? ', which would have run without the lock' : '';
+  return new LockConfigurationError(
+    `${where} was taken to return ${KINDS[kind]}, but gave ${found}${consequence}: set returns: '${returns}'`,
+  );
+}
+
+/** `onBusy` answered for an iteration with something that is none. */
+export function noIteration({ where }: LockedMethod): LockConfigurationError {
+  return new LockConfigurationError(
+    `${where}: onBusy must answer with something to iterate over, as the method itself does`,
+  );
+}
