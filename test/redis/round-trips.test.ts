@@ -1,0 +1,76 @@
+import { RedisWorld } from './redis-world.js';
+
+describe('commands of the Redis backend', () => {
+  const world = new RedisWorld();
+  const requests = (count: number) => Array.from({ length: count }, () => world.request());
+
+  it('are one for an acquisition, one for a renewal and one for a release', async () => {
+    const backend = world.backend();
+    await backend.acquire(world.request());
+    await backend.renew(world.request());
+    await backend.release(world.request());
+    const request = world.request();
+    expect(await world.commands(() => backend.acquire(request))).toEqual({ evalsha: 1 });
+    expect(await world.commands(() => backend.renew(request))).toEqual({ evalsha: 1 });
+    expect(await world.commands(() => backend.release(request))).toEqual({ evalsha: 1 });
+  });
+
+  it('are a few for what starts in one tick', async () => {
+    const backend = world.backend();
+    const locks = requests(64);
+    await backend.acquire(world.request());
+    const all = (work: (lock: (typeof locks)[0]) => Promise<unknown>) => () => Promise.all(locks.map(work));
+    for (const work of [
+      all((lock) => backend.acquire(lock)),
+      all((lock) => backend.renew(lock)),
+      all((lock) => backend.release(lock)),
+    ]) {
+      expect((await world.commands(work)).evalsha).toBeLessThanOrEqual(3);
+    }
+    expect(await world.keys()).not.toContain(locks[0].key);
+  });
+
+  it('take at most 128 locks each', async () => {
+    const backend = world.backend();
+    const locks = requests(1_000);
+    const { evalsha } = await world.commands(() => Promise.all(locks.map((lock) => backend.acquire(lock))));
+    expect(evalsha).toBeGreaterThanOrEqual(8);
+    expect(evalsha).toBeLessThanOrEqual(14);
+    await Promise.all(locks.map((lock) => backend.release(lock)));
+  });
+
+  it('travel together only where lease times agree, and each lock has its own', async () => {
+    const backend = world.backend();
+    const [short, long] = [world.request(), world.request('reentrant', { leaseTime: 120_000 })];
+    await backend.acquire(world.request());
+    const work = () => Promise.all([backend.acquire(short), backend.acquire(long)]);
+    expect(await world.commands(work)).toEqual({ evalsha: 2 });
+    expect(await world.redis.pttl(short.key)).toBeLessThanOrEqual(60_000);
+    expect(await world.redis.pttl(long.key)).toBeGreaterThan(60_000);
+  });
+
+  it('go on after SCRIPT FLUSH, in the middle of traffic', async () => {
+    const backend = world.backend();
+    const pairs = requests(400).map(async (lock, n) => {
+      if (n % 100 === 0) await world.redis.script('FLUSH');
+      expect(await backend.acquire(lock)).toMatchObject({ acquired: true });
+      expect(await backend.release(lock)).toMatchObject({ released: true });
+    });
+    await Promise.all(pairs);
+  });
+
+  it('leave nothing behind but the clock of the tokens', async () => {
+    const backend = world.backend();
+    await world.redis.flushall();
+    for (const type of ['reentrant', 'fair', 'read', 'write'] as const) {
+      const lock = world.request(type);
+      await backend.acquire(lock);
+      await backend.acquire({ ...lock, owner: world.owner(), placeTimeout: 0 });
+      const waiter = { ...lock, owner: world.owner(), placeTimeout: 5_000 };
+      if (!(await backend.acquire(waiter)).acquired) await backend.leavePlace(waiter);
+      await backend.release(waiter);
+      await backend.forceRelease(lock.key);
+    }
+    expect(await world.keys()).toEqual(['nestjs_redis_lock_clock']);
+  });
+});
