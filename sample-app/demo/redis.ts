@@ -15,9 +15,8 @@ export interface SharedRedis {
 export async function sharedRedis(): Promise<SharedRedis | undefined> {
   const url = process.env.REDIS_URL;
   if (!url) return privateRedis();
-  const version = await versionOf(url);
-  const { hostname, port, pathname } = new URL(url);
-  return { url, description: `Redis ${version} of REDIS_URL (${hostname}:${port || 6379}${pathname})` };
+  const { version, place } = await identify(url);
+  return { url, description: `the Redis ${version} of REDIS_URL (${place})` };
 }
 
 /** Without persistence, on a free port of the loopback interface. */
@@ -33,7 +32,7 @@ async function privateRedis(): Promise<SharedRedis | undefined> {
       throw error;
     }
     const url = `redis://127.0.0.1:${port}`;
-    return { url, description: `a Redis ${await versionOf(url)} of the demo's own (port ${port})` };
+    return { url, description: `a Redis ${(await identify(url)).version} of the demo's own (port ${port})` };
   }
 }
 
@@ -58,17 +57,20 @@ function freePort(): Promise<number> {
   });
 }
 
-async function versionOf(url: string): Promise<string> {
+async function identify(url: string): Promise<{ version: string; place: string }> {
   const client = new Redis(url, { lazyConnect: true, connectTimeout: 3_000, retryStrategy: () => null });
-  let reason = 'no answer';
-  client.on('error', (error) => {
-    reason = error.message || reason;
+  const { host, port, db } = client.options;
+  const place = `${host}:${port}/${db ?? 0}`;
+  let refusal: string | undefined; // says more than the rejection, which is that the connection was closed
+  client.on('error', ({ message }) => {
+    refusal = message;
   });
   try {
     await client.connect();
-    return (await client.info('server')).match(/redis_version:(\S+)/)?.[1] ?? '';
-  } catch {
-    throw new Error(`REDIS_URL: that Redis cannot be used: ${reason}`);
+    const [, version = ''] = (await client.info('server')).match(/redis_version:(\S+)/) ?? [];
+    return { version, place };
+  } catch (error) {
+    throw new Error(`The Redis at ${place} cannot be used: ${refusal || (error as Error).message}`);
   } finally {
     client.disconnect();
   }

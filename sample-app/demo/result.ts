@@ -49,8 +49,10 @@ export function describeResults({ replicas, locked, unlocked, transfers, cron }:
 export function complaintsAbout({ locked, unlocked, transfers }: Results): string[] {
   const complaints = [...locked.failures, ...unlocked.failures, ...transfers.failures].map((f) => `answered: ${f}`);
   if (locked.oversold > 0) complaints.push(`oversold by ${locked.oversold} with the lock`);
+  if (locked.receipts.length < Math.min(locked.inStock, locked.ordered)) complaints.push('lamps were left over');
   if (!locked.adds) complaints.push('with the lock, sold and left are not what was in stock');
   if (!tokensRise(locked.receipts)) complaints.push('a fencing token was not higher than the one before');
+  if (transfers.booked === 0) complaints.push('no transfer was booked');
   if (!transfers.adds) complaints.push('transfers made or lost pieces');
   return [...new Set(complaints)];
 }

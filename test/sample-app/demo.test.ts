@@ -92,7 +92,7 @@ describe('the demo', () => {
     expectGoodResult(demo.output);
     expect(code).toBe(0);
     expect(demo.output).toMatch(row('orders in work at once', 1, '\\d\\d'));
-    expect(demo.output).toContain(`2 processes, shop-1 and shop-2, share Redis`);
+    expect(demo.output).toContain(`2 processes, shop-1 and shop-2, share the Redis`);
     expect(demo.output).toContain(`127.0.0.1:${redis.port}`);
     expect(demo.running).toEqual([]);
     expect(await redis.client().keys('{shop}*')).toEqual([]);
@@ -128,7 +128,7 @@ describe('the demo', () => {
     const port = await freePort();
     demo = new Demo({ REDIS_URL: `redis://:secret@127.0.0.1:${port}` });
     expect(await demo.exitCode()).toBe(1);
-    expect(demo.output).toMatch(/✗ REDIS_URL: that Redis cannot be used: .*ECONNREFUSED/);
+    expect(demo.output).toMatch(/✗ The Redis at 127\.0\.0\.1:\d+\/0 cannot be used: .*ECONNREFUSED/);
     expect(demo.output).not.toContain('secret');
   }, 60_000);
 });
