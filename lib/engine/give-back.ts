@@ -83,6 +83,12 @@ export class GiveBack {
           this.queue.resume();
           return 'gone';
         }
+        if (clock.age(sent) >= validity(leaseTime)) {
+          // The new lease has ended before its owner heard of it.
+          this.unsettle(next);
+          this.queue.resume();
+          return 'released';
+        }
         const tenure = { since: held.tenure.since, asked: reserve, tokensLeft: reply.reserved };
         const { keeper, key } = held;
         const heir = new HeldLock(
@@ -108,8 +114,7 @@ export class GiveBack {
       () => {
         this.underWay--;
         next.sent = undefined;
-        next.unsettled = true;
-        if (next.settled) this.queue.settleOrphan(next);
+        this.unsettle(next);
         return this.abandon(held);
       },
     );
@@ -145,6 +150,12 @@ export class GiveBack {
     this.parts.orphans.giveBack(held, held.validFor);
     this.queue.resume();
     return 'unreachable';
+  }
+
+  /** The backend may hold the lock for this waiter's owner. */
+  private unsettle(waiter: Waiter): void {
+    waiter.unsettled = true;
+    if (waiter.settled) this.queue.settleOrphan(waiter);
   }
 
   private announce({ name, owner, token }: HeldLock): void {
