@@ -1,0 +1,65 @@
+import { openWorld, STORES } from '../support/lock-world.js';
+import { Section } from '../support/section.js';
+
+/** Jain's index: 1 when all shares are equal, 1/n when one has everything. */
+function jain(shares: readonly number[]): number {
+  const sum = shares.reduce((a, b) => a + b, 0);
+  return sum ** 2 / (shares.length * shares.reduce((a, b) => a + b * b, 0));
+}
+
+describe.each(STORES)('fairness among processes, on %s', (store) => {
+  const world = openWorld(store);
+
+  const contend = async (processes: number, callers: number, bodyTime: number) => {
+    const services = await world.services(processes);
+    const section = new Section();
+    const shares = services.map(() => 0);
+    const longestWait = services.map(() => 0);
+    const end = performance.now() + 1_500;
+    await Promise.all(
+      services.flatMap((locks, i) =>
+        Array.from({ length: callers }, async () => {
+          while (performance.now() < end) {
+            const asked = performance.now();
+            await locks.withLock('order', async () => {
+              longestWait[i] = Math.max(longestWait[i], performance.now() - asked);
+              shares[i]++;
+              await section.pass('', bodyTime);
+            });
+          }
+        }),
+      ),
+    );
+    expect(section.most).toBe(1);
+    return { shares, longestWait };
+  };
+
+  it('gives four processes with 25 callers each about the same', async () => {
+    const { shares, longestWait } = await contend(4, 25, 0);
+    expect(jain(shares)).toBeGreaterThan(0.8);
+    expect(Math.max(...longestWait)).toBeLessThan(1_000);
+  });
+
+  it('gives four processes with one caller each about the same', async () => {
+    const { shares, longestWait } = await contend(4, 1, 2);
+    expect(jain(shares)).toBeGreaterThan(0.8);
+    expect(Math.max(...longestWait)).toBeLessThan(1_000);
+  });
+
+  it('gives a process with one caller its turns beside one with a hundred', async () => {
+    const [crowd, single] = await world.services(2);
+    const end = performance.now() + 1_000;
+    let turns = 0;
+    const section = new Section();
+    await Promise.all([
+      ...Array.from({ length: 100 }, async () => {
+        while (performance.now() < end) await crowd.withLock('order', () => section.pass());
+      }),
+      (async () => {
+        while (performance.now() < end) await single.withLock('order', async () => void turns++);
+      })(),
+    ]);
+    expect(turns).toBeGreaterThan(5);
+    expect(section.most).toBe(1);
+  });
+});
