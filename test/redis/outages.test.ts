@@ -1,0 +1,136 @@
+import { freePort } from '../support/free-port.js';
+import { startTcpProxy } from '../support/tcp-proxy.js';
+import { until } from '../support/until.js';
+import { failure, RedisWorld } from './redis-world.js';
+
+describe('when Redis is away', () => {
+  const world = new RedisWorld();
+  const rejections: unknown[] = [];
+  const onRejection = (reason: unknown) => rejections.push(reason);
+
+  beforeAll(() => void process.on('unhandledRejection', onRejection));
+  afterAll(() => {
+    process.off('unhandledRejection', onRejection);
+    expect(rejections).toEqual([]);
+  });
+
+  it('every call is answered within the command time-out, and works again afterwards', async () => {
+    const backend = world.backend({ commandTimeout: 300 });
+    const lock = world.request();
+    await backend.acquire(lock);
+    world.server.pause();
+    const since = performance.now();
+    const calls = [
+      ...Array.from({ length: 400 }, () => backend.acquire(world.request())),
+      backend.renew(lock),
+      backend.release(lock),
+      backend.inspect(lock.key),
+      backend.forceRelease(lock.key),
+      backend.leavePlace({ ...lock, type: 'fair' }),
+    ];
+    const outcomes = await Promise.allSettled(calls);
+    const waited = performance.now() - since;
+    world.server.resume();
+    expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
+    for (const outcome of outcomes) expect(outcome).toMatchObject({ reason: { kind: 'unavailable' } });
+    expect(waited).toBeGreaterThanOrEqual(295);
+    expect(waited).toBeLessThan(3_000);
+    const again = world.request();
+    await until(() => succeeds(backend.acquire(again)));
+  });
+
+  it('what timed out before it was sent is never executed', async () => {
+    const backend = world.backend({ commandTimeout: 300 });
+    await backend.acquire(world.request());
+    await world.server.kill();
+    const locks = Array.from({ length: 300 }, () => world.request());
+    const errors = await Promise.all(locks.map((lock) => failure(backend.acquire(lock))));
+    await world.server.start();
+    const lock = world.request();
+    await until(() => succeeds(backend.acquire(lock)));
+    const refused = locks.filter((_, n) => errors[n].outcome === 'refused');
+    expect(refused.length).toBeGreaterThan(0);
+    for (const { key } of refused) expect(await world.redis.exists(key)).toBe(0);
+  });
+
+  it('a connection that says nothing is given up and made anew', async () => {
+    const proxy = await startTcpProxy(world.server.port);
+    const backend = world.backend({ connection: proxy.url, commandTimeout: 300 });
+    const lock = world.request();
+    await backend.acquire(lock);
+    proxy.cutHalfOpen();
+    await failure(backend.renew(lock));
+    await proxy.heal();
+    await until(() => succeeds(backend.renew(lock)));
+    await backend.close();
+    await proxy.stop();
+  });
+
+  it('a release whose answer was lost is sent again, and says so', async () => {
+    const proxy = await startTcpProxy(world.server.port);
+    const backend = world.backend({ connection: proxy.url });
+    const lock = world.request();
+    await backend.acquire(lock);
+    expect(await backend.release(lock)).toEqual({ released: true, listeners: 0, resent: false });
+    await backend.acquire(lock);
+    proxy.dropReplies({ after: /PUBLISH/, close: true });
+    const release = backend.release(lock);
+    await until(() => proxy.droppedReplies > 0);
+    await proxy.heal();
+    expect(await release).toEqual({ released: false, listeners: 0, resent: true });
+    await backend.close();
+    await proxy.stop();
+  });
+
+  it('an acquisition whose answer was lost is sent again, and is had once', async () => {
+    const proxy = await startTcpProxy(world.server.port);
+    const backend = world.backend({ connection: proxy.url });
+    await backend.acquire(world.request());
+    proxy.dropReplies({ after: /evalsha/, close: true });
+    const lock = world.request();
+    const acquisition = backend.acquire(lock);
+    await until(() => proxy.droppedReplies > 0);
+    await proxy.heal();
+    expect(await acquisition).toMatchObject({ acquired: true });
+    expect(await world.redis.hgetall(lock.key)).toEqual({ [lock.owner]: '1' });
+    await backend.close();
+    await proxy.stop();
+  });
+
+  it('from the start, calls are refused, and work once it is there', async () => {
+    const port = await freePort();
+    const backend = world.backend({ connection: { host: '127.0.0.1', port }, commandTimeout: 200 });
+    expect(await failure(backend.acquire(world.request()))).toMatchObject({ kind: 'unavailable', outcome: 'refused' });
+    expect(world.errors.length).toBeGreaterThan(0);
+  });
+
+  it('a backend can be closed, and rejects what is under way', async () => {
+    const backend = world.backend({ commandTimeout: 10_000 });
+    await backend.acquire(world.request());
+    world.server.pause();
+    const calls = [backend.acquire(world.request()), backend.inspect('lock:x'), backend.renew(world.request())];
+    const failures = calls.map(failure);
+    const closing = backend.close();
+    for (const each of await Promise.all(failures)) expect(each.message).toContain('was closed');
+    world.server.resume();
+    await closing;
+    expect(await failure(backend.acquire(world.request()))).toMatchObject({ kind: 'unavailable' });
+  });
+
+  it('a backend that never had a connection can be closed', async () => {
+    for (const connection of [
+      { host: '127.0.0.1', port: await freePort() },
+      { nodes: [{ host: '127.0.0.1', port: await freePort() }] },
+    ]) {
+      const backend = world.backend({ connection, commandTimeout: 200 });
+      backend.subscribe('lock:x', 'reentrant', 'c', () => {});
+      await failure(backend.acquire(world.request()));
+      await backend.close();
+    }
+  });
+});
+
+async function succeeds(call: Promise<unknown>): Promise<boolean> {
+  const [{ status }] = await Promise.allSettled([call]);
+  return status === 'fulfilled';
+}
