@@ -1,0 +1,277 @@
+import type { RequestId, SynchronizerBackend, SynchronizerKind } from '../../lib/backends/synchronizer-backend.js';
+import type { Client, Fixture } from '../contract/fixture.js';
+import { until } from '../support/until.js';
+
+const LONG = 60_000;
+const SHORT = 200;
+
+/**
+ * What every backend that keeps semaphores and latches owes to the engine: above all that a request which arrives twice is
+ * executed once.
+ */
+export function describeSynchronizerBackend(name: string, openFixture: () => Promise<Fixture>): void {
+  describe(`the contract of a synchronizer backend: ${name}`, () => {
+    let fixture: Fixture;
+    let clients: Client[];
+    let ann: SynchronizerBackend;
+    let bob: SynchronizerBackend;
+    let key: string;
+    let count = 0;
+
+    beforeAll(async () => {
+      fixture = await openFixture();
+      clients = [await fixture.connect(), await fixture.connect()];
+      [ann, bob] = clients.map(({ backend }) => backend.synchronizers as SynchronizerBackend);
+    }, 60_000);
+    beforeEach(() => {
+      key = `lock:mail:${++count}`;
+    });
+    afterAll(async () => {
+      await Promise.all(clients.map(({ backend }) => backend.close()));
+      await fixture.stop();
+    }, 60_000);
+
+    const request = (lane = 'ann:change'): RequestId => ({ lane, number: ++count });
+    const newId = () => (++count).toString(16).padStart(32, 'f');
+    const held = async () => (await bob.countPermits(key)).acquired;
+    const set = (permits: number) => ann.trySetPermits(key, permits, request('setup'));
+
+    const listen = async (kind: SynchronizerKind = 'semaphore') => {
+      const heard: string[] = [];
+      const subscription = bob.subscribe(key, kind, (wake) => heard.push(wake.kind));
+      await subscription.ready;
+      return { heard, close: () => subscription.close() };
+    };
+
+    describe('a request that is sent twice', () => {
+      it('takes permits once', async () => {
+        await set(5);
+        const once = request();
+        expect([await ann.takePermits(key, [1, 2, 9], once), await ann.takePermits(key, [1, 2, 9], once)]).toEqual([
+          2, 2,
+        ]);
+        expect(await ann.availablePermits(key)).toBe(2);
+      });
+
+      it('takes permits the second time when the first found too few', async () => {
+        const once = request();
+        expect(await ann.takePermits(key, [1], once)).toBe(0);
+        await set(1);
+        expect(await ann.takePermits(key, [1], once)).toBe(1);
+        expect(await ann.availablePermits(key)).toBe(0);
+      });
+
+      it('drains once, and says twice how many it got', async () => {
+        await set(5);
+        const once = request();
+        expect(await ann.drainPermits(key, once)).toBe(5);
+        await ann.addPermits(key, 1, request('other'));
+        expect(await ann.drainPermits(key, once)).toBe(5);
+        expect(await ann.availablePermits(key)).toBe(1);
+      });
+
+      it('adds permits once', async () => {
+        const once = request();
+        await ann.addPermits(key, 2, once);
+        await ann.addPermits(key, 2, once);
+        const again = request();
+        expect(await ann.addPermitsIfExists(key, 3, again)).toBe(true);
+        expect(await ann.addPermitsIfExists(key, 3, again)).toBe(true);
+        expect(await ann.availablePermits(key)).toBe(5);
+      });
+
+      it('sets permits once, and says twice that it did', async () => {
+        const once = request();
+        expect(await ann.trySetPermits(key, 2, once)).toBe(true);
+        await ann.takePermits(key, [1], request('other'));
+        expect(await ann.trySetPermits(key, 2, once)).toBe(true);
+        expect(await ann.availablePermits(key)).toBe(1);
+        const all = request();
+        await ann.setPermits(key, 7, all);
+        await ann.addPermits(key, 1, request('other'));
+        await ann.setPermits(key, 7, all);
+        expect(await ann.availablePermits(key)).toBe(8);
+      });
+
+      it('takes permits with ids once, and renews their leases', async () => {
+        await set(3);
+        const once = request();
+        const groups = [[newId()], [newId(), newId()], [newId()]];
+        expect(await ann.takeLeasedPermits(key, groups, SHORT, once)).toMatchObject({ served: 2 });
+        const again = await ann.takeLeasedPermits(key, groups, LONG, once);
+        expect(again.served).toBe(2);
+        expect(again.remaining).toBeGreaterThan(LONG / 2);
+        expect(await bob.countPermits(key)).toEqual({ available: 0, acquired: 3 });
+      });
+
+      it('does not take permits with ids again that have come back meanwhile', async () => {
+        await set(1);
+        const [lapsed, released] = [request(), request()];
+        const ids = [[newId()], [newId()]];
+        await ann.takeLeasedPermits(key, [ids[0]], SHORT, lapsed);
+        await until(async () => (await held()) === 0);
+        expect(await ann.takeLeasedPermits(key, [ids[0]], LONG, lapsed)).toEqual({ served: 0, remaining: 0 });
+        await ann.takeLeasedPermits(key, [ids[1]], LONG, released);
+        await ann.giveLeasedPermits(key, ids[1], request('other'));
+        expect(await ann.takeLeasedPermits(key, [ids[1]], LONG, released)).toEqual({ served: 0, remaining: 0 });
+        expect(await bob.countPermits(key)).toEqual({ available: 1, acquired: 0 });
+      });
+
+      it('gives permits with ids back once, and says twice which were held', async () => {
+        await set(2);
+        const [one, two, foreign] = [newId(), newId(), newId()];
+        await ann.takeLeasedPermits(key, [[one, two]], LONG, request());
+        const once = request();
+        const answers = [true, false, true, false];
+        expect(await ann.giveLeasedPermits(key, [one, foreign, two, one], once)).toEqual(answers);
+        expect(await ann.giveLeasedPermits(key, [one, foreign, two, one], once)).toEqual(answers);
+        expect(await bob.countPermits(key)).toEqual({ available: 2, acquired: 0 });
+      });
+
+      it('sets, counts down and deletes a latch once', async () => {
+        const [setting, down, deletion] = [request(), request(), request()];
+        expect([await ann.trySetCount(key, 4, setting), await ann.trySetCount(key, 4, setting)]).toEqual([true, true]);
+        await ann.countDown(key, 3, down);
+        await ann.countDown(key, 3, down);
+        expect(await bob.getCount(key)).toBe(1);
+        expect([await ann.deleteLatch(key, deletion), await ann.deleteLatch(key, deletion)]).toEqual([true, true]);
+        expect(await bob.deleteLatch(key, request('bob:change'))).toBe(false);
+        await bob.trySetCount(key, 2, request('bob:change'));
+        await ann.deleteLatch(key, deletion);
+        expect(await bob.getCount(key)).toBe(2);
+      });
+
+      it('changes nothing when it comes after a later one', async () => {
+        await set(9);
+        const [early, late] = [request(), request()];
+        const ids = [newId()];
+        await ann.addPermits(key, 1, late);
+        await ann.addPermits(key, 1, early);
+        await ann.takePermits(key, [1], early);
+        await ann.drainPermits(key, early);
+        await ann.takeLeasedPermits(key, [ids], LONG, early);
+        await ann.setPermits(key, 1, early);
+        expect(await bob.countPermits(key)).toEqual({ available: 10, acquired: 0 });
+      });
+
+      it('is another one in another lane, and for another key', async () => {
+        const { number } = request();
+        await ann.addPermits(key, 1, { lane: 'ann:change', number });
+        await ann.addPermits(key, 1, { lane: 'bob:change', number });
+        await ann.addPermits(`${key}:other`, 1, { lane: 'ann:change', number });
+        expect([await ann.availablePermits(key), await ann.availablePermits(`${key}:other`)]).toEqual([2, 1]);
+      });
+    });
+
+    it('serves groups in their order, and none after the first that it has too few permits for', async () => {
+      await set(5);
+      expect(await ann.takePermits(key, [2, 4, 1], request())).toBe(1);
+      const groups = [[newId(), newId()], [newId(), newId()], [newId()]];
+      expect(await ann.takeLeasedPermits(key, groups, LONG, request())).toMatchObject({ served: 1 });
+      expect(await bob.countPermits(key)).toEqual({ available: 1, acquired: 2 });
+    });
+
+    it('says when the earliest lease ends', async () => {
+      await set(2);
+      expect(await ann.takeLeasedPermits(key, [[newId(), newId(), newId()]], LONG, request())).toEqual({
+        served: 0,
+        remaining: -1,
+      });
+      await ann.takeLeasedPermits(key, [[newId()]], LONG, request());
+      await ann.takeLeasedPermits(key, [[newId()]], LONG / 2, request());
+      const { served, remaining } = await bob.takeLeasedPermits(key, [[newId()]], LONG, request());
+      expect(served).toBe(0);
+      expect(remaining).toBeGreaterThan(LONG / 4);
+      expect(remaining).toBeLessThanOrEqual(LONG / 2);
+    });
+
+    it('renews the permits that are held, and no others', async () => {
+      await set(2);
+      const [kept, lapsed, foreign] = [newId(), newId(), newId()];
+      await ann.takeLeasedPermits(key, [[kept, lapsed]], 2 * SHORT, request());
+      expect(await ann.renewPermits(key, [foreign, kept], LONG)).toEqual([false, true]);
+      await until(async () => !(await ann.renewPermits(key, [lapsed], 10))[0]);
+      expect(await held()).toBe(1);
+    });
+
+    it('tells who listens for permits when there are more, and only then', async () => {
+      await set(3);
+      const listener = await listen();
+      const ids = [newId(), newId()];
+      await ann.takePermits(key, [1], request());
+      await ann.takeLeasedPermits(key, [ids], LONG, request());
+      await ann.renewPermits(key, ids, LONG);
+      await ann.addPermits(key, -1, request());
+      await ann.giveLeasedPermits(key, [newId()], request());
+      await ann.giveLeasedPermits(key, [ids[0]], request()); // brings it from −1 to 0
+      await ann.addPermits(key, 1, request());
+      await until(() => listener.heard.length > 0);
+      expect(listener.heard).toEqual(['message']);
+      await ann.giveLeasedPermits(key, [ids[1]], request());
+      await ann.setPermits(key, 9, request());
+      await until(() => listener.heard.length === 3);
+      listener.close();
+    });
+
+    it('tells who listens for permits when somebody finds a lease ended', async () => {
+      await set(1);
+      await ann.takeLeasedPermits(key, [[newId()]], SHORT, request());
+      const listener = await listen();
+      await until(async () => (await ann.countPermits(key)).available === 1);
+      await until(() => listener.heard.length === 1);
+      listener.close();
+    });
+
+    it('tells who listens for a latch when it opens or gets a count', async () => {
+      const listener = await listen('latch');
+      await ann.trySetCount(key, 3, request());
+      await until(() => listener.heard.length === 1);
+      await ann.countDown(key, 1, request());
+      await ann.countDown(key, 5, request());
+      await ann.countDown(key, 1, request());
+      await until(() => listener.heard.length === 2);
+      await ann.trySetCount(key, 1, request());
+      await ann.deleteLatch(key, request());
+      await until(() => listener.heard.length === 4);
+      listener.close();
+    });
+
+    it('refuses a key under which something else stands, and leaves that as it is', async () => {
+      const owner = `${clients[0].id}:1`;
+      const terms = { leaseTime: LONG, reserve: 0, placeTimeout: 0, preferWriters: false };
+      await clients[0].backend.acquire({ key, type: 'reentrant', owner, ...terms });
+      const calls = [
+        ann.takePermits(key, [1], request()),
+        ann.addPermits(key, 1, request()),
+        ann.trySetPermits(key, 1, request()),
+        ann.takeLeasedPermits(key, [[newId()]], LONG, request()),
+        ann.countPermits(key),
+        ann.getCount(key),
+        ann.countDown(key, 1, request()),
+      ];
+      for (const call of calls) await expect(call).rejects.toMatchObject({ name: 'BackendError', kind: 'key' });
+      expect(await clients[0].backend.release({ key, type: 'reentrant', owner })).toMatchObject({ released: true });
+    });
+
+    it('takes names with braces', async () => {
+      key = `lock:{mail}:${count}`;
+      const listener = await listen();
+      await ann.trySetPermits(key, 1, request());
+      await until(() => listener.heard.length === 1);
+      listener.close();
+      key = `lock:a{mail}:${count}`;
+      const latch = await listen('latch');
+      await ann.trySetCount(key, 1, request());
+      await until(() => latch.heard.length === 1);
+      latch.close();
+    });
+
+    it('rejects after it was closed', async () => {
+      const { backend } = await fixture.connect();
+      await backend.synchronizers?.getCount(key);
+      await backend.close();
+      const call = backend.synchronizers?.addPermits(key, 1, request());
+      await expect(call).rejects.toMatchObject({ name: 'BackendError', kind: 'unavailable' });
+    });
+  });
+}

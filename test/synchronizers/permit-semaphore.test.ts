@@ -1,0 +1,229 @@
+import { ms, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
+import { until } from '../support/until.js';
+import { refused } from '../support/watched-backend.js';
+import { asleep, watch } from './asleep.js';
+import { WatchedSynchronizers } from './watched-synchronizers.js';
+
+const FOREIGN_ID = '0123456789abcdef0123456789abcdef';
+
+describe.each(STORES)('a permit-expirable semaphore in %s', (store) => {
+  const world = openWorld(store);
+
+  const semaphores = async (count: number, permits?: number) => {
+    const services = await world.services(count);
+    const handles = services.map((locks) => locks.getPermitExpirableSemaphore('licences'));
+    if (permits !== undefined) await handles[0].trySetPermits(permits);
+    return { services, handles };
+  };
+
+  it('ids: gives each permit one of its own, by which any process can release it', async () => {
+    const { handles } = await semaphores(2, 2);
+    const ids = [await handles[0].acquire(), await handles[1].acquire('10s')];
+    for (const id of ids) expect(id).toMatch(/^[0-9a-f]{32}$/);
+    expect(ids[0]).not.toBe(ids[1]);
+    expect(await handles[0].tryAcquire()).toBeNull();
+    await handles[1].release(ids[0]);
+    await handles[0].release(ids[1].toUpperCase());
+    expect(await handles[0].availablePermits()).toBe(2);
+  });
+
+  it('blocking acquire: waits until another process releases', async () => {
+    const { services, handles } = await semaphores(2, 1);
+    const id = await handles[0].acquire();
+    const acquired = handles[1].acquire();
+    const waiting = watch(acquired);
+    await asleep(services[1]);
+    expect(waiting.done).toBe(false);
+    await handles[0].release(id);
+    expect(await acquired).not.toBe(id);
+  });
+
+  it('lease expiry gives the permit back: to who asks afterwards', async () => {
+    const { handles } = await semaphores(2, 1);
+    await handles[0].acquire(150);
+    await until(async () => (await handles[1].tryAcquire()) !== null);
+    expect(await handles[1].acquiredPermits()).toBe(1);
+  });
+
+  it('lease expiry gives the permit back: to who waits, without being asked or told', async () => {
+    const { handles } = await semaphores(2, 1);
+    const start = performance.now();
+    await handles[0].acquire(300);
+    await handles[1].acquire();
+    expect(performance.now() - start).toBeGreaterThanOrEqual(290);
+  });
+
+  it('lease expiry gives the permit back: to who waits for several, when enough have expired', async () => {
+    const { handles } = await semaphores(2, 2);
+    const start = performance.now();
+    await handles[0].acquire(150);
+    await handles[0].acquire(400);
+    expect(await handles[1].acquireMany(2)).toHaveLength(2);
+    expect(performance.now() - start).toBeGreaterThanOrEqual(390);
+  });
+
+  it('try: waits no longer than asked, and gets what comes within the time', async () => {
+    const { services, handles } = await semaphores(2, 1);
+    const id = await handles[0].acquire();
+    const start = performance.now();
+    expect(await handles[1].tryAcquire(200)).toBeNull();
+    expect(performance.now() - start).toBeGreaterThanOrEqual(195);
+    const acquired = handles[1].tryAcquire('20s', '10s');
+    await asleep(services[1]);
+    await handles[0].release(id);
+    expect(await acquired).toMatch(/^[0-9a-f]{32}$/);
+  });
+
+  it('update lease time: shortens or lengthens the lease from now on', async () => {
+    const { handles } = await semaphores(2, 2);
+    const [short, long] = [await handles[0].acquire('1h'), await handles[0].acquire(1_500)];
+    expect(await handles[1].updateLeaseTime(long, '1h')).toBe(true);
+    expect(await handles[1].updateLeaseTime(short, 1_500)).toBe(true);
+    await until(async () => (await handles[1].acquiredPermits()) === 1);
+    expect(await handles[0].tryRelease(short)).toBe(false);
+    expect(await handles[0].updateLeaseTime(short, '1h')).toBe(false);
+    expect(await handles[0].tryRelease(long)).toBe(true);
+  });
+
+  it('release of an expired id fails, and changes nothing', async () => {
+    const { handles } = await semaphores(1, 1);
+    const id = await handles[0].acquire(100);
+    await until(async () => (await handles[0].availablePermits()) === 1);
+    await expect(handles[0].release(id)).rejects.toMatchObject({ name: 'LockNotOwnedError', lockName: 'licences' });
+    expect(await handles[0].tryRelease(id)).toBe(false);
+    expect(await handles[0].availablePermits()).toBe(1);
+  });
+
+  it('release of an expired id fails also for who is the first to look', async () => {
+    const { handles } = await semaphores(1, 1);
+    const id = await handles[0].acquire(100);
+    const start = performance.now();
+    await until(() => performance.now() - start > 150);
+    expect(await handles[0].tryRelease(id)).toBe(false);
+    expect(await handles[0].availablePermits()).toBe(1);
+  });
+
+  it('release of a foreign id fails, and so does a second release', async () => {
+    const { handles } = await semaphores(1, 1);
+    await expect(handles[0].release(FOREIGN_ID)).rejects.toThrow(
+      `release() of the semaphore 'licences': ${FOREIGN_ID} is not held`,
+    );
+    const id = await handles[0].acquire();
+    await handles[0].release(id);
+    await expect(handles[0].release(id)).rejects.toMatchObject({ name: 'LockNotOwnedError' });
+    expect(await handles[0].availablePermits()).toBe(1);
+  });
+
+  it('many at once: acquires all or none, and releases those that are held', async () => {
+    const { handles } = await semaphores(2, 5);
+    const ids = await handles[0].acquireMany(3, '10s');
+    expect(new Set(ids).size).toBe(3);
+    expect(await handles[1].tryAcquireMany(3)).toBeNull();
+    expect(await handles[1].tryAcquireMany(2)).toHaveLength(2);
+    expect(await handles[1].tryRelease([ids[0], FOREIGN_ID, ids[0]])).toBe(1);
+    await expect(handles[0].release([...ids, FOREIGN_ID])).rejects.toThrow(`${ids[0]}, ${FOREIGN_ID} is not held`);
+    expect(await handles[0].availablePermits()).toBe(3);
+    expect(await handles[0].acquireMany(0)).toEqual([]);
+  });
+
+  it('many at once: releases of one id in one moment free it once', async () => {
+    const { handles } = await semaphores(1, 1);
+    const id = await handles[0].acquire();
+    const released = await Promise.all([1, 2, 3].map(() => handles[0].tryRelease(id)));
+    expect(released).toEqual([true, false, false]);
+    expect(await handles[0].availablePermits()).toBe(1);
+  });
+
+  it('available, acquired and total counts', async () => {
+    const { handles } = await semaphores(2);
+    const counts = async () => [
+      await handles[1].availablePermits(),
+      await handles[1].acquiredPermits(),
+      await handles[1].getPermits(),
+    ];
+    expect(await counts()).toEqual([0, 0, 0]);
+    expect(await handles[0].trySetPermits(4)).toBe(true);
+    expect(await handles[1].trySetPermits(9)).toBe(false);
+    const [id] = await handles[0].acquireMany(3);
+    expect(await counts()).toEqual([1, 3, 4]);
+    await handles[0].release(id);
+    expect(await counts()).toEqual([2, 2, 4]);
+    await handles[0].setPermits(1);
+    expect(await counts()).toEqual([-1, 2, 1]);
+    await handles[0].addPermits(3);
+    expect(await counts()).toEqual([2, 2, 4]);
+    await handles[0].addPermits(-1);
+    expect(await counts()).toEqual([1, 2, 3]);
+  });
+
+  it('set permits: wakes who waits', async () => {
+    const { services, handles } = await semaphores(2);
+    const acquired = handles[1].acquire();
+    await asleep(services[1]);
+    await handles[0].setPermits(1);
+    await acquired;
+  });
+
+  it('keeps a permit that was acquired without a lease time for many times its lease', async () => {
+    const [ann, bob] = await world.services(2, { watchdogTimeout: ms(300) });
+    const [kept, free] = [ann, bob].map((locks) => locks.getPermitExpirableSemaphore('licences'));
+    await kept.trySetPermits(1);
+    const id = await kept.acquire();
+    expect(await free.tryAcquire(1_200)).toBeNull();
+    await kept.release(id);
+    expect(await free.tryAcquire()).not.toBeNull();
+  });
+
+  it('lets a permit lapse whose lease time was updated, although it was kept', async () => {
+    const [locks] = await world.services(1, { watchdogTimeout: ms(300) });
+    const semaphore = locks.getPermitExpirableSemaphore('licences');
+    await semaphore.trySetPermits(1);
+    const id = await semaphore.acquire();
+    await semaphore.updateLeaseTime(id, 400);
+    await until(async () => (await semaphore.availablePermits()) === 1);
+  });
+
+  it('says that a kept permit was lost when somebody else has released it', async () => {
+    const [ann, bob] = await world.services(2, { watchdogTimeout: ms(300) });
+    const lost: unknown[] = [];
+    ann.on('lost', (event) => lost.push(event));
+    await ann.getPermitExpirableSemaphore('licences').trySetPermits(2);
+    const ids = await ann.getPermitExpirableSemaphore('licences').acquireMany(2);
+    await bob.getPermitExpirableSemaphore('licences').release(ids[1]);
+    await until(() => lost.length > 0);
+    expect(lost).toEqual([
+      { name: 'licences', owner: ids[1], error: expect.objectContaining({ name: 'LockLostError' }) },
+    ]);
+    await ann.getPermitExpirableSemaphore('licences').release(ids[0]);
+  });
+});
+
+describe('permits that are kept', () => {
+  const world = openVirtualWorld();
+
+  it('are renewed at a third of their lease, all of a semaphore in one command', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const semaphore = locks.getPermitExpirableSemaphore('licences');
+    await runtime.until(semaphore.setPermits(2_000));
+    await runtime.until(Promise.all([semaphore.acquireMany(100), semaphore.acquireMany(200)]));
+    const watched = new WatchedSynchronizers(backend);
+    await runtime.advance(95_000);
+    expect(watched.commands).toEqual(Array.from({ length: 9 }, () => 'renewPermits'));
+    expect(await runtime.until(semaphore.acquiredPermits())).toBe(300);
+  });
+
+  it('are lost when no renewal was confirmed before their lease ended', async () => {
+    const { locks, backend, runtime, logger } = await world.process();
+    const semaphore = locks.getPermitExpirableSemaphore('licences');
+    await runtime.until(semaphore.setPermits(1));
+    const id = await runtime.until(semaphore.acquire());
+    const lost: unknown[] = [];
+    locks.on('lost', (event) => lost.push(event));
+    new WatchedSynchronizers(backend).disturb(refused, 'renewPermits');
+    await runtime.advance(29_000);
+    expect(lost).toEqual([]);
+    await runtime.advance(2_000);
+    expect(lost).toEqual([{ name: 'licences', owner: id, error: expect.any(Error) }]);
+    expect(logger.warnings).toHaveLength(1);
+  });
+});

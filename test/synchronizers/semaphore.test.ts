@@ -1,0 +1,203 @@
+import { openWorld, STORES } from '../support/lock-world.js';
+import { asleep, watch } from './asleep.js';
+
+describe.each(STORES)('a semaphore in %s', (store) => {
+  const world = openWorld(store);
+
+  const semaphores = async (count: number, permits?: number) => {
+    const services = await world.services(count);
+    const handles = services.map((locks) => locks.getSemaphore('mail'));
+    if (permits !== undefined) await handles[0].trySetPermits(permits);
+    return { services, handles };
+  };
+
+  it('blocking acquire: waits until another process releases', async () => {
+    const { services, handles } = await semaphores(2, 1);
+    const [ann, bob] = handles;
+    await ann.acquire();
+    const acquired = bob.acquire();
+    const waiting = watch(acquired);
+    await asleep(services[1]);
+    expect(waiting.done).toBe(false);
+    await ann.release();
+    await acquired;
+    expect(await ann.availablePermits()).toBe(0);
+  });
+
+  it('blocking acquire: waits until a caller of the same process releases', async () => {
+    const { services, handles } = await semaphores(1, 1);
+    await handles[0].acquire();
+    const acquired = handles[0].acquire();
+    await asleep(services[0]);
+    await handles[0].release();
+    await acquired;
+  });
+
+  it('n permits: takes all of them or none', async () => {
+    const { services, handles } = await semaphores(2, 5);
+    const [ann, bob] = handles;
+    await ann.acquire(3);
+    const acquired = bob.acquire(4);
+    const waiting = watch(acquired);
+    await asleep(services[1]);
+    expect(await ann.availablePermits()).toBe(2);
+    await ann.release();
+    await asleep(services[1]);
+    expect(waiting.done).toBe(false);
+    await ann.release(2);
+    await acquired;
+    expect(await bob.availablePermits()).toBe(1);
+  });
+
+  it('try n: says whether there were as many, and takes none when there were not', async () => {
+    const { handles } = await semaphores(2, 3);
+    const [ann, bob] = handles;
+    expect(await ann.tryAcquire(2)).toBe(true);
+    expect(await bob.tryAcquire(2)).toBe(false);
+    expect(await bob.tryAcquire()).toBe(true);
+    expect(await bob.tryAcquire()).toBe(false);
+    expect(await ann.availablePermits()).toBe(0);
+  });
+
+  it('try n: waits no longer than asked', async () => {
+    const { handles } = await semaphores(1, 1);
+    const start = performance.now();
+    expect(await handles[0].tryAcquire(2, 200)).toBe(false);
+    expect(performance.now() - start).toBeGreaterThanOrEqual(195);
+    expect(await handles[0].availablePermits()).toBe(1);
+  });
+
+  it('try n: succeeds when permits come within the time', async () => {
+    const { services, handles } = await semaphores(2, 0);
+    const acquired = handles[0].tryAcquire(2, '20s');
+    await asleep(services[0]);
+    await handles[1].release(2);
+    expect(await acquired).toBe(true);
+  });
+
+  it('a single try takes what is available, also while others wait for more', async () => {
+    const { services, handles } = await semaphores(1, 1);
+    const acquired = handles[0].acquire(2);
+    await asleep(services[0]);
+    expect(await handles[0].tryAcquire()).toBe(true);
+    await handles[0].release(2);
+    await acquired;
+  });
+
+  it('single tries of one process do not fail each other', async () => {
+    const { handles } = await semaphores(1, 10);
+    const tries = [9, 2, 1, 9, 1].map((permits) => handles[0].tryAcquire(permits));
+    expect(await Promise.all(tries)).toEqual([true, false, true, false, false]);
+  });
+
+  it('drain: takes all that are available, once', async () => {
+    const { handles } = await semaphores(2, 7);
+    await handles[0].acquire(2);
+    expect(await handles[1].drainPermits()).toBe(5);
+    expect(await handles[0].drainPermits()).toBe(0);
+    expect(await handles[0].availablePermits()).toBe(0);
+    await handles[0].addPermits(-3);
+    expect(await handles[0].drainPermits()).toBe(0);
+    expect(await handles[0].availablePermits()).toBe(-3);
+  });
+
+  it('release without permits: adds to a semaphore that was never set, or never acquired', async () => {
+    const { handles } = await semaphores(1);
+    await handles[0].release();
+    await handles[0].release(2);
+    expect(await handles[0].availablePermits()).toBe(3);
+    expect(await handles[0].tryAcquire(3)).toBe(true);
+  });
+
+  it('add and reduce: below zero waits', async () => {
+    const { services, handles } = await semaphores(2, 2);
+    const [ann, bob] = handles;
+    await ann.acquire(2);
+    await ann.addPermits(-3);
+    expect(await ann.availablePermits()).toBe(-3);
+    const acquired = bob.acquire();
+    const waiting = watch(acquired);
+    await ann.release(2);
+    await asleep(services[1]);
+    expect(waiting.done).toBe(false);
+    expect(await ann.availablePermits()).toBe(-1);
+    await ann.addPermits(2);
+    await acquired;
+    expect(await ann.availablePermits()).toBe(0);
+  });
+
+  it('trySetPermits once: wakes who waits, and fails from then on', async () => {
+    const { services, handles } = await semaphores(2);
+    const acquired = handles[1].acquire(2);
+    await asleep(services[1]);
+    const set = await Promise.all([3, 3].map((permits) => handles[0].trySetPermits(permits)));
+    expect(set).toEqual([true, false]);
+    await acquired;
+    expect(await handles[1].trySetPermits(9)).toBe(false);
+    expect(await handles[0].availablePermits()).toBe(1);
+  });
+
+  it('release-if-exists: adds nothing to a semaphore that was never set', async () => {
+    const { handles } = await semaphores(1);
+    expect(await handles[0].releaseIfExists()).toBe(false);
+    expect(await handles[0].trySetPermits(1)).toBe(true);
+    expect(await handles[0].releaseIfExists(2)).toBe(true);
+    expect(await handles[0].availablePermits()).toBe(3);
+  });
+
+  it('no permits: nothing is waited for, and nothing is changed', async () => {
+    const { handles } = await semaphores(1);
+    await handles[0].acquire(0);
+    expect(await handles[0].tryAcquire(0)).toBe(true);
+    await handles[0].release(0);
+    expect(await handles[0].trySetPermits(1)).toBe(true);
+  });
+
+  it('serves the callers of one process in the order of their calls', async () => {
+    const { services, handles } = await semaphores(2, 0);
+    const order: number[] = [];
+    const served = Array.from({ length: 200 }, (_, n) => handles[0].acquire((n % 3) + 1).then(() => order.push(n)));
+    await asleep(services[0], 200);
+    for (let given = 0; given < 400; given += 40) await handles[1].release(40);
+    await Promise.all(served);
+    expect(order).toEqual(Array.from({ length: 200 }, (_, n) => n));
+    expect(await handles[0].availablePermits()).toBe(400 - 199 - 200);
+  });
+
+  it('serves the next caller when the first one leaves that wanted more', async () => {
+    const { services, handles } = await semaphores(1, 1);
+    const leave = new AbortController();
+    const first = handles[0].acquire(2, { signal: leave.signal });
+    const second = handles[0].acquire(1);
+    await asleep(services[0], 2);
+    leave.abort('enough');
+    await expect(first).rejects.toMatchObject({ name: 'LockAbortedError', cause: 'enough' });
+    await second;
+  });
+
+  it('takes nothing for a caller that left while its request was under way', async () => {
+    const { handles } = await semaphores(1, 1);
+    const leave = new AbortController();
+    const acquired = handles[0].acquire(1, { signal: leave.signal });
+    leave.abort();
+    await expect(acquired).rejects.toMatchObject({ name: 'LockAbortedError' });
+    expect(await handles[0].tryAcquire(1, '20s')).toBe(true);
+  });
+
+  it('does not start to wait with a signal that was aborted before', async () => {
+    const { handles } = await semaphores(1, 1);
+    await expect(handles[0].acquire(1, { signal: AbortSignal.abort() })).rejects.toMatchObject({
+      name: 'LockAbortedError',
+    });
+    expect(await handles[0].availablePermits()).toBe(1);
+  });
+
+  it("fails with LockBusyError when the service's waitTime is over", async () => {
+    const locks = await world.service({ waitTime: 100 as never });
+    await expect(locks.getSemaphore('mail').acquire()).rejects.toMatchObject({
+      name: 'LockBusyError',
+      lockName: 'mail',
+      message: "A permit of the semaphore 'mail': not available within 100 ms",
+    });
+  });
+});
