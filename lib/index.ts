@@ -1,5 +1,5 @@
 export * from './core.js';
-export { DistributedLock } from './nest/distributed-lock.decorator.js';
+export { DistributedLock, type LockDecorator } from './nest/distributed-lock.decorator.js';
 export type {
   BusyAnswer,
   DistributedLockOptions,
@@ -12,4 +12,8 @@ export { LockExceptionFilter } from './nest/lock-exception.filter.js';
 export { attachLockService } from './nest/lock-service-property.js';
 export { getLockServiceToken } from './nest/redis-lock.constants.js';
 export { RedisLockModule } from './nest/redis-lock.module.js';
-export type { RedisLockAsyncOptions, RedisLockOptionsFactory } from './nest/redis-lock-async.options.js';
+export type {
+  RedisLockAsyncOptions,
+  RedisLockFactoryOptions,
+  RedisLockOptionsFactory,
+} from './nest/redis-lock-async.options.js';

@@ -40,7 +40,7 @@ export function acquireSeveral(
   terms: AcquisitionTerms,
   what: string,
 ): Promise<Lease> {
-  const all = names.map((name) => toWanted(engine, name, terms));
+  const all = names.map((name) => toWanted(engine, name, terms, what));
   const scoped = engine.admit(what);
   const title = names.join(', ');
   if (terms.signal?.aborted) throw abortedError(title, terms.signal);
@@ -60,8 +60,8 @@ export function acquireSeveral(
   });
 }
 
-function toWanted(engine: LockEngine, name: string, terms: AcquisitionTerms): Wanted {
-  const key = engine.keyOf(name);
+function toWanted(engine: LockEngine, name: string, terms: AcquisitionTerms, what: string): Wanted {
+  const key = engine.keyOf(name, what);
   const reentry = findReentry(engine, key, terms.type);
   if (reentry === undefined) return { name, key, share: undefined, held: undefined };
   const { scope, held } = reentry;

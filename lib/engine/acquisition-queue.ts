@@ -11,8 +11,8 @@ export interface AcquisitionQueue extends LockKeeper {
   /** Serves this waiter, or refuses it, sooner or later. */
   enqueue(waiter: Waiter): void;
 
-  /** Shutdown: sends away who waits, but for callers that need this lock to end. */
-  expel(error: Error): void;
+  /** Shutdown: sends away those who wait, and to whom `whom` applies. */
+  expel(error: Error, whom: (waiter: Waiter) => boolean): void;
 
   /** Takes the whole queue for one attempt from outside, if nothing goes on in it. */
   claim(): boolean;

@@ -55,9 +55,9 @@ export class FairQueue implements AcquisitionQueue {
     this.attempt(waiter);
   }
 
-  expel(error: Error): void {
+  expel(error: Error, whom: (waiter: Waiter) => boolean): void {
     for (const waiter of this.waiting) {
-      if (waiter.scoped) continue;
+      if (!whom(waiter)) continue;
       this.leave(waiter);
       waiter.refuse(error);
     }

@@ -4,7 +4,7 @@ import { acquireSeveral } from './acquire-several.js';
 import type { AcquisitionQueue } from './acquisition-queue.js';
 import type { Milliseconds } from './duration.js';
 import type { EngineParts } from './engine-parts.js';
-import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from './errors.js';
+import { LockAbortedError, LockBusyError, LockKeyError, LockLostError, LockUnavailableError } from './errors.js';
 import { EventHub, type LockLogger } from './events.js';
 import { FairQueue } from './fair-queue.js';
 import type { HeldLock } from './held-lock.js';
@@ -50,6 +50,9 @@ export class LockEngine {
   private readonly defaults: AcquisitionTerms;
   private ownerCount = 0;
   private closing = false;
+  /** Shutdown has stopped waiting: bodies that still run get no more locks either. */
+  private cutOff = false;
+  private drained: Promise<void> | undefined;
   private closed: Promise<void> | undefined;
   private onDrained: (() => void) | undefined;
   /** Callers that want several locks at once and have not got them yet. */
@@ -122,8 +125,14 @@ export class LockEngine {
     return this.ask(name, (key) => this.parts.backend.inspect(key));
   }
 
+  /** Frees the lock whoever holds it. A lease of this service is lost at once; others learn of it at their next renewal. */
   async forceRelease(name: string): Promise<boolean> {
-    return this.ask(name, (key) => this.parts.backend.forceRelease(key));
+    const leases = [...this.leases];
+    const freed = await this.ask(name, (key) => this.parts.backend.forceRelease(key));
+    const key = this.keyOf(name);
+    const locks = new Set(leases.flatMap((lease) => lease.locks.filter((lock) => lock.key === key)));
+    for (const lock of locks) lock.lose(new LockLostError(`The lock '${name}' was lost: it was force-released`, name));
+    return freed;
   }
 
   /** Callers of this process that wait for this lock. */
@@ -151,35 +160,9 @@ export class LockEngine {
    * Stops new work, waits up to `shutdownTimeout` for what holds a lock, then aborts the signals of what is left: its locks are
    * neither renewed nor released and lapse with their leases, because the bodies may still run.
    */
-  async drain(): Promise<void> {
-    if (!this.closing) {
-      this.closing = true;
-      for (const queue of this.queues.values()) queue.expel(closingError('Waiting'));
-      for (const caller of this.several) if (!caller.scoped) caller.refuse(closingError('Waiting'));
-      this.synchronizers.expel(closingError('Waiting'));
-    }
-    if (this.idle) return;
-    const { runtime, events } = this.parts;
-    await new Promise<void>((resolve) => {
-      const timer = runtime.timer(this.settings.shutdownTimeout, resolve, 'keep-alive');
-      this.onDrained = () => {
-        timer.cancel();
-        resolve();
-      };
-    });
-    this.onDrained = undefined;
-    if (this.idle) return;
-    const names = [...this.leases].map((lease) => lease.name);
-    if (names.length === 0) return;
-    events.logger.warn(
-      `Shutdown: ${names.length} lock${names.length > 1 ? 's are' : ' is'} still held after ${this.settings.shutdownTimeout} ms (${names.slice(0, 10).join(', ')}); the bodies are told to stop, the locks lapse with their leases`,
-    );
-    for (const lease of [...this.leases]) {
-      this.leases.delete(lease);
-      lease.cutOff(
-        new LockAbortedError(`Shutdown stopped waiting for the body that holds '${lease.name}'`, lease.name),
-      );
-    }
+  drain(): Promise<void> {
+    this.drained ??= this.letBodiesEnd().then(() => this.cutOffTheRest());
+    return this.drained;
   }
 
   /** Drains, then closes what the backend opened. */
@@ -195,10 +178,10 @@ export class LockEngine {
 
   // ── For the parts of an acquisition ──────────────────────────────────────────────────────────────────────────────────
 
-  keyOf(name: string): string {
+  /** @throws LockKeyError, which begins with `what`, when the prefix makes a name too long */
+  keyOf(name: string, what = 'The lock'): string {
     const key = this.settings.keyPrefix + name;
-    if (key.length * 3 > MAX_KEY_BYTES && Buffer.byteLength(key) > MAX_KEY_BYTES)
-      toLockName(key, `The key of '${name.slice(0, 40)}…'`);
+    if (key.length * 3 > MAX_KEY_BYTES && Buffer.byteLength(key) > MAX_KEY_BYTES) toLockName(key, what);
     return key;
   }
 
@@ -245,7 +228,7 @@ export class LockEngine {
    */
   admit(what: string): boolean {
     const scoped = lockScopes.getStore() !== undefined && currentScope()?.lease.service === this;
-    if (this.closing && !scoped) throw closingError(what);
+    if (this.closing && (!scoped || this.cutOff)) throw closingError(what);
     return scoped;
   }
 
@@ -255,6 +238,44 @@ export class LockEngine {
     const waited = runtime.monotonic() - since;
     for (const [name, fencingToken] of lease.tokens)
       events.emit('acquired', { name, owner: lease.owner, fencingToken, waited });
+  }
+
+  private async letBodiesEnd(): Promise<void> {
+    this.closing = true;
+    this.expel(({ scoped }) => !scoped);
+    this.synchronizers.expel(closingError('Waiting'));
+    if (this.idle) return;
+    const { runtime } = this.parts;
+    await new Promise<void>((resolve) => {
+      const timer = runtime.timer(this.settings.shutdownTimeout, resolve, 'keep-alive');
+      this.onDrained = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+    this.onDrained = undefined;
+  }
+
+  private cutOffTheRest(): void {
+    this.cutOff = true;
+    this.expel(() => true);
+    const leases = [...this.leases];
+    if (leases.length === 0) return;
+    const names = leases.map((lease) => lease.name);
+    this.parts.events.logger.warn(
+      `Shutdown: ${names.length} lock${names.length > 1 ? 's are' : ' is'} still held after ${this.settings.shutdownTimeout} ms (${names.slice(0, 10).join(', ')}); the bodies are told to stop, the locks lapse with their leases`,
+    );
+    for (const lease of leases) {
+      this.leases.delete(lease);
+      const message = `Shutdown stopped waiting for the body that holds '${lease.name}'`;
+      lease.cutOff(new LockAbortedError(message, lease.name));
+    }
+  }
+
+  private expel(whom: (caller: { readonly scoped: boolean }) => boolean): void {
+    const error = closingError('Waiting');
+    for (const queue of this.queues.values()) queue.expel(error, whom);
+    for (const caller of this.several) if (whom(caller)) caller.refuse(error);
   }
 
   private acquireOne(name: string, terms: AcquisitionTerms, what: string): Promise<Lease> {

@@ -69,9 +69,9 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.pump();
   }
 
-  expel(error: Error): void {
+  expel(error: Error, whom: (waiter: Waiter) => boolean): void {
     for (const waiter of this.waiting) {
-      if (waiter.scoped) continue;
+      if (!whom(waiter)) continue;
       this.leave(waiter);
       waiter.refuse(error);
     }

@@ -112,8 +112,8 @@ export class LockService {
   }
 
   /**
-   * Frees the lock whoever holds it, and wakes who waits. Its holder learns of it at the next renewal. For operators: the body
-   * that held it may still run.
+   * Frees the lock whoever holds it, and wakes who waits. A lease of this service is lost at once, those of
+   * other processes at their next renewal. For operators: the body that held it may still run.
    *
    * @returns whether it was held
    */
