@@ -38,6 +38,7 @@ const SUBSCRIBER_OPTIONS: RedisOptions = {
   enableOfflineQueue: true,
   readOnly: false,
   retryStrategy: () => null,
+  disconnectTimeout: 100, // there is nothing to flush
 };
 
 /** How long a socket may take to say good-bye. */
