@@ -1,0 +1,185 @@
+import { Cluster } from 'ioredis';
+import type { AcquireRequest } from '../../lib/backends/lock-backend.js';
+import { slotOf, tagOf } from '../../lib/backends/redis/hash-slot.js';
+import { RedisBackend, type RedisBackendOptions } from '../../lib/backends/redis/redis-backend.js';
+import { nodeRuntime } from '../../lib/engine/node-runtime.js';
+import { type RedisCluster, startCluster } from '../support/redis-cluster.js';
+import { until } from '../support/until.js';
+import { CLIENT, Ear } from './redis-world.js';
+
+describe('a Redis cluster', () => {
+  let cluster: RedisCluster;
+  let client: Cluster;
+  const errors: unknown[] = [];
+  const backends: RedisBackend[] = [];
+  let count = 0;
+
+  beforeAll(async () => {
+    cluster = await startCluster();
+    client = cluster.client();
+  }, 60_000);
+  afterEach(async () => {
+    await Promise.all(backends.splice(0).map((backend) => backend.close()));
+  });
+  afterAll(() => cluster?.stop(), 60_000);
+
+  function open(options: Partial<RedisBackendOptions> = {}): RedisBackend {
+    const backend = new RedisBackend({
+      connection: { nodes: cluster.nodes },
+      runtime: nodeRuntime,
+      clientId: CLIENT,
+      commandTimeout: 5_000,
+      shardedPubSub: 'auto',
+      minReplicas: 0,
+      replicaTimeout: 1_000,
+      onError: (error) => errors.push(error),
+      ...options,
+    });
+    backends.push(backend);
+    return backend;
+  }
+
+  function request(key = `lock:${++count}`, more: Partial<AcquireRequest> = {}): AcquireRequest {
+    const defaults = { leaseTime: 60_000, reserve: 0, placeTimeout: 0, preferWriters: false };
+    return { key, owner: `${CLIENT}:${++count}`, type: 'reentrant', ...defaults, ...more };
+  }
+
+  it('spreads keys as we think it does', async () => {
+    for (const key of ['lock:a', '{a}b', 'a{b}c{d}', 'a{}b', '{', 'ünï{ö}', 'x}y{z}']) {
+      expect(slotOf(key)).toBe(await cluster.slotOf(key));
+    }
+    for (const slot of [0, 1, 8_000, 16_383]) expect(slotOf(`clock:{${tagOf(slot)}}`)).toBe(slot);
+  });
+
+  it('keeps one clock for each slot in use', async () => {
+    const backend = open();
+    const locks = ['{a}1', '{a}2', '{a}3'].map((key) => request(key));
+    const replies = await Promise.all(locks.map((lock) => backend.acquire(lock)));
+    const tokens = replies.map((reply) => (reply.acquired ? reply.token : 0));
+    expect(new Set(tokens).size).toBe(3);
+    expect(await client.get(`nestjs_redis_lock_clock:{${tagOf(slotOf('{a}'))}}`)).toBe(String(Math.max(...tokens)));
+  });
+
+  it('takes many locks of all slots at once, with cold script caches on every node', async () => {
+    const backend = open();
+    await Promise.all(client.nodes('master').map((node) => node.script('FLUSH')));
+    const locks = Array.from({ length: 500 }, () => request());
+    const replies = await Promise.all(locks.map((lock) => backend.acquire(lock)));
+    expect(replies.every(({ acquired }) => acquired)).toBe(true);
+    const renewals = await Promise.all(locks.map((lock) => backend.renew({ ...lock, leaseTime: 5_000 })));
+    expect(renewals.every(Boolean)).toBe(true);
+    await Promise.all(client.nodes('master').map((node) => node.script('FLUSH')));
+    const releases = await Promise.all(locks.map((lock) => backend.release(lock)));
+    expect(releases.every(({ released }) => released)).toBe(true);
+  });
+
+  it('sends no script to a replica, though the client may read there', async () => {
+    const scaled = cluster.client({ scaleReads: 'slave' });
+    const backend = open({ connection: scaled });
+    for (let n = 0; n < 20; n++) {
+      const lock = request();
+      await backend.acquire(lock);
+      expect((await backend.inspect(lock.key)).owners).toHaveLength(1);
+      expect(await backend.release(lock)).toMatchObject({ released: true });
+    }
+  });
+
+  it('knows which locks can be taken together', () => {
+    const backend = open();
+    expect(backend.together(['lock:{a}1', 'lock:{a}2'])).toBe(true);
+    expect(backend.together(['lock:{a}1', 'lock:{b}1'])).toBe(false);
+  });
+
+  it.each(['auto', 'off'] as const)('wakes a waiter wherever its lock is, sharded: %s', async (shardedPubSub) => {
+    const [waiting, holding] = [open({ shardedPubSub }), open({ shardedPubSub, clientId: 'other' })];
+    const locks = Array.from({ length: 12 }, () => request());
+    const ears = locks.map(() => new Ear());
+    await Promise.all(locks.map((lock, n) => waiting.subscribe(lock.key, 'reentrant', CLIENT, ears[n].listen).ready));
+    await Promise.all(locks.map((lock) => holding.acquire(lock)));
+    const releases = await Promise.all(locks.map((lock) => holding.release(lock)));
+    await until(() => ears.every((ear) => ear.count('message') === 1));
+    for (const { listeners } of releases) expect(listeners).toBeGreaterThanOrEqual(1);
+  });
+
+  it('shards messages as Redisson does: by SPUBLISH', async () => {
+    const backend = open();
+    const lock = request('lock:{sharded}');
+    const master = await cluster.masterOf(slotOf(lock.key));
+    const listener = master.client();
+    const heard: string[] = [];
+    listener.on('smessage', (channel: string, message: string) => heard.push(`${channel} ${message}`));
+    await listener.ssubscribe('redisson_lock__channel:lock:{sharded}');
+    await backend.acquire(lock);
+    await backend.release(lock);
+    await until(() => heard.length > 0);
+    expect(heard).toEqual(['redisson_lock__channel:lock:{sharded} 0']);
+  });
+
+  it('takes the waiters of a fair lock one by one, without patterns', async () => {
+    const backend = open();
+    const ear = new Ear();
+    const holder = request('lock:{fair}', { type: 'fair' });
+    await backend.acquire(holder);
+    await backend.subscribe(holder.key, 'fair', CLIENT, ear.listen).ready;
+    const waiters = [1, 2].map(() => request(holder.key, { type: 'fair', placeTimeout: 10_000 }));
+    for (const waiter of waiters) await backend.acquire(waiter);
+    let last = holder;
+    for (const [n, waiter] of waiters.entries()) {
+      await backend.release(last);
+      await until(() => ear.count('message') === n + 1);
+      expect(ear.wakes.at(-1)).toEqual({ kind: 'message', owner: waiter.owner });
+      expect(await backend.acquire(waiter)).toMatchObject({ acquired: true });
+      last = waiter;
+    }
+    await backend.release(last);
+  });
+
+  it('lets renewals and releases go on while their slot moves, part by part', async () => {
+    const backend = open();
+    const locks = Array.from({ length: 8 }, (_, n) => request(`lock:{moving}${n}`));
+    await Promise.all(locks.map((lock) => backend.acquire(lock)));
+    const move = await cluster.beginMove(slotOf(locks[0].key));
+    await move.migrate(...locks.slice(0, 4).map(({ key }) => key));
+    const since = performance.now();
+    const renewals = await Promise.all(locks.map((lock) => backend.renew(lock)));
+    expect(renewals.every(Boolean)).toBe(true);
+    expect(performance.now() - since).toBeLessThan(1_500); // a cluster client alone would repeat the whole for 1.6 s
+    const released = await Promise.all(locks.slice(2, 6).map((lock) => backend.release(lock)));
+    expect(released.every(({ released }) => released)).toBe(true);
+    await move.finish();
+    expect(await backend.renew(locks[0])).toBe(true);
+    const again = await Promise.all(locks.map((lock) => backend.acquire(lock)));
+    expect(again.every(({ acquired }) => acquired)).toBe(true);
+    await Promise.all(locks.map((lock) => backend.release(lock)));
+  });
+
+  it('lets everybody look again when their slot has moved, and wakes them at its new node', async () => {
+    const backend = open();
+    const lock = request('lock:{moved}');
+    await backend.acquire(lock);
+    const ear = new Ear();
+    await backend.subscribe(lock.key, 'reentrant', CLIENT, ear.listen).ready;
+    await cluster.moveSlot(slotOf(lock.key));
+    await until(() => ear.count('resync') > 0);
+    await backend.release(lock);
+    await until(() => ear.count('message') > 0);
+  });
+
+  it('goes on with the replica of a master that stands still', async () => {
+    const backend = open({ commandTimeout: 500 });
+    const lock = request('lock:{failover}');
+    await backend.acquire(lock);
+    const ear = new Ear();
+    await backend.subscribe(lock.key, 'reentrant', CLIENT, ear.listen).ready;
+    const master = await cluster.masterOf(slotOf(lock.key));
+    master.pause();
+    try {
+      await until(async () => (await Promise.allSettled([backend.renew(lock)]))[0].status === 'fulfilled', 20_000);
+      await until(() => ear.count('resync') > 0, 20_000);
+      expect(await backend.release(lock)).toMatchObject({ released: true });
+      await until(() => ear.count('message') > 0);
+    } finally {
+      master.resume();
+    }
+  }, 60_000);
+});
