@@ -1,0 +1,25 @@
+import { readFileSync } from 'node:fs';
+import { cpus, totalmem, type } from 'node:os';
+import type { Redis } from 'ioredis';
+import type { Contestant } from '../contestants/contestant.js';
+
+const ROOT = new URL('../../../../', import.meta.url);
+
+/** Where the figures come from, in one line. */
+export async function machine(redis: Redis): Promise<string> {
+  const version = /redis_version:(\S+)/.exec(await redis.info('server'))?.[1];
+  const cores = cpus();
+  const memory = Math.round(totalmem() / 2 ** 30);
+  return `Node.js ${process.version}, Redis ${version}, ioredis ${versionOf('ioredis')}, ${cores.length} × ${cores[0].model.trim()}, ${memory} GB, ${type()}`;
+}
+
+/** `redlock 5.0.0-beta.2`; what is not from npm, by its name. */
+export function description({ name, package: of, does, waits }: Contestant): string {
+  const version = of === undefined ? '' : ` ${versionOf(of)}`;
+  const waiting = { nothing: '', polls: '; polls every 10 ms', listens: '; waits by pub/sub' }[waits];
+  return `${name === of ? name : of === undefined ? name : `${name} (${of})`}${version}: ${does}${waiting}`;
+}
+
+function versionOf(name: string): string {
+  return JSON.parse(readFileSync(new URL(`node_modules/${name}/package.json`, ROOT), 'utf8')).version;
+}

@@ -1,0 +1,29 @@
+import type { Called } from './decorated-calls.js';
+import type { Held, Kept } from './held-leases.js';
+import type { LoopJob, LoopResult } from './lock-loop.js';
+import type { Drained, Waited } from './waiting-crowd.js';
+
+/** What a process of a contestant can be told to do. */
+export interface Tasks {
+  open(contestant: string, port: number, connections: number): Promise<void>;
+  loop(job: LoopJob): Promise<LoopResult>;
+  /** Its first connection holds the key, and `count` callers of its second one wait for it. */
+  gather(key: string, count: number): Promise<void>;
+  watch(duration: number): Promise<Waited>;
+  drain(patience: number): Promise<Drained>;
+  take(key: string, count: number): Promise<Held>;
+  keep(duration: number): Promise<Kept>;
+  call(method: 'bare' | 'locked', count: number): Promise<Called>;
+}
+
+export interface Order {
+  readonly id: number;
+  readonly task: keyof Tasks;
+  readonly args: readonly unknown[];
+}
+
+export interface Answer {
+  readonly id: number;
+  readonly result?: unknown;
+  readonly error?: string;
+}

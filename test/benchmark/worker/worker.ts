@@ -1,0 +1,48 @@
+// One process of one contestant; crew/node-crew.ts tells it what to do.
+import type { LockClient } from '../contestants/contestant.js';
+import { contestantOf } from '../contestants/contestants.js';
+import { DecoratedCalls } from './decorated-calls.js';
+import { HeldLeases } from './held-leases.js';
+import { runLoop } from './lock-loop.js';
+import { countIoredis } from './sent-commands.js';
+import type { Answer, Order, Tasks } from './tasks.js';
+import { WaitingCrowd } from './waiting-crowd.js';
+
+const clients: LockClient[] = [];
+let crowd: WaitingCrowd;
+let leases: HeldLeases;
+const calls = new DecoratedCalls();
+
+const tasks: Tasks = {
+  async open(name, port, connections) {
+    const { open } = contestantOf(name);
+    while (clients.length < connections) clients.push(await open!(port));
+  },
+  loop: (job) => runLoop(clients, job),
+  gather(key, count) {
+    crowd = new WaitingCrowd(clients[0], clients[1]);
+    return crowd.gather(key, count);
+  },
+  watch: (duration) => crowd.watch(duration),
+  drain: (patience) => crowd.drain(patience),
+  take(key, count) {
+    leases = new HeldLeases(clients[0]);
+    return leases.take(key, count);
+  },
+  keep: (duration) => leases.keep(duration),
+  call: (method, count) => calls.call(method, count),
+};
+
+countIoredis();
+process.on('disconnect', () => process.exit());
+process.on('message', ({ id, task, args }: Order) => {
+  const work = tasks[task] as (...args: unknown[]) => Promise<unknown>;
+  work(...args).then(
+    (result) => answer({ id, result }),
+    (error) => answer({ id, error: String(error?.stack ?? error) }),
+  );
+});
+
+function answer(message: Answer): void {
+  process.send!(message);
+}

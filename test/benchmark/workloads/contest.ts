@@ -1,0 +1,140 @@
+import type { Contestant } from '../contestants/contestant.js';
+import { type Crew, TASK_LIMIT } from '../crew/crew.js';
+import { countOverlaps, countWithin, type Holdings, longestWait } from '../measure/holdings.js';
+import type { ServerLoad } from '../measure/server-meter.js';
+import { sharedNow } from '../measure/shared-clock.js';
+import { jainIndex, median, sum } from '../measure/statistics.js';
+import type { LoopJob, LoopResult } from '../worker/lock-loop.js';
+import type { Bench } from './workload.js';
+
+/** Milliseconds until a process has compiled what it runs often. */
+const WARM_UP = 1_000;
+
+/** Callers of one or several processes who acquire and release over and over. */
+export interface Contest {
+  readonly name: string;
+  readonly processes: number;
+  /** Of each process. */
+  readonly connections: number;
+  /** Of each connection. */
+  readonly callers: number;
+  readonly keys: 'one' | 'fresh';
+  /** Milliseconds. */
+  readonly body: number;
+  /** Milliseconds of a round, or one operation of each caller. */
+  readonly duration: number | 'once';
+  readonly rounds: number;
+}
+
+/** What one contestant did in one round. Times are µs unless they say otherwise. */
+export interface Round {
+  readonly opsPerSecond: number;
+  readonly p50: number;
+  readonly p99: number;
+  /** Commands that its connections sent for each operation. */
+  readonly sent: number;
+  /** Commands that the server executed for each operation, those that scripts call included. */
+  readonly executed: number;
+  readonly serverCpu: number;
+  readonly clientCpu: number;
+  /** p99 of the event loop's delay, in ms. */
+  readonly loopDelay: number;
+  readonly jainOfCallers: number;
+  readonly jainOfProcesses: number;
+  /** The longest time that a process went without the lock while others had it, in ms. */
+  readonly longestWait: number;
+  readonly overlaps: number;
+  readonly outOfOrder: number;
+  /** Of the whole round, in ms. */
+  readonly elapsed: number;
+}
+
+export type Rounds = ReadonlyMap<Contestant, readonly Round[]>;
+
+/** Plays all rounds, the contestants taking turns within each. One that fails drops out; its rounds so far count. */
+export async function play(bench: Bench, contest: Contest, contestants: readonly Contestant[]): Promise<Rounds> {
+  const rounds = new Map<Contestant, Round[]>();
+  const crews = new Map<Contestant, Crew>();
+  const lasting = contest.processes === 1;
+  const failed = new Set<Contestant>();
+  try {
+    for (let round = 1; round <= contest.rounds; round++) {
+      for (const contestant of inTurn(contestants, round)) {
+        if (failed.has(contestant)) continue;
+        bench.progress(`${contest.name}: round ${round} of ${contest.rounds}, ${contestant.name}`);
+        try {
+          const crew = crews.get(contestant) ?? (await start(bench, contest, contestant));
+          crews.set(contestant, crew);
+          const figures = await playRound(bench, contest, crew, round);
+          rounds.set(contestant, [...(rounds.get(contestant) ?? []), figures]);
+        } catch (error) {
+          failed.add(contestant);
+          console.error(`${contest.name}: ${contestant.name} drops out: ${(error as Error).message}`);
+        }
+        if (lasting) continue;
+        crews.get(contestant)?.close();
+        crews.delete(contestant);
+      }
+    }
+  } finally {
+    for (const crew of crews.values()) crew.close();
+  }
+  return rounds;
+}
+
+/** Each round begins with another one. */
+function inTurn(contestants: readonly Contestant[], round: number): Contestant[] {
+  const first = round % contestants.length;
+  return [...contestants.slice(first), ...contestants.slice(0, first)];
+}
+
+/** What has just been started is slow: it plays a round that does not count. */
+async function start(bench: Bench, contest: Contest, contestant: Contestant): Promise<Crew> {
+  const crew = await bench.crew(contestant, contest.processes, contest.connections);
+  try {
+    const { duration } = contest;
+    await crew.run(
+      'loop',
+      jobOf(contest, `${contest.name}:warm-up`, duration === 'once' ? 'once' : Math.max(WARM_UP, duration)),
+    );
+  } catch (error) {
+    crew.close();
+    throw error;
+  }
+  return crew;
+}
+
+async function playRound({ meter }: Bench, contest: Contest, crew: Crew, round: number): Promise<Round> {
+  const job = jobOf(contest, `${contest.name}:${round}`, contest.duration);
+  const { result, load } = await meter.during(() => crew.run('loop', job));
+  return figuresOf(result, load, job);
+}
+
+function jobOf({ callers, keys, body, processes }: Contest, key: string, duration: LoopJob['duration']): LoopJob {
+  // A moment ahead, so that several processes start together.
+  const startAt = sharedNow() + (processes > 1 ? 100 : 5);
+  return { callers, key, keys, body, duration, startAt, keepHoldings: processes > 1 };
+}
+
+function figuresOf(results: readonly LoopResult[], load: ServerLoad, { startAt, duration }: LoopJob): Round {
+  const operations = sum(results.map((result) => result.operations));
+  const elapsed = Math.max(...results.map((result) => result.elapsed));
+  const holdings = results.map((result) => result.holdings).filter((each): each is Holdings => each !== undefined);
+  const until = startAt + (duration === 'once' ? TASK_LIMIT : duration);
+  return {
+    elapsed,
+    opsPerSecond: (operations / elapsed) * 1e3,
+    p50: median(results.map((result) => result.p50)),
+    p99: Math.max(...results.map((result) => result.p99)),
+    sent: sum(results.map((result) => result.sent ?? Number.NaN)) / operations,
+    executed: load.commands / operations,
+    serverCpu: load.cpu / operations,
+    clientCpu: sum(results.map((result) => result.cpu)) / operations,
+    loopDelay: Math.max(...results.map((result) => result.loopDelay ?? Number.NaN)),
+    jainOfCallers: jainIndex(results.flatMap((result) => result.callers)),
+    jainOfProcesses: holdings.length > 1 ? jainIndex(countWithin(holdings, startAt, until)) : Number.NaN,
+    longestWait: holdings.length > 1 ? longestWait(holdings, startAt, until) : Number.NaN,
+    overlaps: holdings.length > 1 ? countOverlaps(holdings) : sum(results.map((result) => result.overlaps ?? 0)),
+    outOfOrder: sum(results.map((result) => result.outOfOrder)),
+  };
+}

@@ -1,0 +1,58 @@
+import { redisson } from '../contestants/redisson.js';
+import { count, factor, figure } from '../report/figures.js';
+import { type Contest, play } from './contest.js';
+import { Standings } from './standings.js';
+import { type Bar, type Bench, contenders, type Workload } from './workload.js';
+
+const CONTEST = { connections: 1, keys: 'one', body: 0, callers: 25 } as const;
+
+export const hot4: Workload = {
+  name: 'hot4',
+  async run(bench) {
+    const [duration, rounds] = bench.quick ? [1_000, 1] : [2_000, 3];
+    const crowds = await contend(bench, { ...CONTEST, name: 'hot4', processes: 4, duration, rounds });
+    const singles = await contend(bench, {
+      ...CONTEST,
+      name: 'hot4 of single callers',
+      processes: 4,
+      callers: 1,
+      body: 2,
+      duration,
+      rounds: 1,
+    });
+    const eight = await contend(bench, { ...CONTEST, name: 'hot8', processes: 8, duration, rounds: 1 });
+    const ahead = crowds.ratio('opsPerSecond', crowds.bestPeer);
+    return {
+      tables: [
+        crowds.table('hot4: 4 processes × 25 callers, one key, empty body'),
+        singles.table('hot4 of single callers: 4 processes × 1 caller, one key, a body of 2 ms'),
+        eight.table('hot8: 8 processes × 25 callers, one key, empty body'),
+      ],
+      bars: [
+        { promise: 'hot4: throughput ≥ 50 × the best peer', measured: factor(ahead), met: ahead >= 50 },
+        ...fairness('hot4', crowds, 100),
+        ...fairness('hot4 of single callers', singles, 100),
+        ...fairness('hot8', eight, 200),
+      ],
+      panels: [crowds.panel('4 processes × 25 callers, one key')],
+    };
+  },
+};
+
+async function contend(bench: Bench, contest: Contest): Promise<Standings> {
+  const contestants = contenders(bench).filter((contestant) => contestant !== redisson);
+  return new Standings(contest, await play(bench, contest, contestants));
+}
+
+function fairness(name: string, { ours }: Standings, mostWait: number): Bar[] {
+  const { overlaps = Number.NaN, jainOfProcesses: jain = Number.NaN, longestWait: wait = Number.NaN } = ours ?? {};
+  return [
+    { promise: `${name}: no overlap across processes`, measured: count(overlaps), met: overlaps === 0 },
+    { promise: `${name}: Jain index over processes ≥ 0.95`, measured: jain.toFixed(4), met: jain >= 0.95 },
+    {
+      promise: `${name}: no process waits over ${mostWait} ms while others are served`,
+      measured: `${figure(wait)} ms`,
+      met: wait <= mostWait,
+    },
+  ];
+}

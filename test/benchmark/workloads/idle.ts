@@ -1,0 +1,98 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Contestant } from '../contestants/contestant.js';
+import { thisLibrary } from '../contestants/this-library.js';
+import { count, figure, percent } from '../report/figures.js';
+import { type Bar, type Bench, contenders, type Workload } from './workload.js';
+
+const WAITERS = 2_000;
+/** Milliseconds from the arrival of the waiters until they are looked at. */
+const SETTLING = 1_000;
+/** Milliseconds after the release: what is not served by then counts as this long. */
+const PATIENCE = 20_000;
+
+interface Idle {
+  /** Shares of one core. */
+  readonly clientCpu: number;
+  readonly serverCpu: number;
+  readonly commandsPerSecond: number;
+  readonly served: number;
+  /** Milliseconds. */
+  readonly drained: number;
+}
+
+export const idle: Workload = {
+  name: 'idle',
+  async run(bench) {
+    const results = new Map<Contestant, Idle>();
+    for (const contestant of contenders(bench)) {
+      bench.progress(`idle: ${contestant.name}`);
+      try {
+        results.set(contestant, await wait(bench, contestant));
+      } catch (error) {
+        console.error(`idle: ${contestant.name} drops out: ${(error as Error).message}`);
+      }
+    }
+    const rows = [...results].map(([{ name }, result]) => [
+      name,
+      percent(result.clientCpu),
+      percent(result.serverCpu),
+      count(result.commandsPerSecond),
+      result.served < WAITERS
+        ? `> ${PATIENCE / 1e3} s (${count(result.served)} served)`
+        : `${figure(result.drained)} ms`,
+    ]);
+    const columns = ['', 'client CPU', 'server CPU', 'commands executed/s', `all ${count(WAITERS)} served within`];
+    return {
+      tables: [
+        {
+          title: `idle: ${count(WAITERS)} callers wait for 5 s for a held lock, then it is released`,
+          columns,
+          rows,
+          notes: [],
+        },
+      ],
+      bars: barsOf(results),
+      panels: [],
+    };
+  },
+};
+
+async function wait(bench: Bench, contestant: Contestant): Promise<Idle> {
+  const duration = bench.quick ? 2_000 : 5_000;
+  const crew = await bench.crew(contestant, 1, 2);
+  try {
+    await crew.run('gather', 'idle', WAITERS);
+    await delay(SETTLING);
+    const { result, load } = await bench.meter.during(() => crew.run('watch', duration));
+    const [{ served, elapsed }] = await crew.run('drain', PATIENCE);
+    return {
+      clientCpu: result[0].cpu / 1e3 / duration,
+      serverCpu: load.cpu / 1e3 / duration,
+      commandsPerSecond: (load.commands / duration) * 1e3,
+      served,
+      drained: served < WAITERS ? PATIENCE : elapsed,
+    };
+  } finally {
+    crew.close();
+  }
+}
+
+function barsOf(results: ReadonlyMap<Contestant, Idle>): Bar[] {
+  const ours = results.get(thisLibrary);
+  const { clientCpu = Number.NaN, commandsPerSecond = Number.NaN, drained = Number.NaN } = ours ?? {};
+  const peers = [...results].filter(([contestant]) => contestant !== thisLibrary).map(([, result]) => result.drained);
+  const share = peers.length === 0 ? Number.NaN : drained / Math.min(...peers);
+  return [
+    { promise: 'idle: ≤ 1 % CPU while waiting', measured: percent(clientCpu), met: clientCpu <= 0.01 },
+    {
+      promise: 'idle: no commands but renewals',
+      measured: `${figure(commandsPerSecond)}/s`,
+      met: commandsPerSecond === 0,
+    },
+    {
+      promise: 'idle: all served in ≤ 1/100 of the best peer’s time',
+      measured: `1/${count(1 / share)}`,
+      met: ours?.served === WAITERS && share <= 0.01,
+    },
+  ];
+}
