@@ -1,5 +1,5 @@
 import type { Busy } from '../lock-backend.js';
-import { fromLimit, mostCommon, toLimit } from './majority-view.js';
+import { fromLimit, toLimit } from './majority-view.js';
 import type { Refused } from './quorum-attempt.js';
 import type { QuorumNodes } from './quorum-nodes.js';
 
@@ -20,25 +20,25 @@ export async function busyReply(
   refused: Refused,
   took: number,
 ): Promise<Busy & { readonly index: number }> {
-  const index = Math.min(...refused.refusals.map((refusal) => refusal.index));
-  const holder = namedHolder(refused, index, nodes.majority) ?? (await seenHolder(nodes, keys[index]));
+  const { index, refusals, holder } = refused;
+  const seen =
+    holder === undefined
+      ? await seenHolder(nodes, keys[index])
+      : { holder, remaining: untilFree(refused, nodes.majority) };
   const pause = SHORTEST_PAUSE + (LONGEST_PAUSE - SHORTEST_PAUSE + took) * nodes.runtime.random();
-  return { acquired: false, holder: refused.refusals[0].holder, remaining: Math.ceil(pause), ...holder, index };
+  return { acquired: false, index, ...(seen ?? { holder: refusals[0].holder, remaining: Math.ceil(pause) }) };
 }
 
-/** The owner that a majority names, until its lease has ended on so many nodes that they are a majority with the free ones. */
-function namedHolder({ refusals, free }: Refused, index: number, majority: number): Busy | undefined {
-  const busy = refusals.filter((refusal) => refusal.index === index);
-  const holder = mostCommon(busy.map((refusal) => refusal.holder));
-  if (busy.filter((refusal) => refusal.holder === holder).length < majority) return undefined;
-  const ends = busy.map(({ remaining }) => fromLimit(remaining)).sort((one, other) => one - other);
-  return { acquired: false, holder, remaining: toLimit(ends[Math.max(1, majority - free) - 1]) };
+/** When leases have ended on so many nodes that they are a majority together with the free ones. */
+function untilFree({ refusals, free }: Refused, majority: number): number {
+  const ends = refusals.map(({ remaining }) => fromLimit(remaining)).sort((one, other) => one - other);
+  return toLimit(ends[Math.max(1, majority - free) - 1]);
 }
 
 /** By a closer look: there may be many readers, and each node has named one of them. */
-async function seenHolder(nodes: QuorumNodes, key: string): Promise<Busy | undefined> {
+async function seenHolder(nodes: QuorumNodes, key: string): Promise<Pick<Busy, 'holder' | 'remaining'> | undefined> {
   const state = await nodes.inspect(key).catch(() => undefined);
   if (state === undefined || state.owners.length === 0) return undefined;
   const remaining = toLimit(Math.max(...state.owners.map((owner) => fromLimit(owner.remaining))));
-  return { acquired: false, holder: state.owners[0].owner, remaining };
+  return { holder: state.owners[0].owner, remaining };
 }

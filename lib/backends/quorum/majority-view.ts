@@ -34,7 +34,7 @@ function ownersOf({ owners }: LockState): string[] {
 }
 
 /** The n-th largest: what n of them reach. */
-function largest(n: number, values: readonly number[]): number {
+export function largest(n: number, values: readonly number[]): number {
   return [...values].sort((a, b) => b - a)[n - 1];
 }
 

@@ -1,4 +1,5 @@
 import type { BackendError, Holding, LockBackend, LockType } from '../lock-backend.js';
+import { mostCommon } from './majority-view.js';
 import { count, poll, undecided, type Votes } from './poll.js';
 import type { Question, QuorumNode } from './quorum-node.js';
 import type { QuorumNodes } from './quorum-nodes.js';
@@ -31,10 +32,16 @@ export interface Attempt {
   readonly command: (backend: LockBackend) => Promise<NodeReply>;
 }
 
-/** No majority has granted it: what stood in the way, and on how many nodes nothing did. */
+/** No majority has granted it: what stood in the way. */
 export interface Refused {
   readonly granted: false;
+  /** The lock that was busy: the first of several. */
+  readonly index: number;
+  /** Of that lock. */
   readonly refusals: readonly Refusal[];
+  /** The owner whom a majority named. */
+  readonly holder: string | undefined;
+  /** On how many nodes nothing stood in the way. */
   readonly free: number;
 }
 
@@ -61,17 +68,26 @@ export async function attempt(nodes: QuorumNodes, request: Attempt): Promise<Out
   if (free < majority) {
     takeBack(nodes, questions, votes, request, 'quietly');
     if (votes.replies.size < majority) throw undecided(votes, all.length);
-    return { granted: false, refusals: [...votes.replies.values()].filter(isRefusal), free };
+    return readRefusals(votes, majority);
   }
   try {
     const grant = await agreeOnTokens(nodes, votes, request);
     releaseLeftBehind(nodes, votes, request);
     return grant;
   } catch (error) {
-    // Others may have seen a holder, and wait for its message.
+    // Others may have found a holder, and wait for its message.
     takeBack(nodes, questions, votes, request, 'loudly');
     throw error;
   }
+}
+
+function readRefusals(votes: Votes<NodeReply>, majority: number): Refused {
+  const all = [...votes.replies.values()].filter(isRefusal);
+  const index = Math.min(...all.map((refusal) => refusal.index));
+  const refusals = all.filter((refusal) => refusal.index === index);
+  const named = mostCommon(refusals.map(({ holder }) => holder));
+  const holder = refusals.filter((refusal) => refusal.holder === named).length >= majority ? named : undefined;
+  return { granted: false, index, refusals, holder, free: votes.replies.size - all.length };
 }
 
 /** The tokens of a majority become those of all in it. */

@@ -1,23 +1,26 @@
 import type { LockType, Subscription, Wake } from '../lock-backend.js';
 import type { Timer } from '../runtime.js';
+import { largest } from './majority-view.js';
 import type { QuorumNodes } from './quorum-nodes.js';
 
-/** How long the message of a few waits for those of the others, in ms. */
+/** How long the message of a few nodes waits for that of a majority, in ms. */
 const SHORTEST_PAUSE = 5;
 const LONGEST_PAUSE = 20;
 
+/** For so many ms after a majority has told, what the others tell is no news. */
+const LATEST = 50;
+
 /**
- * Hears of one release once: when a majority of the nodes has told of it, or a moment after the first one did, because who has
- * released may not have held it on every node, and a message may be lost. What the others tell of the same release later is not
- * heard again.
+ * Makes one message of those that the nodes send of a release: when a majority has told of it, or a moment after the first one did,
+ * because who released may not have held it on every node, and messages get lost. Rather one message too many than one too few.
  */
 export class QuorumSubscription implements Subscription {
   readonly ready: Promise<void>;
   private readonly subscriptions: readonly Subscription[];
-  /** Nodes that told of the present release. */
-  private readonly told = new Set<number>();
-  /** Nodes that have yet to tell of the release before. */
-  private readonly late = new Set<number>();
+  /** How many releases each node has told of, and how many of them were passed on, since the last quiet moment. */
+  private readonly told: number[];
+  private heard = 0;
+  private lateUntil = 0;
   private timer: Timer | undefined;
 
   constructor(
@@ -27,8 +30,9 @@ export class QuorumSubscription implements Subscription {
     clientId: string,
     private readonly listener: (wake: Wake) => void,
   ) {
+    this.told = nodes.all.map(() => 0);
     this.subscriptions = nodes.all.map(({ backend }, number) =>
-      backend.subscribe(key, type, clientId, (wake) => this.heard(number, wake)),
+      backend.subscribe(key, type, clientId, (wake) => this.hear(number, wake)),
     );
     this.ready = readyOn(
       nodes.majority,
@@ -41,28 +45,39 @@ export class QuorumSubscription implements Subscription {
     for (const subscription of this.subscriptions) subscription.close();
   }
 
-  private heard(node: number, wake: Wake): void {
+  private hear(node: number, wake: Wake): void {
     if (wake.kind === 'resync') {
-      this.late.clear();
-      this.forget();
-      this.listener(wake);
-      return;
+      this.align(0);
+      return this.listener(wake);
     }
-    if (this.late.delete(node)) return;
-    this.told.add(node);
-    if (this.told.size >= this.nodes.majority) this.wake();
-    else this.timer ??= this.nodes.runtime.timer(this.pause(), () => this.wake());
+    const { majority, runtime } = this.nodes;
+    const now = runtime.monotonic();
+    if (this.timer === undefined && now > this.lateUntil) this.align(0);
+    this.told[node]++;
+    if (this.pass(largest(majority, this.told))) this.lateUntil = now + LATEST;
+    if (largest(1, this.told) > this.heard) this.timer ??= runtime.timer(this.pause(), () => this.passAll());
   }
 
-  private wake(): void {
-    this.late.clear();
-    for (const number of this.subscriptions.keys()) if (!this.told.has(number)) this.late.add(number);
-    this.forget();
-    this.listener({ kind: 'message' });
+  /** What only a few have told of. What the others still tell of it is taken for news. */
+  private passAll(): void {
+    const all = largest(1, this.told);
+    this.pass(all);
+    this.align(all);
   }
 
-  private forget(): void {
-    this.told.clear();
+  /** @returns whether there was news */
+  private pass(told: number): boolean {
+    const news = told > this.heard;
+    while (this.heard < told) {
+      this.heard++;
+      this.listener({ kind: 'message' });
+    }
+    return news;
+  }
+
+  private align(told: number): void {
+    this.told.fill(told);
+    this.heard = told;
     this.timer?.cancel();
     this.timer = undefined;
   }

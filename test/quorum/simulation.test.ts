@@ -1,0 +1,186 @@
+import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
+import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
+import { QuorumBackend } from '../../lib/backends/quorum/quorum-backend.js';
+import { FOREVER } from '../../lib/engine/duration.js';
+import type { Lease } from '../../lib/engine/lease.js';
+import { LockEngine } from '../../lib/engine/lock-engine.js';
+import { LockService } from '../../lib/nest/lock.service.js';
+import { ms, RecordingLogger } from '../support/lock-world.js';
+import { VirtualRuntime } from '../support/virtual-runtime.js';
+import { UnsteadyNode, type Weather } from './unsteady-node.js';
+
+const SERVICES = 3;
+const CALLERS = 3;
+const ROUNDS = 5;
+
+const FAIR_WEATHER = { delay: 20, lost: 0, unanswered: 0, unheard: 0 };
+const STORM = { delay: 60, lost: 0.05, unanswered: 0.05, unheard: 0.2 };
+
+/** Services that contend for one lock over unsteady nodes, and what must not happen meanwhile. */
+class Simulation {
+  readonly runtime: VirtualRuntime;
+  readonly stores: MemoryStore[];
+  readonly services: LockService[];
+  /** The links of each service to each node. */
+  readonly links: UnsteadyNode[][];
+  readonly faults: string[] = [];
+  served = 0;
+  refused = 0;
+  lost = 0;
+  private ended = false;
+  private readonly inside = new Set<Lease>();
+  private lastToken = 0;
+
+  constructor(
+    seed: number,
+    nodes: number,
+    weather: Weather,
+    private readonly type: 'reentrant' | 'fenced',
+  ) {
+    const runtime = new VirtualRuntime(seed);
+    this.runtime = runtime;
+    // The clocks of the nodes differ by up to 0.2 s.
+    this.stores = Array.from({ length: nodes }, () => {
+      const offset = 200 * runtime.random();
+      return new MemoryStore({ monotonic: runtime.monotonic, wall: () => runtime.wall() + offset });
+    });
+    this.links = [];
+    this.services = Array.from({ length: SERVICES }, () => {
+      const links = this.stores.map(
+        (store) => new UnsteadyNode(new MemoryBackend({ runtime, store }), runtime, weather),
+      );
+      this.links.push(links);
+      return this.service(links);
+    });
+  }
+
+  /** All callers have had their rounds. */
+  async run(): Promise<void> {
+    const callers = this.services.flatMap((service) => Array.from({ length: CALLERS }, () => this.call(service)));
+    await this.runtime.until(Promise.all(callers));
+    this.ended = true;
+  }
+
+  /** One node after the other cannot be reached for a while, by one service or by all: sometimes two of them. */
+  async cutNodesOff(): Promise<void> {
+    while (!this.ended) {
+      const node = Math.floor(this.stores.length * this.runtime.random());
+      const service = Math.floor(2 * SERVICES * this.runtime.random());
+      const links = service < SERVICES ? [this.links[service][node]] : this.links.map((nodes) => nodes[node]);
+      for (const link of links) link.cutOff = true;
+      await this.pause(1_500 * this.runtime.random());
+      const late = this.pause(500 * this.runtime.random()).then(() => {
+        for (const link of links) link.cutOff = false;
+      });
+      if (this.runtime.random() < 0.5) await late;
+    }
+  }
+
+  /** Fields that are left on the nodes. */
+  async leftBehind(): Promise<number> {
+    const views = this.stores.map((store) => new MemoryBackend({ runtime: this.runtime, store }).inspect('lock:hot'));
+    return (await Promise.all(views)).reduce((sum, { owners }) => sum + owners.length, 0);
+  }
+
+  pause(time: number): Promise<void> {
+    return new Promise((resolve) => void this.runtime.timer(time, resolve));
+  }
+
+  private async call(service: LockService): Promise<void> {
+    for (let round = 0; round < ROUNDS; round++) {
+      await this.pause(100 * this.runtime.random());
+      const waitTime = this.runtime.random() < 0.2 ? 300 : undefined;
+      const leaseTime = this.runtime.random() < 0.2 ? 2_000 : undefined;
+      const lease = await service.acquire('hot', { type: this.type, waitTime, leaseTime }).catch(() => undefined);
+      if (lease === undefined) {
+        this.refused++;
+        continue;
+      }
+      await this.hold(lease);
+    }
+  }
+
+  private async hold(lease: Lease): Promise<void> {
+    this.enter(lease);
+    await this.pause(80 * this.runtime.random());
+    this.check();
+    this.inside.delete(lease);
+    await lease.release().then(
+      () => this.served++,
+      () => this.lost++,
+    );
+  }
+
+  private enter(lease: Lease): void {
+    this.inside.add(lease);
+    this.check();
+    if (lease.fencingToken <= this.lastToken)
+      this.faults.push(`token ${lease.fencingToken} came after ${this.lastToken}`);
+    this.lastToken = lease.fencingToken;
+  }
+
+  /** At most one is sure that it holds the lock. */
+  private check(): void {
+    const holders = [...this.inside].filter((lease) => lease.held);
+    if (holders.length > 1) this.faults.push(`${holders.map(({ owner }) => owner).join(' and ')} both hold it`);
+  }
+
+  private service(links: readonly UnsteadyNode[]): LockService {
+    const { runtime } = this;
+    const nodes = links.map(({ backend }) => backend);
+    return new LockService(
+      new LockEngine({
+        backend: new QuorumBackend({ nodes, runtime, nodeTimeout: 200 }),
+        runtime,
+        logger: new RecordingLogger(),
+        clientId: runtime.uuid(),
+        keyPrefix: 'lock:',
+        watchdogTimeout: ms(3_000),
+        fairWaitTimeout: ms(5_000),
+        waitTime: FOREVER,
+        shutdownTimeout: ms(100),
+        onLost: 'throw',
+      }),
+    );
+  }
+}
+
+describe.each([3, 5])('a quorum of %i nodes', (nodes) => {
+  const types = ['reentrant', 'fenced'] as const;
+  const seeds = Array.from({ length: 15 }, (_, n) => n + 1);
+
+  it.each(types)(
+    'serves all callers of a %s lock, one at a time and with growing tokens, on a slow network',
+    async (type) => {
+      for (const seed of seeds) {
+        const simulation = new Simulation(seed, nodes, FAIR_WEATHER, type);
+        await simulation.run();
+        expect({ seed, faults: simulation.faults, lost: simulation.lost }).toEqual({ seed, faults: [], lost: 0 });
+        expect(simulation.served + simulation.refused).toBe(SERVICES * CALLERS * ROUNDS);
+        await simulation.runtime.advance(1_000);
+        expect({ seed, left: await simulation.leftBehind() }).toEqual({ seed, left: 0 });
+      }
+    },
+  );
+
+  it.each(types)('never gives a %s lock to two, nor a lower token, whatever gets lost', async (type) => {
+    let served = 0;
+    for (const seed of seeds) {
+      const simulation = new Simulation(seed, nodes, STORM, type);
+      await simulation.run();
+      served += simulation.served;
+      expect({ seed, faults: simulation.faults }).toEqual({ seed, faults: [] });
+    }
+    expect(served).toBeGreaterThan(seeds.length * CALLERS);
+  });
+
+  it.each(types)('never gives a %s lock to two while nodes are cut off and come back', async (type) => {
+    for (const seed of seeds) {
+      const simulation = new Simulation(seed, nodes, FAIR_WEATHER, type);
+      const ran = simulation.run();
+      void simulation.cutNodesOff();
+      await ran;
+      expect({ seed, faults: simulation.faults }).toEqual({ seed, faults: [] });
+    }
+  });
+});

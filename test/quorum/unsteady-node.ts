@@ -1,0 +1,71 @@
+import { BackendError, type LockBackend, type Wake } from '../../lib/backends/lock-backend.js';
+import type { Runtime } from '../../lib/backends/runtime.js';
+
+/** How a network treats what goes through it; chances between 0 and 1. */
+export interface Weather {
+  /** The longest way to the node, or back, in ms. */
+  delay: number;
+  /** A command never arrives. */
+  lost: number;
+  /** A command is executed, and its answer does not arrive. */
+  unanswered: number;
+  /** A message to a subscriber does not arrive. */
+  unheard: number;
+}
+
+const COMMAND_TIMEOUT = 1_000;
+
+/** A backend at the end of a network that delays and loses, by the chance of a runtime. While it is cut off, nothing gets through. */
+export class UnsteadyNode {
+  cutOff = false;
+  readonly backend: LockBackend;
+
+  constructor(
+    private readonly node: LockBackend,
+    private readonly runtime: Runtime,
+    private readonly weather: Weather,
+  ) {
+    this.backend = new Proxy(node, {
+      get: (target, name, receiver) => {
+        const member = Reflect.get(target, name, receiver);
+        if (name === 'subscribe') return this.subscribe;
+        if (typeof member !== 'function' || name === 'together' || name === 'close') return member;
+        return (...args: unknown[]) => this.run(() => member.apply(target, args));
+      },
+    });
+  }
+
+  private run(command: () => Promise<unknown>): Promise<unknown> {
+    const { lost, unanswered } = this.weather;
+    return new Promise((resolve, reject) => {
+      const fail = (outcome: 'refused' | 'unknown') => reject(new BackendError('no answer', 'unavailable', outcome));
+      this.runtime.timer(COMMAND_TIMEOUT, () => fail('unknown'));
+      this.travel(lost, () => {
+        command().then(
+          (reply) => this.travel(unanswered, () => resolve(reply)),
+          (error) => this.travel(unanswered, () => reject(error)),
+        );
+      });
+    });
+  }
+
+  private readonly subscribe: LockBackend['subscribe'] = (key, type, clientId, listener) => {
+    let open = true;
+    const subscription = this.node.subscribe(key, type, clientId, (wake: Wake) => {
+      this.travel(this.weather.unheard, () => open && listener(wake));
+    });
+    return {
+      ready: subscription.ready,
+      close: () => {
+        open = false;
+        subscription.close();
+      },
+    };
+  };
+
+  private travel(lost: number, arrive: () => void): void {
+    const { runtime, weather } = this;
+    if (this.cutOff || runtime.random() < lost) return;
+    runtime.timer(weather.delay * runtime.random() ** 2, () => !this.cutOff && arrive());
+  }
+}
