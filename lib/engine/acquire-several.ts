@@ -1,27 +1,16 @@
-import type { BackendError } from '../backends/lock-backend.js';
-import { LockBusyError, LockKeyError, LockUnavailableError } from './errors.js';
+import type { AcquireRequest, BackendError } from '../backends/lock-backend.js';
+import type { Milliseconds } from './duration.js';
+import { LockBusyError, LockError, LockKeyError, LockUnavailableError } from './errors.js';
 import type { HeldLock } from './held-lock.js';
 import type { Lease } from './lease.js';
-import type { Moment } from './lease-clock.js';
-import { validity } from './lease-clock.js';
 import { abortedError, type LockEngine } from './lock-engine.js';
 import type { AcquisitionTerms } from './lock-options.js';
-import { findReentry } from './lock-scope.js';
-import { shareMode } from './reentry.js';
-import type { ShareGate, ShareMode } from './share-gate.js';
 import { Waiter } from './waiter.js';
-
-/** One of the locks: to be taken from its queue, or to be shared with the scope that holds it. */
-interface Wanted {
-  readonly name: string;
-  readonly key: string;
-  readonly share: { readonly held: HeldLock; readonly gate: ShareGate; readonly mode: ShareMode } | undefined;
-  held: HeldLock | undefined;
-}
+import { WantedLock } from './wanted-lock.js';
 
 /** The lock that was not free, and what is known of its holder. */
 interface Obstacle {
-  readonly wanted: Wanted;
+  readonly wanted: WantedLock;
   readonly remaining: number;
   readonly holder: string | undefined;
 }
@@ -40,7 +29,7 @@ export function acquireSeveral(
   terms: AcquisitionTerms,
   what: string,
 ): Promise<Lease> {
-  const all = names.map((name) => toWanted(engine, name, terms, what));
+  const all = names.map((name) => new WantedLock(engine, name, terms, what));
   const scoped = engine.admit(what);
   const title = names.join(', ');
   if (terms.signal?.aborted) throw abortedError(title, terms.signal);
@@ -48,7 +37,10 @@ export function acquireSeveral(
     const caller = new Waiter<Lease>(title, title, engine.newOwner(), terms, engine.parts.runtime, resolve, reject);
     caller.scoped = scoped;
     const work = new SeveralAcquisition(engine, all, terms, caller);
-    caller.watch(() => work.departureError());
+    caller.watch(() => {
+      work.wakeUp();
+      return work.departureError();
+    });
     engine.several.add(caller);
     work.run().then(
       () => engine.several.delete(caller),
@@ -60,41 +52,32 @@ export function acquireSeveral(
   });
 }
 
-function toWanted(engine: LockEngine, name: string, terms: AcquisitionTerms, what: string): Wanted {
-  const key = engine.keyOf(name, what);
-  const reentry = findReentry(engine, key, terms.type);
-  if (reentry === undefined) return { name, key, share: undefined, held: undefined };
-  const { scope, held } = reentry;
-  return { name, key, share: { held, gate: scope.gate(key), mode: shareMode(held, terms.type) }, held: undefined };
-}
-
 class SeveralAcquisition {
+  /** Ends a pause. */
+  wakeUp: () => void = () => {};
   private failure: BackendError | undefined;
   private obstacle: Obstacle | undefined;
+  private owner: string;
 
   constructor(
     private readonly engine: LockEngine,
-    private readonly all: readonly Wanted[],
+    private readonly all: readonly WantedLock[],
     private readonly terms: AcquisitionTerms,
     private readonly caller: Waiter<Lease>,
-  ) {}
+  ) {
+    this.owner = caller.owner;
+  }
 
   async run(): Promise<void> {
     for (let pause = PAUSE, inVain = 0; !this.caller.settled; ) {
-      const waited = this.all.some((wanted) => wanted.held !== undefined);
+      const waited = this.all.some(({ held }) => held !== undefined);
       try {
         this.obstacle = await this.takeRest();
         this.failure = undefined;
       } catch (error) {
         await this.giveBackAll();
-        this.failure = error as BackendError;
-        if (this.failure.kind === 'key')
-          throw new LockKeyError(
-            `The locks ${this.caller.name} cannot be used: ${this.failure.message}`,
-            this.caller.name,
-            { cause: error },
-          );
-        if (this.failure.kind !== 'unavailable' || this.caller.triesOnce) throw this.departureError();
+        this.judge(error as Error);
+        if (pause === PAUSE) this.engine.parts.events.emit('error', this.departureError());
         await this.sleep(pause);
         pause = Math.min(pause * 2, LONGEST_PAUSE);
         continue;
@@ -125,133 +108,102 @@ class SeveralAcquisition {
     );
   }
 
+  /** Returns when it makes sense to try again after this error. */
+  private judge(error: Error): void {
+    if (error instanceof LockError) throw error;
+    this.failure = error as BackendError;
+    const { name, settled, triesOnce } = this.caller;
+    if (this.failure.kind === 'key')
+      throw new LockKeyError(`The locks ${name} cannot be used: ${error.message}`, name, { cause: error });
+    if (settled || triesOnce || this.failure.kind !== 'unavailable') throw this.departureError();
+  }
+
   /** Tries what is not in hand yet, without waiting. */
   private async takeRest(): Promise<Obstacle | undefined> {
-    const missing = this.all.filter((wanted) => wanted.held === undefined);
+    const missing = this.all.filter(({ held }) => held === undefined);
+    for (const wanted of missing) wanted.look();
     for (const [i, wanted] of missing.entries()) {
-      if (this.claim(wanted)) continue;
-      for (const claimed of missing.slice(0, i)) this.unclaim(claimed);
-      return { wanted, remaining: -1, holder: wanted.share?.held.owner };
+      if (wanted.claim()) continue;
+      for (const claimed of missing.slice(0, i)) claimed.unclaim();
+      return { wanted, remaining: -1, holder: wanted.holder };
     }
-    const locks = missing.filter((wanted) => wanted.share === undefined);
-    const obstacle = await this.takeClaimed(locks).catch((error) => {
-      for (const wanted of missing) if (wanted.held === undefined) this.unclaim(wanted);
+    const obstacle = await this.takeClaimed(missing.filter(({ shared }) => !shared)).catch((error) => {
+      for (const wanted of missing) if (wanted.held === undefined) wanted.unclaim();
       throw error;
     });
     for (const wanted of missing) {
       if (wanted.held !== undefined) continue;
-      if (obstacle !== undefined) this.unclaim(wanted);
-      else wanted.held = wanted.share?.held;
+      if (obstacle !== undefined) wanted.unclaim();
+      else wanted.share();
     }
     return obstacle;
   }
 
-  private async takeClaimed(locks: readonly Wanted[]): Promise<Obstacle | undefined> {
-    if (locks.length === 0) return undefined;
-    const { backend, clock, orphans } = this.engine.parts;
+  private async takeClaimed(locks: readonly WantedLock[]): Promise<Obstacle | undefined> {
+    const { backend, clock } = this.engine.parts;
     const requests = locks.map(({ key }) => this.request(key));
     if (locks.length > 1 && this.terms.type !== 'fair' && backend.together(requests.map(({ key }) => key))) {
       const sent = clock.now();
-      const reply = await backend.acquireAll(requests).catch((error: BackendError) => {
-        if (error.outcome !== 'refused')
-          for (const request of requests) orphans.giveBack(request, this.terms.leaseTime);
-        throw error;
-      });
+      const reply = await this.ask(backend.acquireAll(requests), requests);
       if (!reply.acquired) return { wanted: locks[reply.index], remaining: reply.remaining, holder: reply.holder };
-      for (const [i, wanted] of locks.entries()) this.fulfil(wanted, sent, reply.tokens[i]);
+      for (const [i, wanted] of locks.entries()) wanted.fulfil(requests[i].owner, sent, reply.tokens[i]);
       return undefined;
     }
     for (const [i, wanted] of locks.entries()) {
       const sent = clock.now();
-      const reply = await backend.acquire(requests[i]).catch((error: BackendError) => {
-        if (error.outcome !== 'refused') orphans.giveBack(requests[i], this.terms.leaseTime);
-        throw error;
-      });
+      const reply = await this.ask(backend.acquire(requests[i]), [requests[i]]);
       if (!reply.acquired) return { wanted, remaining: reply.remaining, holder: reply.holder };
-      this.fulfil(wanted, sent, reply.token);
+      wanted.fulfil(requests[i].owner, sent, reply.token);
     }
     return undefined;
   }
 
-  private request(key: string) {
-    const { type, leaseTime } = this.terms;
-    const { preferWriters } = this.engine.parts;
-    return { key, type, owner: this.caller.owner, leaseTime, reserve: 0, placeTimeout: 0, preferWriters };
-  }
-
-  private claim({ key, share }: Wanted): boolean {
-    if (share === undefined) return this.engine.queue(this.terms.type, key).claim();
-    if (!share.gate.open(share.mode)) return false;
-    share.gate.enter(share.mode);
-    return true;
-  }
-
-  private unclaim({ key, share }: Wanted): void {
-    if (share === undefined) this.engine.queue(this.terms.type, key).unclaim();
-    else share.gate.leave();
-  }
-
-  private fulfil(wanted: Wanted, sent: Moment, token: number): void {
-    wanted.held = this.engine
-      .queue(this.terms.type, wanted.key)
-      .fulfil(wanted.name, this.caller.owner, this.terms, sent, token);
-  }
-
-  /** Waits for one lock in its queue, and takes it. */
-  private waitFor(wanted: Wanted): Promise<void> {
-    const { name, key, share } = wanted;
-    const { runtime } = this.engine.parts;
-    return new Promise((resolve, reject) => {
-      const taken = (held: HeldLock) => {
-        wanted.held = held;
-        resolve();
-      };
-      const patience = Math.max(1, this.caller.patience) as AcquisitionTerms['waitTime'];
-      const terms = { ...this.terms, waitTime: patience };
-      const waiter: Waiter = new Waiter(name, key, this.engine.newOwner(), terms, runtime, taken, reject);
-      waiter.scoped = this.caller.scoped;
-      if (share === undefined) return this.engine.queue(terms.type, key).enqueue(waiter);
-      const turn = () => (waiter.settled ? share.gate.leave() : waiter.grant(share.held));
-      if (share.gate.open(share.mode)) {
-        share.gate.enter(share.mode);
-        return turn();
+  /** Without an answer, what may have been acquired is given back in the background; the next attempt must not be taken for it. */
+  private ask<T>(reply: Promise<T>, requests: readonly AcquireRequest[]): Promise<T> {
+    return reply.catch((error: BackendError) => {
+      if (error.outcome !== 'refused') {
+        for (const request of requests) this.engine.parts.orphans.giveBack(request, this.terms.leaseTime);
+        this.owner = this.engine.newOwner();
       }
-      share.gate.wait(waiter, share.mode, turn);
-      waiter.watch(() => {
-        share.gate.abandon(waiter);
-        return this.departureError();
-      });
+      throw error;
     });
   }
 
+  private request(key: string): AcquireRequest {
+    const { type, leaseTime } = this.terms;
+    const { preferWriters } = this.engine.parts;
+    return { key, type, owner: this.owner, leaseTime, reserve: 0, placeTimeout: 0, preferWriters };
+  }
+
+  private waitFor(wanted: WantedLock): Promise<void> {
+    const patience = Math.max(1, this.caller.patience) as Milliseconds;
+    return wanted.wait(patience, this.caller.scoped, () => this.departureError());
+  }
+
   private async giveBackAll(): Promise<void> {
-    const taken = this.all.filter((wanted) => wanted.held !== undefined);
-    await Promise.all(
-      taken.map(async (wanted) => {
-        const held = wanted.held as HeldLock;
-        wanted.held = undefined;
-        if (wanted.share !== undefined) wanted.share.gate.leave();
-        else await held.keeper.giveBack(held);
-      }),
-    );
+    await Promise.all(this.all.map((wanted) => wanted.giveBack()));
   }
 
   private async finish(): Promise<void> {
-    const locks = this.all.map((wanted) => wanted.held as HeldLock);
-    const { clock } = this.engine.parts;
-    const stale = locks.some((held) => held.lost !== undefined || clock.age(held.confirmed) >= validity(held.validFor));
-    if (this.caller.settled || stale) {
+    if (this.all.some(({ stale }) => stale)) {
       await this.giveBackAll();
-      if (stale) return this.run();
-      return;
+      return this.run();
     }
-    const gates = this.all.flatMap((wanted) => wanted.share?.gate ?? []);
+    if (this.caller.settled) return this.giveBackAll();
+    const locks = this.all.map(({ held }) => held as HeldLock);
+    const gates = this.all.flatMap(({ gate }) => gate ?? []);
     const lease = this.engine.lease(locks, this.terms, gates);
     this.engine.announce(lease, this.caller.since);
     this.caller.grant(lease);
   }
 
   private sleep(pause: number): Promise<void> {
-    return new Promise((resolve) => void this.engine.parts.runtime.timer(pause, resolve, 'keep-alive'));
+    return new Promise((resolve) => {
+      const timer = this.engine.parts.runtime.timer(pause, resolve, 'keep-alive');
+      this.wakeUp = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
   }
 }

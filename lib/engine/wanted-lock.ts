@@ -1,0 +1,133 @@
+import type { Milliseconds } from './duration.js';
+import type { HeldLock } from './held-lock.js';
+import { type Moment, validity } from './lease-clock.js';
+import type { LockEngine } from './lock-engine.js';
+import type { AcquisitionTerms } from './lock-options.js';
+import { findReentry, type Reentry } from './lock-scope.js';
+import { shareMode } from './reentry.js';
+import type { ShareGate } from './share-gate.js';
+import { Waiter } from './waiter.js';
+
+/** One of several locks that are acquired together: to be taken from its queue, or to be shared with the scope that holds it. */
+export class WantedLock {
+  readonly key: string;
+  /** It is in hand. */
+  held: HeldLock | undefined;
+  /** Entered, while a shared one is claimed or in hand. */
+  gate: ShareGate | undefined;
+  private reentry: Reentry | undefined;
+
+  constructor(
+    private readonly engine: LockEngine,
+    readonly name: string,
+    private readonly terms: AcquisitionTerms,
+    what: string,
+  ) {
+    this.key = engine.keyOf(name, what);
+    this.look();
+  }
+
+  get shared(): boolean {
+    return this.reentry !== undefined;
+  }
+
+  /** What is in hand is not worth having any more: lost, over, or shared with a scope that has ended. */
+  get stale(): boolean {
+    const { held, reentry } = this;
+    if (held === undefined || held.lost !== undefined || reentry?.scope.live === false) return true;
+    return this.engine.parts.clock.age(held.confirmed) >= validity(held.validFor);
+  }
+
+  get holder(): string | undefined {
+    return this.reentry?.held.owner;
+  }
+
+  /**
+   * Looks whether the running flow holds it already; the answer changes when a scope ends while other locks are waited for.
+   *
+   * @throws LockUpgradeError and LockConfigurationError as {@link shareMode} does
+   */
+  look(): void {
+    this.reentry = findReentry(this.engine, this.key, this.terms.type);
+    if (this.reentry !== undefined) shareMode(this.reentry.held, this.terms.type);
+  }
+
+  /** Reserves it for one attempt. False: that would mean to wait. */
+  claim(): boolean {
+    if (this.reentry === undefined) return this.queue.claim();
+    const { scope, held } = this.reentry;
+    const mode = shareMode(held, this.terms.type);
+    const gate = scope.gate(this.key);
+    if (!gate.open(mode)) return false;
+    gate.enter(mode);
+    this.gate = gate;
+    return true;
+  }
+
+  unclaim(): void {
+    if (this.reentry === undefined) this.queue.unclaim();
+    else this.leaveGate();
+  }
+
+  /** Ends a claim: the backend gave it to `owner`. */
+  fulfil(owner: string, sent: Moment, token: number): void {
+    this.held = this.queue.fulfil(this.name, owner, this.terms, sent, token);
+  }
+
+  /** Ends a claim of a lock that is shared. */
+  share(): void {
+    this.held = this.reentry?.held;
+  }
+
+  /** Waits for this one alone, like any caller, and takes it. */
+  wait(waitTime: Milliseconds, scoped: boolean, departed: () => Error): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const taken = (held: HeldLock) => {
+        this.held = held;
+        resolve();
+      };
+      const terms = { ...this.terms, waitTime };
+      const owner = this.engine.newOwner();
+      const waiter: Waiter = new Waiter(this.name, this.key, owner, terms, this.engine.parts.runtime, taken, reject);
+      waiter.scoped = scoped;
+      if (this.reentry === undefined) this.queue.enqueue(waiter);
+      else this.waitAtGate(this.reentry, waiter, departed);
+    });
+  }
+
+  async giveBack(): Promise<void> {
+    const { held } = this;
+    this.held = undefined;
+    if (this.gate !== undefined) this.leaveGate();
+    else if (held !== undefined) await held.keeper.giveBack(held);
+  }
+
+  private waitAtGate({ scope, held }: Reentry, waiter: Waiter, departed: () => Error): void {
+    const mode = shareMode(held, this.terms.type);
+    const gate = scope.gate(this.key);
+    const enter = () => {
+      if (waiter.settled) return gate.leave();
+      this.gate = gate;
+      waiter.grant(held);
+    };
+    if (gate.open(mode)) {
+      gate.enter(mode);
+      return enter();
+    }
+    gate.wait(waiter, mode, enter);
+    waiter.watch(() => {
+      gate.abandon(waiter);
+      return departed();
+    });
+  }
+
+  private leaveGate(): void {
+    const { gate } = this;
+    this.gate = undefined;
+    gate?.leave();
+  }
+
+  private get queue() {
+    return this.engine.queue(this.terms.type, this.key);
+  }
+}
