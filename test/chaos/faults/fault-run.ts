@@ -1,0 +1,155 @@
+import { createLockService } from '../../../lib/nest/create-lock-service.js';
+import type { LockService } from '../../../lib/nest/lock.service.js';
+import type { RedisLockOptions } from '../../../lib/nest/redis-lock.options.js';
+import { until } from '../../support/until.js';
+import { type Crew, Load, machineTime } from './load.js';
+import { LoadHistory } from './load-history.js';
+import { LoadProcess } from './load-process.js';
+
+/** Leases are short, so that those of the dead end soon. */
+export const LEASE = 2_000;
+export const COMMAND_TIMEOUT = 500;
+
+/** What all processes do: a contended lock, a fair one, readers and a writer, and a body that outlasts several renewals. */
+export const CREWS: readonly Crew[] = [
+  { name: 'stock', type: 'reentrant', callers: 3, hold: 2 },
+  { name: 'queue', type: 'fair', callers: 2, hold: 2 },
+  { name: 'ledger', type: 'fenced', callers: 1, hold: 2 },
+  { name: 'page', type: 'read', callers: 2, hold: 3 },
+  { name: 'page', type: 'write', callers: 1, hold: 3 },
+  { name: 'report', type: 'reentrant', callers: 1, hold: 1_000 },
+  { name: 'cron', type: 'reentrant', callers: 1, hold: 5, waitTime: 0 },
+];
+
+/** Multiplies how long things are kept going: 1 in the short form. */
+export const LONG = Number(process.env.CHAOS_LONG ?? 1);
+
+export interface FaultRunOptions {
+  readonly connection: RedisLockOptions['connection'];
+  readonly options?: Partial<RedisLockOptions>;
+  readonly crews?: readonly Crew[];
+  /** In this process, and in processes of their own. Default 2 and 2. */
+  readonly services?: number;
+  readonly processes?: number;
+}
+
+/**
+ * Lock services here and in other processes, all busy with the same locks, while a test breaks something.
+ *
+ *     const run = await FaultRun.start({ connection: redis.url });
+ *     await redis.kill(); …
+ *     await run.resumed();
+ *     await run.finish();  // asks the history whether the promises held
+ */
+export class FaultRun {
+  readonly history = new LoadHistory();
+  readonly options: RedisLockOptions;
+  readonly processes: LoadProcess[] = [];
+  /** What the services of this process have logged. */
+  readonly log: string[] = [];
+  private readonly services: LockService[] = [];
+  private readonly loads: Load[] = [];
+  private readonly frozen = new Set<string>();
+  private faultAt = 0;
+
+  /** Settles when every process has held a lock. */
+  static async start(options: FaultRunOptions): Promise<FaultRun> {
+    const run = new FaultRun(options);
+    try {
+      await run.busy();
+    } catch (error) {
+      await run.finish().catch(() => {});
+      throw error;
+    }
+    return run;
+  }
+
+  private constructor({ connection, options, crews = CREWS, services = 2, processes = 2 }: FaultRunOptions) {
+    const defaults = { watchdogTimeout: LEASE, commandTimeout: COMMAND_TIMEOUT, fairWaitTimeout: 1_000 };
+    this.options = { connection, ...defaults, ...options };
+    for (let i = 1; i <= services; i++) {
+      const locks = this.service();
+      this.loads.push(new Load(`service ${i}`, locks, crews, this.history.record));
+    }
+    for (let i = 1; i <= processes; i++) {
+      const spec = { process: `process ${i}`, options: this.options, crews };
+      this.processes.push(new LoadProcess(spec, this.history.record));
+    }
+  }
+
+  /** One more service of this process, for a test's own questions; closed by {@link finish}. */
+  service(options: Partial<RedisLockOptions> = {}): LockService {
+    const note = (message: string) => void this.log.push(message);
+    const locks = createLockService({ ...this.options, logger: { warn: note, error: note }, ...options });
+    this.services.push(locks);
+    return locks;
+  }
+
+  /** Notes the time, and lets `work` break something. */
+  async breaks<T>(work: () => T | Promise<T>): Promise<T> {
+    this.faultAt = machineTime();
+    return work();
+  }
+
+  /** Waits until every process that is alive has held a lock again. Gives the ms that the last of them took, from now on. */
+  async resumed(): Promise<number> {
+    const since = machineTime();
+    const names = this.alive();
+    await until(() => names.every((name) => this.history.firstHeld(name, since) !== undefined), 30_000);
+    return Math.max(...names.map((name) => this.history.firstHeld(name, since)!)) - since;
+  }
+
+  /** Waits until so many more calls were served. */
+  async busy(calls = 100 * LONG): Promise<void> {
+    const wanted = this.history.count('served') + calls;
+    await until(() => this.history.count('served') >= wanted, 60_000);
+    await this.resumed();
+  }
+
+  async kill(process: LoadProcess): Promise<void> {
+    await process.kill();
+    this.history.processKilled(process.spec.process, process.killedAt!);
+  }
+
+  freeze(process: LoadProcess): void {
+    this.frozen.add(process.spec.process);
+    process.freeze();
+  }
+
+  thaw(process: LoadProcess): void {
+    this.frozen.delete(process.spec.process);
+    process.thaw();
+  }
+
+  /**
+   * Ends all, and checks the promises: no two valid leases overlapped, tokens grew, every caller was served or told, and
+   * processes ended by themselves.
+   *
+   * @param fenced leases may have overlapped, as after a failover that forgot some, where the tokens fence the older one
+   */
+  async finish({ fenced = false } = {}): Promise<LoadHistory> {
+    const results = await Promise.allSettled([
+      ...this.loads.map((load) => load.stop()),
+      ...this.processes.map((process) => process.stop()),
+    ]);
+    results.push(...(await Promise.allSettled(this.services.map((locks) => locks.close()))));
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
+    const overlaps = this.history.overlaps().filter(([one, other]) => !fenced || other.token <= one.token);
+    expect(overlaps).toEqual([]);
+    expect(this.history.tokensThatShrank()).toEqual([]);
+    expect(this.history.unanswered()).toEqual([]);
+    return this.history;
+  }
+
+  /** Errors that callers were told since the fault, as text: `LockUnavailableError ×3`. */
+  get told(): string {
+    const errors = [...this.history.errors(this.faultAt)].filter(([type]) => type !== 'LockBusyError');
+    return errors.length === 0 ? 'no errors' : errors.map(([type, count]) => `${type} ×${count}`).join(', ');
+  }
+
+  private alive(): string[] {
+    const processes = this.processes.filter(({ killedAt }) => killedAt === undefined);
+    const names = [...this.loads.map((_, i) => `service ${i + 1}`), ...processes.map(({ spec }) => spec.process)];
+    return names.filter((name) => !this.frozen.has(name));
+  }
+}

@@ -1,0 +1,23 @@
+/** One line of the table in the README. */
+export interface FaultRow {
+  readonly fault: string;
+  readonly sees: string;
+  readonly measured: string;
+}
+
+const rows: FaultRow[] = [];
+
+/** Notes what a fault did to the user; {@link printFaultTable} prints it. */
+export function fault(fault: string, sees: string, measured: string): void {
+  rows.push({ fault, sees, measured });
+}
+
+/** At the end of a test file; past jest's console, which would frame every line. */
+export function printFaultTable(): void {
+  const lines = rows.splice(0).map((row) => `| ${row.fault} | ${row.sees} | ${row.measured} |\n`);
+  process.stdout.write(lines.join(''));
+}
+
+export function ms(time: number): string {
+  return time < 1_000 ? `${Math.round(time)} ms` : `${(time / 1_000).toFixed(1)} s`;
+}

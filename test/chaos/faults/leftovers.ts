@@ -1,0 +1,25 @@
+import type { RedisServer } from '../../support/redis-server.js';
+import { until } from '../../support/until.js';
+
+/** One token clock a slot, and the last token of each fenced lock, are there to stay. */
+const KEPT = /^(nestjs_redis_lock_clock|redisson_lock_token:)/;
+
+/**
+ * Keys and subscriptions that are there though every process has gone. Those of a process that was killed have some seconds
+ * to lapse.
+ */
+export async function leftInRedis(server: RedisServer): Promise<string[]> {
+  const client = server.client();
+  const look = async () => {
+    const keys = (await client.keys('*')).filter((key) => !KEPT.test(key));
+    const channels = (await client.pubsub('CHANNELS')) as string[];
+    const patterns = (await client.pubsub('NUMPAT')) as number;
+    return [...keys, ...channels.map((channel) => `subscription ${channel}`), ...(patterns > 0 ? ['a pattern'] : [])];
+  };
+  try {
+    await until(async () => (await look()).length === 0, 10_000).catch(() => {});
+    return await look();
+  } finally {
+    client.disconnect();
+  }
+}

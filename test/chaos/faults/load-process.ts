@@ -1,0 +1,77 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import type { RedisLockOptions } from '../../../lib/nest/redis-lock.options.js';
+import type { Crew, LoadEvent } from './load.js';
+import { machineTime } from './load.js';
+
+/** What a process of load is told; it must survive JSON. */
+export interface LoadSpec {
+  readonly process: string;
+  readonly options: RedisLockOptions;
+  readonly crews: readonly Crew[];
+}
+
+/** A process of its own that keeps locks busy. It ends with the test process at the latest, when its input does. */
+export class LoadProcess {
+  /** When it was killed, in machine time. */
+  killedAt: number | undefined;
+  private errors = '';
+  private readonly child: ChildProcess;
+  private readonly ended: Promise<unknown>;
+
+  constructor(
+    readonly spec: LoadSpec,
+    tell: (event: LoadEvent) => void,
+  ) {
+    const args = ['--import', './test/support/typescript-loader.mjs', 'test/chaos/faults/load-program.ts'];
+    const child = spawn(process.execPath, [...args, JSON.stringify(spec)], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { ...process.env, NODE_OPTIONS: '' },
+    });
+    this.child = child;
+    child.stdin.on('error', () => {});
+    child.stderr.on('data', (chunk) => {
+      this.errors += chunk;
+    });
+    const lines = createInterface({ input: child.stdout });
+    lines.on('line', (line) => {
+      if (line.endsWith('}')) tell(JSON.parse(line)); // a killed process may leave half a line
+    });
+    this.ended = Promise.all([once(child, 'exit'), once(lines, 'close')]);
+  }
+
+  /** SIGKILL, as the kernel does when memory is out. */
+  async kill(): Promise<void> {
+    this.killedAt = machineTime();
+    this.child.kill('SIGKILL');
+    await this.ended;
+  }
+
+  /** SIGSTOP: it does not know that time goes on. */
+  freeze(): void {
+    this.child.kill('SIGSTOP');
+  }
+
+  /** SIGCONT */
+  thaw(): void {
+    this.child.kill('SIGCONT');
+  }
+
+  /**
+   * Lets it end by itself.
+   *
+   * @throws Error when it does not: something is left that keeps the process alive, or a call has no answer
+   */
+  async stop(): Promise<void> {
+    if (this.killedAt !== undefined) return;
+    this.child.stdin?.end();
+    const timer = setTimeout(() => {
+      this.errors += 'it did not end by itself';
+      this.child.kill('SIGKILL');
+    }, 20_000);
+    await this.ended;
+    clearTimeout(timer);
+    if (this.child.exitCode !== 0 || this.errors !== '') throw new Error(`${this.spec.process}: ${this.errors}`);
+  }
+}

@@ -1,0 +1,61 @@
+import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { until } from '../../support/until.js';
+import { FaultRun, LEASE } from './fault-run.js';
+import { fault, ms, printFaultTable } from './fault-table.js';
+import { leftInRedis } from './leftovers.js';
+import { machineTime } from './load.js';
+
+/** What becomes of the others' work when a process dies, or stands still, with locks in its hands. */
+describe('a process that holds locks', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(async () => {
+    printFaultTable();
+    await redis.stop();
+  });
+
+  it('is killed: its locks lapse with their leases, the others go on', async () => {
+    const run = await FaultRun.start({ connection: redis.url });
+    const [victim] = run.processes;
+    await run.breaks(() => run.kill(victim));
+    await run.resumed();
+    await run.busy();
+    const history = await run.finish();
+    const pause = Math.max(...['stock', 'queue', 'ledger', 'page'].map((name) => history.longestPause(name)));
+    expect(pause).toBeLessThan(LEASE + 5_000);
+    expect(run.told).toBe('no errors');
+    fault(
+      'SIGKILL of a holder',
+      'the next waiter is served when the lease ends; other names are not held up',
+      `longest pause of a lock ${ms(pause)} at a lease of ${ms(LEASE)}; ${run.told}`,
+    );
+    expect(await leftInRedis(redis)).toEqual([]);
+  });
+
+  it('stands still for longer than its leases: they end for it too, and it is told', async () => {
+    const run = await FaultRun.start({ connection: redis.url });
+    const [victim] = run.processes;
+    const since = machineTime();
+    await run.breaks(() => run.freeze(victim));
+    await run.busy(200);
+    const others = await run.service().acquire('report', { waitTime: '30s' });
+    await until(() => machineTime() > since + LEASE * 1.5);
+    await others.release();
+    run.thaw(victim);
+    const resumed = await run.resumed();
+    await run.busy();
+    const history = await run.finish();
+    const lost = history
+      .spans()
+      .filter(({ process, told, to }) => process === victim.spec.process && told && to > since);
+    expect(lost.length).toBeGreaterThan(0);
+    fault(
+      `SIGSTOP of a holder for longer than its lease, then SIGCONT`,
+      'its bodies get `LockLostError` by `lease.signal` when it wakes; no two bodies with a valid lease',
+      `${lost.length} leases lost and told; works again ${ms(resumed)} after SIGCONT`,
+    );
+    expect(await leftInRedis(redis)).toEqual([]);
+  });
+});
