@@ -1,5 +1,6 @@
 import type { LockBackend } from '../backends/lock-backend.js';
 import { MemoryBackend } from '../backends/memory/memory-backend.js';
+import { QuorumBackend } from '../backends/quorum/quorum-backend.js';
 import { RedisBackend } from '../backends/redis/redis-backend.js';
 import type { Runtime } from '../backends/runtime.js';
 import { type Duration, FOREVER, MIN_LEASE_TIME, type Milliseconds, toMilliseconds } from '../engine/duration.js';
@@ -9,7 +10,7 @@ import { LockEngine } from '../engine/lock-engine.js';
 import { bracesPair } from '../engine/lock-name.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
 import { LockService } from './lock.service.js';
-import type { RedisLockOptions } from './redis-lock.options.js';
+import type { Connection, RedisLockOptions } from './redis-lock.options.js';
 
 const OPTION_NAMES = [
   'connection',
@@ -34,6 +35,9 @@ const consoleLogger: LockLogger = {
   warn: (message) => console.warn(`[RedisLock] ${message}`),
   error: (message) => console.error(`[RedisLock] ${message}`),
 };
+
+/** A node of a quorum that is down costs so many milliseconds at most, where the answer of a majority needs it. */
+const LONGEST_NODE_TIMEOUT = 500;
 
 let warnedOfMemory = false;
 
@@ -99,18 +103,28 @@ function makeBackend(options: RedisLockOptions, surroundings: BackendSurrounding
     return new MemoryBackend({ runtime: surroundings.runtime });
   }
   if (backend !== undefined) return backend;
-  if (quorum !== undefined)
-    throw new LockConfigurationError('RedisLockModule: quorum is not available in this version');
-  const { minReplicas = 0, shardedPubSub = 'auto' } = options;
+  if (quorum === undefined) return redisBackend(connection as Connection, 'connection', options, surroundings);
+  const nodes: LockBackend[] = [];
   try {
-    return new RedisBackend({
-      ...surroundings,
-      connection: connection as NonNullable<typeof connection>,
-      minReplicas,
-      shardedPubSub,
-    });
+    for (const [n, master] of quorum.entries()) nodes.push(redisBackend(master, `quorum[${n}]`, options, surroundings));
+  } catch (error) {
+    for (const node of nodes) void node.close();
+    throw error;
+  }
+  const { runtime, commandTimeout } = surroundings;
+  return new QuorumBackend({ nodes, runtime, nodeTimeout: Math.min(LONGEST_NODE_TIMEOUT, commandTimeout) });
+}
+
+function redisBackend(
+  connection: Connection,
+  option: string,
+  { minReplicas = 0, shardedPubSub = 'auto' }: RedisLockOptions,
+  surroundings: BackendSurroundings,
+): LockBackend {
+  try {
+    return new RedisBackend({ ...surroundings, connection, minReplicas, shardedPubSub });
   } catch (cause) {
-    throw new LockConfigurationError(`RedisLockModule: connection: ${(cause as Error).message}`, { cause });
+    throw new LockConfigurationError(`RedisLockModule: ${option}: ${(cause as Error).message}`, { cause });
   }
 }
 
@@ -129,9 +143,13 @@ function checkShape(options: RedisLockOptions): void {
       `give one of connection, backend and quorum (${places.length === 0 ? 'none is there' : `${places.join(' and ')} are there`}), such as { connection: 'redis://localhost:6379' }, or { backend: 'memory' } for tests`,
     );
   }
-  const { backend, keyPrefix, onLost, minReplicas, shardedPubSub } = options;
+  const { backend, quorum, keyPrefix, onLost, minReplicas, shardedPubSub } = options;
   if (backend !== undefined && backend !== 'memory' && typeof (backend as LockBackend | null)?.acquire !== 'function')
     refuse("backend must be 'memory' or a LockBackend");
+  if (quorum !== undefined && !(Array.isArray(quorum) && quorum.length >= 3 && quorum.length % 2 === 1))
+    refuse(
+      `quorum needs an odd number of connections, three or more, to masters that are no replicas of each other${Array.isArray(quorum) ? `, but there are ${quorum.length}` : ''}`,
+    );
   if (keyPrefix !== undefined && (typeof keyPrefix !== 'string' || !bracesPair(keyPrefix)))
     refuse('keyPrefix must be a string whose braces pair');
   if (onLost !== undefined && onLost !== 'throw' && onLost !== 'warn')

@@ -1,0 +1,34 @@
+import { LockConfigurationError } from '../../lib/engine/errors.js';
+import { createLockService } from '../../lib/nest/create-lock-service.js';
+import type { Connection } from '../../lib/nest/redis-lock.options.js';
+import { startNodes } from './redis-nodes.js';
+
+describe('the option quorum', () => {
+  it('makes a lock service over independent masters', async () => {
+    const servers = await startNodes(3);
+    const clients = servers.map((server) => server.client());
+    const locks = createLockService({ quorum: servers.map(({ url }) => url) });
+    const lease = await locks.acquire('order');
+    const owners = await Promise.all(clients.map((client) => client.hkeys('lock:order')));
+    expect(owners.filter(([owner]) => owner === lease.owner).length).toBeGreaterThanOrEqual(2);
+    await lease.release();
+    await locks.close();
+    await Promise.all(servers.map((server) => server.stop()));
+  });
+
+  it.each([
+    ['no', []],
+    ['one', ['redis://127.0.0.1:1']],
+    ['two', ['redis://127.0.0.1:1', 'redis://127.0.0.1:2']],
+    ['four', [1, 2, 3, 4].map((port) => `redis://127.0.0.1:${port}`)],
+    ['a single', 'redis://127.0.0.1:1' as unknown as Connection[]],
+  ])('refuses %s connections', (_count, quorum) => {
+    expect(() => createLockService({ quorum })).toThrow(LockConfigurationError);
+    expect(() => createLockService({ quorum })).toThrow(/odd number of connections, three or more/);
+  });
+
+  it('says which of its connections is wrong', () => {
+    const quorum = ['redis://127.0.0.1:1', 'localhost', 'redis://127.0.0.1:3'];
+    expect(() => createLockService({ quorum })).toThrow(/quorum\[1\].*no Redis URL/);
+  });
+});
