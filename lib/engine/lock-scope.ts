@@ -9,16 +9,32 @@ import { ShareGate } from './share-gate.js';
  * acquiring a lock that a live lease of the chain holds is re-entry.
  */
 export class LockScope {
+  /** The scope around it. */
   parent: LockScope | undefined;
+  /**
+   * A mark that stood in the way to `parent`, its lease still awaited. Who goes on meanwhile is another branch of the same caller
+   * (`Promise.all`): it must not re-enter what the first one gets.
+   */
+  readonly beside: LockScope | undefined;
   private ended = false;
   private gates: Map<string, ShareGate> | undefined;
 
-  /** @param lease what the body holds; a handle's `lock()` marks its flow first and gets the lease later */
+  /**
+   * @param lease what the body holds; a handle's `lock()` marks its flow first and gets the lease later
+   * @param around the scope that the caller runs in
+   */
   constructor(
     public lease: Lease | undefined,
-    parent: LockScope | undefined,
+    around: LockScope | undefined,
   ) {
+    this.beside = around?.pending ? around : undefined;
+    let parent = around;
+    while (parent?.pending) parent = parent.parent;
     this.parent = withoutOver(parent);
+  }
+
+  private get pending(): boolean {
+    return this.lease === undefined && !this.ended;
   }
 
   /** A scope that has ended takes no new share: work that leaked out of it acquires anew. */
@@ -48,7 +64,7 @@ export class LockScope {
 }
 
 /** The rest of a chain. What is over is taken out: a task that starts its successor in its own scope would make it grow for ever. */
-export function withoutOver(scope: LockScope | undefined): LockScope | undefined {
+function withoutOver(scope: LockScope | undefined): LockScope | undefined {
   const innermost = firstNotOver(scope);
   for (let rest = innermost; rest !== undefined; rest = rest.parent) rest.parent = firstNotOver(rest.parent);
   return innermost;

@@ -3,7 +3,7 @@ import type { Duration } from '../engine/duration.js';
 import { LockBusyError, LockNotOwnedError } from '../engine/errors.js';
 import type { Lease } from '../engine/lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { LockScope, liveFrom, lockScopes, withoutOver } from '../engine/lock-scope.js';
+import { LockScope, liveFrom, lockScopes } from '../engine/lock-scope.js';
 
 /**
  * A lock in the style of Redisson's RLock (and java.util.concurrent's Lock). The owner is the flow of control that called
@@ -20,7 +20,9 @@ import { LockScope, liveFrom, lockScopes, withoutOver } from '../engine/lock-sco
  * }
  * ```
  *
- * Handles are cheap, hold nothing by themselves and may be shared. `withLock` does the same in one call, and is harder to get wrong.
+ * Handles are cheap, hold nothing by themselves and may be shared. `withLock` does the same in one call, and is harder to get wrong:
+ * `lock()` marks its caller's caller too, so that a branch of a `Promise.all` which awaits something else before its own `lock()`
+ * counts as code that the branches started before it have called, and enters with them.
  *
  * @publicApi
  */
@@ -67,10 +69,9 @@ export class ReentrantLock {
    * @throws LockLostError when the lock had been lost meanwhile
    */
   unlock(): Promise<void> {
-    for (let scope = lockScopes.getStore(); scope !== undefined; scope = scope.parent) {
+    for (let scope = lockScopes.getStore(); scope !== undefined; scope = scope.beside ?? scope.parent) {
       if (!marks.has(scope) || scope.over || scope.lease === undefined || !this.isOn(scope.lease)) continue;
       scope.end();
-      lockScopes.enterWith(withoutOver(lockScopes.getStore()));
       return scope.lease.release();
     }
     return Promise.reject(

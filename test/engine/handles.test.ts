@@ -128,6 +128,33 @@ describe.each(STORES)('handles in Redisson’s style, on %s', (store) => {
       expect(section.entries).toEqual(['a', 'b', 'c']);
     }));
 
+  it('let branches that take other locks first in one after the other', () =>
+    flow(async () => {
+      const locks = await world.service();
+      const [a, b] = [locks.getLock('a'), locks.getLock('b')];
+      const section = new Section();
+      const first = () => locked(a, section, 'first');
+      const second = async () => {
+        await b.lock();
+        await sleep(2); // until the first one is inside
+        await locked(a, section, 'second');
+        await b.unlock();
+      };
+      await Promise.all([first(), second()]);
+      expect(section.most).toBe(1);
+      expect(section.entries).toEqual(['first', 'second']);
+    }));
+
+  it('can be locked side by side, and unlocked', () =>
+    flow(async () => {
+      const locks = await world.service();
+      const all = ['a', 'b', 'c'].map((name) => locks.getLock(name));
+      await Promise.all(all.map((lock) => lock.lock()));
+      for (const lock of all) expect(await lock.isLocked()).toBe(true);
+      for (const lock of all) await lock.unlock();
+      for (const lock of all) expect(await lock.isLocked()).toBe(false);
+    }));
+
   it('let branches inside a lock of the same flow in one after the other', () =>
     flow(async () => {
       const locks = await world.service();
