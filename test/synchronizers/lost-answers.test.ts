@@ -1,0 +1,169 @@
+import type { LockService } from '../../lib/nest/lock.service.js';
+import { openWorld, STORES } from '../support/lock-world.js';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { until } from '../support/until.js';
+import { answerLost, type Disturbance, refused } from '../support/watched-backend.js';
+import { inside } from './asleep.js';
+import { WatchedSynchronizers } from './watched-synchronizers.js';
+
+/** What is asked while answers get lost, and how things must stand afterwards. */
+const SCENES: readonly {
+  readonly what: string;
+  prepare?(locks: LockService): Promise<unknown>;
+  work(locks: LockService): Promise<unknown>;
+  state(locks: LockService): Promise<unknown>;
+  readonly answer?: unknown;
+  readonly after: unknown;
+}[] = [
+  {
+    what: 'acquire()',
+    prepare: (locks) => locks.getSemaphore('mail').trySetPermits(5),
+    work: (locks) => locks.getSemaphore('mail').acquire(2),
+    state: (locks) => locks.getSemaphore('mail').availablePermits(),
+    after: 3,
+  },
+  {
+    what: 'release()',
+    work: (locks) => locks.getSemaphore('mail').release(2),
+    state: (locks) => locks.getSemaphore('mail').availablePermits(),
+    after: 2,
+  },
+  {
+    what: 'drainPermits()',
+    prepare: (locks) => locks.getSemaphore('mail').trySetPermits(5),
+    work: (locks) => locks.getSemaphore('mail').drainPermits(),
+    answer: 5,
+    state: (locks) => locks.getSemaphore('mail').availablePermits(),
+    after: 0,
+  },
+  {
+    what: 'trySetPermits()',
+    work: (locks) => locks.getSemaphore('mail').trySetPermits(5),
+    answer: true,
+    state: (locks) => locks.getSemaphore('mail').availablePermits(),
+    after: 5,
+  },
+  {
+    what: 'acquire() of a permit with an id',
+    prepare: (locks) => locks.getPermitExpirableSemaphore('mail').trySetPermits(5),
+    work: (locks) => locks.getPermitExpirableSemaphore('mail').acquireMany(2),
+    answer: [expect.any(String), expect.any(String)],
+    state: (locks) => locks.getPermitExpirableSemaphore('mail').availablePermits(),
+    after: 3,
+  },
+  {
+    what: 'release() of a permit with an id',
+    prepare: async (locks) => {
+      const semaphore = locks.getPermitExpirableSemaphore('mail');
+      await semaphore.trySetPermits(2);
+      ids.set(locks, await semaphore.acquire());
+    },
+    work: (locks) => locks.getPermitExpirableSemaphore('mail').release(ids.get(locks) as string),
+    state: (locks) => locks.getPermitExpirableSemaphore('mail').availablePermits(),
+    after: 2,
+  },
+  {
+    what: 'countDown()',
+    prepare: (locks) => locks.getCountDownLatch('done').trySetCount(5),
+    work: (locks) => locks.getCountDownLatch('done').countDown(),
+    state: (locks) => locks.getCountDownLatch('done').getCount(),
+    after: 4,
+  },
+];
+const ids = new WeakMap<LockService, string>();
+
+/** The first so many commands are executed and their answers lost. */
+const firstAnswersLost = (count: number): Disturbance => {
+  let left = count;
+  return (execute, request) => (left-- > 0 ? answerLost(execute, request) : execute());
+};
+
+describe.each(STORES)('answers that got lost, in %s', (store) => {
+  const world = openWorld(store);
+
+  it.each(SCENES)('$what takes effect once when the backend is asked again', async (scene) => {
+    const { locks, backend } = await world.process();
+    await scene.prepare?.(locks);
+    const watched = new WatchedSynchronizers(backend);
+    const commands = ['takePermits', 'addPermits', 'drainPermits', 'trySetPermits'] as const;
+    const others = ['takeLeasedPermits', 'giveLeasedPermits', 'countDown'] as const;
+    watched.disturb(firstAnswersLost(3), ...commands, ...others);
+    expect(await scene.work(locks)).toEqual(scene.answer);
+    expect(watched.commands).toHaveLength(4);
+    expect(await scene.state(locks)).toBe(scene.after);
+  });
+
+  it('gives back permits whose answer came after their caller had left', async () => {
+    const { locks, backend } = await world.process();
+    const [counted, leased] = [locks.getSemaphore('mail'), locks.getPermitExpirableSemaphore('licences')];
+    await counted.trySetPermits(1);
+    await leased.trySetPermits(1);
+    const watched = new WatchedSynchronizers(backend);
+    watched.disturb(answerLost, 'takePermits', 'takeLeasedPermits');
+    const unavailable = { name: 'LockUnavailableError' };
+    await expect(counted.tryAcquire()).rejects.toMatchObject(unavailable);
+    await expect(counted.tryAcquire(1, 50)).rejects.toMatchObject(unavailable);
+    await expect(leased.tryAcquire()).rejects.toMatchObject(unavailable);
+    await expect(leased.tryAcquire(50)).rejects.toMatchObject(unavailable);
+    expect([await counted.availablePermits(), await leased.availablePermits()]).toEqual([0, 0]);
+    watched.heal();
+    await until(async () => (await counted.availablePermits()) === 1 && (await leased.availablePermits()) === 1);
+    await until(() => inside(locks).lines.size === 0);
+  });
+
+  it('hands permits whose answer was lost to a caller that waits still', async () => {
+    const { locks, backend } = await world.process();
+    const semaphore = locks.getSemaphore('mail');
+    await semaphore.trySetPermits(2);
+    const watched = new WatchedSynchronizers(backend);
+    watched.disturb(answerLost, 'takePermits');
+    const acquired = [semaphore.acquire(), semaphore.acquire()];
+    await until(() => watched.count('takePermits') > 2);
+    watched.heal();
+    await Promise.all(acquired);
+    expect(await semaphore.availablePermits()).toBe(0);
+  });
+
+  it('asks no more about a caller that left when nothing was executed', async () => {
+    const { locks, backend } = await world.process();
+    const watched = new WatchedSynchronizers(backend);
+    watched.disturb(refused, 'takePermits', 'getCount');
+    await expect(locks.getSemaphore('mail').tryAcquire()).rejects.toMatchObject({ name: 'LockUnavailableError' });
+    await expect(locks.getCountDownLatch('done').await(50)).rejects.toMatchObject({ name: 'LockUnavailableError' });
+    expect(inside(locks).lines.size).toBe(0);
+  });
+});
+
+describe('answers that a broken connection swallowed', () => {
+  const world = openWorld('Redis');
+  let proxy: TcpProxy;
+  beforeAll(async () => {
+    proxy = await startTcpProxy(world.redis.port);
+  });
+  afterEach(() => proxy.heal());
+  afterAll(() => proxy.stop());
+
+  it.each(SCENES)('$what takes effect once when the client sends it again', async (scene) => {
+    const locks = await world.service({ url: proxy.url, commandTimeout: 5_000 });
+    await scene.prepare?.(locks);
+    const lost = proxy.droppedReplies;
+    proxy.dropReplies({ after: /evalsha/i, close: true });
+    const worked = scene.work(locks);
+    await until(() => proxy.droppedReplies > lost);
+    await proxy.heal();
+    expect(await worked).toEqual(scene.answer);
+    expect(await scene.state(locks)).toBe(scene.after);
+  });
+
+  it.each(SCENES)('$what takes effect once when its answer came too late', async (scene) => {
+    const locks = await world.service({ url: proxy.url, commandTimeout: 200 });
+    await scene.prepare?.(locks);
+    const lost = proxy.droppedReplies;
+    proxy.dropReplies({ after: /evalsha/i });
+    const worked = scene.work(locks);
+    await until(() => proxy.droppedReplies > lost + 1);
+    await proxy.heal();
+    expect(await worked).toEqual(scene.answer);
+    expect(await scene.state(locks)).toBe(scene.after);
+  });
+});

@@ -1,0 +1,83 @@
+import { ms, openWorld, STORES } from '../support/lock-world.js';
+import { asleep, watch } from './asleep.js';
+
+describe.each(STORES)('shutdown with semaphores and latches in %s', (store) => {
+  const world = openWorld(store);
+
+  it('ends the waits of all callers', async () => {
+    const [ann, bob] = await world.services(2);
+    await bob.getCountDownLatch('done').trySetCount(1);
+    const waits = [
+      ann.getSemaphore('mail').acquire(),
+      ann.getSemaphore('mail').tryAcquire(1, '1m'),
+      ann.getPermitExpirableSemaphore('licences').acquire(),
+      ann.getCountDownLatch('done').await(),
+    ];
+    await asleep(ann, 4);
+    const closed = ann.close();
+    for (const wait of waits) await expect(wait).rejects.toMatchObject({ name: 'LockAbortedError' });
+    await closed;
+    await expect(ann.getSemaphore('mail').acquire()).rejects.toMatchObject({ name: 'LockAbortedError' });
+    await expect(ann.getSemaphore('mail').release()).rejects.toMatchObject({ name: 'LockUnavailableError' });
+  });
+
+  it('gives back the permits that it kept, and no others', async () => {
+    const [ann, bob] = await world.services(2);
+    await ann.getPermitExpirableSemaphore('licences').trySetPermits(3);
+    await ann.getPermitExpirableSemaphore('licences').acquireMany(2);
+    const id = await ann.getPermitExpirableSemaphore('licences').acquire('1h');
+    await ann.close();
+    expect(await bob.getPermitExpirableSemaphore('licences').availablePermits()).toBe(2);
+    expect(await bob.getPermitExpirableSemaphore('licences').tryRelease(id)).toBe(true);
+  });
+
+  it('waits for kept permits until they are released', async () => {
+    const [locks] = await world.services(1, { shutdownTimeout: ms(60_000) });
+    const semaphore = locks.getPermitExpirableSemaphore('licences');
+    await semaphore.trySetPermits(1);
+    const id = await semaphore.acquire();
+    const closed = locks.close();
+    const closing = watch(closed);
+    await expect(semaphore.acquire()).rejects.toMatchObject({ name: 'LockAbortedError' });
+    expect(closing.done).toBe(false);
+    await semaphore.release(id);
+    await closed;
+  });
+
+  it('takes no permits with it that were on their way', async () => {
+    const [ann, bob] = await world.services(2);
+    await bob.getSemaphore('mail').trySetPermits(5);
+    await bob.getPermitExpirableSemaphore('licences').trySetPermits(5);
+    const acquired = [
+      ann.getSemaphore('mail').acquire(2),
+      ann.getSemaphore('mail').acquire(2),
+      ann.getPermitExpirableSemaphore('licences').acquire('1h'),
+    ];
+    const closed = ann.close();
+    for (const wait of acquired) await expect(wait).rejects.toMatchObject({ name: 'LockAbortedError' });
+    await closed;
+    expect(await bob.getSemaphore('mail').availablePermits()).toBe(5);
+    expect(await bob.getPermitExpirableSemaphore('licences').availablePermits()).toBe(5);
+  });
+
+  it('lets a body that holds a lock acquire and release what it needs to end', async () => {
+    const [locks] = await world.services(1, { shutdownTimeout: ms(20_000) });
+    await locks.getSemaphore('mail').trySetPermits(1);
+    let closed: Promise<void> | undefined;
+    await locks.withLock('order', async () => {
+      closed = locks.close();
+      await locks.getSemaphore('mail').acquire();
+      await locks.getSemaphore('mail').release();
+    });
+    await closed;
+  });
+
+  it('ends what such a body still waits for when its time is over', async () => {
+    const [locks] = await world.services(1, { shutdownTimeout: ms(100) });
+    const body = locks.withLock('order', async () => {
+      void locks.close();
+      await locks.getSemaphore('mail').acquire();
+    });
+    await expect(body).rejects.toMatchObject({ name: 'LockAbortedError' });
+  });
+});
