@@ -19,6 +19,11 @@ export interface Contestant {
   readonly open?: (port: number) => Promise<LockClient>;
 }
 
+/** A key of its own for each contestant: what one that was stopped leaves behind must not keep others waiting. */
+export function keyOf(contestant: Contestant, name: string): string {
+  return `${name}:${contestant.name}`.replace(/[^\w:]+/g, '-');
+}
+
 /** Milliseconds after which a lock of a crashed holder is free again: for all alike. */
 export const LEASE_TIME = 30_000;
 /** Milliseconds between two attempts of those that poll. */

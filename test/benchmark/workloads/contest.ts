@@ -1,4 +1,4 @@
-import type { Contestant } from '../contestants/contestant.js';
+import { type Contestant, keyOf } from '../contestants/contestant.js';
 import { type Crew, TASK_LIMIT } from '../crew/crew.js';
 import { countOverlaps, countWithin, type Holdings, longestWait } from '../measure/holdings.js';
 import type { ServerLoad } from '../measure/server-meter.js';
@@ -65,13 +65,13 @@ export async function play(bench: Bench, contest: Contest, contestants: readonly
         try {
           const crew = crews.get(contestant) ?? (await start(bench, contest, contestant));
           crews.set(contestant, crew);
-          const figures = await playRound(bench, contest, crew, round);
+          const figures = await playRound(bench, contest, crew, keyOf(contestant, `${contest.name}:${round}`));
           rounds.set(contestant, [...(rounds.get(contestant) ?? []), figures]);
         } catch (error) {
           failed.add(contestant);
           console.error(`${contest.name}: ${contestant.name} drops out: ${(error as Error).message}`);
         }
-        if (lasting) continue;
+        if (lasting && !failed.has(contestant)) continue;
         crews.get(contestant)?.close();
         crews.delete(contestant);
       }
@@ -93,10 +93,8 @@ async function start(bench: Bench, contest: Contest, contestant: Contestant): Pr
   const crew = await bench.crew(contestant, contest.processes, contest.connections);
   try {
     const { duration } = contest;
-    await crew.run(
-      'loop',
-      jobOf(contest, `${contest.name}:warm-up`, duration === 'once' ? 'once' : Math.max(WARM_UP, duration)),
-    );
+    const warmUp = jobOf(contest, keyOf(contestant, contest.name), duration === 'once' ? 'once' : WARM_UP);
+    await crew.run('loop', warmUp);
   } catch (error) {
     crew.close();
     throw error;
@@ -104,8 +102,8 @@ async function start(bench: Bench, contest: Contest, contestant: Contestant): Pr
   return crew;
 }
 
-async function playRound({ meter }: Bench, contest: Contest, crew: Crew, round: number): Promise<Round> {
-  const job = jobOf(contest, `${contest.name}:${round}`, contest.duration);
+async function playRound({ meter }: Bench, contest: Contest, crew: Crew, key: string): Promise<Round> {
+  const job = jobOf(contest, key, contest.duration);
   const { result, load } = await meter.during(() => crew.run('loop', job));
   return figuresOf(result, load, job);
 }

@@ -1,17 +1,21 @@
 import { redisson } from '../contestants/redisson.js';
+import { thisLibrary } from '../contestants/this-library.js';
 import { count, factor, figure } from '../report/figures.js';
 import { type Contest, play } from './contest.js';
 import { Standings } from './standings.js';
-import { type Bar, type Bench, contenders, type Workload } from './workload.js';
+import { type Bar, contenders, type Workload } from './workload.js';
 
 const CONTEST = { connections: 1, keys: 'one', body: 0, callers: 25 } as const;
 
 export const hot4: Workload = {
   name: 'hot4',
   async run(bench) {
-    const [duration, rounds] = bench.quick ? [1_000, 1] : [2_000, 3];
-    const crowds = await contend(bench, { ...CONTEST, name: 'hot4', processes: 4, duration, rounds });
-    const singles = await contend(bench, {
+    const [duration, rounds] = bench.quick ? [1_000, 1] : [1_500, 3];
+    const peers = contenders(bench).filter((contestant) => contestant !== redisson);
+    const contend = async (contest: Contest, contestants = peers) =>
+      new Standings(contest, await play(bench, contest, contestants));
+    const crowds = await contend({ ...CONTEST, name: 'hot4', processes: 4, duration, rounds });
+    const singles = await contend({
       ...CONTEST,
       name: 'hot4 of single callers',
       processes: 4,
@@ -20,7 +24,7 @@ export const hot4: Workload = {
       duration,
       rounds: 1,
     });
-    const eight = await contend(bench, { ...CONTEST, name: 'hot8', processes: 8, duration, rounds: 1 });
+    const eight = await contend({ ...CONTEST, name: 'hot8', processes: 8, duration, rounds }, [thisLibrary]);
     const ahead = crowds.ratio('opsPerSecond', crowds.bestPeer);
     return {
       tables: [
@@ -38,11 +42,6 @@ export const hot4: Workload = {
     };
   },
 };
-
-async function contend(bench: Bench, contest: Contest): Promise<Standings> {
-  const contestants = contenders(bench).filter((contestant) => contestant !== redisson);
-  return new Standings(contest, await play(bench, contest, contestants));
-}
 
 function fairness(name: string, { ours }: Standings, mostWait: number): Bar[] {
   const { overlaps = Number.NaN, jainOfProcesses: jain = Number.NaN, longestWait: wait = Number.NaN } = ours ?? {};

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Contestant } from '../contestants/contestant.js';
+import { type Contestant, keyOf } from '../contestants/contestant.js';
 import { thisLibrary } from '../contestants/this-library.js';
 import { count, figure, percent } from '../report/figures.js';
 import { type Bar, type Bench, contenders, type Workload } from './workload.js';
@@ -8,7 +8,7 @@ const WAITERS = 2_000;
 /** Milliseconds from the arrival of the waiters until they are looked at. */
 const SETTLING = 1_000;
 /** Milliseconds after the release: what is not served by then counts as this long. */
-const PATIENCE = 20_000;
+const PATIENCE = 10_000;
 
 interface Idle {
   /** Shares of one core. */
@@ -61,7 +61,7 @@ async function wait(bench: Bench, contestant: Contestant): Promise<Idle> {
   const duration = bench.quick ? 2_000 : 5_000;
   const crew = await bench.crew(contestant, 1, 2);
   try {
-    await crew.run('gather', 'idle', WAITERS);
+    await crew.run('gather', keyOf(contestant, 'idle'), WAITERS);
     await delay(SETTLING);
     const { result, load } = await bench.meter.during(() => crew.run('watch', duration));
     const [{ served, elapsed }] = await crew.run('drain', PATIENCE);

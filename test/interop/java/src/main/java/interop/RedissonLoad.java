@@ -37,7 +37,12 @@ public final class RedissonLoad {
     RedissonLoad load = new RedissonLoad(arguments[0]);
     System.out.println("ready");
     BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-    for (String line = input.readLine(); line != null; line = input.readLine()) System.out.println(load.run(line.split(" ")));
+    try {
+      for (String line = input.readLine(); line != null; line = input.readLine()) System.out.println(load.run(line.split(" ")));
+    } catch (Exception error) {
+      error.printStackTrace();
+      System.exit(1);
+    }
     System.exit(0);
   }
 
