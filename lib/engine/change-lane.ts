@@ -7,7 +7,8 @@ const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1_000;
 /** Afterwards the backend may have forgotten that it executed the request (see REQUEST_MEMORY): a repetition could count twice. */
 const LONGEST_OUTAGE = 60_000;
-const LARGEST_BATCH = 128;
+/** Items, and what is in them where they are lists. */
+const LARGEST_BATCH = 512;
 
 interface Pending {
   readonly item: unknown;
@@ -64,8 +65,12 @@ export class ChangeLane {
 
   private nextBatch(): readonly Pending[] {
     const [{ change }] = this.pending;
-    const other = this.pending.findIndex((pending) => pending.change !== change);
-    return this.pending.splice(0, Math.min(LARGEST_BATCH, other < 0 ? this.pending.length : other));
+    let size = 0;
+    const end = this.pending.findIndex((pending, index) => {
+      size += Array.isArray(pending.item) ? pending.item.length : 1;
+      return index > 0 && (pending.change !== change || size > LARGEST_BATCH);
+    });
+    return this.pending.splice(0, end < 0 ? this.pending.length : end);
   }
 
   private async deliver(batch: readonly Pending[]): Promise<readonly unknown[]> {

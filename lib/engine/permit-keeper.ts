@@ -68,7 +68,9 @@ export class PermitKeeper {
 
   /** Renews nothing any more, and says what it kept. */
   close(): readonly { readonly semaphore: Synchronizer; readonly ids: readonly string[] }[] {
-    const all = [...this.kept.values()].map(({ semaphore, ids }) => ({ semaphore, ids: [...ids.keys()] }));
+    const all = [...this.kept.values()].flatMap(({ semaphore, ids }) => {
+      return inParts([...ids.keys()]).map((part) => ({ semaphore, ids: part }));
+    });
     for (const { semaphore, ids } of all) for (const id of ids) this.drop(semaphore, id);
     return all;
   }
@@ -88,10 +90,7 @@ export class PermitKeeper {
     if (kept.renewing || kept.retry !== undefined) return;
     kept.renewing = true;
     try {
-      const due = [...kept.ids.keys()];
-      for (let from = 0; from < due.length; from += MOST_IN_ONE_CALL) {
-        await this.renewSome(kept, due.slice(from, from + MOST_IN_ONE_CALL));
-      }
+      for (const due of inParts([...kept.ids.keys()])) await this.renewSome(kept, due);
       kept.failing = false;
     } catch (error) {
       this.renewSoon(kept, error as Error);
@@ -137,4 +136,9 @@ export class PermitKeeper {
     const error = new LockLostError(message, semaphore.name);
     this.parts.events.emit('lost', { name: semaphore.name, owner: id, error });
   }
+}
+
+function inParts(ids: readonly string[]): readonly (readonly string[])[] {
+  const count = Math.ceil(ids.length / MOST_IN_ONE_CALL);
+  return Array.from({ length: count }, (_, n) => ids.slice(n * MOST_IN_ONE_CALL, (n + 1) * MOST_IN_ONE_CALL));
 }

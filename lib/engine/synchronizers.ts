@@ -99,7 +99,7 @@ export class Synchronizers {
   async close(): Promise<void> {
     for (const { semaphore, ids } of this.keeper.close()) {
       const { logger } = this.engine.parts.events;
-      logger.warn(`Shutdown: gives back ${ids.length} permits of ${semaphore.what} that are still held`);
+      logger.warn(`Shutdown: permits of ${semaphore.what} that are still held are given back: ${ids.length}`);
       this.settle(this.change(semaphore, giveLeasedPermits, ids));
     }
     this.closed = true;

@@ -151,7 +151,7 @@ export class WaitingLine<C extends Contender<never>> {
 
   /** Nobody waits for the answer, but it may be yes. */
   private askLater(): void {
-    if (this.attempt === undefined) return;
+    if (this.attempt === undefined || this.closed) return;
     this.aftermath = this.parts.runtime.timer(AFTERMATH_PAUSE, () => {
       this.endAftermath();
       this.resume();
