@@ -42,13 +42,13 @@ export function acquireSeveral(
       return work.departureError();
     });
     engine.several.add(caller);
-    work.run().then(
-      () => engine.several.delete(caller),
-      (error) => {
+    void work
+      .run()
+      .catch((error) => caller.refuse(error))
+      .finally(() => {
         engine.several.delete(caller);
-        caller.refuse(error);
-      },
-    );
+        engine.settled();
+      });
   });
 }
 

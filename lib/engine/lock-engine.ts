@@ -13,7 +13,7 @@ import { LeaseClock } from './lease-clock.js';
 import { MAX_KEY_BYTES, toLockName, toLockNames } from './lock-name.js';
 import { type AcquisitionTerms, type LockOptions, toTerms } from './lock-options.js';
 import { LockQueue } from './lock-queue.js';
-import { currentScope, findReentry, LockScope, lockScopes } from './lock-scope.js';
+import { findReentry, inScopeOf, LockScope, lockScopes } from './lock-scope.js';
 import { Orphans } from './orphans.js';
 import { reenter } from './reentry.js';
 import { Synchronizers } from './synchronizers.js';
@@ -54,7 +54,8 @@ export class LockEngine {
   private cutOff = false;
   private drained: Promise<void> | undefined;
   private closed: Promise<void> | undefined;
-  private onDrained: (() => void) | undefined;
+  /** Called whenever something has come to its end; shutdown waits for that. */
+  settled: () => void = () => {};
   /** Callers that want several locks at once and have not got them yet. */
   readonly several = new Set<Waiter<Lease>>();
   private bodies = 0;
@@ -168,6 +169,7 @@ export class LockEngine {
   /** Drains, then closes what the backend opened. */
   close(): Promise<void> {
     this.closed ??= this.drain().then(async () => {
+      await this.whatIsUnderWay();
       this.parts.watchdog.close();
       this.parts.orphans.close();
       await this.synchronizers.close();
@@ -195,6 +197,7 @@ export class LockEngine {
     if (present !== undefined) return present;
     const retire = () => {
       if (this.queues.get(id) === queue) this.queues.delete(id);
+      this.settled();
     };
     const queue: AcquisitionQueue =
       type === 'fair' ? new FairQueue(this.parts, key, retire) : new LockQueue(this.parts, key, type, retire);
@@ -227,7 +230,7 @@ export class LockEngine {
    * @throws LockAbortedError for any other caller once shutdown has begun
    */
   admit(what: string): boolean {
-    const scoped = lockScopes.getStore() !== undefined && currentScope()?.lease.service === this;
+    const scoped = lockScopes.getStore() !== undefined && inScopeOf(this);
     if (this.closing && (!scoped || this.cutOff)) throw closingError(what);
     return scoped;
   }
@@ -244,16 +247,27 @@ export class LockEngine {
     this.closing = true;
     this.expel(({ scoped }) => !scoped);
     this.synchronizers.expel(closingError('Waiting'));
-    if (this.idle) return;
+    await this.until(() => this.idle);
+  }
+
+  /** Acquisitions whose callers are gone give back what they get: that must not find the backend closed. */
+  private whatIsUnderWay(): Promise<void> {
+    return this.until(() => this.queues.size === 0 && this.several.size === 0);
+  }
+
+  /** Waits for a condition that {@link settled} looks at, up to `shutdownTimeout`. */
+  private async until(condition: () => boolean): Promise<void> {
+    if (condition()) return;
     const { runtime } = this.parts;
     await new Promise<void>((resolve) => {
       const timer = runtime.timer(this.settings.shutdownTimeout, resolve, 'keep-alive');
-      this.onDrained = () => {
+      this.settled = () => {
+        if (!condition()) return;
         timer.cancel();
         resolve();
       };
     });
-    this.onDrained = undefined;
+    this.settled = () => {};
   }
 
   private cutOffTheRest(): void {
@@ -298,12 +312,10 @@ export class LockEngine {
 
   private finish(lease: Lease, began: number, holdAtLeast: number): Promise<void> {
     this.bodies--;
+    // The body has released it by itself: then its own end is what shutdown may wait for.
+    if (lease.released) this.settled();
     const rest = holdAtLeast > 0 ? holdAtLeast - (this.parts.runtime.monotonic() - began) : 0;
     return rest > 0 ? lease.leaveFor(rest) : lease.release();
-  }
-
-  private settled(): void {
-    if (this.onDrained !== undefined && this.idle) this.onDrained();
   }
 
   private get idle(): boolean {

@@ -22,15 +22,21 @@ export class LockScope {
   /**
    * @param lease what the body holds; a handle's `lock()` marks its flow first and gets the lease later
    * @param around the scope that the caller runs in
+   * @param mark what several scopes have in common that one `lock()` made
    */
   constructor(
     public lease: Lease | undefined,
     around: LockScope | undefined,
+    private readonly mark?: object,
   ) {
-    this.beside = around?.pending ? around : undefined;
+    this.beside = this.isBeside(around) ? around : undefined;
     let parent = around;
-    while (parent?.pending) parent = parent.parent;
+    while (this.isBeside(parent)) parent = parent?.parent;
     this.parent = withoutOver(parent);
+  }
+
+  private isBeside(scope: LockScope | undefined): boolean {
+    return scope?.pending === true && (this.mark === undefined || scope.mark !== this.mark);
   }
 
   private get pending(): boolean {
@@ -64,7 +70,7 @@ export class LockScope {
 }
 
 /** The rest of a chain. What is over is taken out: a task that starts its successor in its own scope would make it grow for ever. */
-function withoutOver(scope: LockScope | undefined): LockScope | undefined {
+export function withoutOver(scope: LockScope | undefined): LockScope | undefined {
   const innermost = firstNotOver(scope);
   for (let rest = innermost; rest !== undefined; rest = rest.parent) rest.parent = firstNotOver(rest.parent);
   return innermost;
@@ -103,6 +109,13 @@ export type LiveScope = LockScope & { readonly lease: Lease };
 export function liveFrom(scope: LockScope | undefined): LiveScope | undefined {
   while (scope !== undefined && !scope.live) scope = scope.parent;
   return scope as LiveScope | undefined;
+}
+
+/** Whether the running flow is in a live scope of this service. */
+export function inScopeOf(service: object): boolean {
+  let scope = currentScope();
+  while (scope !== undefined && scope.lease.service !== service) scope = liveFrom(scope.parent);
+  return scope !== undefined;
 }
 
 /**

@@ -72,6 +72,7 @@ export class Watchdog {
 
   close(): void {
     this.beat?.cancel();
+    this.beat = undefined;
     for (const timer of this.timers.values()) timer.cancel();
     this.timers.clear();
   }
