@@ -1,0 +1,307 @@
+import { LockAbortedError, LockUnavailableError } from '../../lib/engine/errors.js';
+import type { Lease } from '../../lib/engine/lease.js';
+import { leftovers, ms, NOTHING, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
+import { errorOf, latch, Section } from '../support/section.js';
+
+describe('shutdown', () => {
+  const world = openVirtualWorld();
+  const settings = { shutdownTimeout: ms(10_000) };
+
+  it('is over at once when nothing is held', async () => {
+    const { locks, runtime } = await world.process(settings);
+    await locks.withLock('order', async () => {});
+    await locks.close();
+    expect(runtime.monotonic()).toBe(0);
+    await locks.close();
+  });
+
+  it('lets running bodies end, and release what they hold', async () => {
+    const { locks, runtime } = await world.process(settings);
+    const other = await world.process();
+    const end = latch();
+    const body = locks.withLock('order', async ({ signal }) => {
+      await end.promise;
+      expect(signal.aborted).toBe(false);
+      return 'sold';
+    });
+    await runtime.settle();
+    const closed = locks.close();
+    let over = false;
+    void closed.then(() => {
+      over = true;
+    });
+    await runtime.advance(5_000);
+    expect(over).toBe(false);
+    end.open();
+    expect(await body).toBe('sold');
+    await runtime.settle();
+    expect(over).toBe(true);
+    expect(await other.locks.isLocked('order')).toBe(false);
+  });
+
+  it('goes on renewing while bodies end', async () => {
+    const { locks, runtime } = await world.process({ shutdownTimeout: ms(100_000), watchdogTimeout: ms(3_000) });
+    const end = latch();
+    const body = locks.withLock('order', async (lease) => {
+      await end.promise;
+      expect(lease.held).toBe(true);
+    });
+    await runtime.settle();
+    const closed = locks.close();
+    await runtime.advance(20_000);
+    end.open();
+    await body;
+    await runtime.until(closed);
+  });
+
+  it('starts nothing new', async () => {
+    const { locks, backend } = await world.process(settings);
+    const lease = await locks.acquire('order');
+    void locks.drain();
+    const commands = backend.count();
+    for (const refusedCall of [
+      locks.acquire('stock'),
+      locks.tryAcquire('stock'),
+      locks.withLock('stock', async () => {}),
+      locks.acquire(['stock', 'basket']),
+      locks.getLock('stock').lock(),
+    ]) {
+      const error = await errorOf(refusedCall);
+      expect(error).toBeInstanceOf(LockAbortedError);
+      expect(error.message).toContain('shutting down');
+    }
+    expect(backend.count()).toBe(commands);
+    await lease.release();
+  });
+
+  it('sends waiters away: for one lock, for several, and here or elsewhere', async () => {
+    const process = await world.process(settings);
+    const { locks, runtime } = process;
+    const other = await world.process();
+    const theirs = await other.locks.acquire('a');
+    const lease = await locks.acquire('b');
+    const waiters = [
+      locks.acquire('a'),
+      locks.acquire('a', { waitTime: '1h' }),
+      locks.acquire('b'),
+      locks.acquire(['a', 'c']),
+      locks.acquire(['b', 'c']),
+    ].map(errorOf);
+    await runtime.advance(100);
+    const drained = locks.drain();
+    for (const waiter of waiters) expect(await waiter).toBeInstanceOf(LockAbortedError);
+    await lease.release();
+    await runtime.until(drained);
+    expect(runtime.monotonic()).toBe(100);
+    await theirs.release();
+    await runtime.advance(1_000);
+    expect(leftovers(process)).toEqual(NOTHING);
+  });
+
+  it('lets live scopes acquire what they need to end', async () => {
+    const { locks, runtime } = await world.process(settings);
+    const other = await world.process();
+    const busy = await other.locks.acquire('busy');
+    const end = latch();
+    const body = locks.withLock('order', async () => {
+      await end.promise;
+      await locks.withLock('order', async () => {});
+      await locks.withLock(['stock', 'basket'], async () => {});
+      await locks.withLock('stock', () => locks.withLock('busy', async () => {}));
+      return 'sold';
+    });
+    await runtime.settle();
+    const drained = locks.drain();
+    end.open();
+    await runtime.advance(1_000);
+    await busy.release();
+    expect(await runtime.until(body)).toBe('sold');
+    await runtime.until(drained);
+    expect(runtime.monotonic()).toBeLessThan(2_000);
+  });
+
+  it('lets live scopes acquire what they need also inside the scope of another service', async () => {
+    const { locks, runtime } = await world.process(settings);
+    const other = await world.process();
+    const end = latch();
+    const body = locks.withLock('order', () =>
+      other.locks.withLock('elsewhere', async () => {
+        await end.promise;
+        return locks.withLock('stock', async () => 'sold');
+      }),
+    );
+    await runtime.settle();
+    const drained = locks.drain();
+    end.open();
+    expect(await runtime.until(body)).toBe('sold');
+    await runtime.until(drained);
+  });
+
+  it('lets waiters inside live scopes go on waiting', async () => {
+    const { locks, runtime } = await world.process(settings);
+    const other = await world.process();
+    const busy = await other.locks.acquire('busy');
+    const body = locks.withLock('order', () => locks.withLock('busy', async () => 'sold'));
+    const both = locks.withLock('basket', () => locks.withLock(['busy', 'stock'], async () => 'sold'));
+    await runtime.advance(100);
+    const drained = locks.drain();
+    await runtime.advance(1_000);
+    await busy.release();
+    expect(await runtime.until(Promise.all([body, both]))).toEqual(['sold', 'sold']);
+    await runtime.until(drained);
+  });
+
+  describe('past its timeout', () => {
+    it('tells bodies to stop, and lets their locks lapse', async () => {
+      const { locks, backend, runtime, logger } = await world.process(settings);
+      const other = await world.process();
+      let held!: Lease;
+      void locks.withLock('order', (lease) => {
+        held = lease;
+        return new Promise(() => {});
+      });
+      await runtime.settle();
+      const { signal } = held;
+      const closed = locks.close();
+      await runtime.advance(9_999);
+      expect(signal.aborted).toBe(false);
+      await runtime.advance(2);
+      expect(signal.reason).toBeInstanceOf(LockAbortedError);
+      await runtime.until(closed);
+      expect(runtime.monotonic()).toBeLessThan(11_000);
+      expect(logger.warnings).toEqual([expect.stringContaining('(order)')]);
+      expect(backend.count('release')).toBe(0);
+      const renewals = backend.count('renew');
+      await runtime.advance(15_000);
+      expect(await other.locks.isLocked('order')).toBe(true);
+      await runtime.advance(20_000);
+      expect(await other.locks.isLocked('order')).toBe(false);
+      expect(backend.count('renew')).toBe(renewals);
+      expect(held.held).toBe(false);
+      expect(runtime.timers).toBe(0);
+    });
+
+    it('sends away who still waits, so that nothing keeps the process alive', async () => {
+      const process = await world.process(settings);
+      const { locks, runtime } = process;
+      const other = await world.process();
+      await other.locks.acquire('busy');
+      const one = errorOf(locks.withLock('order', () => locks.acquire('busy')));
+      const several = errorOf(locks.withLock('basket', () => locks.acquire(['busy', 'stock'])));
+      await runtime.advance(100);
+      await runtime.until(locks.close());
+      expect(await one).toBeInstanceOf(LockAbortedError);
+      expect(await several).toBeInstanceOf(LockAbortedError);
+      await runtime.advance(60_000);
+      expect(runtime.keepAliveTimers).toBe(0);
+    });
+
+    it('gives bodies that still run no more locks', async () => {
+      const { locks, runtime } = await world.process(settings);
+      const end = latch();
+      const body = errorOf(
+        locks.withLock('order', async () => {
+          await end.promise;
+          await locks.acquire('stock');
+        }),
+      );
+      await runtime.settle();
+      await runtime.until(locks.close());
+      end.open();
+      expect(await body).toBeInstanceOf(LockAbortedError);
+    });
+
+    it('is not waited for twice: drain(), then close()', async () => {
+      const { locks, runtime } = await world.process(settings);
+      void locks.withLock('order', () => new Promise(() => {}));
+      await runtime.settle();
+      await runtime.until(Promise.all([locks.drain(), locks.drain()]));
+      await runtime.until(locks.close());
+      expect(runtime.monotonic()).toBe(10_000);
+    });
+  });
+
+  it('does not wait for a body that has released its lock itself, once it has ended', async () => {
+    const { locks, runtime } = await world.process(settings);
+    const end = latch();
+    const body = locks.withLock('order', async (lease) => {
+      await lease.release();
+      await end.promise;
+    });
+    await runtime.settle();
+    const drained = locks.drain();
+    await runtime.advance(1_000);
+    end.open();
+    await body;
+    await runtime.until(drained);
+    expect(runtime.monotonic()).toBe(1_000);
+  });
+
+  it('does not wait for a lock that was lost under a body that has ended', async () => {
+    const { locks, runtime } = await world.process(settings);
+    const other = await world.process();
+    const end = latch();
+    const body = errorOf(locks.withLock('order', () => end.promise));
+    await runtime.settle();
+    await other.locks.forceRelease('order');
+    await runtime.advance(10_100);
+    const drained = locks.drain();
+    end.open();
+    await body;
+    const before = runtime.monotonic();
+    await runtime.until(drained);
+    expect(runtime.monotonic()).toBe(before);
+  });
+
+  it('gives back what an acquisition under way still gets', async () => {
+    const { locks, backend, runtime } = await world.process(settings);
+    const other = await world.process();
+    const answer = latch();
+    backend.disturb(async (execute) => {
+      const reply = await execute();
+      await answer.promise;
+      return reply;
+    }, 'acquire');
+    const waiting = errorOf(locks.acquire('order'));
+    await runtime.settle();
+    const closed = locks.close();
+    expect(await waiting).toBeInstanceOf(LockAbortedError);
+    await runtime.settle();
+    expect(await other.locks.isLocked('order')).toBe(true);
+    answer.open();
+    await runtime.until(closed);
+    expect(await other.locks.isLocked('order')).toBe(false);
+  });
+
+  it('answers questions after it with LockUnavailableError', async () => {
+    const { locks } = await world.process(settings);
+    await locks.close();
+    await expect(locks.isLocked('order')).rejects.toThrow(LockUnavailableError);
+    await expect(locks.acquire('order')).rejects.toThrow(LockAbortedError);
+  });
+});
+
+describe.each(STORES)('shutdown, on %s', (store) => {
+  const world = openWorld(store);
+
+  it('frees all locks of bodies that end, and hands none of them on', async () => {
+    const [process, other] = await world.processes(2);
+    const { locks } = process;
+    const section = new Section();
+    const results = Array.from({ length: 200 }, (_, i) =>
+      locks
+        .withLock(`order:${i % 5}`, () => section.pass(String(i), 5))
+        .then(
+          () => 'served',
+          (error) => error.name,
+        ),
+    );
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await locks.close();
+    const counted = await Promise.all(results);
+    expect(counted.filter((result) => result === 'served').length).toBe(section.entries.length);
+    expect(counted.every((result) => result === 'served' || result === 'LockAbortedError')).toBe(true);
+    for (let i = 0; i < 5; i++) expect(await other.locks.isLocked(`order:${i}`)).toBe(false);
+    await nothingIsLeft(process);
+  });
+});
