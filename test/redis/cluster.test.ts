@@ -135,15 +135,15 @@ describe('a Redis cluster', () => {
   });
 
   it('lets renewals and releases go on while their slot moves, part by part', async () => {
-    const backend = open();
+    // A cluster client alone would repeat the whole.
+    const options = { retryDelayOnTryAgain: 60_000 };
+    const backend = open({ connection: { nodes: cluster.nodes, options } });
     const locks = Array.from({ length: 8 }, (_, n) => request(`lock:{moving}${n}`));
     await Promise.all(locks.map((lock) => backend.acquire(lock)));
     const move = await cluster.beginMove(slotOf(locks[0].key));
     await move.migrate(...locks.slice(0, 4).map(({ key }) => key));
-    const since = performance.now();
     const renewals = await Promise.all(locks.map((lock) => backend.renew(lock)));
     expect(renewals.every(Boolean)).toBe(true);
-    expect(performance.now() - since).toBeLessThan(1_500); // a cluster client alone would repeat the whole for 1.6 s
     const released = await Promise.all(locks.slice(2, 6).map((lock) => backend.release(lock)));
     expect(released.every(({ released }) => released)).toBe(true);
     await move.finish();
@@ -166,7 +166,7 @@ describe('a Redis cluster', () => {
   });
 
   it('goes on with the replica of a master that stands still', async () => {
-    const backend = open({ commandTimeout: 500 });
+    const backend = open({ commandTimeout: 2_000 });
     const lock = request('lock:{failover}');
     await backend.acquire(lock);
     const ear = new Ear();

@@ -56,7 +56,8 @@ describe('fencing tokens in Redis', () => {
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => backend.acquire(world.request('reentrant', { reserve: 200_000 }))),
     );
-    for (const reply of replies) expect(reply).toMatchObject({ acquired: true, reserved: replies[0].acquired && replies[0].reserved });
+    for (const reply of replies)
+      expect(reply).toMatchObject({ acquired: true, reserved: replies[0].acquired && replies[0].reserved });
     const [seconds, micros] = (await world.redis.time()).map(Number);
     const clock = Number(await world.redis.get('nestjs_redis_lock_clock'));
     expect(clock - (seconds * 1_000_000 + micros)).toBeLessThanOrEqual(1_000_000);

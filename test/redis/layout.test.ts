@@ -32,11 +32,14 @@ describe('the layout in Redis', () => {
 
   beforeEach(() => world.redis.flushall());
 
-  it.each(['reentrant', 'fair', 'fenced'] as const)('of a %s lock is a hash: owner → 1, with the lease', async (type) => {
-    const { key, owner } = await take(type);
-    expect(await world.redis.hgetall(key)).toEqual({ [owner]: '1' });
-    expect(await world.redis.pttl(key)).toBeGreaterThan(55_000);
-  });
+  it.each(['reentrant', 'fair', 'fenced'] as const)(
+    'of a %s lock is a hash: owner → 1, with the lease',
+    async (type) => {
+      const { key, owner } = await take(type);
+      expect(await world.redis.hgetall(key)).toEqual({ [owner]: '1' });
+      expect(await world.redis.pttl(key)).toBeGreaterThan(55_000);
+    },
+  );
 
   it('of a fenced lock has its own token counter', async () => {
     const { key, token, backend, lock } = await take('fenced', { key: 'lock:f' });

@@ -16,7 +16,12 @@ describe('subscriptions in Redis', () => {
     expect(warnings.filter(({ name }) => name === 'MaxListenersExceededWarning')).toEqual([]);
   });
 
-  const subscribe = (backend: RedisBackend, key: string, ear = new Ear(), type: 'reentrant' | 'fair' = 'reentrant') => ({
+  const subscribe = (
+    backend: RedisBackend,
+    key: string,
+    ear = new Ear(),
+    type: 'reentrant' | 'fair' = 'reentrant',
+  ) => ({
     ear,
     ...backend.subscribe(key, type, CLIENT, ear.listen),
   });
@@ -141,11 +146,11 @@ describe('subscriptions in Redis', () => {
       subscription.close();
       subscription = backend.subscribe(key, 'reentrant', CLIENT, again);
     };
+    const other = subscribe(backend, key);
     let subscription = backend.subscribe(key, 'reentrant', CLIENT, again);
     await subscription.ready;
     await world.redis.publish(`redisson_lock__channel:{${key}}`, '0');
-    await until(() => told > 0);
-    await subscription.ready;
+    await until(() => other.ear.count('message') === 1 && told > 0);
     expect(told).toBe(1);
   });
 
@@ -161,7 +166,16 @@ describe('subscriptions in Redis', () => {
   });
 
   it('that a user has no right to are reported once, with the others standing', async () => {
-    await world.redis.acl('SETUSER', 'clerk', 'on', '>secret', '~*', '+@all', 'resetchannels', '&redisson_lock__channel:*');
+    await world.redis.acl(
+      'SETUSER',
+      'clerk',
+      'on',
+      '>secret',
+      '~*',
+      '+@all',
+      'resetchannels',
+      '&redisson_lock__channel:*',
+    );
     const backend = world.backend({ connection: world.server.url.replace('//', '//clerk:secret@') });
     const forbidden = backend.subscribe('lock:x', 'read', CLIENT, () => {});
     const allowed = subscribe(backend, world.key());
@@ -181,7 +195,8 @@ describe('a subscription over a half-open connection', () => {
       ...nodeRuntime,
       timer: (delay, callback, keepAlive) => nodeRuntime.timer(delay === 10_000 ? 50 : delay, callback, keepAlive),
     };
-    const backend = world.backend({ connection: proxy.url, commandTimeout: 300, runtime: hurried });
+    const connection = world.server.client({ port: proxy.port });
+    const backend = world.backend({ connection, commandTimeout: 300, runtime: hurried });
     const ear = new Ear();
     await backend.subscribe('lock:x', 'reentrant', CLIENT, ear.listen).ready;
     proxy.cutHalfOpen();
