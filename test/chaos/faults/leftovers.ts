@@ -13,7 +13,7 @@ export async function leftInRedis(server: RedisServer): Promise<string[]> {
   const look = async () => {
     const keys = (await client.keys('*')).filter((key) => !KEPT.test(key));
     const channels = (await client.pubsub('CHANNELS')) as string[];
-    const patterns = (await client.pubsub('NUMPAT')) as number;
+    const patterns = Number(await client.pubsub('NUMPAT'));
     return [...keys, ...channels.map((channel) => `subscription ${channel}`), ...(patterns > 0 ? ['a pattern'] : [])];
   };
   try {

@@ -1,0 +1,139 @@
+import { LockLostError, LockUnavailableError } from '../../../lib/engine/errors.js';
+import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { errorOf } from '../../support/section.js';
+import { until } from '../../support/until.js';
+import { COMMAND_TIMEOUT, FaultRun, LEASE } from './fault-run.js';
+import { fault, ms, printFaultTable } from './fault-table.js';
+import { leftInRedis } from './leftovers.js';
+import { machineTime } from './load.js';
+
+/** What users see of a single Redis that dies, stands still, or has to load its data first. */
+describe('the Redis server', () => {
+  let redis: RedisServer;
+  let run: FaultRun;
+
+  beforeEach(async () => {
+    // Each key takes a while to load, and others are answered meanwhile, with LOADING.
+    const slowly = ['--key-load-delay', '400', '--loading-process-events-interval-bytes', '1024'];
+    redis = await startRedis({ args: [...slowly, '--enable-debug-command', 'yes'] });
+    run = await FaultRun.start({ connection: redis.url });
+  });
+  afterEach(() => redis.stop());
+  afterAll(printFaultTable);
+
+  it('is killed and comes back without its data: leases are told lost, waiters wait it out, tokens grow on', async () => {
+    const locks = run.service();
+    const lease = await locks.acquire('mine');
+    const before = machineTime();
+    await run.breaks(() => redis.kill());
+    const since = machineTime();
+    expect(await errorOf(locks.acquire('other', { waitTime: 0 }))).toBeInstanceOf(LockUnavailableError);
+    const refused = machineTime() - since;
+    await redis.start();
+    const resumed = await run.resumed();
+    await until(() => lease.signal.aborted);
+    const told = machineTime() - before;
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError);
+    const next = await locks.acquire('mine');
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+    await next.release();
+    expect(await errorOf(lease.release())).toBeInstanceOf(LockLostError);
+    await run.busy();
+    await run.finish({ fenced: true });
+    expect(told).toBeLessThan(LEASE + 5_000);
+    expect(refused).toBeLessThan(COMMAND_TIMEOUT + 3_000);
+    fault(
+      'SIGKILL of a Redis without persistence, then a restart',
+      'held leases: `LockLostError` by `lease.signal`; waiters wait it out; `waitTime: 0`: `LockUnavailableError`; fencing tokens go on growing',
+      `told ${ms(told)} after the kill at a lease of ${ms(LEASE)}; unavailable after ${ms(refused)}; served ${ms(resumed)} after the restart`,
+    );
+    expect(await leftInRedis(redis)).toEqual([]);
+  });
+
+  it('stands still for less than a lease: nobody loses anything', async () => {
+    const lease = await run.service().acquire('mine');
+    await run.breaks(() => redis.pause());
+    const since = machineTime();
+    await until(() => machineTime() > since + COMMAND_TIMEOUT * 1.6);
+    redis.resume();
+    const resumed = await run.resumed();
+    await run.busy();
+    expect(lease.held).toBe(true);
+    await lease.release();
+    const history = await run.finish();
+    expect(history.count('lost')).toBe(0);
+    expect(run.told).not.toContain('LockLostError');
+    fault(
+      `SIGSTOP of Redis for ${ms(COMMAND_TIMEOUT * 1.6)}, less than a lease`,
+      'nothing but a delay; `waitTime: 0`: `LockUnavailableError`',
+      `0 leases lost; served ${ms(resumed)} after SIGCONT; ${run.told}`,
+    );
+    expect(await leftInRedis(redis)).toEqual([]);
+  });
+
+  it('stands still for longer than a lease: the lease is lost here first, though nobody can be asked', async () => {
+    const locks = run.service();
+    const lease = await locks.acquire('mine');
+    await run.breaks(() => redis.pause());
+    const since = machineTime();
+    await until(() => lease.signal.aborted);
+    const told = machineTime() - since;
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError);
+    expect(lease.held).toBe(false);
+    const asked = machineTime();
+    expect(await errorOf(locks.acquire('other', { waitTime: 0 }))).toBeInstanceOf(LockUnavailableError);
+    const refused = machineTime() - asked;
+    redis.resume();
+    const resumed = await run.resumed();
+    await run.busy();
+    await lease.release().catch(() => {});
+    await run.finish();
+    expect(told).toBeGreaterThan(LEASE * 0.5);
+    expect(told).toBeLessThan(LEASE + 3_000);
+    fault(
+      'SIGSTOP of Redis for longer than a lease',
+      '`LockLostError` by `lease.signal` before the lease can end in Redis; `waitTime: 0`: `LockUnavailableError` after `commandTimeout`',
+      `told ${ms(told)} after the stop at a lease of ${ms(LEASE)}; unavailable after ${ms(refused)}; served ${ms(resumed)} after SIGCONT`,
+    );
+    expect(await leftInRedis(redis)).toEqual([]);
+  });
+
+  it('has to load its data first: LOADING is waited out', async () => {
+    const client = redis.client();
+    await client.call('DEBUG', 'POPULATE', '4000', 'filler');
+    await client.call('SAVE');
+    await run.breaks(() => redis.kill());
+    const locks = run.service();
+    const started = redis.start();
+    await until(() => loading(redis));
+    const error = await errorOf(locks.acquire('other', { waitTime: 0 }));
+    expect(error).toBeInstanceOf(LockUnavailableError);
+    const waiting = locks.acquire('other');
+    await started;
+    const resumed = await run.resumed();
+    const lease = await waiting;
+    await lease.release();
+    await run.busy();
+    await run.finish({ fenced: true });
+    await client.eval("for _, key in ipairs(redis.call('KEYS', 'filler:*')) do redis.call('DEL', key) end", 0);
+    fault(
+      'Redis answers LOADING after a restart',
+      'waited out; `waitTime: 0`: `LockUnavailableError`',
+      `served ${ms(resumed)} after it was loaded; ${run.told}`,
+    );
+    expect(await leftInRedis(redis)).toEqual([]);
+  });
+});
+
+/** Whether it answers, and says so. */
+async function loading(redis: RedisServer): Promise<boolean> {
+  const client = redis.client({ enableReadyCheck: false, retryStrategy: () => null, maxRetriesPerRequest: 0 });
+  try {
+    return await client.get('x').then(
+      () => false,
+      (error: Error) => error.message.startsWith('LOADING'),
+    );
+  } finally {
+    client.disconnect();
+  }
+}
