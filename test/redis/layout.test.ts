@@ -61,7 +61,7 @@ describe('the layout in Redis', () => {
   });
 
   it('of a fair lock has a queue, and tells its head alone', async () => {
-    const { backend, lock, key } = await take('fair', { key: 'lock:q' });
+    const { backend, lock } = await take('fair', { key: 'lock:q' });
     const [first, second] = [world.owner(), world.owner()];
     for (const owner of [first, second]) await backend.acquire({ ...lock, owner, placeTimeout: 5_000 });
     expect(await world.redis.lrange('redisson_lock_queue:{lock:q}', 0, -1)).toEqual([first, second]);
