@@ -1,3 +1,8 @@
+import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
+import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
+import { QuorumBackend } from '../../lib/backends/quorum/quorum-backend.js';
+import { nodeRuntime } from '../../lib/engine/node-runtime.js';
+import { createLockService } from '../../lib/nest/create-lock-service.js';
 import { NOTHING, openWorld } from '../support/lock-world.js';
 import { WatchedSynchronizers } from './watched-synchronizers.js';
 
@@ -107,4 +112,18 @@ describe('bad input to semaphores and latches', () => {
       }
     },
   );
+
+  it('a backend that keeps no semaphores and latches is named when a handle is made', async () => {
+    const nodes = Array.from(
+      { length: 3 },
+      () => new MemoryBackend({ runtime: nodeRuntime, store: new MemoryStore() }),
+    );
+    const locks = createLockService({ backend: new QuorumBackend({ nodes, runtime: nodeRuntime }) });
+    for (const method of ['getSemaphore', 'getPermitExpirableSemaphore', 'getCountDownLatch'] as const) {
+      expect(() => locks[method]('mail')).toThrow(
+        expect.objectContaining(refused('quorum of memory, memory, memory keeps no semaphores and latches')),
+      );
+    }
+    await locks.close();
+  });
 });

@@ -90,6 +90,17 @@ describe.each(STORES)('a semaphore in %s', (store) => {
     expect(await Promise.all(tries)).toEqual([true, false, true, false, false]);
   });
 
+  it('serves a caller that waits among callers that try again and again', async () => {
+    const { handles } = await semaphores(1, 1);
+    let served = false;
+    const trying = [2, 3, 4].map(async (permits) => {
+      while (!served) await handles[0].tryAcquire(permits);
+    });
+    await handles[0].acquire();
+    served = true;
+    await Promise.all(trying);
+  });
+
   it('drain: takes all that are available, once', async () => {
     const { handles } = await semaphores(2, 7);
     await handles[0].acquire(2);
