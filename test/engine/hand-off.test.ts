@@ -166,8 +166,9 @@ describe('hand-off', () => {
 
     it('that finds nothing reports the loss, and serves the waiter anew', async () => {
       const { locks, runtime, first } = await passing();
+      const other = await world.process();
       const waiting = locks.acquire('order');
-      await locks.forceRelease('order');
+      await other.locks.forceRelease('order');
       expect(await errorOf(first.release())).toBeInstanceOf(LockLostError);
       const next = await runtime.until(waiting);
       expect(next.held).toBe(true);

@@ -3,7 +3,7 @@ import { LockLostError, LockNotOwnedError } from '../../lib/engine/errors.js';
 import { type LockScope, lockScopes } from '../../lib/engine/lock-scope.js';
 import type { ReentrantLock } from '../../lib/locks/reentrant-lock.js';
 import type { LockService } from '../../lib/nest/lock.service.js';
-import { openWorld, STORES } from '../support/lock-world.js';
+import { ms, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, Section } from '../support/section.js';
 import { until } from '../support/until.js';
 
@@ -217,7 +217,7 @@ describe.each(STORES)('handles in Redisson’s style, on %s', (store) => {
 
   it('tell at unlock() that the lock was lost', () =>
     flow(async () => {
-      const [locks, other] = await world.services(2, { watchdogTimeout: 300 as never });
+      const [locks, other] = await world.services(2, { watchdogTimeout: ms(300) });
       const lock = locks.getLock('order');
       await lock.lock();
       await other.forceRelease('order');

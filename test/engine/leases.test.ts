@@ -89,10 +89,10 @@ describe.each(STORES)('leases, on %s', (store) => {
     });
 
     it('gives the LockLostError when the body ended well and the lock was taken away', async () => {
-      const locks = await world.service();
+      const [locks, other] = await world.services(2);
       const error = await errorOf(
         locks.withLock('order', async () => {
-          await locks.forceRelease('order');
+          await other.forceRelease('order');
         }),
       );
       expect(error).toBeInstanceOf(LockLostError);
@@ -101,8 +101,9 @@ describe.each(STORES)('leases, on %s', (store) => {
 
     it('gives the result with onLost: warn, and logs the loss', async () => {
       const { locks, logger } = await world.process();
+      const other = await world.service();
       const steal = async () => {
-        await locks.forceRelease('order');
+        await other.forceRelease('order');
         return 'sold';
       };
       expect(await locks.withLock('order', { onLost: 'warn' }, steal)).toBe('sold');
@@ -113,11 +114,11 @@ describe.each(STORES)('leases, on %s', (store) => {
     });
 
     it('gives the error of the body, not the loss of the lock', async () => {
-      const locks = await world.service();
+      const [locks, other] = await world.services(2);
       const soldOut = new Error('sold out');
       const error = await errorOf(
         locks.withLock('order', async () => {
-          await locks.forceRelease('order');
+          await other.forceRelease('order');
           throw soldOut;
         }),
       );
@@ -170,20 +171,49 @@ describe.each(STORES)('leases, on %s', (store) => {
     });
 
     it('reports a lost lease', async () => {
-      const locks = await world.service();
+      const [locks, other] = await world.services(2);
       const losing = async () => {
         await using _lease = await locks.acquire('order');
-        await locks.forceRelease('order');
+        await other.forceRelease('order');
       };
       expect(await errorOf(losing())).toBeInstanceOf(LockLostError);
     });
 
     it('fails with the loss alone, so that JavaScript can put the error of the block beside it', async () => {
-      const locks = await world.service();
+      const [locks, other] = await world.services(2);
       const lease = await locks.acquire('order');
-      await locks.forceRelease('order');
+      await other.forceRelease('order');
       expect(await errorOf(lease[Symbol.asyncDispose]())).toBeInstanceOf(LockLostError);
       await lease[Symbol.asyncDispose]();
+    });
+  });
+
+  describe('forceRelease() of the service that holds the lock', () => {
+    it('loses its leases at once, of all shares', async () => {
+      const locks = await world.service();
+      const outer = await locks.acquire('order');
+      const { signal } = outer;
+      const lost: unknown[] = [];
+      locks.on('lost', ({ name }) => lost.push(name));
+      await outer.run(async () => {
+        const inner = await locks.acquire('order');
+        expect(await locks.forceRelease('order')).toBe(true);
+        expect(inner.held || outer.held).toBe(false);
+        expect(signal.reason).toBeInstanceOf(LockLostError);
+        expect(await errorOf(inner.release())).toBe(signal.reason);
+      });
+      expect(await errorOf(outer.release())).toBe(signal.reason);
+      expect(lost).toEqual(['order']);
+      const next = await locks.acquire('order');
+      await next.release();
+    });
+
+    it('leaves its other locks alone', async () => {
+      const locks = await world.service();
+      const lease = await locks.acquire('stock');
+      expect(await locks.forceRelease('order')).toBe(false);
+      expect(lease.held).toBe(true);
+      await lease.release();
     });
   });
 
@@ -227,9 +257,9 @@ describe.each(STORES)('leases, on %s', (store) => {
     });
 
     it('finds out that the lock is lost', async () => {
-      const locks = await world.service();
+      const [locks, other] = await world.services(2);
       const lease = await locks.acquire('order');
-      await locks.forceRelease('order');
+      await other.forceRelease('order');
       const error = await errorOf(lease.extend('1m'));
       expect(error).toBeInstanceOf(LockLostError);
       expect(lease.held).toBe(false);

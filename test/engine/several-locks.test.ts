@@ -8,7 +8,7 @@ import {
   LockUnavailableError,
 } from '../../lib/engine/errors.js';
 import type { Lease } from '../../lib/engine/lease.js';
-import { leftovers, NOTHING, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
+import { leftovers, ms, NOTHING, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
 import { until } from '../support/until.js';
 import { answerLost, refused } from '../support/watched-backend.js';
@@ -271,9 +271,9 @@ describe.each(STORES)('several locks at once, on %s', (store) => {
   });
 
   it('are one lease: losing one of them is losing all', async () => {
-    const locks = await world.service({ watchdogTimeout: 300 as never });
+    const [locks, other] = await world.services(2, { watchdogTimeout: ms(300) });
     const lease = await locks.acquire(['a', 'b']);
-    await locks.forceRelease('b');
+    await other.forceRelease('b');
     await until(() => lease.signal.aborted);
     expect(lease.held).toBe(false);
     expect(await errorOf(lease.release())).toBeInstanceOf(LockLostError);
@@ -352,7 +352,7 @@ describe('several locks at once, when the backend fails', () => {
     const error = await errorOf(
       locks.withLock('a', async (outer) => {
         const both = locks.acquire(['a', 'b']);
-        await locks.forceRelease('a');
+        await other.locks.forceRelease('a');
         await runtime.advance(10_100);
         expect(outer.held).toBe(false);
         await busy.release();

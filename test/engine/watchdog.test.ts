@@ -202,10 +202,11 @@ describe('the watchdog', () => {
 
     it('aborts the signals of all shares', async () => {
       const { locks, runtime } = await world.process();
+      const other = await world.process();
       await errorOf(
         locks.withLock('order', (outer) =>
           locks.withLock('order', async (inner) => {
-            await locks.forceRelease('order');
+            await other.locks.forceRelease('order');
             await runtime.advance(10_100);
             expect(inner.signal.aborted).toBe(true);
             expect(outer.signal.aborted).toBe(true);
@@ -216,9 +217,10 @@ describe('the watchdog', () => {
 
     it('lets the waiters of the same process contend again', async () => {
       const { locks, runtime } = await world.process();
+      const other = await world.process();
       const lease = await locks.acquire('order');
       const waiting = locks.acquire('order');
-      await locks.forceRelease('order');
+      await other.locks.forceRelease('order');
       const next = await runtime.until(waiting);
       expect(runtime.monotonic()).toBeLessThan(10_100);
       expect(lease.held).toBe(false);
@@ -232,9 +234,10 @@ describe('the watchdog', () => {
 
     it('makes nested code acquire anew, not re-enter', async () => {
       const { locks, runtime } = await world.process();
+      const other = await world.process();
       const error = await errorOf(
         locks.withLock('order', async (outer) => {
-          await locks.forceRelease('order');
+          await other.locks.forceRelease('order');
           await runtime.advance(10_100);
           await locks.withLock('order', async (inner) => {
             expect(inner.owner).not.toBe(outer.owner);
@@ -416,6 +419,7 @@ describe('the watchdog', () => {
 
   it('does not mistake a late answer for news of the next owner', async () => {
     const { locks, backend, runtime } = await world.process();
+    const other = await world.process();
     const answer = latch();
     backend.disturb(async (execute) => {
       const reply = await execute();
@@ -427,7 +431,7 @@ describe('the watchdog', () => {
     await runtime.advance(10_100);
     await first.release();
     const lease = await second;
-    await locks.forceRelease('order');
+    await other.locks.forceRelease('order');
     answer.open();
     await runtime.settle();
     expect(lease.held).toBe(true);
