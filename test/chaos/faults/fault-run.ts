@@ -2,9 +2,11 @@ import { createLockService } from '../../../lib/nest/create-lock-service.js';
 import type { LockService } from '../../../lib/nest/lock.service.js';
 import type { RedisLockOptions } from '../../../lib/nest/redis-lock.options.js';
 import { until } from '../../support/until.js';
-import { type Crew, Load, machineTime } from './load.js';
-import { LoadHistory } from './load-history.js';
+import { History, machineTime } from '../history.js';
+import { checkHistory } from '../history-checker.js';
+import { type Crew, Load } from './load.js';
 import { LoadProcess } from './load-process.js';
+import { LoadReport } from './load-report.js';
 
 /** Leases are short, so that those of the dead end soon. */
 export const LEASE = 1_500;
@@ -42,7 +44,7 @@ export interface FaultRunOptions {
  *     await run.finish();  // asks the history whether the promises held
  */
 export class FaultRun {
-  readonly history = new LoadHistory();
+  readonly history = new History();
   readonly options: RedisLockOptions;
   readonly processes: LoadProcess[] = [];
   /** What the services of this process have logged. */
@@ -69,11 +71,11 @@ export class FaultRun {
     this.options = { connection, ...defaults, ...options };
     for (let i = 1; i <= services; i++) {
       const locks = this.service();
-      this.loads.push(new Load(`service ${i}`, locks, crewsOf(i, crews), this.history.record));
+      this.loads.push(new Load(`service ${i}`, locks, crewsOf(i, crews), this.history));
     }
     for (let i = 1; i <= processes; i++) {
       const spec = { process: `process ${i}`, options: this.options, crews: crewsOf(i, crews) };
-      this.processes.push(new LoadProcess(spec, this.history.record));
+      this.processes.push(new LoadProcess(spec, (record) => this.history.records.push(record)));
     }
   }
 
@@ -95,20 +97,22 @@ export class FaultRun {
   async resumed(): Promise<number> {
     const since = machineTime();
     const names = this.alive();
-    await until(() => names.every((name) => this.history.firstHeld(name, since) !== undefined), 30_000);
-    return Math.max(...names.map((name) => this.history.firstHeld(name, since)!)) - since;
+    const { report } = this;
+    await until(() => names.every((name) => report.firstGrant(name, since) !== undefined), 30_000);
+    return Math.max(...names.map((name) => report.firstGrant(name, since)!)) - since;
   }
 
   /** Waits until so many more calls were served. */
   async busy(calls = 100 * LONG): Promise<void> {
-    const wanted = this.history.count('served') + calls;
-    await until(() => this.history.count('served') >= wanted, 60_000);
+    const { report } = this;
+    const wanted = report.count('granted') + calls;
+    await until(() => report.count('granted') >= wanted, 60_000);
     await this.resumed();
   }
 
   async kill(process: LoadProcess): Promise<void> {
+    this.history.add(process.spec.process, machineTime(), { kind: 'crashed' });
     await process.kill();
-    this.history.processKilled(process.spec.process, process.killedAt!);
   }
 
   freeze(process: LoadProcess): void {
@@ -122,33 +126,34 @@ export class FaultRun {
   }
 
   /**
-   * Ends all, and checks the promises: no two valid leases overlapped, tokens grew, every caller was served or told, and
-   * processes ended by themselves.
+   * Ends all, and has the history checked: no two valid leases overlapped, tokens grew, every caller was served or told, losses
+   * were told. Processes must end by themselves.
    *
-   * @param fenced leases may have overlapped, as after a failover that forgot some, where the tokens fence the older one
+   * @param fenced leases may have overlapped, as after a failover that forgot some; tokens must have grown all the same
    */
-  async finish({ fenced = false } = {}): Promise<LoadHistory> {
+  async finish({ fenced = false } = {}): Promise<LoadReport> {
     const results = await Promise.allSettled([
       ...this.loads.map((load) => load.stop()),
       ...this.processes.map((process) => process.stop()),
     ]);
     results.push(...(await Promise.allSettled(this.services.map((locks) => locks.close()))));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
-    const overlaps = this.history.overlaps().filter(([one, other]) => !fenced || other.token <= one.token);
-    expect(overlaps).toEqual([]);
-    expect(this.history.tokensThatShrank()).toEqual([]);
-    expect(this.history.unanswered()).toEqual([]);
-    return this.history;
+    const { explanation } = checkHistory(History.merge(this.history), { except: fenced ? ['no overlap'] : [] });
+    if (explanation !== '') throw new Error(explanation);
+    return this.report;
+  }
+
+  get report(): LoadReport {
+    return new LoadReport(this.history, this.faultAt);
   }
 
   /** Errors that callers were told since the fault, as text: `LockUnavailableError ×3`. */
   get told(): string {
-    const errors = [...this.history.errors(this.faultAt)].filter(([type]) => type !== 'LockBusyError');
-    return errors.length === 0 ? 'no errors' : errors.map(([type, count]) => `${type} ×${count}`).join(', ');
+    return this.report.told;
   }
 
   private alive(): string[] {
-    const processes = this.processes.filter(({ killedAt }) => killedAt === undefined);
+    const processes = this.processes.filter(({ killed }) => !killed);
     const names = [...this.loads.map((_, i) => `service ${i + 1}`), ...processes.map(({ spec }) => spec.process)];
     return names.filter((name) => !this.frozen.has(name));
   }

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { RedisLockOptions } from '../../../lib/nest/redis-lock.options.js';
-import type { Crew, LoadEvent } from './load.js';
-import { machineTime } from './load.js';
+import type { HistoryRecord } from '../history.js';
+import type { Crew } from './load.js';
 
 /** What a process of load is told; it must survive JSON. */
 export interface LoadSpec {
@@ -14,15 +14,14 @@ export interface LoadSpec {
 
 /** A process of its own that keeps locks busy. It ends with the test process at the latest, when its input does. */
 export class LoadProcess {
-  /** When it was killed, in machine time. */
-  killedAt: number | undefined;
+  killed = false;
   private errors = '';
   private readonly child: ChildProcess;
   private readonly ended: Promise<unknown>;
 
   constructor(
     readonly spec: LoadSpec,
-    tell: (event: LoadEvent) => void,
+    tell: (record: HistoryRecord) => void,
   ) {
     const args = ['--import', './test/support/typescript-loader.mjs', 'test/chaos/faults/load-program.ts'];
     const child = spawn(process.execPath, [...args, JSON.stringify(spec)], {
@@ -43,7 +42,7 @@ export class LoadProcess {
 
   /** SIGKILL, as the kernel does when memory is out. */
   async kill(): Promise<void> {
-    this.killedAt = machineTime();
+    this.killed = true;
     this.child.kill('SIGKILL');
     await this.ended;
   }
@@ -64,7 +63,7 @@ export class LoadProcess {
    * @throws Error when it does not: something is left that keeps the process alive, or a call has no answer
    */
   async stop(): Promise<void> {
-    if (this.killedAt !== undefined) return;
+    if (this.killed) return;
     this.child.stdin?.end();
     const timer = setTimeout(() => {
       this.errors += 'it did not end by itself';

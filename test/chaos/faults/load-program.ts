@@ -1,17 +1,24 @@
 // Run by load-process.ts, as a process of its own: keeps locks busy until its input ends, then closes and ends by itself.
 import { createLockService } from '../../../lib/nest/create-lock-service.js';
+import { History, type HistoryEvent } from '../history.js';
 import { Load } from './load.js';
 import type { LoadSpec } from './load-process.js';
 
+/** Pipes are written synchronously: what was recorded is known, also of a process that was killed. */
+class HistoryPipe extends History {
+  override add(process: string, at: number, event: HistoryEvent): void {
+    stdout.write(`${JSON.stringify({ at, process, ...event })}\n`);
+  }
+}
+
+const { stdout } = process;
 const { process: title, options, crews } = JSON.parse(process.argv[2] ?? '') as LoadSpec;
-const logger = { warn: () => {}, error: () => {} };
-const locks = createLockService({ ...options, logger });
+const locks = createLockService({ ...options, logger: { warn: () => {}, error: () => {} } });
 process.on('unhandledRejection', (reason) => {
   process.stderr.write(`unhandled rejection: ${String(reason)}\n`);
   process.exit(1);
 });
-// Pipes are written synchronously: what was told is known, also of a process that was killed.
-const load = new Load(title, locks, crews, (event) => process.stdout.write(`${JSON.stringify(event)}\n`));
+const load = new Load(title, locks, crews, new HistoryPipe());
 process.stdin.resume().once('end', async () => {
   await load.stop();
   await locks.close();

@@ -1,24 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Lease } from '../../../lib/engine/lease.js';
 import type { LockOptions } from '../../../lib/engine/lock-options.js';
 import type { LockService } from '../../../lib/nest/lock.service.js';
-
-/** Something that a caller did or was told, at a time that all processes of this machine measure alike. */
-export interface LoadEvent {
-  /** Milliseconds of the monotonic clock. */
-  readonly at: number;
-  readonly process: string;
-  /** Which call of that process. */
-  readonly call: number;
-  readonly what: 'asks' | 'holds' | 'renewed' | 'ends' | 'lost' | 'served' | 'told';
-  readonly name: string;
-  readonly shared: boolean;
-  readonly token?: number;
-  /** Until when the lease counts as valid, if nothing else happens; same clock. */
-  readonly until?: number;
-  /** Name and message of the error that the caller was told. */
-  readonly error?: string;
-}
+import { type History, machineTime } from '../history.js';
+import { HistoryRecorder } from '../history-recorder.js';
 
 /** Callers that go round one lock, each in a loop. */
 export interface Crew {
@@ -30,27 +14,14 @@ export interface Crew {
   readonly waitTime?: number;
 }
 
-/** Same for all processes of a machine, and not changed by anybody. */
-export function machineTime(): number {
-  return Number(process.hrtime.bigint()) / 1e6;
-}
-
-/** Keeps locks of one service busy, and tells all that happens. */
+/** Keeps locks of one service busy, and records what comes of it. */
 export class Load {
   private running = true;
-  private calls = 0;
   private readonly loops: Promise<void>[];
-  private readonly held = new Map<Lease, (what: LoadEvent['what']) => void>();
+  private readonly recorder: HistoryRecorder;
 
-  constructor(
-    private readonly process: string,
-    private readonly locks: LockService,
-    crews: readonly Crew[],
-    private readonly tell: (event: LoadEvent) => void,
-  ) {
-    locks.on('renewed', ({ name, owner }) => {
-      for (const [lease, note] of this.held) if (lease.name === name && lease.owner === owner) note('renewed');
-    });
+  constructor(process: string, locks: LockService, crews: readonly Crew[], history: History) {
+    this.recorder = new HistoryRecorder(history, process, locks, machineTime);
     this.loops = crews.flatMap((crew) => Array.from({ length: crew.callers }, () => this.loop(crew)));
   }
 
@@ -60,36 +31,15 @@ export class Load {
     await Promise.all(this.loops);
   }
 
-  private async loop(crew: Crew): Promise<void> {
+  private async loop({ name, type, hold, waitTime }: Crew): Promise<void> {
+    const options: LockOptions = waitTime === undefined ? { type } : { type, waitTime };
     while (this.running) {
-      if (!(await this.callOnce(crew))) await sleep(20);
-    }
-  }
-
-  private async callOnce({ name, type, hold, waitTime }: Crew): Promise<boolean> {
-    const call = ++this.calls;
-    const tell = (what: LoadEvent['what'], more: Partial<LoadEvent> = {}) =>
-      this.tell({ at: machineTime(), process: this.process, call, what, name, shared: type === 'read', ...more });
-    tell('asks');
-    try {
-      await this.locks.withLock(name, waitTime === undefined ? { type } : { type, waitTime }, async (lease) => {
-        const note = (what: LoadEvent['what']) =>
-          tell(what, { token: lease.fencingToken, until: machineTime() + lease.remainingTime() });
-        note('holds');
-        lease.signal.addEventListener('abort', () => tell('lost', { error: String(lease.signal.reason) }));
-        this.held.set(lease, note);
-        try {
-          await sleep(hold);
-        } finally {
-          this.held.delete(lease);
-          tell('ends');
-        }
+      let served = false;
+      await this.recorder.withLock(name, options, async () => {
+        served = true;
+        await sleep(hold);
       });
-      tell('served');
-      return true;
-    } catch (error) {
-      tell('told', { error: String(error) });
-      return false;
+      if (!served) await sleep(20);
     }
   }
 }

@@ -1,9 +1,9 @@
 import { type RedisServer, startRedis } from '../../support/redis-server.js';
 import { until } from '../../support/until.js';
+import { machineTime } from '../history.js';
 import { FaultRun, LEASE } from './fault-run.js';
 import { fault, ms, printFaultTable } from './fault-table.js';
 import { leftInRedis } from './leftovers.js';
-import { machineTime } from './load.js';
 
 /** What becomes of the others' work when a process dies, or stands still, with locks in its hands. */
 describe('a process that holds locks', () => {
@@ -22,8 +22,8 @@ describe('a process that holds locks', () => {
     await run.breaks(() => run.kill(victim));
     await run.resumed();
     await run.busy();
-    const history = await run.finish();
-    const pause = Math.max(...['stock', 'queue', 'ledger', 'page'].map((name) => history.longestPause(name)));
+    const report = await run.finish();
+    const pause = Math.max(...['stock', 'queue', 'ledger', 'page'].map((name) => report.longestPause(name)));
     expect(pause).toBeLessThan(LEASE + 5_000);
     expect(run.told).toBe('no errors');
     fault(
@@ -46,15 +46,13 @@ describe('a process that holds locks', () => {
     run.thaw(victim);
     const resumed = await run.resumed();
     await run.busy();
-    const history = await run.finish();
-    const lost = history
-      .spans()
-      .filter(({ process, told, to }) => process === victim.spec.process && told && to > since);
-    expect(lost.length).toBeGreaterThan(0);
+    const report = await run.finish();
+    const lost = report.count('lost', since, victim.spec.process);
+    expect(lost).toBeGreaterThan(0);
     fault(
       `SIGSTOP of a holder for longer than its lease, then SIGCONT`,
       'its bodies get `LockLostError` by `lease.signal` when it wakes; no two bodies with a valid lease',
-      `${lost.length} leases lost and told; works again ${ms(resumed)} after SIGCONT`,
+      `${lost} leases lost and told; works again ${ms(resumed)} after SIGCONT`,
     );
     expect(await leftInRedis(redis)).toEqual([]);
   });

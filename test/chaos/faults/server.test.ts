@@ -2,10 +2,10 @@ import { LockLostError, LockUnavailableError } from '../../../lib/engine/errors.
 import { type RedisServer, startRedis } from '../../support/redis-server.js';
 import { errorOf } from '../../support/section.js';
 import { until } from '../../support/until.js';
+import { machineTime } from '../history.js';
 import { COMMAND_TIMEOUT, FaultRun, LEASE } from './fault-run.js';
 import { fault, ms, printFaultTable } from './fault-table.js';
 import { leftInRedis } from './leftovers.js';
-import { machineTime } from './load.js';
 
 /** What users see of a single Redis that dies, stands still, or has to load its data first. */
 describe('the Redis server', () => {
@@ -60,8 +60,8 @@ describe('the Redis server', () => {
     await run.busy();
     expect(lease.held).toBe(true);
     await lease.release();
-    const history = await run.finish();
-    expect(history.count('lost')).toBe(0);
+    const report = await run.finish();
+    expect(report.count('lost')).toBe(0);
     expect(run.told).not.toContain('LockLostError');
     fault(
       `SIGSTOP of Redis for ${ms(COMMAND_TIMEOUT * 1.6)}, less than a lease`,

@@ -1,0 +1,42 @@
+import type { History, HistoryRecord } from '../history.js';
+
+/** What a history says to who wants to know what a fault did to users. */
+export class LoadReport {
+  constructor(
+    private readonly history: History,
+    private readonly faultAt: number,
+  ) {}
+
+  /** Errors that callers were told since the fault, as text: `LockUnavailableError ×3`. Busy locks are no error. */
+  get told(): string {
+    const counts = new Map<string, number>();
+    for (const record of this.history.records) {
+      if (record.kind !== 'refused' || record.at < this.faultAt || record.error === 'LockBusyError') continue;
+      counts.set(record.error, (counts.get(record.error) ?? 0) + 1);
+    }
+    return [...counts].map(([type, count]) => `${type} ×${count}`).join(', ') || 'no errors';
+  }
+
+  count(kind: HistoryRecord['kind'], since = 0, process?: string): number {
+    return this.history.records.filter(
+      (record) => record.kind === kind && record.at >= since && (process ?? record.process) === record.process,
+    ).length;
+  }
+
+  /** When this process first got a lock after `since`. */
+  firstGrant(process: string, since: number): number | undefined {
+    return this.history.records.find(
+      (record) => record.kind === 'granted' && record.at > since && record.process === process,
+    )?.at;
+  }
+
+  /** The longest time in which nobody got this lock, in ms, since the last moment before the fault. */
+  longestPause(lock: string): number {
+    const grants = this.history.records.flatMap((record) =>
+      record.kind === 'granted' && record.lock === lock ? [record.at] : [],
+    );
+    grants.sort((one, other) => one - other);
+    const pauses = grants.slice(1).map((at, i) => (at < this.faultAt ? 0 : at - grants[i]));
+    return Math.max(0, ...pauses);
+  }
+}
