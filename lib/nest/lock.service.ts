@@ -6,9 +6,16 @@ import type { Lease } from '../engine/lease.js';
 import type { LockEngine, LockNames } from '../engine/lock-engine.js';
 import type { LockOptions } from '../engine/lock-options.js';
 import { CountDownLatch } from '../locks/count-down-latch.js';
+import { FairLock } from '../locks/fair-lock.js';
+import { FencedLock } from '../locks/fenced-lock.js';
+import type { LockHandle } from '../locks/lock-handle.js';
+import { MultiLock } from '../locks/multi-lock.js';
 import { PermitExpirableSemaphore } from '../locks/permit-semaphore.js';
+import { ReadWriteLock } from '../locks/read-write-lock.js';
+import { RedLock } from '../locks/red-lock.js';
 import { ReentrantLock } from '../locks/reentrant-lock.js';
 import { Semaphore } from '../locks/semaphore.js';
+import { SpinLock } from '../locks/spin-lock.js';
 
 /** What {@link LockService.inspect} saw. @publicApi */
 export interface LockInspection {
@@ -124,6 +131,44 @@ export class LockService {
   /** A handle in Redisson's style, for those who come from it. */
   getLock(name: string): ReentrantLock {
     return new ReentrantLock(this.engine, name);
+  }
+
+  /** A lock that serves in the order of arrival, over all processes. */
+  getFairLock(name: string): FairLock {
+    return new FairLock(this.engine, name);
+  }
+
+  /** A lock that gives each holder a larger number than the one before, from a counter that it shares with Java. */
+  getFencedLock(name: string): FencedLock {
+    return new FencedLock(this.engine, name);
+  }
+
+  /** A lock for many readers or one writer. */
+  getReadWriteLock(name: string): ReadWriteLock {
+    return new ReadWriteLock(this.engine, name);
+  }
+
+  /** A lock that is waited for by trying again, with an exponential back-off, instead of by messages. */
+  getSpinLock(name: string): SpinLock {
+    return new SpinLock(this.engine, name);
+  }
+
+  /**
+   * All of these locks, or none. They may be of any kind, and of other services.
+   *
+   * @throws LockKeyError when there are none, LockConfigurationError when one is no lock, or is in it in two ways that exclude each other
+   */
+  getMultiLock(...locks: LockHandle[]): MultiLock {
+    return new MultiLock(locks);
+  }
+
+  /**
+   * A majority of these locks, which are those of independent services.
+   *
+   * @throws LockKeyError when there are none, LockConfigurationError when one is no lock
+   */
+  getRedLock(...locks: LockHandle[]): RedLock {
+    return new RedLock(locks);
   }
 
   /**

@@ -1,0 +1,80 @@
+import type { Duration, Milliseconds } from '../engine/duration.js';
+import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
+import type { LockEngine } from '../engine/lock-engine.js';
+import { LockHandle } from './lock-handle.js';
+import { type ClaimTerms, CombinedHold, type LockHold } from './lock-hold.js';
+import { type Deadline, persevere } from './persevere.js';
+import { toWaitTerms } from './wait-options.js';
+
+/** One try at the members. What it leaves in hand, or knows of obstacles, the next one goes on with. */
+export interface CombinedAttempt {
+  /**
+   * @returns what it holds, of so many members that it is enough
+   * @throws what stood in the way, with nothing in hand
+   */
+  run(deadline: Deadline): Promise<readonly LockHold[]>;
+}
+
+/** A lock that is made of others: it is held while so many of them are. */
+export abstract class CombinedLock extends LockHandle {
+  readonly name: string;
+  /** In an order that all processes share, each once. @internal */
+  readonly members: readonly LockHandle[];
+  /** @internal */
+  readonly identity: string;
+  /** @internal */
+  readonly order: string;
+  /** @internal */
+  readonly width: number;
+  /** @internal */
+  readonly engines: readonly LockEngine[];
+  /** @internal */
+  readonly batch = undefined;
+
+  /** @throws LockKeyError when there are no members, LockConfigurationError when one is no lock */
+  protected constructor(title: 'getMultiLock()' | 'getRedLock()', members: readonly LockHandle[]) {
+    super();
+    if (members.length === 0) throw new LockKeyError(`${title}: there are no locks; nothing would be locked`, '');
+    for (const member of members) {
+      if (typeof member?.claim !== 'function')
+        throw new LockConfigurationError(`${title}: one of the locks is ${typeof member}; give what getLock() returns`);
+    }
+    const known = new Set<string>();
+    const sorted = [...members].sort((one, other) => (one.order < other.order ? -1 : 1));
+    this.members = sorted.filter(({ identity }) => !known.has(identity) && known.add(identity));
+    this.name = this.members.map(({ name }) => name).join(', ');
+    this.identity = `${title} ${[...known].sort().join(' + ')}`;
+    this.order = this.members[0].order;
+    this.width = this.members.reduce((sum, { width }) => sum + width, 0);
+    this.engines = this.members.flatMap(({ engines }) => engines);
+  }
+
+  /** How many members have to be held. @internal */
+  abstract readonly needed: number;
+
+  /** @internal */
+  protected abstract attempt(waitTime: Milliseconds, leaseTime: Duration | undefined): CombinedAttempt;
+
+  getHoldCount(): number {
+    const counts = this.members.map((member) => member.getHoldCount()).sort((one, other) => other - one);
+    return counts[this.needed - 1];
+  }
+
+  async isLocked(): Promise<boolean> {
+    const locked = await Promise.all(this.members.map((member) => member.isLocked()));
+    return locked.filter((is) => is).length >= this.needed;
+  }
+
+  /** @internal */
+  async claim({ waitTime, leaseTime, signal }: ClaimTerms): Promise<LockHold> {
+    const { runtime } = this.engines[0].parts;
+    const patience = Math.min(...this.engines.map(({ settings }) => settings.waitTime)) as Milliseconds;
+    const terms = toWaitTerms(waitTime, patience, { signal }, `lock() of '${this.name}'`);
+    const attempt = this.attempt(terms.waitTime, leaseTime);
+    return persevere(runtime, terms, this.name, async (deadline) => {
+      const hold = new CombinedHold(await attempt.run(deadline), this.needed);
+      await hold.refresh(leaseTime);
+      return hold;
+    });
+  }
+}

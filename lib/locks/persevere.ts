@@ -1,0 +1,79 @@
+import type { BackendError } from '../backends/lock-backend.js';
+import type { Runtime, Timer } from '../backends/runtime.js';
+import type { WaitTerms } from '../engine/caller.js';
+import { LockAbortedError, LockBusyError, LockLostError, LockUnavailableError } from '../engine/errors.js';
+
+/** The end of the tries of one call. */
+export class Deadline {
+  /** Aborts when there is no time left, or the caller's own signal does. */
+  readonly signal: AbortSignal;
+  private readonly controller = new AbortController();
+  private readonly end: number;
+  private readonly timer: Timer | undefined;
+
+  constructor(
+    private readonly runtime: Runtime,
+    { waitTime, signal }: WaitTerms,
+  ) {
+    this.end = runtime.monotonic() + waitTime;
+    this.signal = signal === undefined ? this.controller.signal : AbortSignal.any([this.controller.signal, signal]);
+    if (waitTime > 0 && waitTime !== Number.POSITIVE_INFINITY)
+      this.timer = runtime.timer(waitTime, () => this.controller.abort(), 'keep-alive');
+  }
+
+  /** Milliseconds. */
+  get left(): number {
+    return Math.max(0, this.end - this.runtime.monotonic());
+  }
+
+  /** It was this deadline that ended a try. */
+  get passed(): boolean {
+    return this.controller.signal.aborted;
+  }
+
+  cancel(): void {
+    this.timer?.cancel();
+  }
+}
+
+/**
+ * Tries until it succeeds, fails for good, or the time is over: then it fails with what the last try failed with. The deadline of the
+ * tries also cuts off one that gets no answer.
+ */
+export async function persevere<T>(
+  runtime: Runtime,
+  terms: WaitTerms,
+  name: string,
+  attempt: (deadline: Deadline) => Promise<T>,
+): Promise<T> {
+  const deadline = new Deadline(runtime, terms);
+  try {
+    for (let last: unknown; ; ) {
+      try {
+        return await attempt(deadline);
+      } catch (error) {
+        if (deadline.passed && error instanceof LockAbortedError)
+          throw (
+            last ??
+            new LockUnavailableError(
+              `The lock '${name}' could not be acquired: no answer within ${terms.waitTime} ms`,
+              name,
+              { cause: error },
+            )
+          );
+        if (!mayPass(error) || deadline.left === 0) throw error;
+        last = error;
+      }
+    }
+  } finally {
+    deadline.cancel();
+  }
+}
+
+/** Whether another try may do better. */
+export function mayPass(error: unknown): boolean {
+  if (error instanceof LockBusyError || error instanceof LockLostError) return true;
+  if (!(error instanceof LockUnavailableError)) return false;
+  const { kind = 'unavailable' } = (error.cause ?? {}) as Partial<BackendError>;
+  return kind === 'unavailable';
+}

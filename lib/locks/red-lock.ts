@@ -1,0 +1,139 @@
+import type { Runtime, Timer } from '../backends/runtime.js';
+import type { Duration, Milliseconds } from '../engine/duration.js';
+import { FOREVER } from '../engine/duration.js';
+import { LockBusyError } from '../engine/errors.js';
+import { BackOff } from './back-off.js';
+import { type CombinedAttempt, CombinedLock } from './combined-lock.js';
+import type { LockHandle } from './lock-handle.js';
+import { giveBack, type LockHold } from './lock-hold.js';
+import { type Deadline, mayPass } from './persevere.js';
+
+const FIRST_PAUSE = 5;
+const LONGEST_PAUSE = 500;
+
+/** How long a member is waited for when there is no `waitTime` to divide, as in Redisson. */
+const MEMBER_WAIT = 1_500;
+
+/** Members that answer a little later than the majority are taken along, in ms. */
+const SHORTEST_GRACE = 5;
+
+/**
+ * Redisson's RRedLock: a lock that is held while a majority of its members is. The members are locks of independent services, each with
+ * a Redis of its own; those that cannot be had are given back and not waited for. (The module's option `quorum` does the same for all
+ * locks of a service, with one lease instead of several.)
+ *
+ * ```ts
+ * const lock = one.getRedLock(one.getLock('order'), two.getLock('order'), three.getLock('order'));
+ * if (await lock.tryLock('2s')) …
+ * ```
+ *
+ * A busy member is waited for during `waitTime` divided by the number of members (1.5 s without one), then another one.
+ *
+ * @see https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
+ * @publicApi
+ */
+export class RedLock extends CombinedLock {
+  /** @internal */
+  readonly needed: number;
+
+  /** @internal */
+  constructor(locks: readonly LockHandle[]) {
+    super('getRedLock()', locks);
+    this.needed = Math.floor(this.members.length / 2) + 1;
+  }
+
+  protected attempt(waitTime: Milliseconds, leaseTime: Duration | undefined): CombinedAttempt {
+    const { members, needed, name } = this;
+    const { runtime } = this.engines[0].parts;
+    const memberWait = waitTime === FOREVER ? MEMBER_WAIT : Math.max(1, waitTime / members.length);
+    return new Majority(members, needed, name, leaseTime, memberWait, runtime);
+  }
+}
+
+/** Tries all members at once; without a majority, gives back what it took, and waits for one that was busy before it tries again. */
+class Majority implements CombinedAttempt {
+  private busy: readonly LockHandle[] = [];
+  private round = 0;
+  private readonly backOff: BackOff;
+
+  constructor(
+    private readonly members: readonly LockHandle[],
+    private readonly needed: number,
+    private readonly name: string,
+    private readonly leaseTime: Duration | undefined,
+    private readonly memberWait: number,
+    private readonly runtime: Runtime,
+  ) {
+    this.backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
+  }
+
+  async run(deadline: Deadline): Promise<readonly LockHold[]> {
+    const taken = new Map<LockHandle, LockHold>();
+    if (this.round > 0) await this.waitForOne(taken, deadline);
+    const errors = await this.tryRest(taken, deadline);
+    if (taken.size >= this.needed) return [...taken.values()];
+    await giveBack(taken.values());
+    this.busy = [...errors].filter(([, error]) => error instanceof LockBusyError).map(([member]) => member);
+    if (this.round++ > 0 || this.busy.length === 0) await this.backOff.pause(deadline);
+    throw this.refusal([...errors.values()], taken.size);
+  }
+
+  private async waitForOne(taken: Map<LockHandle, LockHold>, { left, signal }: Deadline): Promise<void> {
+    const member = this.busy[this.round % this.busy.length];
+    if (member === undefined) return;
+    const waitTime = Math.min(left, this.memberWait);
+    try {
+      taken.set(member, await member.claim({ waitTime, leaseTime: this.leaseTime, signal }));
+    } catch (error) {
+      if (!mayPass(error)) throw error;
+    }
+  }
+
+  /** Settles when enough are taken or too many have failed. Who is slower does not matter any more, and is given back. */
+  private async tryRest(taken: Map<LockHandle, LockHold>, deadline: Deadline): Promise<Map<LockHandle, unknown>> {
+    const { members, needed, leaseTime, runtime } = this;
+    const errors = new Map<LockHandle, unknown>();
+    const enough = new AbortController();
+    const signal = AbortSignal.any([deadline.signal, enough.signal]);
+    const since = runtime.monotonic();
+    let grace: Timer | undefined;
+    await new Promise<void>((resolve) => {
+      const look = () => {
+        const all = taken.size + errors.size === members.length;
+        if (all || errors.size > members.length - needed) resolve();
+        else if (taken.size >= needed)
+          grace ??= runtime.timer(Math.max(SHORTEST_GRACE, runtime.monotonic() - since), resolve);
+      };
+      for (const member of members.filter((member) => !taken.has(member))) {
+        member.claim({ waitTime: 0, leaseTime, signal }).then(
+          (hold) => {
+            if (enough.signal.aborted) return giveBack([hold]);
+            taken.set(member, hold);
+            look();
+          },
+          (error) => {
+            errors.set(member, error);
+            look();
+          },
+        );
+      }
+      look();
+    });
+    grace?.cancel();
+    enough.abort();
+    return errors;
+  }
+
+  private refusal(errors: readonly unknown[], taken: number): unknown {
+    const final = errors.filter((error) => !mayPass(error));
+    if (final.length > this.members.length - this.needed) return final[0];
+    const busy = errors.find((error) => error instanceof LockBusyError);
+    if (busy === undefined) return errors.find(mayPass);
+    return new LockBusyError(
+      `Only ${taken} of the locks ${this.name} were free, and ${this.needed} are needed: ${busy.message}`,
+      this.name,
+      busy.remainingTime,
+      busy.holder,
+    );
+  }
+}
