@@ -11,12 +11,36 @@
 
   Returns { reserved with each, answer, ... }: a token, { ttl, holder } when busy, or { { error, type of the lock } }.
 ]]
--- @include each
 -- @include tokens
--- @include plain-lock
+local call = redis.call
 local lease, seen, reserve = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local count = #ARGV - 3
+local answers = { 0 }
+local taken
 
+-- Free locks first, with nothing defined for the others yet: this is the path that has to be fast.
+for i = 1, count do
+  local lock = KEYS[1 + i]
+  if call('PTTL', lock) == -2 then
+    if not nextToken then
+      openClock(KEYS[1], seen, reserve, count)
+    end
+    call('HSET', lock, ARGV[3 + i], 1)
+    call('PEXPIRE', lock, lease)
+    answers[1 + i] = drawToken()
+  else
+    taken = taken or {}
+    taken[#taken + 1] = i
+  end
+end
+
+if not taken then
+  answers[1] = reserved
+  return answers
+end
+
+-- @include each
+-- @include plain-lock
 local function acquire(i)
   local lock, owner = KEYS[1 + i], ARGV[3 + i]
   local busy = busyPlain(lock, owner)
@@ -30,8 +54,7 @@ local function acquire(i)
   return drawToken()
 end
 
-local answers = { 0 }
-for i = 1, count do
+for _, i in ipairs(taken) do
   answers[1 + i] = each(acquire, i, 1 + i, 1)
 end
 answers[1] = reserved or 0

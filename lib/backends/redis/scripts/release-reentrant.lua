@@ -8,21 +8,27 @@
 
   Returns for each: how many listened, −1 when this owner was not there, or { { error, type of the lock } }.
 ]]
--- @include each
 -- @include names
--- @include publish
+local call, pcall = redis.call, redis.pcall
 local publish = ARGV[1]
-
-local function release(i)
-  local lock = KEYS[i]
-  if redis.call('HEXISTS', lock, 'mode') == 1 or redis.call('HDEL', lock, ARGV[1 + i]) == 0 then
-    return -1
-  end
-  return tell(publish, prefixed('redisson_lock__channel', lock), '0')
-end
-
 local answers = {}
+
 for i = 1, #KEYS do
-  answers[i] = each(release, i, i, 1)
+  local lock = KEYS[i]
+  local there = pcall('HEXISTS', lock, 'mode')
+  if there == 0 then
+    there = call('HDEL', lock, ARGV[1 + i])
+  elseif there == 1 then
+    there = 0 -- a read/write lock
+  end
+  if there == 1 then
+    local listeners = publish == '' and 0 or pcall(publish, prefixed('redisson_lock__channel', lock), '0')
+    -- A user who may not publish has freed the lock all the same: then nobody listened.
+    answers[i] = type(listeners) == 'number' and listeners or 0
+  elseif there == 0 then
+    answers[i] = -1
+  else
+    answers[i] = { { there.err, pcall('TYPE', lock).ok or 'unknown' } }
+  end
 end
 return answers

@@ -1,9 +1,5 @@
--- The server's time in µs and in ms since 1970.
-local function micros()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-
+-- The server's time in ms since 1970.
 local function millis()
-  return math.floor(micros() / 1000)
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
 end
