@@ -27,7 +27,8 @@ import { toCount, toWaitTerms, type WaitOptions } from './wait-options.js';
  *
  * All methods reject with LockUnavailableError when the backend gives no answer, LockKeyError when something else stands under the
  * name, LockConfigurationError for a bad number. What changes the permits waits out an outage for up to a minute; each change is made
- * once, also when its answer got lost and it was sent again. Handles are cheap, hold nothing and may be shared.
+ * once, also when its answer got lost and it was sent again (acquire() waits out any outage; one of over five minutes can cost the
+ * permits of an answer that it swallowed). Handles are cheap, hold nothing and may be shared.
  *
  * @publicApi
  */
