@@ -220,7 +220,9 @@ export class Lease {
   }
 
   private async end(): Promise<void> {
+    const { events } = this.service.parts;
     const overdue = this.loss === undefined && this.left() <= 0;
+    const freed = events.hears('released') ? this.locks.filter(({ shares }) => shares.length === 1) : [];
     const outcome =
       this.locks.length === 1
         ? await this.locks[0].drop(this)
@@ -230,9 +232,7 @@ export class Lease {
     if (this.loss !== undefined || overdue || outcome === 'gone') return this.reportLoss(outcome);
     if (outcome === 'unreachable')
       this.warn('could not be released in time; it is tried again in the background, and lapses with its lease');
-    const { events } = this.service.parts;
-    if (events.hears('released'))
-      for (const lock of this.locks) events.emit('released', { name: lock.name, owner: this.owner });
+    for (const { name, owner } of freed) events.emit('released', { name, owner });
   }
 
   private reportLoss(outcome: ReleaseOutcome): void {

@@ -263,7 +263,10 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
       this.settleOrphan(waiter);
       this.leavePlace(waiter);
     }
-    if (this.waiting.length === 0) this.contention.calm();
+    if (this.waiting.length === 0) {
+      this.contention.calm();
+      this.patience.close();
+    }
     this.parts.runtime.detached(() => this.pump());
     this.retireIfIdle();
   }
