@@ -77,11 +77,11 @@ export class LockEngine {
     try {
       if (typeof names === 'string') {
         const terms =
-          options === undefined ? this.defaults : toTerms(options, this.defaults, `${what} of '${names.slice(0, 80)}'`);
+          options === undefined ? this.defaults : toTerms(options, this.defaults, `${what} of ${quoted([names])}`);
         return this.acquireOne(toLockName(names, what), terms, what);
       }
       const list = Array.isArray(names) ? toLockNames(names, what) : [toLockName(names, what)];
-      const terms = toTerms(options ?? {}, this.defaults, what);
+      const terms = toTerms(options ?? {}, this.defaults, `${what} of ${quoted(list)}`);
       return list.length === 1 ? this.acquireOne(list[0], terms, what) : acquireSeveral(this, list, terms, what);
     } catch (error) {
       return Promise.reject(error);
@@ -239,8 +239,8 @@ export class LockEngine {
     const { events, runtime } = this.parts;
     if (!events.hears('acquired')) return;
     const waited = runtime.monotonic() - since;
-    for (const [name, fencingToken] of lease.tokens)
-      events.emit('acquired', { name, owner: lease.owner, fencingToken, waited });
+    for (const { name, owner, token, shares } of lease.locks)
+      if (shares.length === 1) events.emit('acquired', { name, owner, fencingToken: token, waited });
   }
 
   private async letBodiesEnd(): Promise<void> {
@@ -338,4 +338,8 @@ export function abortedError(name: string, signal: AbortSignal): LockAbortedErro
 
 function closingError(what: string): LockAbortedError {
   return new LockAbortedError(`${what}: the lock service is shutting down and gives no more locks`, '');
+}
+
+function quoted(names: readonly string[]): string {
+  return `'${names.join("', '").slice(0, 80)}'`;
 }

@@ -45,7 +45,8 @@ export function toLockName(value: unknown, what: string): LockName {
 export function toLockNames(values: readonly unknown[], what: string): readonly LockName[] {
   if (values.length === 0)
     throw new LockKeyError(`${what}: the list of lock names is empty; nothing would be locked`, '');
-  return [...new Set(values.map((value) => toLockName(value, what)))].sort();
+  // Not `map`: it would leave out the holes of an array, and they would go in unchecked.
+  return [...new Set(Array.from(values, (value) => toLockName(value, what)))].sort();
 }
 
 /** Whether every brace has its partner and none is empty. */

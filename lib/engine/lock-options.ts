@@ -37,6 +37,9 @@ const OPTION_NAMES = ['waitTime', 'leaseTime', 'type', 'signal', 'onLost'];
  * @throws LockConfigurationError naming the option that is wrong
  */
 export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
+  if (typeof options !== 'object' || options === null) {
+    throw new LockConfigurationError(`${what}: the options must be an object, but they are ${String(options)}`);
+  }
   for (const option of Object.keys(options)) {
     if (!OPTION_NAMES.includes(option)) {
       throw new LockConfigurationError(`${what}: there is no option '${option}'; there are ${OPTION_NAMES.join(', ')}`);

@@ -57,29 +57,31 @@ export function createLockService(options: RedisLockOptions): LockService {
   checkShape(options);
   const duration = (option: keyof RedisLockOptions, otherwise: number, least = 0): Milliseconds =>
     toMilliseconds((options[option] as Duration | undefined) ?? otherwise, `RedisLockModule: ${option}`, least);
+  const runtime = nodeRuntime;
   const logger = options.logger ?? consoleLogger;
-  const clientId = nodeRuntime.uuid();
-  let engine: LockEngine | undefined;
-  const backend = makeBackend(options, {
+  const clientId = runtime.uuid();
+  const settings = {
     clientId,
     logger,
-    runtime: nodeRuntime,
-    commandTimeout: duration('commandTimeout', 2_000, 10),
-    replicaTimeout: duration('replicaTimeout', 1_000, 1),
-    onError: oncePerMessage((error) => engine?.parts.events.emit('error', error)),
-  });
-  engine = new LockEngine({
-    backend,
-    clientId,
-    logger,
-    runtime: nodeRuntime,
+    runtime,
     keyPrefix: options.keyPrefix ?? 'lock:',
     watchdogTimeout: duration('watchdogTimeout', 30_000, MIN_LEASE_TIME),
     fairWaitTimeout: duration('fairWaitTimeout', 5_000, MIN_LEASE_TIME),
     waitTime: options.waitTime === undefined || options.waitTime === FOREVER ? FOREVER : duration('waitTime', 0),
     shutdownTimeout: duration('shutdownTimeout', 10_000),
     onLost: options.onLost ?? 'throw',
+  };
+  let engine: LockEngine | undefined;
+  // After all options were checked: a connection that nobody gets would go on reconnecting for ever.
+  const backend = makeBackend(options, {
+    clientId,
+    logger,
+    runtime,
+    commandTimeout: duration('commandTimeout', 2_000, 10),
+    replicaTimeout: duration('replicaTimeout', 1_000, 1),
+    onError: oncePerMessage((error) => engine?.parts.events.emit('error', error)),
   });
+  engine = new LockEngine({ ...settings, backend });
   return new LockService(engine);
 }
 
