@@ -1,0 +1,183 @@
+import { LockConfigurationError, LockError, LockKeyError } from '../../lib/engine/errors.js';
+import type { LockOptions } from '../../lib/engine/lock-options.js';
+import { createLockService } from '../../lib/nest/create-lock-service.js';
+import type { RedisLockOptions } from '../../lib/nest/redis-lock.options.js';
+import { leftovers, NOTHING, openWorld } from '../support/lock-world.js';
+import { errorOf } from '../support/section.js';
+
+describe('bad input', () => {
+  const world = openWorld('memory');
+
+  it.each<[string, unknown, string]>([
+    ['an empty name', '', 'the lock name is empty'],
+    ['undefined', undefined, 'must be a string, but it is undefined'],
+    ['null', null, 'must be a string, but it is null'],
+    ['a number', 42, 'must be a string, but it is 42'],
+    ['NaN', Number.NaN, 'must be a string, but it is NaN'],
+    ['a symbol', Symbol('order'), 'must be a string, but it is Symbol(order)'],
+    ['an object', { id: 1 }, 'must be a string, but it is object Object'],
+    ['a function', () => 'order', 'must be a string, but it is function'],
+    ['an empty list', [], 'the list of lock names is empty'],
+    ['a list with an empty name', ['a', ''], 'the lock name is empty'],
+    ['a list with undefined', ['a', undefined], 'but it is undefined'],
+    ['a list with a hole', new Array(1), 'but it is undefined'],
+    ['a list in a list', [['a']], 'an array inside a list'],
+    ['2 KB', 'x'.repeat(2_048), 'has 2048 bytes; 1024 is the most'],
+    ['600 two-byte characters', 'é'.repeat(600), 'has 1200 bytes'],
+    ['an opening brace alone', 'order:{1', 'unbalanced or empty brace'],
+    ['a closing brace alone', 'order:1}', 'unbalanced or empty brace'],
+    ['braces the wrong way round', '}order{', 'unbalanced or empty brace'],
+    ['empty braces', 'order:{}', 'unbalanced or empty brace'],
+  ])('as a name: %s is refused, and nothing is locked', async (_, name, why) => {
+    const process = await world.process();
+    const { locks, backend } = process;
+    const names = name as string;
+    for (const [method, call] of [
+      ['acquire()', () => locks.acquire(names)],
+      ['tryAcquire()', () => locks.tryAcquire(names)],
+      ['withLock()', () => locks.withLock(names, async () => 'in')],
+    ] as const) {
+      const error = (await errorOf(call() as Promise<unknown>)) as LockKeyError;
+      expect(error).toBeInstanceOf(LockKeyError);
+      expect(error).toBeInstanceOf(LockError);
+      expect(error.message).toContain(why);
+      expect(error.message).toMatch(new RegExp(`^${method.replace(/[()]/g, '\\$&')}: `));
+    }
+    expect(backend.count()).toBe(0);
+    expect(leftovers(process)).toEqual(NOTHING);
+  });
+
+  it.each<[string, LockOptions | unknown, string]>([
+    ['an unknown option', { waitime: 5 }, "there is no option 'waitime'"],
+    ['a negative waitTime', { waitTime: -1 }, 'waitTime is -1: it must be at least 0'],
+    ['a waitTime of NaN', { waitTime: Number.NaN }, 'waitTime is NaN'],
+    ['a waitTime of null', { waitTime: null }, 'waitTime is null'],
+    ['a waitTime that is no duration', { waitTime: 'soon' }, "waitTime is 'soon'"],
+    ['an empty waitTime', { waitTime: '' }, "waitTime is ''"],
+    ['a negative leaseTime', { leaseTime: -1 }, 'leaseTime is -1'],
+    ['a leaseTime of NaN', { leaseTime: Number.NaN }, 'leaseTime is NaN'],
+    ['a leaseTime for ever', { leaseTime: Number.POSITIVE_INFINITY }, 'leaseTime is Infinity: it must be finite'],
+    ['a leaseTime of 0', { leaseTime: 0 }, 'leaseTime is 0: it must be at least 100 ms'],
+    ['a leaseTime under 100 ms', { leaseTime: 99 }, 'leaseTime is 99: it must be at least 100 ms'],
+    ['a leaseTime under 100 ms in words', { leaseTime: '50ms' }, "leaseTime is '50ms'"],
+    ['a leaseTime that is an object', { leaseTime: {} }, 'leaseTime is [object Object]'],
+    ['an unknown type', { type: 'mutex' }, "type is 'mutex'; it must be one of reentrant"],
+    ['a signal that is none', { signal: {} }, 'signal is no AbortSignal'],
+    ['an unknown onLost', { onLost: 'ignore' }, "onLost is 'ignore'"],
+  ])('as options: %s is refused, naming the call and the lock, and nothing is locked', async (_, options, why) => {
+    const { locks, backend } = await world.process();
+    for (const names of ['order:1', ['order:1', 'order:2']]) {
+      for (const [method, call] of [
+        ['acquire()', () => locks.acquire(names, options as LockOptions)],
+        ['withLock()', () => locks.withLock(names, options as LockOptions, async () => {})],
+      ] as const) {
+        const error = await errorOf(call());
+        expect(error).toBeInstanceOf(LockConfigurationError);
+        expect(error.message).toContain(method);
+        expect(error.message).toContain('order:1');
+        expect(error.message).toContain(why);
+      }
+    }
+    expect(backend.count()).toBe(0);
+  });
+
+  it.each([
+    ['null', null],
+    ['a number', 5_000],
+    ['a string', '5s'],
+  ])('as options: %s in their place is refused', async (_, options) => {
+    const { locks, backend } = await world.process();
+    const error = await errorOf(locks.acquire('order:1', options as unknown as LockOptions));
+    expect(error).toBeInstanceOf(LockConfigurationError);
+    expect(backend.count()).toBe(0);
+  });
+
+  it('as a body: withLock() without a function is refused', async () => {
+    const { locks, backend } = await world.process();
+    for (const call of [
+      () => locks.withLock('order', undefined as never),
+      () => locks.withLock('order', {}, undefined as never),
+      () => locks.withLock('order', {}, 'body' as never),
+    ]) {
+      expect(await errorOf(call())).toBeInstanceOf(LockConfigurationError);
+    }
+    expect(backend.count()).toBe(0);
+  });
+
+  it('as a name of a question is refused', async () => {
+    const { locks, backend } = await world.process();
+    for (const ask of [locks.isLocked(''), locks.inspect(undefined as never), locks.forceRelease('{')]) {
+      expect(await errorOf(ask)).toBeInstanceOf(LockKeyError);
+    }
+    expect(backend.count()).toBe(0);
+  });
+
+  it('as a handle’s name or durations is refused', async () => {
+    const { locks, backend } = await world.process();
+    expect(await errorOf((async () => locks.getLock('').lock())())).toBeInstanceOf(LockKeyError);
+    expect(await errorOf((async () => locks.getLock('order').lock(50))())).toBeInstanceOf(LockConfigurationError);
+    expect(await errorOf((async () => locks.getLock('order').tryLock(-5))())).toBeInstanceOf(LockConfigurationError);
+    expect(backend.count()).toBe(0);
+  });
+
+  it('is told from good input: names with braces that pair, in any script, and durations in words', async () => {
+    const { locks } = await world.process();
+    for (const name of ['a', 'order:{42}:item', 'Bestellung für Ölmühle', '注文:1', 'a b', '%7B', 'x'.repeat(900)]) {
+      await locks.withLock(name, { leaseTime: '100ms', waitTime: '1m' }, async (lease) =>
+        expect(lease.name).toBe(name),
+      );
+    }
+    await locks.withLock('order', { waitTime: Number.POSITIVE_INFINITY as never, leaseTime: 150.5 }, async () => {});
+  });
+
+  it('counts the prefix into the length of a name', async () => {
+    const { locks, backend } = await world.process({ keyPrefix: 'p'.repeat(500) });
+    const error = await errorOf(locks.acquire('x'.repeat(600)));
+    expect(error).toBeInstanceOf(LockKeyError);
+    expect(error.message).toContain('1100 bytes');
+    expect(await errorOf(locks.acquire(['x'.repeat(600), 'y']))).toBeInstanceOf(LockKeyError);
+    expect(backend.count()).toBe(0);
+  });
+});
+
+describe('createLockService()', () => {
+  it.each<[string, unknown, string]>([
+    ['no options', undefined, 'the options are missing'],
+    ['null', null, 'the options are missing'],
+    ['neither connection nor backend', {}, 'give one of connection, backend and quorum (none is there)'],
+    [
+      'connection and backend',
+      { connection: 'redis://localhost', backend: 'memory' },
+      'connection and backend are there',
+    ],
+    ['an unknown option', { backend: 'memory', leaseTime: 5 }, "there is no option 'leaseTime'"],
+    ['an unknown backend', { backend: 'mongo' }, "backend must be 'memory' or a LockBackend"],
+    ['a prefix that is no string', { backend: 'memory', keyPrefix: 5 }, 'keyPrefix must be a string'],
+    [
+      'a prefix with half a brace',
+      { backend: 'memory', keyPrefix: '{app' },
+      'keyPrefix must be a string whose braces pair',
+    ],
+    ['a watchdogTimeout under 100 ms', { backend: 'memory', watchdogTimeout: 50 }, 'watchdogTimeout is 50'],
+    ['a negative waitTime', { backend: 'memory', waitTime: -1 }, 'waitTime is -1'],
+    ['a shutdownTimeout that is none', { backend: 'memory', shutdownTimeout: 'later' }, "shutdownTimeout is 'later'"],
+    ['a commandTimeout of 0', { backend: 'memory', commandTimeout: 0 }, 'commandTimeout is 0'],
+    ['an unknown onLost', { backend: 'memory', onLost: 'ignore' }, "onLost is 'ignore'"],
+    ['minReplicas below 0', { backend: 'memory', minReplicas: -1 }, 'minReplicas is -1'],
+    ['an unknown shardedPubSub', { backend: 'memory', shardedPubSub: true }, 'shardedPubSub is'],
+  ])('refuses %s', (_, options, why) => {
+    const call = () => createLockService(options as RedisLockOptions);
+    expect(call).toThrow(LockConfigurationError);
+    expect(call).toThrow(why);
+  });
+
+  it('opens no connection when any option is wrong', () => {
+    let opened = 0;
+    const connection = () => {
+      opened++;
+      throw new Error('opened');
+    };
+    expect(() => createLockService({ connection, watchdogTimeout: 50 })).toThrow('watchdogTimeout is 50');
+    expect(opened).toBe(0);
+  });
+});

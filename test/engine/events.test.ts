@@ -1,0 +1,228 @@
+import { LockLostError, LockUnavailableError } from '../../lib/engine/errors.js';
+import type { LockEventName } from '../../lib/engine/events.js';
+import { currentLease } from '../../lib/engine/lock-scope.js';
+import type { LockService } from '../../lib/nest/lock.service.js';
+import { ms, openVirtualWorld } from '../support/lock-world.js';
+import { errorOf } from '../support/section.js';
+import { refused } from '../support/watched-backend.js';
+
+const ALL: readonly LockEventName[] = ['acquired', 'released', 'renewed', 'lost', 'busy', 'handoff', 'error'];
+
+/** The names of all events from now on. */
+function listen(locks: LockService): string[] {
+  const heard: string[] = [];
+  for (const name of ALL) locks.on(name, () => heard.push(name));
+  return heard;
+}
+
+describe('events', () => {
+  const world = openVirtualWorld();
+
+  it('tell of an acquisition and its release, with owner, token and time waited', async () => {
+    const { locks, runtime } = await world.process();
+    const other = await world.process();
+    const details: unknown[] = [];
+    locks.on('acquired', (event) => details.push(event));
+    locks.on('released', (event) => details.push(event));
+    const holder = await other.locks.acquire('order');
+    const waiting = locks.acquire('order');
+    await runtime.advance(70);
+    await holder.release();
+    const lease = await runtime.until(waiting);
+    const { name, owner, fencingToken } = lease;
+    await lease.release();
+    expect(details).toEqual([
+      { name, owner, fencingToken, waited: 70 },
+      { name, owner },
+    ]);
+  });
+
+  it('come once for one acquisition, however often it is re-entered', async () => {
+    const { locks } = await world.process();
+    const heard = listen(locks);
+    await locks.withLock('order', () => locks.withLock('order', () => locks.withLock('order', async () => {})));
+    expect(heard).toEqual(['acquired', 'released']);
+  });
+
+  it('come for each of several locks', async () => {
+    const { locks } = await world.process();
+    const heard: unknown[] = [];
+    locks.on('acquired', ({ name }) => heard.push(`acquired ${name}`));
+    locks.on('released', ({ name }) => heard.push(`released ${name}`));
+    await locks.withLock(['b', 'a'], () => locks.withLock(['a', 'c'], async () => {}));
+    expect(heard).toEqual(['acquired a', 'acquired b', 'acquired c', 'released c', 'released a', 'released b']);
+  });
+
+  it('tell of hand-offs', async () => {
+    const { locks } = await world.process();
+    const heard = listen(locks);
+    await Promise.all([1, 2].map(() => locks.withLock('order', { leaseTime: '5s' }, async () => {})));
+    expect(heard.sort()).toEqual(['acquired', 'acquired', 'handoff', 'released', 'released']);
+  });
+
+  it('tell of a refusal', async () => {
+    const { locks } = await world.process();
+    const lease = await locks.acquire('order', { leaseTime: '5s' });
+    const events: unknown[] = [];
+    locks.on('busy', (event) => events.push(event));
+    await locks.tryAcquire('order');
+    expect(events).toEqual([{ name: 'order', remainingTime: expect.any(Number), holder: lease.owner }]);
+    await lease.release();
+  });
+
+  it('tell of no refusal to callers that leave by themselves', async () => {
+    const { locks, runtime } = await world.process();
+    const lease = await locks.acquire('order');
+    const heard = listen(locks);
+    const abort = new AbortController();
+    const aborted = errorOf(locks.acquire('order', { signal: abort.signal }));
+    abort.abort();
+    await aborted;
+    const expelled = errorOf(locks.acquire('order'));
+    void locks.drain();
+    await expelled;
+    await lease.release();
+    await runtime.settle();
+    expect(heard).toEqual(['released']);
+  });
+
+  it('tell of a loss once, and of no release then', async () => {
+    const { locks, runtime } = await world.process({ watchdogTimeout: ms(300) });
+    const other = await world.process();
+    const lease = await locks.acquire('order');
+    const heard = listen(locks);
+    await other.locks.forceRelease('order');
+    await runtime.advance(150);
+    expect(await errorOf(lease.release())).toBeInstanceOf(LockLostError);
+    expect(heard).toEqual(['lost']);
+    const again = await locks.acquire('order');
+    await other.locks.forceRelease('order');
+    expect(await errorOf(again.release())).toBeInstanceOf(LockLostError);
+    expect(heard).toEqual(['lost', 'acquired', 'lost']);
+  });
+
+  it('tell of errors that no call fails with', async () => {
+    const { locks, backend, runtime, logger } = await world.process();
+    const errors: Error[] = [];
+    locks.on('error', (error) => errors.push(error));
+    backend.disturb(refused, 'acquire');
+    const waiting = locks.acquire('order');
+    await runtime.advance(10);
+    backend.heal();
+    await (await runtime.until(waiting)).release();
+    expect(errors).toEqual([expect.any(LockUnavailableError)]);
+    expect(logger.errors).toEqual([]);
+  });
+
+  it('are heard outside of any scope', async () => {
+    const { locks } = await world.process();
+    const seen: unknown[] = [];
+    for (const name of ALL) locks.on(name, () => seen.push(currentLease()));
+    await locks.withLock('order', () => locks.withLock('stock', async () => {}));
+    expect(seen.length).toBe(4);
+    expect(seen.every((lease) => lease === undefined)).toBe(true);
+  });
+
+  it('are not hurt by listeners that throw or reject: they are logged', async () => {
+    const { locks, logger } = await world.process();
+    const heard: string[] = [];
+    locks.on('acquired', () => {
+      throw new Error('thrown');
+    });
+    locks.on('acquired', async () => {
+      throw new Error('rejected');
+    });
+    locks.on('acquired', () => heard.push('acquired'));
+    expect(await locks.withLock('order', async () => 'sold')).toBe('sold');
+    expect(heard).toEqual(['acquired']);
+    expect(logger.errors).toEqual([
+      expect.stringContaining("A listener of 'acquired' failed: Error: thrown"),
+      expect.stringContaining("A listener of 'acquired' failed: Error: rejected"),
+    ]);
+  });
+
+  it('do not end in a loop when a listener of errors throws', async () => {
+    const { locks, backend, logger } = await world.process();
+    locks.on('error', () => {
+      throw new Error('thrown');
+    });
+    backend.disturb(refused, 'acquire');
+    await errorOf(locks.acquire('order', { waitTime: 0 }));
+    const waiting = errorOf(locks.acquire('order', { waitTime: 1 }));
+    await world.runtime.advance(10);
+    await waiting;
+    expect(logger.errors.length).toBeLessThanOrEqual(2);
+  });
+
+  it('are heard no more by a listener that was taken off', async () => {
+    const { locks } = await world.process();
+    const heard: string[] = [];
+    const off = locks.on('acquired', () => heard.push('one'));
+    locks.on('acquired', () => heard.push('other'));
+    off();
+    off();
+    await locks.withLock('order', async () => {});
+    expect(heard).toEqual(['other']);
+  });
+
+  it('have names: another one is refused', async () => {
+    const { locks } = await world.process();
+    expect(() => locks.on('aquired' as 'acquired', () => {})).toThrow("There is no event 'aquired'");
+  });
+});
+
+describe('a wait of more than 30 s', () => {
+  const world = openVirtualWorld();
+
+  it('is warned of once, naming the lock and its holder', async () => {
+    const { locks, runtime, logger } = await world.process();
+    const other = await world.process();
+    const holder = await other.locks.acquire('order');
+    const waiting = locks.acquire('order');
+    await runtime.advance(29_000);
+    expect(logger.warnings).toEqual([]);
+    await runtime.advance(2_000);
+    expect(logger.warnings).toEqual([
+      expect.stringMatching(/A caller waits for the lock 'order'.* for 30 s; held by /),
+    ]);
+    expect(logger.warnings[0]).toContain(holder.owner);
+    await runtime.advance(300_000);
+    expect(logger.warnings.length).toBe(1);
+    await holder.release();
+    await (await runtime.until(waiting)).release();
+  });
+
+  it('is warned of once for a crowd, also when this process holds the lock', async () => {
+    const { locks, runtime, logger } = await world.process();
+    const holder = await locks.acquire('order');
+    const all = Array.from({ length: 10 }, () => locks.withLock('order', async () => {}));
+    await runtime.advance(31_000);
+    expect(logger.warnings).toEqual([expect.stringMatching(/10 callers wait .* held by/)]);
+    expect(logger.warnings[0]).toContain(holder.owner);
+    await holder.release();
+    await runtime.until(Promise.all(all));
+  });
+
+  it('is not warned of when each caller waits for less', async () => {
+    const { locks, runtime, logger } = await world.process();
+    const body = () => new Promise<void>((resolve) => void runtime.timer(10_000, resolve));
+    const all: Promise<void>[] = [];
+    for (let i = 0; i < 20; i++) {
+      all.push(locks.withLock('order', body));
+      await runtime.advance(10_000);
+    }
+    await runtime.until(Promise.all(all));
+    expect(logger.warnings).toEqual([]);
+  });
+
+  it('leaves no timer when the caller gives up', async () => {
+    const { locks, runtime } = await world.process();
+    const holder = await locks.acquire('order');
+    const timers = runtime.timers;
+    const late = errorOf(locks.acquire('order', { waitTime: 50 }));
+    await runtime.advance(50);
+    await late;
+    expect(runtime.timers).toBe(timers);
+    await holder.release();
+  });
+});
