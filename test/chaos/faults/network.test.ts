@@ -1,0 +1,158 @@
+import { LockLostError, LockUnavailableError } from '../../../lib/engine/errors.js';
+import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { errorOf } from '../../support/section.js';
+import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.js';
+import { until } from '../../support/until.js';
+import { machineTime } from '../history.js';
+import { COMMAND_TIMEOUT, FaultRun, LEASE } from './fault-run.js';
+import { fault, ms, printFaultTable } from './fault-table.js';
+import { leftInRedis } from './leftovers.js';
+import { lossOf } from './loss-of.js';
+
+/**
+ * What users see of a bad network. All processes go through one proxy; a service that goes round it is the world outside.
+ * The same faults, command by command: test/redis/outages.test.ts, and in virtual time: test/engine/outages.test.ts.
+ */
+describe('the network', () => {
+  let redis: RedisServer;
+  let proxy: TcpProxy;
+  let run: FaultRun;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+    proxy = await startTcpProxy(redis.port);
+  });
+  beforeEach(async () => {
+    run = await FaultRun.start({ connection: proxy.url });
+  });
+  afterEach(async () => {
+    expect(proxy.open).toBe(0);
+    expect(await leftInRedis(redis)).toEqual([]);
+  });
+  afterAll(async () => {
+    printFaultTable();
+    await proxy?.stop();
+    await redis?.stop();
+  });
+
+  it('is slow: everything takes longer, and nothing is lost', async () => {
+    const locks = run.service();
+    await run.breaks(() => proxy.delay(50));
+    const since = machineTime();
+    await (await locks.acquire('mine')).release();
+    const took = machineTime() - since;
+    await run.busy(50);
+    await proxy.heal();
+    const report = await run.finish();
+    expect(report.count('lost')).toBe(0);
+    expect(took).toBeGreaterThanOrEqual(200);
+    fault('proxy delays 50 ms each way', 'slower', `acquire + release in ${ms(took)}; 0 leases lost; ${run.told}`);
+  });
+
+  it('is cut half-open for less than a lease: connections are made anew, and nothing is lost', async () => {
+    const lease = await run.service().acquire('mine');
+    await run.breaks(() => proxy.cutHalfOpen());
+    const since = machineTime();
+    await until(() => machineTime() > since + COMMAND_TIMEOUT);
+    await proxy.heal();
+    const resumed = await run.resumed();
+    await run.busy();
+    expect(lease.held).toBe(true);
+    await lease.release();
+    await run.finish();
+    forgetHalfOpen(proxy);
+    expect(resumed).toBeLessThan(10_000);
+    fault(
+      `half-open connections for ${ms(COMMAND_TIMEOUT)}, less than a lease`,
+      'a delay: silent connections are replaced after `commandTimeout`; the held lease stays',
+      `served ${ms(resumed)} after the network was back; ${run.told}`,
+    );
+  });
+
+  it('is cut half-open for longer than a lease: told in time, and others take the lock', async () => {
+    const outside = run.service({ connection: redis.url });
+    const locks = run.service();
+    const lease = await locks.acquire('mine');
+    const lost = lossOf(lease);
+    const next = outside.acquire('mine').then((taken) => ({ taken, at: machineTime() }));
+    await run.breaks(() => proxy.cutHalfOpen());
+    const since = machineTime();
+    const told = await lost;
+    const { taken, at } = await next;
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError);
+    expect(told).toBeLessThanOrEqual(at);
+    expect(taken.fencingToken).toBeGreaterThan(lease.fencingToken);
+    await taken.release();
+    const asked = machineTime();
+    expect(await errorOf(locks.acquire('other', { waitTime: 200 }))).toBeInstanceOf(LockUnavailableError);
+    const refused = machineTime() - asked;
+    await proxy.heal();
+    const resumed = await run.resumed();
+    await run.busy();
+    await lease.release().catch(() => {});
+    await run.finish();
+    forgetHalfOpen(proxy);
+    fault(
+      'half-open connections for longer than a lease',
+      '`LockLostError` by `lease.signal` before others can get the lock; `waitTime` is kept: `LockUnavailableError`',
+      `told ${ms(told - since)} after the cut at a lease of ${ms(LEASE)}, ${ms(at - told)} before the next owner had it; \`waitTime: 200\` refused after ${ms(refused)}; served ${ms(resumed)} after the network was back`,
+    );
+  });
+
+  it('is gone: connections are refused, until it is back', async () => {
+    await run.breaks(() => proxy.refuse());
+    const since = machineTime();
+    await until(() => machineTime() > since + COMMAND_TIMEOUT);
+    await proxy.heal();
+    const resumed = await run.resumed();
+    await run.busy();
+    const report = await run.finish();
+    expect(report.count('lost')).toBe(0);
+    fault(
+      `connections refused for ${ms(COMMAND_TIMEOUT)}`,
+      'waited out; `waitTime: 0`: `LockUnavailableError`',
+      `0 leases lost; served ${ms(resumed)} after it was back; ${run.told}`,
+    );
+  });
+
+  it('swallows the answers to what was executed: everything is had once', async () => {
+    await run.breaks(() => {});
+    for (let round = 0; round < 5; round++) {
+      const dropped = proxy.droppedReplies;
+      proxy.dropReplies({ after: /evalsha/i, close: true });
+      await until(() => proxy.droppedReplies >= dropped + 3);
+      await proxy.heal();
+      await run.resumed();
+    }
+    await run.busy();
+    const report = await run.finish();
+    expect(report.count('lost')).toBe(0);
+    expect(run.told).not.toMatch(/Lost|NotOwned/);
+    fault(
+      'proxy drops replies of commands that were executed, and the connection with them',
+      'nothing: sent again, recognised as its own; a release that was executed twice is a release',
+      `${proxy.droppedReplies} replies dropped; 0 leases lost; ${run.told}`,
+    );
+  });
+
+  it('swallows answers and stays open: given up after the command time-out, and nothing stays locked', async () => {
+    await run.breaks(() => proxy.dropReplies({ after: /evalsha/i }));
+    const since = machineTime();
+    await until(() => machineTime() > since + COMMAND_TIMEOUT);
+    await proxy.heal();
+    const resumed = await run.resumed();
+    await run.busy();
+    await run.finish();
+    expect(resumed).toBeLessThan(LEASE + 10_000);
+    fault(
+      `proxy drops all replies for ${ms(COMMAND_TIMEOUT)}, connections stay open`,
+      'a delay; `waitTime: 0`: `LockUnavailableError`; what was acquired for nobody is given back',
+      `served ${ms(resumed)} after it healed; ${run.told}`,
+    );
+  });
+});
+
+/** The server has heard nothing of their end, and would keep them until its own keep-alive finds out. */
+function forgetHalfOpen(proxy: TcpProxy): void {
+  proxy.disconnect();
+}
