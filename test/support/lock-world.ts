@@ -7,6 +7,7 @@ import type { LockLogger } from '../../lib/engine/events.js';
 import { type EngineSettings, LockEngine } from '../../lib/engine/lock-engine.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { LockService } from '../../lib/nest/lock.service.js';
+import type { Connection } from '../../lib/nest/redis-lock.options.js';
 import { CountingRuntime } from './counting-runtime.js';
 import { type RedisServer, startRedis } from './redis-server.js';
 import { until } from './until.js';
@@ -19,8 +20,8 @@ export type StoreName = 'memory' | 'Redis';
 export const STORES: readonly StoreName[] = ['memory', 'Redis'];
 
 export interface ProcessSettings extends Partial<Omit<EngineSettings, 'backend' | 'runtime' | 'logger' | 'clientId'>> {
-  /** Of Redis. Default: straight to the server. */
-  readonly url?: string;
+  /** To Redis. Default: straight to the server of this world. */
+  readonly connection?: Connection;
   readonly commandTimeout?: number;
   /** Default: the real one, counted; {@link openVirtualWorld} has one that stands still. */
   readonly runtime?: Runtime;
@@ -71,10 +72,10 @@ export class LockWorld {
 
   /** One more process. */
   async process(settings: ProcessSettings = {}): Promise<LockProcess> {
-    const { url, commandTimeout, runtime = new CountingRuntime(), ...own } = settings;
+    const { connection, commandTimeout, runtime = new CountingRuntime(), ...own } = settings;
     const clientId = runtime.uuid();
     const logger = new RecordingLogger();
-    const backend = new WatchedBackend(await this.makeBackend(runtime, clientId, url, commandTimeout));
+    const backend = new WatchedBackend(await this.makeBackend(runtime, clientId, connection, commandTimeout));
     const locks = new LockService(
       new LockEngine({
         backend,
@@ -127,7 +128,7 @@ export class LockWorld {
   private async makeBackend(
     runtime: Runtime,
     clientId: string,
-    connection = this.redis?.url,
+    connection: Connection = this.redis?.url,
     commandTimeout = 2_000,
   ): Promise<LockBackend> {
     if (this.store === 'memory') return new MemoryBackend({ runtime, store: this.memory });
