@@ -1,0 +1,24 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+const LOADER = fileURLToPath(new URL('../typescript-loader.mjs', import.meta.url));
+
+/**
+ * Runs a program of this folder in a process of its own, until the test ends it.
+ *
+ * @returns the process and the first line that it printed
+ */
+export async function startProcess(program: string, ...args: string[]): Promise<{ child: ChildProcess; line: string }> {
+  const file = fileURLToPath(new URL(program, import.meta.url));
+  const child = spawn(process.execPath, ['--import', LOADER, file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  process.once('exit', () => child.kill('SIGKILL'));
+  const line = await new Promise<string>((resolve, reject) => {
+    let text = '';
+    child.stdout.on('data', (data) => {
+      text += data;
+      if (text.includes('\n')) resolve(text.slice(0, text.indexOf('\n')));
+    });
+    child.once('exit', (code) => reject(new Error(`${program} ended with ${code}: ${text}`)));
+  });
+  return { child, line };
+}
