@@ -16,7 +16,11 @@ export interface Delivery {
 /** Reply codes at the start of Redis's messages; Redis 6 puts its own words before that of an error inside a script. */
 const CODE = /\b(NOPERM|NOAUTH|WRONGPASS|WRONGTYPE|READONLY|TRYAGAIN|MOVED|ASK|CROSSSLOT)\b/;
 
+/** Redis 7.0 has no code for what a script is not allowed: «The user executing the script can't run this command». */
+const DENIED_IN_SCRIPT = /The user executing the script can't/;
+
 export function errorCode(message: string): string | undefined {
+  if (DENIED_IN_SCRIPT.test(message)) return 'NOPERM';
   return CODE.exec(message)?.[1] ?? (/unknown command/i.test(message) ? 'UNKNOWN' : undefined);
 }
 
