@@ -6,11 +6,17 @@ export class AgingList {
   private newest: HeldLock | undefined;
 
   push(held: HeldLock): void {
+    // Answers come about in the order of the questions: the place is at the end, or a few steps before it.
+    let older = this.newest;
+    while (older !== undefined && older.confirmed.monotonic > held.confirmed.monotonic) older = older.older;
+    const newer = older === undefined ? this.oldest : older.newer;
     held.list = this;
-    held.older = this.newest;
-    if (this.newest === undefined) this.oldest = held;
-    else this.newest.newer = held;
-    this.newest = held;
+    held.older = older;
+    held.newer = newer;
+    if (older === undefined) this.oldest = held;
+    else older.newer = held;
+    if (newer === undefined) this.newest = held;
+    else newer.older = held;
   }
 
   remove(held: HeldLock): void {

@@ -183,13 +183,16 @@ export class Lease {
   async leaveFor(duration: number): Promise<void> {
     const shared = this.locks.some((lock) => lock.shares.length > 1);
     if (shared || !this.live) return this.release();
-    const { backend } = this.service.parts;
+    const { backend, watchdog } = this.service.parts;
     this.ending = Promise.resolve();
     this.service.leaseEnded(this);
-    const cut = this.locks.map(async (lock) => {
+    const leaseTime = Math.ceil(duration);
+    const cut = this.locks.map((lock) => {
       lock.shares.length = 0;
-      lock.keeper.forget(lock);
-      await backend.renew({ key: lock.key, type: lock.type, owner: lock.owner, leaseTime: Math.ceil(duration) });
+      watchdog.drop(lock);
+      // Who waits here asks how long the lock will last only when that is settled.
+      const { key, type, owner, keeper } = lock;
+      return backend.renew({ key, type, owner, leaseTime }).finally(() => keeper.forget(lock));
     });
     for (const gate of this.gates) gate.leave();
     for (const result of await Promise.allSettled(cut)) {

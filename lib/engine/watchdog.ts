@@ -35,7 +35,9 @@ export class Watchdog {
   guard(held: HeldLock): void {
     if (held.fixed) this.alarm(held);
     else this.resting.push(held);
-    if (this.beat !== undefined) return;
+    // What was long under way may fall due before the next beat.
+    if (this.beat !== undefined && this.clock.age(held.confirmed) < this.leaseTime / 10) return;
+    this.beat?.cancel();
     this.lastBeat ??= this.clock.now();
     this.schedule();
   }
