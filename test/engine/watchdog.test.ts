@@ -82,6 +82,27 @@ describe('the watchdog', () => {
     for (const [i, lease] of leases.entries()) expect(lease.held).toBe((i + 3) % 7 !== 3 || i + 3 >= 100);
   });
 
+  it('renews in time what it got late', async () => {
+    const { locks, backend, runtime } = await world.process({ watchdogTimeout: ms(300) });
+    const late = (time: number) =>
+      backend.disturb(async (execute) => {
+        const reply = await execute();
+        await new Promise<void>((resolve) => void runtime.timer(time, resolve));
+        return reply;
+      }, 'acquire');
+    late(200);
+    const slow = locks.acquire('slow');
+    await runtime.advance(199);
+    backend.heal();
+    const quick = await locks.acquire('quick');
+    const lease = await runtime.until(slow);
+    await runtime.advance(1_000);
+    expect(quick.held).toBe(true);
+    expect(lease.held).toBe(true);
+    await quick.release();
+    await lease.release();
+  });
+
   it('keeps off leases with a leaseTime: they end', async () => {
     const { locks, backend, runtime } = await world.process();
     const lease = await locks.acquire('order', { leaseTime: '10s' });
