@@ -1,18 +1,20 @@
 import type { Duration, Milliseconds } from '../engine/duration.js';
 import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
+import { BackOff } from './back-off.js';
 import { LockHandle } from './lock-handle.js';
-import { type ClaimTerms, CombinedHold, type LockHold } from './lock-hold.js';
+import type { ClaimTerms, CombinedHold, LockHold } from './lock-hold.js';
 import { type Deadline, persevere } from './persevere.js';
 import { toWaitTerms } from './wait-options.js';
 
-/** One try at the members. What it leaves in hand, or knows of obstacles, the next one goes on with. */
+/** Callers who each bring what the other one lacks could go on swapping for ever, if they kept step. */
+const FIRST_PAUSE = 1;
+const LONGEST_PAUSE = 100;
+
+/** Tries at the members, one after the other; each knows what stood in the way of the one before. */
 export interface CombinedAttempt {
-  /**
-   * @returns what it holds, of so many members that it is enough
-   * @throws what stood in the way, with nothing in hand
-   */
-  run(deadline: Deadline): Promise<readonly LockHold[]>;
+  /** @throws what stood in the way, with nothing in hand */
+  run(deadline: Deadline): Promise<CombinedHold>;
 }
 
 /** A lock that is made of others: it is held while so many of them are. */
@@ -71,8 +73,9 @@ export abstract class CombinedLock extends LockHandle {
     const patience = Math.min(...this.engines.map(({ settings }) => settings.waitTime)) as Milliseconds;
     const terms = toWaitTerms(waitTime, patience, { signal }, `lock() of '${this.name}'`);
     const attempt = this.attempt(terms.waitTime, leaseTime);
-    return persevere(runtime, terms, this.name, async (deadline) => {
-      const hold = new CombinedHold(await attempt.run(deadline), this.needed);
+    const backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
+    return persevere(runtime, terms, this.name, backOff, async (deadline) => {
+      const hold = await attempt.run(deadline);
       await hold.refresh(leaseTime);
       return hold;
     });

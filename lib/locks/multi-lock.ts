@@ -1,13 +1,9 @@
 import type { Duration, Milliseconds } from '../engine/duration.js';
 import { LockConfigurationError } from '../engine/errors.js';
-import { BackOff } from './back-off.js';
 import { type CombinedAttempt, CombinedLock } from './combined-lock.js';
 import type { LockHandle } from './lock-handle.js';
-import { type ClaimTerms, giveBack, LeaseHold, type LockHold } from './lock-hold.js';
+import { type ClaimTerms, CombinedHold, giveBack, LeaseHold, type LockHold } from './lock-hold.js';
 import type { Deadline } from './persevere.js';
-
-const FIRST_PAUSE = 1;
-const LONGEST_PAUSE = 50;
 
 /**
  * Redisson's RMultiLock: all of several locks, or none, of any kinds and of any services.
@@ -49,8 +45,7 @@ export class MultiLock extends CombinedLock {
   }
 
   protected attempt(_waitTime: Milliseconds, leaseTime: Duration | undefined): CombinedAttempt {
-    const backOff = new BackOff(this.engines[0].parts.runtime, FIRST_PAUSE, LONGEST_PAUSE);
-    return new AllOrNone(this.claims, leaseTime, backOff);
+    return new AllOrNone(this.claims, leaseTime);
   }
 
   private refuseContradictions(): void {
@@ -97,14 +92,12 @@ class AllOrNone implements CombinedAttempt {
   constructor(
     private readonly claims: readonly Claim[],
     private readonly leaseTime: Duration | undefined,
-    private readonly backOff: BackOff,
   ) {}
 
-  async run(deadline: Deadline): Promise<readonly LockHold[]> {
+  async run({ left, signal }: Deadline): Promise<CombinedHold> {
     const { leaseTime, busy } = this;
-    const { signal } = deadline;
     const taken = new Map<Claim, LockHold>();
-    if (busy !== undefined) taken.set(busy, await busy({ waitTime: deadline.left, leaseTime, signal }));
+    if (busy !== undefined) taken.set(busy, await busy({ waitTime: left, leaseTime, signal }));
     for (const claim of this.claims) {
       if (taken.has(claim)) continue;
       try {
@@ -112,11 +105,9 @@ class AllOrNone implements CombinedAttempt {
       } catch (error) {
         await giveBack(taken.values());
         this.busy = claim;
-        // Two that each bring what the other one lacks could go on swapping for ever.
-        if (busy !== undefined) await this.backOff.pause(deadline);
         throw error;
       }
     }
-    return [...taken.values()];
+    return new CombinedHold([...taken.values()], taken.size);
   }
 }

@@ -2,8 +2,9 @@ import type { BackendError } from '../backends/lock-backend.js';
 import type { Runtime, Timer } from '../backends/runtime.js';
 import type { WaitTerms } from '../engine/caller.js';
 import { LockAbortedError, LockBusyError, LockLostError, LockUnavailableError } from '../engine/errors.js';
+import type { BackOff } from './back-off.js';
 
-/** The end of the tries of one call. */
+/** The time that one call has for its tries. */
 export class Deadline {
   /** Aborts when there is no time left, or the caller's own signal does. */
   readonly signal: AbortSignal;
@@ -37,13 +38,16 @@ export class Deadline {
 }
 
 /**
- * Tries until it succeeds, fails for good, or the time is over: then it fails with what the last try failed with. The deadline of the
- * tries also cuts off one that gets no answer.
+ * Tries until it succeeds, fails for good, or the time is over: then it fails with what the last try failed with. A try that gets no
+ * answer is cut off by the deadline's signal.
+ *
+ * @param backOff pauses after each try
  */
 export async function persevere<T>(
   runtime: Runtime,
   terms: WaitTerms,
   name: string,
+  backOff: BackOff,
   attempt: (deadline: Deadline) => Promise<T>,
 ): Promise<T> {
   const deadline = new Deadline(runtime, terms);
@@ -64,6 +68,7 @@ export async function persevere<T>(
         if (!mayPass(error) || deadline.left === 0) throw error;
         last = error;
       }
+      await backOff.pause(deadline);
     }
   } finally {
     deadline.cancel();

@@ -2,14 +2,10 @@ import type { Runtime, Timer } from '../backends/runtime.js';
 import type { Duration, Milliseconds } from '../engine/duration.js';
 import { FOREVER } from '../engine/duration.js';
 import { LockBusyError } from '../engine/errors.js';
-import { BackOff } from './back-off.js';
 import { type CombinedAttempt, CombinedLock } from './combined-lock.js';
 import type { LockHandle } from './lock-handle.js';
-import { giveBack, type LockHold } from './lock-hold.js';
+import { CombinedHold, giveBack, type LockHold } from './lock-hold.js';
 import { type Deadline, mayPass } from './persevere.js';
-
-const FIRST_PAUSE = 5;
-const LONGEST_PAUSE = 500;
 
 /** How long a member is waited for when there is no `waitTime` to divide, as in Redisson. */
 const MEMBER_WAIT = 1_500;
@@ -54,7 +50,6 @@ export class RedLock extends CombinedLock {
 class Majority implements CombinedAttempt {
   private busy: readonly LockHandle[] = [];
   private round = 0;
-  private readonly backOff: BackOff;
 
   constructor(
     private readonly members: readonly LockHandle[],
@@ -63,18 +58,16 @@ class Majority implements CombinedAttempt {
     private readonly leaseTime: Duration | undefined,
     private readonly memberWait: number,
     private readonly runtime: Runtime,
-  ) {
-    this.backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
-  }
+  ) {}
 
-  async run(deadline: Deadline): Promise<readonly LockHold[]> {
+  async run(deadline: Deadline): Promise<CombinedHold> {
     const taken = new Map<LockHandle, LockHold>();
     if (this.round > 0) await this.waitForOne(taken, deadline);
     const errors = await this.tryRest(taken, deadline);
-    if (taken.size >= this.needed) return [...taken.values()];
+    if (taken.size >= this.needed) return new CombinedHold([...taken.values()], this.needed);
     await giveBack(taken.values());
     this.busy = [...errors].filter(([, error]) => error instanceof LockBusyError).map(([member]) => member);
-    if (this.round++ > 0 || this.busy.length === 0) await this.backOff.pause(deadline);
+    this.round++;
     throw this.refusal([...errors.values()], taken.size);
   }
 
@@ -112,6 +105,7 @@ class Majority implements CombinedAttempt {
             look();
           },
           (error) => {
+            if (enough.signal.aborted) return;
             errors.set(member, error);
             look();
           },

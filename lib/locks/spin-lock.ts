@@ -26,11 +26,8 @@ export class SpinLock extends ReentrantLock {
     const { parts, settings } = this.engine;
     const terms = toWaitTerms(waitTime, settings.waitTime, { signal }, `lock() of '${this.name}'`);
     const backOff = new BackOff(parts.runtime, FIRST_PAUSE, LONGEST_PAUSE);
-    let tried = false;
-    return persevere(parts.runtime, terms, this.name, async (deadline) => {
-      if (tried) await backOff.pause(deadline);
-      tried = true;
-      return super.claim({ waitTime: 0, leaseTime, signal: deadline.signal });
-    });
+    return persevere(parts.runtime, terms, this.name, backOff, (deadline) =>
+      super.claim({ waitTime: 0, leaseTime, signal: deadline.signal }),
+    );
   }
 }

@@ -1,0 +1,227 @@
+import {
+  LockBusyError,
+  LockConfigurationError,
+  LockKeyError,
+  LockLostError,
+  LockNotOwnedError,
+  LockUnavailableError,
+} from '../../lib/engine/errors.js';
+import type { RedLock } from '../../lib/locks/red-lock.js';
+import type { LockService } from '../../lib/nest/lock.service.js';
+import { type LockProcess, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
+import { errorOf, latch, Section } from '../support/section.js';
+import { until } from '../support/until.js';
+import { refused } from '../support/watched-backend.js';
+import { flow, locked } from './flow.js';
+
+describe.each(STORES)('the red lock over three services, on %s', (store) => {
+  const worlds = [openWorld(store), openWorld(store), openWorld(store)];
+
+  /** One process, with a service on each store. */
+  const open = () => Promise.all(worlds.map((world) => world.process()));
+  const redLock = (process: readonly LockProcess[], name = 'order'): RedLock =>
+    process[0].locks.getRedLock(...process.map(({ locks }) => locks.getLock(name)));
+  const lockedOn = async (services: readonly LockProcess[], name = 'order') => {
+    const states = await Promise.all(services.map(({ locks }) => locks.isLocked(name)));
+    return states.filter((is) => is).length;
+  };
+  const free = (process: readonly LockProcess[]) => until(async () => (await lockedOn(process)) === 0);
+  /** Holds the lock on one store alone. */
+  const occupy = (service: LockService) => service.acquire('order');
+
+  it('is held on all of them, and freed', () =>
+    flow(async () => {
+      const [one, two] = [await open(), await open()];
+      const lock = redLock(one);
+      await lock.lock();
+      expect(lock.isHeldByCurrentOwner()).toBe(true);
+      expect(lock.getHoldCount()).toBe(1);
+      expect(await lockedOn(two)).toBe(3);
+      expect(await redLock(two).tryLock()).toBe(false);
+      expect(await lockedOn(two)).toBe(3);
+      await lock.unlock();
+      expect(await lockedOn(two)).toBe(0);
+      expect(lock.isHeldByCurrentOwner()).toBe(false);
+      await expect(lock.unlock()).rejects.toThrow(LockNotOwnedError);
+    }));
+
+  it('all or none: a majority is all, and one member busy does not matter', () =>
+    flow(async () => {
+      const [one, two] = [await open(), await open()];
+      const busy = await occupy(two[1].locks);
+      const lock = redLock(one);
+      expect(await lock.tryLock()).toBe(true);
+      expect(lock.isHeldByCurrentOwner()).toBe(true);
+      await lock.unlock();
+      await busy.release();
+      await free(one);
+    }));
+
+  it('one member too many busy releases the others', async () => {
+    const [one, two] = [await open(), await open()];
+    const busy = [await occupy(two[0].locks), await occupy(two[1].locks)];
+    expect(await flow(() => redLock(one).tryLock())).toBe(false);
+    await until(async () => !(await one[2].locks.isLocked('order')));
+    expect(await flow(() => redLock(one).tryLock(60))).toBe(false);
+    await until(async () => !(await one[2].locks.isLocked('order')));
+    for (const lease of busy) await lease.release();
+    await locked(redLock(one), () => {});
+  });
+
+  it('N−quorum members down', async () => {
+    const [one, two] = [await open(), await open()];
+    for (const process of [one, two]) process[0].backend.disturb(refused, 'acquire', 'release', 'renew');
+    const section = new Section();
+    await Promise.all(
+      Array.from({ length: 10 }, (_, n) => locked(redLock(n % 2 ? one : two), () => section.pass(`${n}`, 1))),
+    );
+    expect(section.most).toBe(1);
+    expect(section.entries).toHaveLength(10);
+  });
+
+  it('does not wait for a member that gives no answer', async () => {
+    const [one, two] = [await open(), await open()];
+    const silence = latch();
+    one[0].backend.disturb((execute, request) => silence.promise.then(() => refused(execute, request)), 'acquire');
+    await locked(redLock(one), async () => {
+      expect(await flow(() => redLock(two).tryLock())).toBe(false);
+    });
+    silence.open();
+    await free(two);
+  });
+
+  it('gives back what a slow member grants after all', async () => {
+    const one = await open();
+    const slow = latch();
+    one[0].backend.disturb((execute) => slow.promise.then(execute), 'acquire');
+    await locked(redLock(one), () => {
+      slow.open();
+      return until(() => one[0].backend.count('release') === 1);
+    });
+    await free(one);
+  });
+
+  it('more members down than that are an error, or waited out', async () => {
+    const one = await open();
+    for (const { backend } of one.slice(1)) backend.disturb(refused, 'acquire');
+    expect(await errorOf(flow(() => redLock(one).tryLock()))).toBeInstanceOf(LockUnavailableError);
+    expect(await errorOf(flow(() => redLock(one).tryLock(100)))).toBeInstanceOf(LockUnavailableError);
+    expect(await one[0].locks.isLocked('order')).toBe(false);
+    const waiting = locked(redLock(one), () => {});
+    await until(() => one[1].backend.count('acquire') > 4);
+    one[1].backend.heal();
+    await waiting;
+  });
+
+  it('wait and lease time-outs', async () => {
+    const [one, two] = [await open(), await open()];
+    await flow(() => redLock(one).lock(600));
+    const since = performance.now();
+    expect(await flow(() => redLock(two).tryLock(150))).toBe(false);
+    expect(performance.now() - since).toBeGreaterThanOrEqual(145);
+    await locked(redLock(two), () => {});
+    await free(one);
+  });
+
+  it('is had by a waiter when a majority of its members becomes free', async () => {
+    const [one, two] = [await open(), await open()];
+    const busy = await Promise.all(two.map(({ locks }) => occupy(locks)));
+    const waiting = locked(redLock(one), () => {});
+    await until(() => one.some(({ locks }) => locks.engine.waiting('order') > 0));
+    for (const lease of busy.slice(1)) await lease.release();
+    await waiting;
+    await busy[0].release();
+  });
+
+  it('serves contenders of several processes one at a time, each once', async () => {
+    const processes = [await open(), await open(), await open(), await open()];
+    const section = new Section();
+    await Promise.all(
+      Array.from({ length: 24 }, (_, n) => locked(redLock(processes[n % 4]), () => section.pass(`${n}`, 1))),
+    );
+    expect(section.most).toBe(1);
+    expect(new Set(section.entries).size).toBe(24);
+    await free(processes[0]);
+    for (const process of processes.flat()) await nothingIsLeft(process);
+  });
+
+  it('serves contenders for an even number of members, who may take half of them each', async () => {
+    const processes = [await open(), await open()];
+    const section = new Section();
+    const half = (process: readonly LockProcess[]) =>
+      process[0].locks.getRedLock(...process.slice(0, 2).map(({ locks }) => locks.getLock('even')));
+    await Promise.all(
+      Array.from({ length: 12 }, (_, n) => locked(half(processes[n % 2]), () => section.pass(`${n}`, 1))),
+    );
+    expect(section.most).toBe(1);
+  });
+
+  it('outlives the loss of one member, and tells at unlock() of the loss of two', () =>
+    flow(async () => {
+      const [one, two] = [await open(), await open()];
+      const lock = redLock(one);
+      await lock.lock();
+      await one[0].locks.forceRelease('order');
+      expect(lock.isHeldByCurrentOwner()).toBe(true);
+      expect(await redLock(two).tryLock()).toBe(false);
+      await lock.unlock();
+      await lock.lock();
+      for (const { locks } of one.slice(1)) await locks.forceRelease('order');
+      expect(lock.isHeldByCurrentOwner()).toBe(false);
+      await expect(lock.unlock()).rejects.toThrow(LockLostError);
+      await free(two);
+    }));
+
+  it('is re-entrant', () =>
+    flow(async () => {
+      const one = await open();
+      const lock = () => redLock(one);
+      await lock().lock();
+      await lock().lock();
+      await one[1].locks.getLock('order').lock();
+      expect(lock().getHoldCount()).toBe(2);
+      await one[1].locks.getLock('order').unlock();
+      await lock().unlock();
+      expect(lock().isHeldByCurrentOwner()).toBe(true);
+      await lock().unlock();
+      expect(await lock().isLocked()).toBe(false);
+    }));
+
+  it('can be a member of a multi-lock, and have one', () =>
+    flow(async () => {
+      const [one, two] = [await open(), await open()];
+      const [{ locks }] = one;
+      const both = locks.getMultiLock(redLock(one), locks.getLock('other'));
+      await both.lock();
+      expect(both.getHoldCount()).toBe(1);
+      expect(await redLock(two).tryLock()).toBe(false);
+      await both.unlock();
+      expect(await redLock(two).tryLock()).toBe(true);
+      await redLock(two).unlock();
+      const pairs = one.map((process) =>
+        process.locks.getMultiLock(process.locks.getLock('a'), process.locks.getLock('b')),
+      );
+      const red = locks.getRedLock(...pairs);
+      await red.lock();
+      expect(await lockedOn(two, 'a')).toBe(3);
+      expect(await lockedOn(two, 'b')).toBe(3);
+      await red.unlock();
+      await until(async () => (await lockedOn(two, 'a')) + (await lockedOn(two, 'b')) === 0);
+    }));
+
+  it('says of a busy lock how many members were free', async () => {
+    const [one, two] = [await open(), await open()];
+    await occupy(two[0].locks);
+    await occupy(two[1].locks);
+    const error = await errorOf(redLock(one).claim({ waitTime: 0 }));
+    expect(error).toBeInstanceOf(LockBusyError);
+    expect(error.message).toMatch(/^Only 1 of the locks order, order, order were free, and 2 are needed/);
+  });
+
+  it('is refused without members, or with a stranger', async () => {
+    const [{ locks }] = await open();
+    expect(() => locks.getRedLock()).toThrow(LockKeyError);
+    expect(() => locks.getRedLock(locks.getLock('a'), 'b' as never)).toThrow(LockConfigurationError);
+    expect(await errorOf(locks.getRedLock(locks.getLock('')).lock())).toBeInstanceOf(LockKeyError);
+  });
+});
