@@ -47,9 +47,9 @@ describe.each(STORES)('waiters leave nothing behind, in %s', (store) => {
     const { locks } = process;
     await locks.getCountDownLatch('done').trySetCount(1);
     const waits = Array.from({ length: 50 }, (_, n) => [
-      locks.getSemaphore('mail').tryAcquire(1, 100 + n),
-      locks.getPermitExpirableSemaphore('licences').tryAcquire(100 + n),
-      locks.getCountDownLatch('done').await(100 + n),
+      locks.getSemaphore('mail').tryAcquire(1, 400 + n),
+      locks.getPermitExpirableSemaphore('licences').tryAcquire(400 + n),
+      locks.getCountDownLatch('done').await(400 + n),
     ]);
     await asleep(locks, 150);
     expect(new Set(await Promise.all(waits.flat()))).toEqual(new Set([false, null]));

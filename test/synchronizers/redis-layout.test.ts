@@ -73,7 +73,7 @@ describe("semaphores and latches on Redisson's layout", () => {
     const [key, id] = [`${world.keyPrefix}mail`, 'ff00e28880ff0a0d0000c3a9f09f9880'];
     await redis.set(key, 0);
     await redis.zadd(`{${key}}:timeout`, WITHOUT_LEASE, Buffer.from(id, 'hex'));
-    expect([await semaphore.acquiredPermits(), await semaphore.tryAcquire(100)]).toEqual([1, null]);
+    expect([await semaphore.acquiredPermits(), await semaphore.tryAcquire(300)]).toEqual([1, null]);
     const acquired = semaphore.acquire();
     await asleep(locks);
     expect(await semaphore.tryRelease(id)).toBe(true);
@@ -157,9 +157,9 @@ describe("semaphores and latches on Redisson's layout", () => {
   it('tries that fail, and waits, write nothing', async () => {
     const locks = await world.service();
     expect(await locks.getSemaphore('mail').tryAcquire()).toBe(false);
-    expect(await locks.getSemaphore('mail').tryAcquire(1, 50)).toBe(false);
+    expect(await locks.getSemaphore('mail').tryAcquire(1, 300)).toBe(false);
     expect(await locks.getSemaphore('mail').drainPermits()).toBe(0);
-    expect(await locks.getPermitExpirableSemaphore('mail').tryAcquire(50)).toBeNull();
+    expect(await locks.getPermitExpirableSemaphore('mail').tryAcquire(300)).toBeNull();
     expect(await locks.getPermitExpirableSemaphore('mail').tryRelease('0'.repeat(32))).toBe(false);
     expect(await locks.getCountDownLatch('mail').delete()).toBe(false);
     await locks.getCountDownLatch('mail').countDown();
