@@ -180,27 +180,28 @@ describe.each(STORES)('waiting, on %s', (store) => {
   });
 
   describe('ends at once', () => {
-    const leave = {
-      abort: () => {
-        const controller = new WatchedAbort();
-        setTimeout(() => controller.abort(new Error('enough')), 60);
-        return { options: { signal: controller.signal }, controller };
-      },
-      timeout: () => ({ options: { waitTime: 60 }, controller: undefined }),
-    };
+    const WAIT = 150;
 
-    /** Leaves in that phase, and looks that it came in time, with the right error, and that nothing is left. */
-    const leaves = async (process: LockProcess, how: keyof typeof leave, phase?: () => Promise<unknown>) => {
-      const { controller, options } = leave[how]();
+    /** Leaves in that phase, and looks that it came in time, with the right error, and that no listener is left. */
+    const leaves = async (process: LockProcess, how: 'abort' | 'timeout', phase: () => Promise<unknown>) => {
+      const abort = new WatchedAbort();
       const began = performance.now();
-      const error = errorOf(process.locks.acquire('order', options));
-      await phase?.();
-      const left = await error;
-      expect(left.name).toMatch(how === 'abort' ? /LockAbortedError/ : /LockBusyError|LockUnavailableError/);
-      if (how === 'abort') expect(left.cause).toEqual(new Error('enough'));
-      expect(performance.now() - began).toBeLessThan(2_000);
-      expect(controller?.listeners ?? 0).toBe(0);
+      const left = errorOf(
+        process.locks.acquire('order', how === 'abort' ? { signal: abort.signal } : { waitTime: WAIT }),
+      );
+      if (how === 'abort') {
+        await phase();
+        abort.abort(new Error('enough'));
+      }
+      const error = await left;
+      expect(error.name).toMatch(how === 'abort' ? /LockAbortedError/ : /LockBusyError|LockUnavailableError/);
+      if (how === 'abort') expect(error.cause).toEqual(new Error('enough'));
+      else expect(performance.now() - began).toBeLessThan(WAIT + 2_000);
+      expect(abort.listeners).toBe(0);
     };
+    const underWay = (process: LockProcess) => () => until(() => process.backend.count('acquire') > 0);
+    const queued = (process: LockProcess, count: number) => () =>
+      until(() => process.locks.engine.waiting('order') === count);
 
     it('when the signal was aborted before, and asks nothing', async () => {
       const { locks, backend } = await world.process();
@@ -226,7 +227,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
           await late.promise;
           return execute();
         }, 'acquire');
-        await leaves(process, how);
+        await leaves(process, how, underWay(process));
         late.open();
         await nothingIsLeft(process);
         expect(await other.locks.isLocked('order')).toBe(false);
@@ -243,7 +244,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
           await late.promise;
           return reply;
         }, 'acquire');
-        await leaves(process, how);
+        await leaves(process, how, () => until(() => other.locks.isLocked('order')));
         expect(await other.locks.isLocked('order')).toBe(true);
         late.open();
         await nothingIsLeft(process);
@@ -262,7 +263,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
     it.each(['abort', 'timeout'] as const)('by %s behind a holder of this process', async (how) => {
       const process = await world.process();
       const lease = await process.locks.acquire('order');
-      await leaves(process, how);
+      await leaves(process, how, queued(process, 1));
       expect(process.locks.engine.waiting('order')).toBe(0);
       await lease.release();
       await nothingIsLeft(process);
@@ -271,7 +272,8 @@ describe.each(STORES)('waiting, on %s', (store) => {
     it.each(['abort', 'timeout'] as const)('by %s behind other waiters', async (how) => {
       const { holder, waiter } = await holderAndWaiter();
       const first = waiter.locks.acquire('order');
-      await leaves(waiter, how, () => asleep(waiter));
+      await asleep(waiter);
+      await leaves(waiter, how, queued(waiter, 2));
       const last = waiter.locks.acquire('order');
       await holder.release();
       await (await first).release();
@@ -285,11 +287,14 @@ describe.each(STORES)('waiting, on %s', (store) => {
       const theirs = other.locks.acquire('order');
       await asleep(other);
       await sleep(30); // longer than one process may keep a lock that another one wants
-      const next = errorOf(process.locks.acquire('order', leave[how]().options));
+      const abort = new AbortController();
+      const next = errorOf(
+        process.locks.acquire('order', how === 'abort' ? { signal: abort.signal } : { waitTime: WAIT }),
+      );
       await mine.release();
-      const holder = await theirs;
+      if (how === 'abort') abort.abort();
       expect((await next).name).toBe(how === 'abort' ? 'LockAbortedError' : 'LockBusyError');
-      await holder.release();
+      await (await theirs).release();
       await nothingIsLeft(process);
       await nothingIsLeft(other);
     });
