@@ -154,10 +154,13 @@ export class RedisCluster {
   async form(): Promise<void> {
     const masters = this.servers.slice(0, 3);
     const share = Math.ceil(SLOTS / masters.length);
+    // Before anybody meets: a node that knows another one takes no epoch.
+    await Promise.all(
+      this.servers.map((server, index) => this.#link(server).call('CLUSTER', 'SET-CONFIG-EPOCH', index + 1)),
+    );
     await Promise.all(
       this.servers.map(async (server, index) => {
         const link = this.#link(server);
-        await link.call('CLUSTER', 'SET-CONFIG-EPOCH', index + 1);
         // All meet all: gossip would take seconds to tell everybody of everybody.
         await Promise.all(
           this.servers.slice(index + 1).map(({ port }) => link.call('CLUSTER', 'MEET', '127.0.0.1', port)),
