@@ -144,7 +144,7 @@ describe('answers that a broken connection swallowed', () => {
   afterAll(() => proxy.stop());
 
   it.each(SCENES)('$what takes effect once when the client sends it again', async (scene) => {
-    const locks = await world.service({ url: proxy.url, commandTimeout: 5_000 });
+    const locks = await world.service({ connection: proxy.url, commandTimeout: 5_000 });
     await scene.prepare?.(locks);
     const lost = proxy.droppedReplies;
     proxy.dropReplies({ after: /evalsha/i, close: true });
@@ -156,7 +156,7 @@ describe('answers that a broken connection swallowed', () => {
   });
 
   it.each(SCENES)('$what takes effect once when its answer came too late', async (scene) => {
-    const locks = await world.service({ url: proxy.url, commandTimeout: 200 });
+    const locks = await world.service({ connection: proxy.url, commandTimeout: 200 });
     await scene.prepare?.(locks);
     const lost = proxy.droppedReplies;
     proxy.dropReplies({ after: /evalsha/i });
