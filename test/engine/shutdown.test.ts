@@ -285,7 +285,7 @@ describe.each(STORES)('shutdown, on %s', (store) => {
   const world = openWorld(store);
 
   it('frees all locks of bodies that end, and hands none of them on', async () => {
-    const [process, other] = await world.processes(2);
+    const [process, other] = await world.processes(2, { shutdownTimeout: ms(20_000) });
     const { locks } = process;
     const section = new Section();
     const results = Array.from({ length: 200 }, (_, i) =>
