@@ -1,0 +1,121 @@
+import { LockLostError } from '../../../lib/engine/errors.js';
+import { type RedisCluster, startCluster } from '../../support/redis-cluster.js';
+import { until } from '../../support/until.js';
+import { machineTime } from '../history.js';
+import { CREWS, type Crew, FaultRun } from './fault-run.js';
+import { fault, ms, printFaultTable } from './fault-table.js';
+import { leftInRedis } from './leftovers.js';
+import type { Crew } from './load.js';
+
+/** All in one slot, so that a migration or a failover concerns all of them. */
+const IN_ONE_SLOT: readonly Crew[] = CREWS.map((crew) => ({ ...crew, name: `{slot}:${crew.name}` }));
+/** For a body that runs through all of it. */
+const LONG_LEASE = { watchdogTimeout: 10_000 };
+
+/** What users see of a cluster that moves slots and replaces masters under them. */
+describe('a cluster', () => {
+  let cluster: RedisCluster;
+  let slot: number;
+  let run: FaultRun;
+
+  beforeEach(async () => {
+    cluster = await startCluster();
+    slot = await cluster.slotOf('lock:{slot}:stock');
+    run = await FaultRun.start({ connection: { nodes: cluster.nodes }, crews: IN_ONE_SLOT });
+  }, 60_000);
+  afterEach(async () => {
+    await run.finish().catch(() => {});
+    await cluster.stop();
+  });
+  afterAll(printFaultTable);
+
+  async function nothingIsLeft(): Promise<void> {
+    for (const server of cluster.servers.filter(({ running }) => running))
+      expect(await leftInRedis(server)).toEqual([]);
+  }
+
+  it('moves the slot of held and waited-for locks: ASK, TRYAGAIN and MOVED go unnoticed', async () => {
+    const lease = await run.service().acquire('{slot}:mine');
+    let served = 0;
+    await run.breaks(async () => {
+      const move = await cluster.beginMove(slot);
+      served = await run.resumed();
+      await move.migrate('lock:{slot}:mine');
+      served = Math.max(served, await run.resumed());
+      await move.finish();
+    });
+    const resumed = await run.resumed();
+    await run.busy();
+    expect(lease.held).toBe(true);
+    await lease.extend('5s');
+    await lease.release();
+    const report = await run.finish();
+    expect(report.count('lost')).toBe(0);
+    fault(
+      'a cluster moves the slot of held locks (ASK, TRYAGAIN, MOVED)',
+      'a delay; held leases move along',
+      `0 leases lost; served within ${ms(served)} in mid-migration, ${ms(resumed)} after it; ${run.told}`,
+    );
+    await nothingIsLeft();
+  });
+
+  it('hands a master’s slots to its replica: no lease is lost', async () => {
+    const lease = await run.service(LONG_LEASE).acquire('{slot}:mine');
+    await run.breaks(() => cluster.failover(slot));
+    const resumed = await run.resumed();
+    await run.busy();
+    await lease.extend('10s');
+    expect(lease.held).toBe(true);
+    await lease.release();
+    const report = await run.finish();
+    fault(
+      'CLUSTER FAILOVER (orderly)',
+      'a delay; nothing is lost',
+      `${report.count('lost')} leases lost; served ${ms(resumed)} after it; ${run.told}`,
+    );
+    await nothingIsLeft();
+  });
+
+  it('loses a master by SIGKILL: what its replica has is kept, what it lacks is told, and tokens grow on', async () => {
+    const locks = run.service(LONG_LEASE);
+    const lease = await locks.acquire('{slot}:mine');
+    const before = machineTime();
+    await run.breaks(() => cluster.killMaster(slot));
+    const away = machineTime() - before;
+    const resumed = await run.resumed();
+    await run.busy();
+    // Asynchronous replication: it is there, or it was forgotten and that is told.
+    await lease.extend('10s').catch((error) => expect(error).toBeInstanceOf(LockLostError));
+    await until(() => lease.held || lease.signal.aborted);
+    const kept = lease.held;
+    await lease.release().catch(() => {});
+    const next = await locks.acquire('{slot}:mine');
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+    await next.release();
+    const report = await run.finish({ fenced: true });
+    fault(
+      'SIGKILL of a cluster’s master',
+      'waited out until its replica stands in; a lease that the replica had is kept, another one is told lost; fencing tokens grow',
+      `replica stood in after ${ms(away)}, served ${ms(resumed)} later; the held lease was ${kept ? 'kept' : 'lost, and told'}; ${report.count('lost')} short leases ended meanwhile; ${run.told}`,
+    );
+    await nothingIsLeft();
+  });
+
+  it('with minReplicas, loses no lease to the SIGKILL of a master', async () => {
+    const locks = run.service({ ...LONG_LEASE, minReplicas: 1, replicaTimeout: '1s' });
+    const leases = await Promise.all(Array.from({ length: 50 }, (_, i) => locks.acquire(`{slot}:careful:${i}`)));
+    // Nothing that comes after the acquisitions, such as a wait, gives the replica more time than WAIT did.
+    await run.breaks(() => cluster.killMaster(slot));
+    await run.resumed();
+    await Promise.all(leases.map((lease) => lease.extend('10s')));
+    expect(leases.filter((lease) => !lease.held)).toEqual([]);
+    await Promise.all(leases.map((lease) => lease.release()));
+    await run.finish({ fenced: true });
+    fault(
+      'SIGKILL of a cluster’s master, with `minReplicas: 1`',
+      'a delay; no lease is lost',
+      `${leases.length} of ${leases.length} leases kept`,
+    );
+    await nothingIsLeft();
+  });
+});

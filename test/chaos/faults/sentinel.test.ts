@@ -1,0 +1,118 @@
+import { LockLostError } from '../../../lib/engine/errors.js';
+import { type RedisSentinel, startSentinel } from '../../support/redis-sentinel.js';
+import { until } from '../../support/until.js';
+import { machineTime } from '../history.js';
+import { FaultRun } from './fault-run.js';
+import { fault, ms, printFaultTable } from './fault-table.js';
+import { leftInRedis } from './leftovers.js';
+
+/** For a body that runs through all of it. */
+const LONG_LEASE = { watchdogTimeout: 15_000 };
+
+/** What users see when Sentinel replaces a master under them. */
+describe('Sentinel', () => {
+  let sentinel: RedisSentinel;
+  let run: FaultRun;
+
+  beforeEach(async () => {
+    sentinel = await startSentinel();
+    run = await FaultRun.start({ connection: sentinel.options });
+  }, 60_000);
+  afterEach(async () => {
+    await run.finish().catch(() => {});
+    await sentinel.stop();
+  });
+  afterAll(printFaultTable);
+
+  it('fails over in an orderly way: leases go along, or are told lost', async () => {
+    const locks = run.service(LONG_LEASE);
+    const lease = await locks.acquire('mine');
+    const before = machineTime();
+    await run.breaks(() => sentinel.failover());
+    const away = machineTime() - before;
+    const resumed = await run.resumed();
+    await run.busy();
+    await lease.extend('15s').catch((error) => expect(error).toBeInstanceOf(LockLostError));
+    const kept = lease.held;
+    await lease.release().catch(() => {});
+    const next = await locks.acquire('mine');
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+    await next.release();
+    const report = await run.finish({ fenced: true });
+    fault(
+      'SENTINEL FAILOVER (orderly)',
+      'a delay; leases that the new master has not got are told lost, fencing tokens grow',
+      `failover took ${ms(away)}, served ${ms(resumed)} later; the held lease was ${kept ? 'kept' : 'lost, and told'}; ${report.count('lost')} short leases ended meanwhile; ${run.told}`,
+    );
+    expect(await leftInRedis(await sentinel.master())).toEqual([]);
+  });
+
+  it('replaces a master that was killed: what the replica has is kept, what it lacks is told, and tokens grow on', async () => {
+    const locks = run.service(LONG_LEASE);
+    const lease = await locks.acquire('mine');
+    const before = machineTime();
+    await run.breaks(() => sentinel.killMaster());
+    const away = machineTime() - before;
+    const resumed = await run.resumed();
+    await run.busy();
+    await lease.extend('15s').catch((error) => expect(error).toBeInstanceOf(LockLostError));
+    await until(() => lease.held || lease.signal.aborted);
+    const kept = lease.held;
+    await lease.release().catch(() => {});
+    const next = await locks.acquire('mine');
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+    await next.release();
+    const report = await run.finish({ fenced: true });
+    fault(
+      'SIGKILL of the master, Sentinel fails over',
+      'waited out; a lease that the replica had is kept, another one is told lost; fencing tokens grow',
+      `new master after ${ms(away)}, served ${ms(resumed)} later; the held lease was ${kept ? 'kept' : 'lost, and told'}; ${report.count('lost')} short leases ended meanwhile; ${run.told}`,
+    );
+    expect(await leftInRedis(await sentinel.master())).toEqual([]);
+  });
+
+  it('with minReplicas, replaces a master without that a lease is lost', async () => {
+    const locks = run.service({ ...LONG_LEASE, minReplicas: 2, replicaTimeout: '1s' });
+    const leases = await Promise.all(Array.from({ length: 50 }, (_, i) => locks.acquire(`careful:${i}`)));
+    await run.breaks(() => sentinel.killMaster());
+    await run.resumed();
+    await Promise.all(leases.map((lease) => lease.extend('15s')));
+    expect(leases.filter((lease) => !lease.held)).toEqual([]);
+    await Promise.all(leases.map((lease) => lease.release()));
+    await run.finish({ fenced: true });
+    fault(
+      'SIGKILL of the master, Sentinel fails over, with `minReplicas` = all replicas',
+      'a delay; no lease is lost',
+      `${leases.length} of ${leases.length} leases kept`,
+    );
+    expect(await leftInRedis(await sentinel.master())).toEqual([]);
+  });
+
+  it('finds a master that stood still and came back as a stranger: its leases are fenced', async () => {
+    const old = await sentinel.master();
+    await run.breaks(() => old.pause());
+    const since = machineTime();
+    await until(async () => (await masterOf(sentinel, old.port)) !== old.port, 30_000);
+    const away = machineTime() - since;
+    old.resume();
+    const resumed = await run.resumed();
+    await run.busy();
+    await run.finish({ fenced: true });
+    fault(
+      'SIGSTOP of the master, Sentinel fails over, SIGCONT',
+      'waited out; leases of the old master are told lost or kept by the new one; fencing tokens grow',
+      `failover after ${ms(away)}, served ${ms(resumed)} after SIGCONT; ${run.told}`,
+    );
+  });
+});
+
+/** Whom the first Sentinel takes for the master; the group's own question would wait for an answer of the one that stands still. */
+async function masterOf(sentinel: RedisSentinel, otherwise: number): Promise<number> {
+  const client = sentinel.sentinels[0].client();
+  try {
+    const address = (await client.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', 'mymaster')) as string[] | null;
+    return address === null ? otherwise : Number(address[1]);
+  } finally {
+    client.disconnect();
+  }
+}

@@ -1,0 +1,154 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import type { Redis } from 'ioredis';
+import { createLockService } from '../../../lib/nest/create-lock-service.js';
+import { type RedisCluster, startCluster } from '../../support/redis-cluster.js';
+import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { until } from '../../support/until.js';
+import { ACL_RECIPE } from './acl-recipe.js';
+import { useEverything } from './everything.js';
+
+const { keys, channels, connection, scripts, replicas, cluster } = ACL_RECIPE;
+const STANDALONE: readonly string[] = [...keys, ...channels, ...connection, ...scripts];
+const LOCKS = 'lib/backends/redis/scripts';
+const silent = { warn: () => {}, error: () => {} };
+
+describe('a user with the rights of the recipe and no others', () => {
+  let redis: RedisServer;
+  let admin: Redis;
+
+  beforeAll(async () => {
+    redis = await startRedis({ args: ['--acllog-max-len', '10000', '--repl-diskless-sync-delay', '0'] });
+    admin = redis.client();
+  });
+  afterAll(() => redis.stop());
+  beforeEach(() => admin.acl('LOG', 'RESET'));
+
+  /** What became of a user who has these rules. */
+  async function use(user: string, rules: readonly string[], options = {}) {
+    await admin.call('ACL', 'SETUSER', user, 'reset', 'on', '>a-password', ...rules);
+    const url = redis.url.replace('//', `//${user}:a-password@`);
+    const services = [1, 2].map(() =>
+      createLockService({
+        connection: url,
+        watchdogTimeout: 900,
+        fairWaitTimeout: 900,
+        commandTimeout: 1_000,
+        shutdownTimeout: 100,
+        logger: silent,
+        ...options,
+      }),
+    );
+    const errors = await useEverything(services[0], services[1], user);
+    await Promise.all(services.map((locks) => locks.close()));
+    return errors;
+  }
+
+  it('can use every lock and every synchronizer, and asks for nothing that is denied', async () => {
+    expect(await use('locker', STANDALONE)).toEqual([]);
+    expect(await denials(admin)).toEqual([]);
+  });
+
+  it('can do so with minReplicas too, given WAIT', async () => {
+    const replica = await startRedis({ args: ['--replicaof', `127.0.0.1 ${redis.port}`] });
+    try {
+      await until(async () => (await admin.info('replication')).includes('state=online'));
+      expect(await use('careful', [...STANDALONE, ...replicas], { minReplicas: 1, replicaTimeout: 5_000 })).toEqual([]);
+      expect(await denials(admin)).toEqual([]);
+    } finally {
+      await replica.stop();
+    }
+  });
+
+  it('has no command that no script calls, and every one that some script does', () => {
+    const texts = readdirSync(LOCKS, { recursive: true })
+      .filter((file) => String(file).endsWith('.lua') && !String(file).startsWith('knows-command'))
+      .map((file) => readFileSync(`${LOCKS}/${file}`, 'utf8'));
+    const called = texts.flatMap((text) =>
+      [...text.matchAll(/redis\.p?call\('(\w+)'/g)].map(([, command]) => `+${command.toLowerCase()}`),
+    );
+    expect([...scripts].sort()).toEqual([...new Set([...called, '+publish'])].sort());
+  });
+
+  it('can read and write nothing else', async () => {
+    await admin.call('ACL', 'SETUSER', 'locker', 'reset', 'on', '>a-password', ...STANDALONE);
+    const client = redis.client({ username: 'locker', password: 'a-password' });
+    await expect(client.get('customer:1')).rejects.toThrow('NOPERM');
+    await expect(client.eval("return redis.call('GET', 'customer:1')", 0)).rejects.toThrow(/NOPERM|can't access/);
+    await expect(client.flushall()).rejects.toThrow('NOPERM');
+    await expect(client.config('GET', '*')).rejects.toThrow('NOPERM');
+    await expect(client.keys('*')).rejects.toThrow('NOPERM');
+  });
+
+  it('cannot use fair locks without all channels, and everything else with those of the locks', async () => {
+    const rules = [...without('&*'), '&redisson_*'];
+    const errors = await use('deaf', rules);
+    expect(errors.filter((error) => !/:fair'/.test(String(error)))).toEqual([]);
+    expect(errors).toHaveLength(1);
+    expect(new Set(await denials(admin))).toEqual(new Set([expect.stringMatching(/^deaf: channel .*:deaf:f/)]));
+  });
+
+  it('is told at once what is missing, also inside a script', async () => {
+    await admin.call('ACL', 'SETUSER', 'short', 'reset', 'on', '>a-password', ...without('+pexpire'));
+    const locks = createLockService({ connection: redis.url.replace('//', '//short:a-password@'), logger: silent });
+    await expect(locks.acquire('order')).rejects.toThrow(/see the README for the rights/);
+    await locks.close();
+  });
+
+  // A PING goes out only after ten seconds of silence.
+  it.each(['+eval', ...[...keys, ...connection].filter((rule) => rule !== '+ping' && rule !== '+eval')])(
+    'needs %s: without it something is denied',
+    async (rule) => {
+      if (rule === '+eval') await admin.script('FLUSH');
+      const user = `without-${STANDALONE.indexOf(rule)}`;
+      await use(user, without(rule));
+      expect((await denials(admin)).filter((denial) => denial.startsWith(user))).not.toEqual([]);
+    },
+  );
+});
+
+describe('on a cluster', () => {
+  let nodes: RedisCluster;
+  beforeAll(async () => {
+    nodes = await startCluster();
+  }, 60_000);
+  afterAll(() => nodes.stop());
+
+  it('the recipe with the rights for clusters is enough', async () => {
+    const admins = nodes.servers.map((server) => server.client());
+    const rules = [...STANDALONE, ...cluster];
+    for (const admin of admins) {
+      await admin.call('ACL', 'SETUSER', 'locker', 'reset', 'on', '>a-password', ...rules);
+      await admin.acl('LOG', 'RESET');
+    }
+    const options = { redisOptions: { username: 'locker', password: 'a-password' } };
+    const services = [1, 2].map(() =>
+      createLockService({
+        connection: { nodes: nodes.nodes, options },
+        watchdogTimeout: 900,
+        fairWaitTimeout: 900,
+        logger: silent,
+      }),
+    );
+    const errors = await useEverything(services[0], services[1], 'cluster');
+    await Promise.all(services.map((locks) => locks.close()));
+    expect(errors).toEqual([]);
+    for (const admin of admins) expect(await denials(admin)).toEqual([]);
+  });
+});
+
+function without(rule: string): string[] {
+  return STANDALONE.filter((each) => each !== rule);
+}
+
+/** `user: reason object`, for everything that was denied. */
+async function denials(admin: Redis): Promise<string[]> {
+  const log = (await admin.acl('LOG')) as unknown[];
+  return log.map((entry) => {
+    const fields = Array.isArray(entry) ? pairs(entry) : new Map(Object.entries(entry as object));
+    return `${fields.get('username')}: ${fields.get('reason')} ${fields.get('object')}`;
+  });
+}
+
+function pairs(flat: readonly unknown[]): Map<unknown, unknown> {
+  return new Map(flat.flatMap((key, i) => (i % 2 === 0 ? [[key, flat[i + 1]] as const] : [])));
+}

@@ -1,0 +1,131 @@
+import type { LockOptions } from '../../../lib/engine/lock-options.js';
+import type { LockService } from '../../../lib/nest/lock.service.js';
+
+/** Longer than a third of the leases and places of the services that are given, so that they are renewed meanwhile. */
+const A_WHILE = 400;
+
+/**
+ * Uses every lock type and every synchronizer, by two services that are in each other's way: waits, wake-ups, renewals, hand-offs
+ * inside a process, time-outs.
+ *
+ * @param prefix stands before all names
+ * @returns the errors of the parts that failed
+ */
+export async function useEverything(one: LockService, other: LockService, prefix: string): Promise<unknown[]> {
+  const n = (name: string) => `${prefix}:${name}`;
+  const parts = [
+    ...(['reentrant', 'fair', 'fenced', 'write', 'read'] as const).map((type) =>
+      waitAndHandOn(one, other, n(type), type),
+    ),
+    readAndWrite(one, other, n('page')),
+    several(one, other, [n('a'), n('b')]),
+    byHandle(one, n('handle')),
+    force(one, other, n('forced')),
+    semaphore(one, other, n('semaphore')),
+    permits(one, other, n('permits')),
+    latch(one, other, n('latch')),
+  ];
+  const results = await Promise.allSettled(parts);
+  return results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+}
+
+async function waitAndHandOn(one: LockService, other: LockService, name: string, type: LockOptions['type']) {
+  // A reader waits for a writer alone.
+  const holder = await one.acquire(name, { type: type === 'read' ? 'write' : type, waitTime: '3s' });
+  const waiters = [
+    other.acquire(name, { type, waitTime: '3s' }),
+    other.acquire(name, { type, waitTime: '3s', leaseTime: '5s' }),
+    other.acquire(name, { type, waitTime: '3s', leaseTime: '4s' }),
+  ];
+  for (const waiter of waiters) waiter.catch(() => {}); // they are awaited below
+  await other.acquire(name, { type, waitTime: A_WHILE }).then(
+    (lease) => lease.release(),
+    () => {},
+  );
+  await holder.extend('1s').catch(() => {});
+  await holder.release();
+  const leases = await Promise.allSettled(waiters.map(async (waiter) => (await waiter).release()));
+  for (const lease of leases) if (lease.status === 'rejected') throw lease.reason;
+}
+
+async function readAndWrite(one: LockService, other: LockService, name: string) {
+  const reader = await one.acquire(name, { type: 'read', waitTime: '3s' });
+  const writing = other.acquire(name, { type: 'write', waitTime: '3s' });
+  writing.catch(() => {}); // it is awaited below
+  await one.tryAcquire(name, { type: 'read', waitTime: A_WHILE });
+  await reader.release();
+  await (await writing).release();
+  await one.withLock(name, { type: 'write', waitTime: '3s' }, () =>
+    one.withLock(name, { type: 'read', waitTime: '3s' }, async () => {}),
+  );
+}
+
+async function several(one: LockService, other: LockService, names: string[]) {
+  for (const type of ['reentrant', 'fenced', 'write'] as const) {
+    const lease = await one.acquire(names, { type, waitTime: '3s' });
+    const waiting = other.acquire(names, { type, waitTime: '3s' });
+    waiting.catch(() => {}); // it is awaited below
+    await lease.release();
+    await (await waiting).release();
+  }
+}
+
+async function byHandle(locks: LockService, name: string) {
+  const handle = locks.getLock(name);
+  await handle.lock();
+  await handle.unlock();
+  const spin = locks.getSpinLock(`${name}:spin`);
+  await spin.lock();
+  await spin.unlock();
+}
+
+async function force(one: LockService, other: LockService, name: string) {
+  for (const type of ['reentrant', 'fair', 'fenced', 'read', 'write'] as const) {
+    const lease = await one.acquire(name, { type, waitTime: '3s' });
+    await other.inspect(name);
+    await other.forceRelease(name);
+    await lease.release().catch(() => {});
+  }
+}
+
+async function semaphore(one: LockService, other: LockService, name: string) {
+  const [mine, theirs] = [one.getSemaphore(name), other.getSemaphore(name)];
+  await mine.trySetPermits(2);
+  await mine.acquire(2);
+  const waiting = theirs.tryAcquire(1, '3s');
+  waiting.catch(() => {}); // it is awaited below
+  await mine.release(2);
+  if (!(await waiting)) throw new Error('no permit came');
+  await mine.addPermits(1);
+  await mine.drainPermits();
+  await mine.availablePermits();
+  await mine.releaseIfExists();
+}
+
+async function permits(one: LockService, other: LockService, name: string) {
+  const [mine, theirs] = [one.getPermitExpirableSemaphore(name), other.getPermitExpirableSemaphore(name)];
+  await mine.trySetPermits(1);
+  await mine.setPermits(2);
+  await mine.addPermits(-1);
+  const id = await mine.acquire('10s');
+  await mine.updateLeaseTime(id, '20s');
+  const waiting = theirs.tryAcquire('3s');
+  waiting.catch(() => {}); // it is awaited below
+  await Promise.all([mine.availablePermits(), mine.acquiredPermits(), mine.getPermits()]);
+  await mine.release(id);
+  const theirId = await waiting;
+  await new Promise((resolve) => setTimeout(resolve, A_WHILE));
+  if (theirId !== null) await theirs.tryRelease(theirId);
+}
+
+async function latch(one: LockService, other: LockService, name: string) {
+  const [mine, theirs] = [one.getCountDownLatch(name), other.getCountDownLatch(name)];
+  await mine.trySetCount(1);
+  const waiting = theirs.await('3s');
+  waiting.catch(() => {}); // it is awaited below
+  await mine.countDown();
+  if (!(await waiting)) throw new Error('the latch did not open');
+  await mine.trySetCount(1);
+  await mine.getCount();
+  await mine.delete();
+}

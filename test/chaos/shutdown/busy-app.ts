@@ -1,0 +1,53 @@
+// Run by shutdown.test.ts: a Nest application under load, which says what its bodies do, and goes down at SIGTERM.
+import 'reflect-metadata';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Injectable, Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { DistributedLock } from '../../../lib/nest/distributed-lock.decorator.js';
+import { RedisLockModule } from '../../../lib/nest/redis-lock.module.js';
+import { machineTime } from '../history.js';
+
+const BODY = 150;
+const [url] = process.argv.slice(2);
+
+function say(what: string, more: object = {}): void {
+  process.stdout.write(`${JSON.stringify({ at: machineTime(), what, ...more })}\n`);
+}
+
+@Injectable()
+class Jobs {
+  @DistributedLock('job:#<args[0]>')
+  async run(name: string): Promise<void> {
+    say('begins', { name });
+    await sleep(BODY);
+    await this.finish(name);
+    say('ends', { name });
+  }
+
+  /** What a running body needs to end, it still gets. */
+  @DistributedLock('audit:#<args[0]>')
+  async finish(_name: string): Promise<void> {
+    await sleep(10);
+  }
+}
+
+@Module({ imports: [RedisLockModule.forRoot({ connection: url })], providers: [Jobs] })
+class AppModule {}
+
+const app = await NestFactory.createApplicationContext(AppModule, { logger: ['error', 'warn'] });
+app.enableShutdownHooks();
+const jobs = app.get(Jobs);
+let stopping = false;
+process.once('SIGTERM', () => {
+  stopping = true;
+  say('SIGTERM');
+});
+
+async function work(name: string): Promise<void> {
+  // Goes on asking after the signal: nothing of it may begin.
+  for (let asked = 0; !stopping || asked < 3; asked += stopping ? 1 : 0) {
+    await jobs.run(name).catch((error: Error) => say('told', { name, error: error.name }));
+  }
+}
+
+for (let i = 0; i < 40; i++) void work(`${i % 10}`);
