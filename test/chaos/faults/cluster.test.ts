@@ -2,7 +2,7 @@ import { LockLostError } from '../../../lib/engine/errors.js';
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.js';
 import { until } from '../../support/until.js';
 import { machineTime } from '../history.js';
-import { CREWS, type Crew, FaultRun } from './fault-run.js';
+import { CREWS, FaultRun } from './fault-run.js';
 import { fault, ms, printFaultTable } from './fault-table.js';
 import { leftInRedis } from './leftovers.js';
 import type { Crew } from './load.js';

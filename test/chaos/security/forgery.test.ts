@@ -1,0 +1,115 @@
+import type { Redis } from 'ioredis';
+import type { LockType } from '../../../lib/backends/lock-backend.js';
+import { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
+import { LockNotOwnedError } from '../../../lib/engine/errors.js';
+import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
+import { createLockService } from '../../../lib/nest/create-lock-service.js';
+import type { LockService } from '../../../lib/nest/lock.service.js';
+import { type RedisServer, startRedis } from '../../support/redis-server.js';
+
+/** Somebody who may use the same Redis, knows the names, and says that the lock is his. */
+describe('a lock that another client claims', () => {
+  let redis: RedisServer;
+  let watch: Redis;
+  let locks: LockService;
+  let other: LockService;
+  let forger: RedisBackend;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+    watch = redis.client();
+    [locks, other] = [1, 2].map(() => createLockService({ connection: redis.url }));
+    forger = new RedisBackend({
+      connection: redis.url,
+      runtime: nodeRuntime,
+      clientId: 'forger',
+      commandTimeout: 2_000,
+      shardedPubSub: 'auto',
+      minReplicas: 0,
+      replicaTimeout: 1_000,
+      onError: () => {},
+    });
+  });
+  afterAll(async () => {
+    await Promise.all([locks.close(), other.close(), forger.close()]);
+    await redis.stop();
+  });
+
+  /** All that Redis has, but for how long it lasts. */
+  async function contents(): Promise<Record<string, unknown>> {
+    const keys = (await watch.keys('*')).sort();
+    return Object.fromEntries(await Promise.all(keys.map(async (key) => [key, await watch.dump(key)])));
+  }
+
+  it.each<LockType>(['reentrant', 'fair', 'read', 'write', 'fenced'])(
+    'a release, a renewal and a hand-over of a %s lock by an owner that does not hold it change nothing',
+    async (type) => {
+      const lease = await locks.acquire(`claimed:${type}`, { type, leaseTime: '20s' });
+      const key = `lock:claimed:${type}`;
+      const before = await contents();
+      const clientId = lease.owner.slice(0, lease.owner.lastIndexOf(':'));
+      for (const owner of ['forger:1', `${clientId}:999`, clientId, `${lease.owner} `, 'mode', '', '*']) {
+        const claim = { key, type, owner };
+        expect(await forger.release(claim)).toMatchObject({ released: false });
+        expect(await forger.renew({ ...claim, leaseTime: 60_000 })).toBe(false);
+        const pass = { key, type, from: owner, to: 'forger:2', leaseTime: 60_000, reserve: 0 };
+        expect(await forger.pass(pass)).toBeUndefined();
+        await forger.leavePlace(claim);
+      }
+      expect(await contents()).toEqual(before);
+      expect(await watch.pttl(key)).toBeLessThanOrEqual(20_000);
+      expect(lease.held).toBe(true);
+      await lease.release();
+    },
+  );
+
+  it('handles of another flow, and of another service, may not unlock it', async () => {
+    const lease = await locks.acquire('handled');
+    const before = await contents();
+    for (const service of [locks, other]) {
+      for (const handle of [
+        service.getLock('handled'),
+        service.getFairLock('handled'),
+        service.getFencedLock('handled'),
+      ]) {
+        await expect(handle.unlock()).rejects.toThrow(LockNotOwnedError);
+      }
+      const { readLock, writeLock } = {
+        readLock: service.getReadWriteLock('handled').readLock(),
+        writeLock: service.getReadWriteLock('handled').writeLock(),
+      };
+      await expect(readLock.unlock()).rejects.toThrow(LockNotOwnedError);
+      await expect(writeLock.unlock()).rejects.toThrow(LockNotOwnedError);
+    }
+    expect(await contents()).toEqual(before);
+    await lease.release();
+  });
+
+  it('a lease that was released extends, runs and releases nothing of its successor', async () => {
+    const first = await locks.acquire('succeeded');
+    await first.release();
+    const second = await other.acquire('succeeded', { leaseTime: '20s' });
+    const before = await contents();
+    await first.release();
+    await expect(first.extend('60s')).rejects.toThrow(LockNotOwnedError);
+    await expect(first.run(() => 'in')).rejects.toThrow(LockNotOwnedError);
+    expect(() => first.assertHeld()).toThrow(LockNotOwnedError);
+    expect(await contents()).toEqual(before);
+    await second.release();
+  });
+
+  it('permits of others come back by nobody else', async () => {
+    const semaphore = locks.getPermitExpirableSemaphore('permits');
+    await semaphore.trySetPermits(1);
+    await semaphore.acquire('20s');
+    const before = await contents();
+    const theirs = other.getPermitExpirableSemaphore('permits');
+    for (const id of ['00'.repeat(16), 'ff'.repeat(16)]) {
+      expect(await theirs.tryRelease(id)).toBe(false);
+      expect(await theirs.updateLeaseTime(id, '60s')).toBe(false);
+      await expect(theirs.release(id)).rejects.toThrow(LockNotOwnedError);
+    }
+    const { 'lock:permits': free } = await contents();
+    expect(free).toEqual(before['lock:permits']);
+  });
+});
