@@ -20,6 +20,17 @@ export interface AcquisitionQueue extends LockKeeper {
   /** Ends a {@link claim} that acquired nothing. */
   unclaim(): void;
 
-  /** Ends a {@link claim} that acquired the lock. */
-  fulfil(name: string, owner: string, terms: AcquisitionTerms, sent: Moment, token: number): HeldLock;
+  /**
+   * Ends a {@link claim} that acquired the lock.
+   *
+   * @param keeper who is told in place of this queue what becomes of the lock
+   */
+  fulfil(
+    name: string,
+    owner: string,
+    terms: AcquisitionTerms,
+    sent: Moment,
+    token: number,
+    keeper?: LockKeeper,
+  ): HeldLock;
 }

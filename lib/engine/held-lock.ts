@@ -1,5 +1,6 @@
 import type { LockType } from '../backends/lock-backend.js';
 import type { AgingList } from './aging-list.js';
+import type { Downgrade } from './downgrade.js';
 import type { LockLostError } from './errors.js';
 import type { Tenure } from './hand-off.js';
 import type { Lease } from './lease.js';
@@ -29,8 +30,8 @@ export class HeldLock {
   readonly shares: Lease[] = [];
   /** Set once, for good. */
   lost: LockLostError | undefined;
-  /** A write lock whose owner reads too: the read lock of the same owner, which outlives this one. */
-  downgrade: Promise<HeldLock> | undefined;
+  /** A write lock whose owner reads too, or has done so: by a read lock of the same owner, which may outlive this one. */
+  downgrade: Downgrade | undefined;
   /** Its last share was given back; a hand-off takes that back. */
   dropped = false;
   /** Commands about this owner that were not answered yet. */

@@ -10,7 +10,7 @@ import { Contention } from './contention.js';
 import type { EngineParts } from './engine-parts.js';
 import type { LockBusyError, LockUnavailableError } from './errors.js';
 import { GiveBack, type GivenBackTo } from './give-back.js';
-import { HeldLock, type ReleaseOutcome } from './held-lock.js';
+import { HeldLock, type LockKeeper, type ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
 import type { AcquisitionTerms } from './lock-options.js';
 import { busyRefusal, finalRefusal, type Obstruction, unavailableRefusal } from './lock-refusal.js';
@@ -34,6 +34,8 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   private attempts = 0;
   /** A several-lock acquisition has the queue to itself for one attempt. */
   private claimed = false;
+  /** Among those who wait are callers that try once: so that thousands who wait need not be looked through for none. */
+  private tried = false;
   /** The last answer that spoke of another holder. */
   private seen: { readonly busy: Busy; readonly at: Moment } | undefined;
   private failure: BackendError | undefined;
@@ -63,6 +65,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
       return this.retireIfIdle();
     }
     this.waiting.push(waiter);
+    this.tried ||= waiter.triesOnce;
     waiter.watch((departure) => this.depart(waiter, departure));
     if (this.waiting.length === 1 && !waiter.triesOnce) this.contention.arrive(waiter.patience);
     if (this.waiting.length > 1 || this.holders.length > 0) this.patience.watch();
@@ -88,24 +91,32 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.resume();
   }
 
-  fulfil(name: string, owner: string, terms: AcquisitionTerms, sent: Moment, token: number): HeldLock {
+  fulfil(
+    name: string,
+    owner: string,
+    terms: AcquisitionTerms,
+    sent: Moment,
+    token: number,
+    keeper: LockKeeper = this,
+  ): HeldLock {
     this.claimed = false;
     const { type, leaseTime, fixed } = terms;
     const tenure = { since: this.parts.runtime.monotonic(), asked: 0, tokensLeft: 0 };
-    const held = new HeldLock(this, name, this.key, type, owner, leaseTime, fixed, sent, token, tenure);
+    const held = new HeldLock(keeper, name, this.key, type, owner, leaseTime, fixed, sent, token, tenure);
     this.hold(held);
     this.pump();
     return held;
   }
 
   giveBack(held: HeldLock): Promise<ReleaseOutcome> {
-    // A writer that reads too leaves its read lock behind: the next writer cannot have the lock yet.
-    if (held.type === 'write' && this.holders.length > 1 && held.lost === undefined)
-      return this.departures.release(held);
+    held.downgrade?.abandon();
+    // A writer that reads too may leave its read lock behind: the next writer cannot have the lock yet.
+    if (held.downgrade !== undefined && held.lost === undefined) return this.departures.release(held);
     return this.departures.giveBack(held);
   }
 
   forget(held: HeldLock): void {
+    held.downgrade?.abandon();
     this.drop(held);
     this.resume();
   }
@@ -241,8 +252,14 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   /** Callers that are content with one attempt, and have seen one. */
   private refuseTriers(refusal: (trier: Waiter) => Error): void {
+    if (!this.tried) return;
+    this.tried = false;
     for (const trier of this.waiting) {
-      if (!trier.triesOnce || trier.sent !== undefined) continue;
+      if (!trier.triesOnce) continue;
+      if (trier.sent !== undefined) {
+        this.tried = true;
+        continue;
+      }
       this.waiting.remove(trier);
       this.settleOrphan(trier);
       trier.refuse(refusal(trier));

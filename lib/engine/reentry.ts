@@ -1,12 +1,7 @@
 import type { LockType } from '../backends/lock-backend.js';
+import { Downgrade } from './downgrade.js';
 import type { Milliseconds } from './duration.js';
-import {
-  LockBusyError,
-  LockConfigurationError,
-  LockLostError,
-  LockUnavailableError,
-  LockUpgradeError,
-} from './errors.js';
+import { LockBusyError, LockConfigurationError, LockUpgradeError } from './errors.js';
 import type { HeldLock } from './held-lock.js';
 import type { Lease } from './lease.js';
 import type { LockEngine } from './lock-engine.js';
@@ -61,52 +56,43 @@ async function enter(
 ): Promise<Lease> {
   try {
     if (scope.live && held.lost === undefined) {
-      const shared = held.type === 'write' && terms.type === 'read' ? await downgrade(engine, held, terms) : held;
-      return engine.lease([shared], terms, [gate]);
+      if (held.type === 'write' && terms.type === 'read') return await downgrade(engine, held, gate, name, terms);
+      return engine.lease([held], terms, [gate]);
     }
-    // The scope ended while this one waited in it: it is on its own now.
-    const { type, waitTime, signal, onLost, fixed } = terms;
-    const leaseTime = fixed ? terms.leaseTime : undefined;
-    const lease = await engine.acquire(name, { type, waitTime, leaseTime, signal, onLost });
-    gate.leave();
-    return lease;
+    return await acquireAnew(engine, gate, name, terms);
   } catch (error) {
     gate.leave();
     throw error;
   }
 }
 
-/**
- * A writer takes the read lock of the same name under its own owner, so that it goes on reading when the write lock is given
- * back: readers come in then, writers don't.
- */
-async function downgrade(engine: LockEngine, held: HeldLock, terms: AcquisitionTerms): Promise<HeldLock> {
-  for (let pending = held.downgrade; pending !== undefined; ) {
-    const read = await pending.catch(() => undefined);
-    if (read !== undefined && read.lost === undefined && !read.dropped) return read;
-    if (held.downgrade === pending) break;
-    pending = held.downgrade;
-  }
-  held.downgrade = readAsWriter(engine, held, terms);
-  return held.downgrade;
+/** The scope ended while its child waited in it: the child is on its own now. */
+async function acquireAnew(engine: LockEngine, gate: ShareGate, name: string, terms: AcquisitionTerms): Promise<Lease> {
+  const { type, waitTime, signal, onLost, fixed } = terms;
+  const leaseTime = fixed ? terms.leaseTime : undefined;
+  const lease = await engine.acquire(name, { type, waitTime, leaseTime, signal, onLost });
+  gate.leave();
+  return lease;
 }
 
-async function readAsWriter(engine: LockEngine, held: HeldLock, terms: AcquisitionTerms): Promise<HeldLock> {
-  const { backend, clock } = engine.parts;
-  const { key, name, owner } = held;
-  const { leaseTime } = terms;
-  const sent = clock.now();
-  const request = { key, type: 'read', owner, leaseTime, reserve: 0, placeTimeout: 0, preferWriters: false } as const;
-  const reply = await backend.acquire(request).catch((cause) => {
-    throw new LockUnavailableError(`The read lock '${name}' could not be acquired: ${cause.message}`, name, { cause });
+function downgrade(
+  engine: LockEngine,
+  held: HeldLock,
+  gate: ShareGate,
+  name: string,
+  terms: AcquisitionTerms,
+): Promise<Lease> {
+  return new Promise((resolve, reject) => {
+    const granted = (read: HeldLock | undefined) => {
+      if (read !== undefined) return resolve(engine.lease([read], terms, [gate]));
+      const waitTime = Math.max(0, waiter.patience) as Milliseconds;
+      resolve(acquireAnew(engine, gate, name, { ...terms, waitTime }));
+    };
+    const { runtime } = engine.parts;
+    const waiter = new Waiter<HeldLock | undefined>(name, held.key, held.owner, terms, runtime, granted, reject);
+    held.downgrade ??= new Downgrade(engine, held);
+    held.downgrade.enqueue(waiter);
   });
-  if (!reply.acquired) {
-    throw new LockLostError(
-      `The write lock '${name}' was lost: it was not there any more when its read lock was asked for`,
-      name,
-    );
-  }
-  return engine.queue('read', key).fulfil(name, owner, terms, sent, reply.token);
 }
 
 /** What a share of type `wanted` in a held lock means to its siblings. */

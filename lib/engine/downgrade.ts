@@ -1,0 +1,168 @@
+import { type AcquireReply, BackendError } from '../backends/lock-backend.js';
+import type { Timer } from '../backends/runtime.js';
+import type { AcquisitionQueue } from './acquisition-queue.js';
+import { LockLostError } from './errors.js';
+import type { HeldLock, LockKeeper, ReleaseOutcome } from './held-lock.js';
+import { type Moment, validity } from './lease-clock.js';
+import type { LockEngine } from './lock-engine.js';
+import { finalRefusal, unavailableRefusal } from './lock-refusal.js';
+import type { Waiter } from './waiter.js';
+
+const FIRST_PAUSE = 50;
+const LONGEST_PAUSE = 1_000;
+
+const KEPT: Promise<ReleaseOutcome> = Promise.resolve('released');
+
+/** It is granted nothing where the write lock was given back meanwhile: then it is on its own. */
+type Reader = Waiter<HeldLock | undefined>;
+
+/**
+ * How the owner of a write lock comes to read too: under its own name, so that it goes on reading when the write lock is given
+ * back; readers come in then, writers don't. All readers in the writer's scope share one read lock, which is kept for the next of
+ * them as long as the write lock is held: a release whose answer got lost could otherwise free what another one has just taken.
+ */
+export class Downgrade implements LockKeeper {
+  /** Until it is given back, or lost. */
+  private read: HeldLock | undefined;
+  private readonly waiting = new Set<Reader>();
+  /** The write lock is gone. */
+  private over = false;
+  /** When the acquisition that is under way was sent. */
+  private sent: Moment | undefined;
+  /** An acquisition got no answer: the backend may hold the read lock all the same. */
+  private unanswered = false;
+  private failure: BackendError | undefined;
+  private pause = FIRST_PAUSE;
+  private timer: Timer | undefined;
+
+  constructor(
+    private readonly engine: LockEngine,
+    private readonly write: HeldLock,
+  ) {}
+
+  enqueue(waiter: Reader): void {
+    if (this.read !== undefined) return waiter.grant(this.read);
+    this.waiting.add(waiter);
+    waiter.watch(() => {
+      const refusal = this.unavailable(waiter);
+      this.remove(waiter);
+      return refusal;
+    });
+    this.attempt();
+  }
+
+  /** The write lock goes. What is under way then is given back when it is answered. */
+  abandon(): void {
+    this.over = true;
+    if (this.read !== undefined && this.read.shares.length === 0) void this.giveBack(this.read);
+    if (this.sent !== undefined) return;
+    if (this.unanswered) {
+      this.unanswered = false;
+      const { key, owner, leaseTime } = this.write;
+      this.engine.parts.orphans.giveBack({ key, type: 'read', owner }, leaseTime);
+    }
+    this.dismiss();
+  }
+
+  giveBack(read: HeldLock): Promise<ReleaseOutcome> {
+    if (!this.over && read.lost === undefined) return KEPT;
+    this.read = undefined;
+    return this.queue.giveBack(read);
+  }
+
+  forget(read: HeldLock): void {
+    this.read = undefined;
+    this.queue.forget(read);
+  }
+
+  lost(read: HeldLock): void {
+    this.read = undefined;
+    // What nobody used may lapse beside the write lock: it must not be taken from the next reader.
+    if (read.shares.length === 0) this.queue.forget(read);
+    else this.queue.lost(read);
+  }
+
+  private get queue(): AcquisitionQueue {
+    return this.engine.queue('read', this.write.key);
+  }
+
+  private attempt(): void {
+    const [first] = this.waiting;
+    if (first === undefined || this.sent !== undefined) return;
+    const { backend, clock } = this.engine.parts;
+    const { key, owner } = this.write;
+    const { leaseTime } = first.terms;
+    this.sent = clock.now();
+    backend.acquire({ key, type: 'read', owner, leaseTime, reserve: 0, placeTimeout: 0, preferWriters: false }).then(
+      (reply) => this.answered(first, reply),
+      (error) => this.failed(error),
+    );
+  }
+
+  private answered(first: Reader, reply: AcquireReply): void {
+    const sent = this.sent as Moment;
+    const { leaseTime } = first.terms;
+    if (reply.acquired && this.engine.parts.clock.age(sent) >= validity(leaseTime)) {
+      const late = `the answer came after the lease of ${leaseTime} ms had ended`;
+      return this.failed(new BackendError(late, 'unavailable', 'unknown'));
+    }
+    this.sent = this.failure = undefined;
+    this.unanswered = false;
+    this.pause = FIRST_PAUSE;
+    if (!reply.acquired) return this.dismiss();
+    const read = this.queue.fulfil(first.name, this.write.owner, first.terms, sent, reply.token, this);
+    this.read = read;
+    if (this.waiting.size === 0) void this.giveBack(read);
+    for (const waiter of this.takeAll()) waiter.grant(read);
+  }
+
+  private failed(error: BackendError): void {
+    this.sent = undefined;
+    this.failure = error;
+    this.unanswered ||= error.outcome !== 'refused';
+    if (this.over) return this.abandon();
+    const { description } = this.engine.parts.backend;
+    if (error.kind !== 'unavailable') return this.refuseAll((waiter) => finalRefusal(waiter, description, error));
+    for (const waiter of this.waiting) {
+      if (!waiter.triesOnce) continue;
+      this.remove(waiter);
+      waiter.refuse(this.unavailable(waiter));
+    }
+    if (this.waiting.size === 0) return;
+    this.timer?.cancel();
+    this.timer = this.engine.parts.runtime.timer(this.pause, () => this.attempt(), 'keep-alive');
+    this.pause = Math.min(2 * this.pause, LONGEST_PAUSE);
+  }
+
+  /** The write lock is not there any more. */
+  private dismiss(): void {
+    if (this.over && this.write.lost === undefined) for (const waiter of this.takeAll()) waiter.grant(undefined);
+    else this.refuseAll((waiter) => this.lossOf(waiter));
+  }
+
+  private refuseAll(refusal: (waiter: Reader) => Error): void {
+    for (const waiter of this.takeAll()) waiter.refuse(refusal(waiter));
+  }
+
+  private takeAll(): readonly Reader[] {
+    const waiters = [...this.waiting];
+    for (const waiter of waiters) this.remove(waiter);
+    return waiters;
+  }
+
+  private remove(waiter: Reader): void {
+    this.waiting.delete(waiter);
+    if (this.waiting.size === 0) this.timer?.cancel();
+  }
+
+  private unavailable(waiter: Reader): Error {
+    return unavailableRefusal(waiter, this.engine.parts.backend.description, this.failure);
+  }
+
+  private lossOf({ name }: Reader): LockLostError {
+    return new LockLostError(
+      `The write lock '${name}' was lost: it was not there any more when its read lock was asked for`,
+      name,
+    );
+  }
+}
