@@ -106,7 +106,7 @@ describe('the layout in Redis', () => {
     const { backend, lock } = await take('read', { key: 'lock:rw' });
     const writer = { ...lock, type: 'write' as const, owner: world.owner(), placeTimeout: 5_000 };
     await backend.acquire(writer);
-    expect(await world.redis.zrange('nestjs_redis_lock_writers:{lock:rw}', 0, -1)).toEqual([writer.owner]);
+    expect(await world.redis.zrange('nestjs_redis_lock_writers:{lock:rw}', '0', '-1')).toEqual([writer.owner]);
     expect(await world.redis.pttl('nestjs_redis_lock_writers:{lock:rw}')).toBeLessThanOrEqual(5_000);
   });
 

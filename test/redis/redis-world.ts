@@ -77,7 +77,7 @@ export class RedisWorld {
   /** The ids of connections of this kind, other than `redis`'s. */
   async connections(kind: 'normal' | 'pubsub'): Promise<number[]> {
     const own = await this.redis.client('ID');
-    const list = (await this.redis.client('LIST', 'TYPE', kind)) as string;
+    const list = (await this.redis.call('CLIENT', 'LIST', 'TYPE', kind)) as string;
     return [...list.matchAll(/^id=(\d+)/gm)].map(([, id]) => Number(id)).filter((id) => id !== own);
   }
 
