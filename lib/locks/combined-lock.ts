@@ -42,7 +42,7 @@ export abstract class CombinedLock extends LockHandle {
         throw new LockConfigurationError(`${title}: one of the locks is ${typeof member}; give what getLock() returns`);
     }
     const known = new Set<string>();
-    const sorted = [...members].sort((one, other) => (one.order < other.order ? -1 : 1));
+    const sorted = [...members].sort((one, other) => Number(one.order > other.order) - Number(one.order < other.order));
     this.members = sorted.filter(({ identity }) => !known.has(identity) && known.add(identity));
     this.name = this.members.map(({ name }) => name).join(', ');
     this.identity = `${title} ${[...known].sort().join(' + ')}`;

@@ -75,7 +75,9 @@ export async function giveBack(holds: Iterable<LockHold>): Promise<void> {
   await Promise.allSettled(Array.from(holds, (hold) => hold.release()));
 }
 
-/** A tenth of it is over. */
+/** A tenth of it is over. What is a re-entry too keeps the lease that it has. */
 function isAged(lease: Lease): boolean {
-  return lease.locks.some(({ leaseTime }) => lease.remainingTime() < leaseTime * 0.9);
+  return (
+    lease.locks.every(({ shares }) => shares.length === 1) && lease.remainingTime() < lease.locks[0].leaseTime * 0.9
+  );
 }

@@ -1,6 +1,5 @@
 import type { Runtime, Timer } from '../backends/runtime.js';
-import type { Duration, Milliseconds } from '../engine/duration.js';
-import { FOREVER } from '../engine/duration.js';
+import { type Duration, FOREVER, type Milliseconds } from '../engine/duration.js';
 import { LockBusyError } from '../engine/errors.js';
 import { type CombinedAttempt, CombinedLock } from './combined-lock.js';
 import type { LockHandle } from './lock-handle.js';

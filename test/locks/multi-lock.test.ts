@@ -92,6 +92,24 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
     expect(await one.getLock('a').remainTimeToLive()).toBeGreaterThan(2_700);
   });
 
+  it('does not shorten the lease that the flow had of a member before', () =>
+    flow(async () => {
+      const one = await here.service();
+      const { locks: two, backend } = await there.process();
+      const a = one.getLock('a');
+      await a.lock('60s');
+      await sleep(200); // of the shorter lease, more than a tenth
+      backend.disturb(async (execute) => {
+        await sleep(300);
+        return execute();
+      }, 'acquire');
+      const lock = one.getMultiLock(a, two.getLock('b'));
+      await lock.lock(1_000);
+      expect(await a.remainTimeToLive()).toBeGreaterThan(30_000);
+      await lock.unlock();
+      await a.unlock();
+    }));
+
   it('serves those who want overlapping members, each once, whatever order they name them in', async () => {
     const [one, two, three] = await here.services(3);
     const [uno, due, tre] = await there.services(3);

@@ -128,6 +128,6 @@ export class QuorumNode {
   }
 }
 
-function idOf({ key, owner }: Holding): string {
-  return `${owner} ${key}`;
+function idOf({ key, type, owner }: Holding): string {
+  return `${owner} ${type} ${key}`;
 }
