@@ -12,7 +12,7 @@ export async function leftInRedis(server: RedisServer): Promise<string[]> {
   const client = server.client();
   const look = async () => {
     const keys = (await client.keys('*')).filter((key) => !KEPT.test(key));
-    const channels = (await client.pubsub('CHANNELS')) as string[];
+    const channels = ((await client.pubsub('CHANNELS')) as string[]).filter((channel) => !channel.startsWith('__'));
     const patterns = Number(await client.pubsub('NUMPAT'));
     return [...keys, ...channels.map((channel) => `subscription ${channel}`), ...(patterns > 0 ? ['a pattern'] : [])];
   };
