@@ -1,10 +1,9 @@
 // npm run test:interop: this library and the real Redisson on one Redis. Needs a JDK (17 or newer) and Maven; without them it
 // says so and ends well, as most machines have neither.
 import { spawnSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
+import { finishWithJest, only, root, step } from './jest-run.mjs';
 import { provideRedis } from './provide-redis.mjs';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
 const has = (program, ...args) => spawnSync(program, args, { stdio: 'ignore' }).status === 0;
 
 if (!has('javac', '-version') || !has('mvn', '-version')) {
@@ -26,14 +25,5 @@ const run = (title, program, args, options = {}) => {
 run('Redisson', 'mvn', ['-q', '-B', '-ntp', 'compile', 'dependency:copy-dependencies', '-DincludeScope=runtime'], {
   cwd: `${root}test/interop/java`,
 });
-run('scripts', process.execPath, ['.ci/embed-lua.mjs']);
-const jest = [
-  'node_modules/jest/bin/jest.js',
-  '--testPathIgnorePatterns',
-  '/node_modules/',
-  '--testPathPatterns',
-  'test/interop/',
-  '--verbose',
-];
-const NODE_OPTIONS = '--experimental-vm-modules --disable-warning=ExperimentalWarning';
-run('tests', process.execPath, [...jest, ...process.argv.slice(2)], { env: { ...process.env, NODE_OPTIONS } });
+step('scripts', '.ci/embed-lua.mjs');
+finishWithJest(...only('test/interop/'), '--verbose', ...process.argv.slice(2));

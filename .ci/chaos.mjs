@@ -1,0 +1,31 @@
+// npm run test:chaos: the promises under faults, in a simulation, against a model, and with real servers.
+//   npm run test:chaos -- --seed 123     runs one schedule of the simulation again, and prints it
+//   npm run test:chaos -- --long         six times as much of everything that can be repeated
+// Other arguments go to jest: npm run test:chaos -- -t 'hands the lock'
+import { parseArgs } from 'node:util';
+import { finishWithJest, only, step } from './jest-run.mjs';
+import { provideRedis } from './provide-redis.mjs';
+
+const own = process.argv.slice(2);
+const { values, tokens } = parseArgs({
+  args: own,
+  options: { seed: { type: 'string' }, long: { type: 'boolean' } },
+  strict: false,
+  tokens: true,
+});
+for (const token of tokens.filter(({ name }) => name === 'seed' || name === 'long').reverse()) {
+  own.splice(token.index, token.name === 'seed' && !token.inlineValue ? 2 : 1);
+}
+
+const seed = values.seed ?? process.env.CHAOS_SEED;
+if (seed !== undefined && !/^\d+$/.test(String(seed))) {
+  console.error(`--seed is ${seed}: give the number of a schedule`);
+  process.exit(1);
+}
+if (seed !== undefined) process.env.CHAOS_SEED = String(seed);
+else if (!provideRedis()) process.exit(1);
+if (values.long) process.env.CHAOS_LONG = '6';
+
+step('scripts', '.ci/embed-lua.mjs');
+const simulation = 'test/chaos/simulation/(steady|several|lossy|frail|storm|unreliable)\\.';
+finishWithJest(...only(seed === undefined ? 'test/chaos/' : simulation), '--verbose', ...own);

@@ -1,0 +1,65 @@
+// Runs the steps of a test script, and jest as one of them, and counts.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('..', import.meta.url));
+// NestJS 12 is made of ES modules, which jest loads through an experimental part of Node.
+const JEST_OPTIONS = '--experimental-vm-modules --disable-warning=ExperimentalWarning';
+const failedSteps = [];
+
+/** Runs a program of this repository, whose output goes on to the terminal. */
+export function step(title, program, ...args) {
+  console.log(`\n── ${title}`);
+  const { status, error } = spawnSync(process.execPath, [join(root, program), ...args], {
+    cwd: root,
+    stdio: ['ignore', 'inherit', 'inherit'],
+    env: { ...process.env, NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} ${JEST_OPTIONS}` },
+  });
+  if (status !== 0) {
+    console.error(`${title} failed${error ? `: ${error.message}` : ''}`);
+    failedSteps.push(title);
+  }
+}
+
+/** Runs jest with these arguments, prints the closing line `N passed, N failed`, and sets the exit code by it. */
+export function finishWithJest(...args) {
+  const folder = mkdtempSync(join(tmpdir(), 'jest-'));
+  const report = join(folder, 'report.json');
+  step('tests', 'node_modules/jest/bin/jest.js', ...args, '--json', '--outputFile', report);
+  process.exitCode = conclude(read(report)) ? 0 : 1;
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** Arguments by which jest runs a folder that its configuration leaves to a script of its own. */
+export function only(folder) {
+  return ['--testPathIgnorePatterns', '/node_modules/', '--testPathPatterns', folder];
+}
+
+function read(report) {
+  try {
+    return JSON.parse(readFileSync(report, 'utf8'));
+  } catch {
+    return { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0, testResults: [] };
+  }
+}
+
+/** Prints the closing line. True when all is well. */
+function conclude(result) {
+  // A file that could not even be loaded has no tests that could count: it counts as one failed test.
+  const broken = result.testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0);
+  for (const file of broken) {
+    console.error(`could not be run: ${relative(root, file.name)}`);
+  }
+  const passed = result.numPassedTests;
+  const failed = result.numFailedTests + broken.length;
+  const skipped = result.numPendingTests + result.numTodoTests;
+  if (passed + failed === 0) {
+    console.error('no test ran');
+  }
+  console.log(failedSteps.length > 0 ? `\nfailed: ${failedSteps.join(', ')}\n` : '');
+  console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
+  return failedSteps.length === 0 && failed === 0 && passed > 0;
+}
