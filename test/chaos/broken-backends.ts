@@ -1,0 +1,85 @@
+import type { LockBackend, Wake } from '../../lib/backends/lock-backend.js';
+
+/** A backend that breaks one promise. For tests of the history checker alone. */
+export type Breakage = (backend: LockBackend) => LockBackend;
+
+/** Grants every third busy lock all the same. */
+export const grantsTwice: Breakage = (backend) => {
+  let refusals = 0;
+  return broken(backend, {
+    async acquire(request) {
+      const reply = await backend.acquire(request);
+      if (reply.acquired || ++refusals % 3 !== 0) return reply;
+      const { token } = await mint(backend, request.leaseTime);
+      return { acquired: true, token, reserved: 0 };
+    },
+  });
+};
+
+/** Frees the lock for whoever asks. */
+export const ignoresOwner: Breakage = (backend) =>
+  broken(backend, {
+    async release(request) {
+      const reply = await backend.release(request);
+      if (!reply.released) await backend.forceRelease(request.key);
+      return { ...reply, released: true };
+    },
+  });
+
+/** Gives every acquisition a token that was given before. */
+export const repeatsTokens: Breakage = (backend) =>
+  broken(backend, {
+    async acquire(request) {
+      const reply = await backend.acquire(request);
+      return reply.acquired ? { ...reply, token: 1_000, reserved: 0 } : reply;
+    },
+    async acquireAll(requests) {
+      const reply = await backend.acquireAll(requests);
+      return reply.acquired ? { ...reply, tokens: reply.tokens.map(() => 1_000) } : reply;
+    },
+    async pass(request) {
+      const reply = await backend.pass(request);
+      return reply && { ...reply, token: 1_000, reserved: 0 };
+    },
+  });
+
+/** Tells nobody of a release, and says that holders have no end. */
+export const losesWakeUps: Breakage = (backend) =>
+  broken(backend, {
+    async acquire(request) {
+      const reply = await backend.acquire(request);
+      return reply.acquired ? reply : { ...reply, remaining: -1 };
+    },
+    subscribe: (key, type, clientId) => backend.subscribe(key, type, clientId, (_wake: Wake) => {}),
+  });
+
+/** Leaves the place of who has gone away, and keeps the lock of who gave it back. */
+export const keepsWhatIsReleased: Breakage = (backend) => {
+  let releases = 0;
+  return broken(backend, {
+    async release(request) {
+      if (++releases % 5 === 0) return { released: true, listeners: 0, resent: false };
+      return backend.release(request);
+    },
+  });
+};
+
+function broken(backend: LockBackend, differences: Partial<LockBackend>): LockBackend {
+  return new Proxy(backend, {
+    get(target, property) {
+      const own = differences[property as keyof LockBackend];
+      const value = own ?? Reflect.get(target, property);
+      return typeof value === 'function' && own === undefined ? value.bind(target) : value;
+    },
+  });
+}
+
+/** A token that is higher than all before. */
+async function mint(backend: LockBackend, leaseTime: number): Promise<{ token: number }> {
+  const key = 'mint';
+  const holding = { key, type: 'reentrant', owner: 'mint:1' } as const;
+  const reply = await backend.acquire({ ...holding, leaseTime, reserve: 0, placeTimeout: 0, preferWriters: false });
+  await backend.release(holding);
+  if (!reply.acquired) throw new Error('the mint is busy');
+  return reply;
+}

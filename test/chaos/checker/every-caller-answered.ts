@@ -1,0 +1,41 @@
+import { before, type Call, type Digest } from './tenure.js';
+import type { Violation } from './violation.js';
+
+/** Every caller was served, or told why not; who waits for as long as it takes is served, unless its process shuts down. */
+export function everyCallerAnswered(digest: Digest): Violation[] {
+  const violations: Violation[] = [];
+  for (const call of digest.calls.values()) {
+    const message = complaint(call, digest);
+    if (message === undefined) continue;
+    const [lock] = call.locks;
+    const at = call.answered ?? digest.end;
+    violations.push({ rule: 'every caller answered', message: `${lock}: ${message}`, at, lock, calls: [call.call] });
+  }
+  return violations;
+}
+
+function complaint(call: Call, { crashed, closing }: Digest): string | undefined {
+  const { refused, answered, sent } = call;
+  if (answered === undefined) {
+    return crashed.has(call.process)
+      ? undefined
+      : `${call.call} has waited since ${sent.at.toFixed(1)} and got no answer`;
+  }
+  if (refused !== undefined) {
+    if (!isReason(refused.error)) return `${call.call} was refused with ${refused.error}: ${refused.message}`;
+    const closed = closing.get(call.process);
+    // Who waits inside of a lock that is lost is told so.
+    if (refused.error === 'LockLostError') return undefined;
+    if (call.patient && (closed === undefined || before(answered, closed)))
+      return `${call.call} would have waited, and was refused with ${refused.error}: ${refused.message}`;
+    return undefined;
+  }
+  if (call.tenures.length < call.locks.length)
+    return `${call.call} got ${call.tenures.length} of ${call.locks.length} locks`;
+  return undefined;
+}
+
+/** An error of the library, which says why. */
+function isReason(error: string): boolean {
+  return /^Lock(Busy|Aborted|Unavailable|Upgrade|Key|Lost)Error$/.test(error);
+}

@@ -1,0 +1,180 @@
+import type { History, HistoryRecord, Kind } from '../history.js';
+
+/** Milliseconds by which a process and its history may differ about the end of a lease. */
+const CLOCK_TOLERANCE = 1;
+
+/** A moment: records of one time come in the order in which they were written down. */
+export interface Instant {
+  readonly at: number;
+  readonly order: number;
+}
+
+export function before(one: Instant, other: Instant): boolean {
+  return one.at < other.at || (one.at === other.at && one.order < other.order);
+}
+
+/** A stretch of time in which a process counted on its lease; the end does not belong to it. */
+export interface Stretch {
+  readonly from: Instant;
+  to: Instant;
+}
+
+/** One lock, or some permits, in the hands of one call: from the grant until it was given back, lost, or not renewed in time. */
+export class Tenure {
+  readonly valid: Stretch[] = [];
+  /** Something upset the backend before it was granted: it is not known to exclude others, nor is its token. */
+  suspect = false;
+
+  constructor(
+    readonly process: string,
+    readonly call: string,
+    readonly lock: string,
+    readonly type: Kind,
+    readonly owner: string,
+    readonly token: number | undefined,
+    readonly permits: number,
+    readonly within: string | undefined,
+    readonly granted: Instant,
+  ) {}
+
+  /** Counted on until `deadline` from this moment on. */
+  confirm(from: Instant, deadline: number): void {
+    this.end(from);
+    if (deadline > from.at) this.valid.push({ from, to: { at: deadline, order: -1 } });
+  }
+
+  /** Not counted on after this moment. */
+  end(at: Instant): void {
+    const last = this.valid.at(-1);
+    if (last !== undefined && before(at, last.to)) last.to = at;
+  }
+
+  isValid(at: Instant): boolean {
+    const last = this.valid.at(-1);
+    return last !== undefined && before(at, last.to);
+  }
+
+  get shows(): string {
+    const token = this.token === undefined ? '' : ` with token ${this.token}`;
+    return `${this.call} (${this.type}, owner ${this.owner})${token}`;
+  }
+}
+
+/** One acquisition and what became of it. */
+export interface Call {
+  readonly process: string;
+  readonly call: string;
+  readonly locks: readonly string[];
+  readonly patient: boolean;
+  readonly sent: Instant;
+  readonly tenures: Tenure[];
+  answered?: Instant;
+  refused?: { readonly error: string; readonly message: string };
+  releaseAsked?: Instant;
+  released?: { readonly outcome: string };
+  /** Whether the process knew, or could know by its clock, that it was lost when the release was asked for. */
+  lostBefore?: boolean;
+}
+
+/** What a history says, call by call. */
+export class Digest {
+  readonly calls = new Map<string, Call>();
+  readonly tenures: Tenure[] = [];
+  readonly closing = new Map<string, Instant>();
+  readonly crashed = new Map<string, Instant>();
+  readonly left: (HistoryRecord & { kind: 'left' })[] = [];
+  readonly end: Instant;
+
+  constructor(history: History) {
+    const upsets: (HistoryRecord & { kind: 'upset' })[] = [];
+    let order = 0;
+    let last: Instant = { at: 0, order: 0 };
+    for (const record of history.records) {
+      last = { at: record.at, order: ++order };
+      if (record.kind === 'upset') upsets.push(record);
+      this.read(record, last, upsets);
+    }
+    this.end = last;
+  }
+
+  private read(record: HistoryRecord, now: Instant, upsets: readonly (HistoryRecord & { kind: 'upset' })[]): void {
+    const { process } = record;
+    switch (record.kind) {
+      case 'sent': {
+        const { call, locks, patient } = record;
+        this.calls.set(call, { process, call, locks, patient, sent: now, tenures: [] });
+        return;
+      }
+      case 'granted': {
+        const { call, lock, type, owner, token, permits = 1, within } = record;
+        const tenure = new Tenure(process, call, lock, type, owner, token, permits, within, now);
+        tenure.suspect = this.isSuspect(tenure, record.at, upsets);
+        if (!tenure.suspect) tenure.confirm(now, record.validUntil ?? Number.POSITIVE_INFINITY);
+        this.tenures.push(tenure);
+        const asked = this.calls.get(call);
+        asked?.tenures.push(tenure);
+        if (asked !== undefined) asked.answered = now;
+        return;
+      }
+      case 'confirmed':
+        for (const tenure of this.tenuresOf(record.call)) if (!tenure.suspect) tenure.confirm(now, record.validUntil);
+        return;
+      case 'refused': {
+        const asked = this.calls.get(record.call);
+        if (asked === undefined) return;
+        asked.refused = record;
+        asked.answered = now;
+        return;
+      }
+      case 'release-asked': {
+        const asked = this.calls.get(record.call);
+        if (asked === undefined) return;
+        asked.releaseAsked = now;
+        const doubtless = { at: now.at - CLOCK_TOLERANCE, order: 0 };
+        asked.lostBefore ??= asked.tenures.some((tenure) => !tenure.suspect && !tenure.isValid(doubtless));
+        for (const tenure of asked.tenures) tenure.end(now);
+        return;
+      }
+      case 'release-answered': {
+        const asked = this.calls.get(record.call);
+        if (asked !== undefined) asked.released = record;
+        return;
+      }
+      case 'lost': {
+        const asked = this.calls.get(record.call);
+        if (asked !== undefined && asked.releaseAsked === undefined) asked.lostBefore = true;
+        for (const tenure of this.tenuresOf(record.call)) tenure.end(now);
+        return;
+      }
+      case 'closing':
+        this.closing.set(process, now);
+        return;
+      case 'crashed':
+        this.crashed.set(process, now);
+        for (const tenure of this.tenures) if (tenure.process === process) tenure.end(now);
+        return;
+      case 'upset':
+        for (const tenure of this.tenures) {
+          if (record.lock !== undefined && tenure.lock !== record.lock) continue;
+          if (tenure.valid.length > 0 && before(now, tenure.valid.at(-1)!.to)) tenure.suspect = true;
+          tenure.end(now);
+        }
+        return;
+      case 'left':
+        this.left.push(record);
+    }
+  }
+
+  /** Granted from what was there before an upset, or handed on from such a grant. */
+  private isSuspect(tenure: Tenure, at: number, upsets: readonly (HistoryRecord & { kind: 'upset' })[]): boolean {
+    if (upsets.length === 0) return false;
+    return (
+      upsets.some(({ lock, until }) => at < until && (lock === undefined || lock === tenure.lock)) ||
+      this.tenures.some((other) => other.suspect && other.owner === tenure.owner && other.lock === tenure.lock)
+    );
+  }
+
+  private tenuresOf(call: string): readonly Tenure[] {
+    return this.calls.get(call)?.tenures ?? [];
+  }
+}

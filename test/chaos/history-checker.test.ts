@@ -1,0 +1,262 @@
+import { appendFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  type Breakage,
+  grantsTwice,
+  ignoresOwner,
+  keepsWhatIsReleased,
+  losesWakeUps,
+  repeatsTokens,
+} from './broken-backends.js';
+import { History, type HistoryEvent, HistoryFile } from './history.js';
+import { checkHistory } from './history-checker.js';
+import type { KindName } from './simulation/kinds.js';
+import { simulate } from './simulation/schedules.js';
+
+/** A history of one process at a time: each step is a millisecond after the last. */
+function history(...steps: [process: string, event: HistoryEvent][]): History {
+  const made = new History();
+  for (const [at, [process, event]] of steps.entries()) made.add(process, at + 1, event);
+  return made;
+}
+
+const sent = (call: string, locks = ['order'], patient = true): HistoryEvent => ({
+  kind: 'sent',
+  call,
+  locks,
+  patient,
+});
+const granted = (
+  call: string,
+  token: number,
+  more: Partial<HistoryEvent & { kind: 'granted' }> = {},
+): HistoryEvent => ({
+  kind: 'granted',
+  call,
+  lock: 'order',
+  type: 'reentrant',
+  owner: call,
+  token,
+  validUntil: 1_000,
+  ...more,
+});
+const asked = (call: string): HistoryEvent => ({ kind: 'release-asked', call });
+const answered = (call: string, outcome: 'released' | 'lost' = 'released'): HistoryEvent => ({
+  kind: 'release-answered',
+  call,
+  outcome,
+});
+const rulesBroken = (made: History, expectations = {}) =>
+  checkHistory(made, expectations).violations.map(({ rule }) => rule);
+
+describe('the history checker', () => {
+  it('takes leases that follow each other for sound', () => {
+    const made = history(
+      ['a', sent('a/1')],
+      ['a', granted('a/1', 5)],
+      ['b', sent('b/1')],
+      ['a', asked('a/1')],
+      ['b', granted('b/1', 6)],
+      ['a', answered('a/1')],
+      ['b', asked('b/1')],
+      ['b', answered('b/1')],
+      ['b', { kind: 'left', counts: { timers: 0 } }],
+    );
+    expect(checkHistory(made)).toEqual({ sound: true, violations: [], explanation: '' });
+  });
+
+  it('finds two valid leases, and shows what happened before', () => {
+    const made = history(
+      ['a', sent('a/1')],
+      ['a', granted('a/1', 5)],
+      ['b', sent('b/1')],
+      ['b', granted('b/1', 6)],
+      ['a', asked('a/1')],
+      ['a', answered('a/1')],
+      ['b', asked('b/1')],
+      ['b', answered('b/1')],
+    );
+    const { sound, explanation } = checkHistory(made);
+    expect(sound).toBe(false);
+    expect(explanation).toMatch(/^no overlap\norder: two leases are valid at once: a\/1 .* when b\/1 .* was granted/);
+    expect(explanation).toMatch(/> .*a +granted .*token 5/);
+    expect(explanation).toMatch(/> .*b +granted .*token 6/);
+  });
+
+  it.each<[string, HistoryEvent]>([
+    ['its release was asked for', asked('a/1')],
+    ['its loss was noticed', { kind: 'lost', call: 'a/1', lock: 'order', reason: '' }],
+    ['its process is dead', { kind: 'crashed' }],
+    ['its backend lost the data', { kind: 'upset', until: 2, reason: '' }],
+  ])('counts a lease no longer when %s', (_when, event) => {
+    const made = history(
+      ['a', sent('a/1')],
+      ['a', granted('a/1', 5)],
+      ['a', event],
+      ['b', sent('b/1')],
+      ['b', granted('b/1', 6)],
+    );
+    expect(rulesBroken(made)).not.toContain('no overlap');
+  });
+
+  it('counts a lease until its deadline, and until the new one where it was renewed', () => {
+    const steps = (renewals: [string, HistoryEvent][]) =>
+      history(
+        ['a', sent('a/1')],
+        ['a', granted('a/1', 5, { validUntil: 4 })],
+        ...renewals,
+        ['b', sent('b/1')],
+        ['b', sent('b/2')],
+        ['b', granted('b/1', 6)],
+      );
+    expect(rulesBroken(steps([]))).not.toContain('no overlap');
+    expect(rulesBroken(steps([['a', { kind: 'confirmed', call: 'a/1', validUntil: 50 }]]))).toContain('no overlap');
+  });
+
+  it('lets readers share, and nobody write beside them', () => {
+    const made = (type: 'read' | 'write') =>
+      history(
+        ['a', sent('a/1')],
+        ['a', granted('a/1', 5, { type: 'read' })],
+        ['b', sent('b/1')],
+        ['b', granted('b/1', 6, { type })],
+      );
+    expect(rulesBroken(made('read'))).not.toContain('no overlap');
+    expect(rulesBroken(made('write'))).toContain('no overlap');
+  });
+
+  it('lets shares of one lease overlap with what they are inside of, and not with each other', () => {
+    const share = (call: string, within?: string) => granted(call, 5, { owner: 'a:1', within });
+    const steps: [string, HistoryEvent][] = [
+      ['a', sent('a/1')],
+      ['a', share('a/1')],
+      ['a', sent('a/2')],
+      ['a', share('a/2', 'a/1')],
+    ];
+    expect(rulesBroken(history(...steps))).not.toContain('no overlap');
+    expect(rulesBroken(history(...steps, ['a', sent('a/3')], ['a', share('a/3', 'a/2')]))).not.toContain('no overlap');
+    expect(rulesBroken(history(...steps, ['a', sent('a/3')], ['a', share('a/3', 'a/1')]))).toContain('no overlap');
+  });
+
+  it('counts permits', () => {
+    const made = history(
+      ['a', sent('a/1')],
+      ['a', granted('a/1', 0, { type: 'permits', permits: 2, token: undefined })],
+      ['b', sent('b/1')],
+      ['b', granted('b/1', 0, { type: 'permits', permits: 1, token: undefined })],
+    );
+    expect(rulesBroken(made, { permits: new Map([['order', 3]]) })).not.toContain('no overlap');
+    expect(rulesBroken(made, { permits: new Map([['order', 2]]) })).toContain('no overlap');
+  });
+
+  it('finds a token that does not grow, also after the data was lost', () => {
+    const made = (token: number) =>
+      history(
+        ['a', sent('a/1')],
+        ['a', granted('a/1', 5)],
+        ['s', { kind: 'upset', until: 4, reason: '' }],
+        ['b', sent('b/1')],
+        ['b', sent('b/2')],
+        ['b', granted('b/1', token)],
+      );
+    expect(rulesBroken(made(6))).not.toContain('growing tokens');
+    expect(rulesBroken(made(5))).toContain('growing tokens');
+    expect(rulesBroken(made(4))).toContain('growing tokens');
+  });
+
+  it('finds a caller without an answer, one who got no reason, and one who would have waited', () => {
+    const refused = (error: string): HistoryEvent => ({ kind: 'refused', call: 'a/1', error, message: '' });
+    const rule = 'every caller answered';
+    expect(rulesBroken(history(['a', sent('a/1')]))).toContain(rule);
+    expect(rulesBroken(history(['a', sent('a/1', ['order'], false)], ['a', refused('TypeError')]))).toContain(rule);
+    expect(rulesBroken(history(['a', sent('a/1')], ['a', refused('LockBusyError')]))).toContain(rule);
+    expect(rulesBroken(history(['a', sent('a/1', ['order'], false)], ['a', refused('LockBusyError')]))).toEqual([]);
+    expect(
+      rulesBroken(history(['a', sent('a/1')], ['a', { kind: 'closing' }], ['a', refused('LockAbortedError')])),
+    ).toEqual([]);
+    expect(rulesBroken(history(['a', sent('a/1')], ['a', { kind: 'crashed' }]))).toEqual([]);
+  });
+
+  it('finds a release that did not say that the lease was lost', () => {
+    const made = (outcome: 'released' | 'lost') =>
+      history(
+        ['a', sent('a/1')],
+        ['a', granted('a/1', 5)],
+        ['a', { kind: 'lost', call: 'a/1', lock: 'order', reason: '' }],
+        ['a', asked('a/1')],
+        ['a', answered('a/1', outcome)],
+      );
+    expect(rulesBroken(made('lost'))).toEqual([]);
+    expect(rulesBroken(made('released'))).toEqual(['losses told']);
+  });
+
+  it('finds what is left', () => {
+    const { explanation } = checkHistory(history(['a', { kind: 'left', counts: { timers: 0, subscriptions: 2 } }]));
+    expect(explanation).toContain('a has left 2 subscriptions');
+  });
+
+  it('finds a lock that stands free while somebody waits', () => {
+    const made = new History();
+    const add = (at: number, event: HistoryEvent) => made.add('a', at, event);
+    add(0, sent('a/1'));
+    add(1, granted('a/1', 5));
+    add(2, sent('a/2'));
+    add(3, asked('a/1'));
+    add(4, answered('a/1'));
+    add(90, granted('a/2', 6));
+    add(91, asked('a/2'));
+    add(92, answered('a/2'));
+    expect(rulesBroken(made, { servedWithin: 100 })).toEqual([]);
+    expect(rulesBroken(made, { servedWithin: 50 })).toEqual(['served in time']);
+    expect(rulesBroken(made, { servedWithin: 50, servedSince: 60 })).toEqual([]);
+  });
+
+  it('merges the logs of several processes, also of one that was killed while it wrote', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'history-'));
+    try {
+      const [a, b] = ['a', 'b'].map((process) => join(folder, process));
+      new HistoryFile(a).add('a', 1, sent('a/1'));
+      new HistoryFile(b).add('b', 2, sent('b/1'));
+      new HistoryFile(a).add('a', 3, granted('a/1', 5));
+      appendFileSync(b, '{"at":4,"proc');
+      expect(History.read(a, b).records.map(({ at, process }) => `${process}${at}`)).toEqual(['a1', 'b2', 'a3']);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+describe('the history checker, of a backend that is broken', () => {
+  const BROKEN: [what: string, breakage: Breakage, kind: KindName, rules: string[]][] = [
+    ['grants a lock twice', grantsTwice, 'steady', ['no overlap']],
+    ['ignores the owner of a release', ignoresOwner, 'lossy', ['no overlap']],
+    ['repeats tokens', repeatsTokens, 'steady', ['growing tokens']],
+    ['loses wake-ups', losesWakeUps, 'steady', ['every caller answered', 'served in time']],
+    ['keeps what was released', keepsWhatIsReleased, 'steady', ['served in time']],
+  ];
+
+  it.each(BROKEN)(
+    'finds out that it %s',
+    async (_what, disguise, kind, rules) => {
+      const found = new Set<string>();
+      for (let seed = 1; seed <= 60; seed++) {
+        const { verdict } = await simulate(seed, { kind, disguise });
+        for (const { rule } of verdict.violations) found.add(rule);
+      }
+      expect([...found]).toEqual(expect.arrayContaining(rules));
+    },
+    120_000,
+  );
+
+  it.each([...new Set(BROKEN.map(([, , kind]) => kind))])(
+    'has nothing against the whole one: %s',
+    async (kind) => {
+      for (let seed = 1; seed <= 60; seed++) {
+        const { verdict } = await simulate(seed, { kind });
+        expect(verdict.explanation).toBe('');
+      }
+    },
+    120_000,
+  );
+});

@@ -1,0 +1,55 @@
+import { everyCallerAnswered } from './checker/every-caller-answered.js';
+import { growingTokens } from './checker/growing-tokens.js';
+import { lossesTold } from './checker/losses-told.js';
+import { noOverlap } from './checker/no-overlap.js';
+import { nothingLeft } from './checker/nothing-left.js';
+import { servedInTime } from './checker/served-in-time.js';
+import { before, Digest } from './checker/tenure.js';
+import { timeline } from './checker/timeline.js';
+import type { Rule, Violation } from './checker/violation.js';
+import type { History } from './history.js';
+
+export interface Expectations {
+  /** How many permits there are, by the semaphore's name. */
+  readonly permits?: ReadonlyMap<string, number>;
+  /** Milliseconds after which a lock that is free must have gone to who waits for it; not looked at unless given. */
+  readonly servedWithin?: number;
+  /** From when on: when the faults were over. Default: from the start. */
+  readonly servedSince?: number;
+  /** Rules that this history need not keep to, by name. */
+  readonly except?: readonly string[];
+}
+
+export interface Verdict {
+  readonly sound: boolean;
+  /** In the order of time. */
+  readonly violations: readonly Violation[];
+  /** The first violation in words, with what happened around it; empty for a sound history. */
+  readonly explanation: string;
+}
+
+/**
+ * Proves of a history that no two valid leases overlapped, that tokens grew with each grant, that every caller was served or told
+ * why not, that lost leases were reported, and that nothing is left.
+ *
+ *     const verdict = checkHistory(History.read(...logs), { permits: new Map([['pool', 3]]) });
+ *     if (!verdict.sound) throw new Error(verdict.explanation);
+ */
+export function checkHistory(history: History, expectations: Expectations = {}): Verdict {
+  const { permits = new Map(), servedWithin, servedSince, except = [] } = expectations;
+  const digest = new Digest(history);
+  const rules: Rule[] = [noOverlap(permits), growingTokens, everyCallerAnswered, lossesTold, nothingLeft];
+  if (servedWithin !== undefined) rules.push(servedInTime(servedWithin, servedSince));
+  const violations = rules
+    .flatMap((rule) => rule(digest))
+    .filter(({ rule }) => !except.includes(rule))
+    .sort((one, other) => (before(one.at, other.at) ? -1 : 1));
+  const [first] = violations;
+  const explanation = first === undefined ? '' : explain(history, first, violations.length);
+  return { sound: first === undefined, violations, explanation };
+}
+
+function explain(history: History, first: Violation, count: number): string {
+  const others = count > 1 ? ` (the first of ${count} violations)` : '';
+  return `${first.rule}${others}\n${first.message}\n\n${timeline(history, first)}`;
+}

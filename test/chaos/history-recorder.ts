@@ -1,0 +1,179 @@
+import { LockBusyError, LockLostError } from '../../lib/engine/errors.js';
+import type { Lease } from '../../lib/engine/lease.js';
+import type { LockOptions } from '../../lib/engine/lock-options.js';
+import type { LockService } from '../../lib/nest/lock.service.js';
+import type { History } from './history.js';
+
+/** A lease under record. */
+export interface RecordedLease {
+  readonly call: string;
+  readonly lease: Lease;
+  /** Never rejects: what became of it is in the history. */
+  release(): Promise<void>;
+}
+
+interface Live {
+  readonly call: string;
+  readonly lease: Lease;
+}
+
+/**
+ * Writes into a history what one process sees of its locks.
+ *
+ *     const recorder = new HistoryRecorder(new HistoryFile(path), 'p1', locks, machineTime);
+ *     const recorded = await recorder.acquire('order', { waitTime: 500 });
+ *     await recorded?.release();
+ */
+export class HistoryRecorder {
+  private calls = 0;
+  private readonly live = new Map<string, Set<Live>>();
+
+  /**
+   * @param now milliseconds on the clock of the history
+   * @param rate how many milliseconds of that clock one of this process's takes
+   */
+  constructor(
+    readonly history: History,
+    readonly process: string,
+    readonly locks: LockService,
+    private readonly now: () => number,
+    private readonly rate = 1,
+  ) {
+    locks.on('renewed', ({ name, owner }) => this.confirmed(name, owner));
+    locks.on('lost', ({ name, owner, error }) => this.lost(name, owner, error));
+  }
+
+  /** Gives nothing where the caller was refused. */
+  async acquire(names: string | readonly string[], options: LockOptions = {}, within?: string) {
+    return this.track(names, options, () => this.locks.acquire(names, options), within);
+  }
+
+  async tryAcquire(names: string | readonly string[], options: LockOptions = {}, within?: string) {
+    return this.track(names, { waitTime: 0, ...options }, () => this.locks.tryAcquire(names, options), within);
+  }
+
+  /** As `LockService.withLock`, but nothing goes out: not the body's result, nor an error. */
+  async withLock(
+    names: string | readonly string[],
+    options: LockOptions,
+    body: (recorded: RecordedLease) => Promise<void>,
+    settings: { within?: string; holdAtLeast?: number } = {},
+  ): Promise<void> {
+    const recorded = await this.acquire(names, options, settings.within);
+    if (recorded === undefined) return;
+    const { call, lease } = recorded;
+    const inside = async () => {
+      try {
+        await body(recorded);
+      } finally {
+        this.releaseAsked(call, lease);
+      }
+    };
+    await this.released(call, this.locks.engine.holdWhile(lease, inside, settings.holdAtLeast));
+  }
+
+  /** A caller asks for locks; it is the first record of a call. */
+  sent(names: string | readonly string[], { waitTime, signal }: LockOptions = {}): string {
+    const call = `${this.process}/${++this.calls}`;
+    const locks = typeof names === 'string' ? [names] : [...new Set(names)].sort();
+    this.add({ kind: 'sent', call, locks, patient: waitTime === undefined && signal === undefined });
+    return call;
+  }
+
+  granted(call: string, lease: Lease, within?: string): void {
+    const validUntil = this.deadline(lease);
+    for (const { name: lock, type, owner } of lease.locks) {
+      const token = lease.tokens.get(lock);
+      this.add({ kind: 'granted', call, lock, type, owner, token, validUntil, within });
+      const key = liveKey(lock, owner);
+      const live = this.live.get(key) ?? new Set();
+      this.live.set(key, live.add({ call, lease }));
+    }
+  }
+
+  refused(call: string, error: Error): void {
+    this.add({ kind: 'refused', call, error: error.name, message: error.message });
+  }
+
+  /** `extend()` has come back: the lease is longer, or shorter. */
+  extended(call: string, lease: Lease): void {
+    if (lease.live) this.add({ kind: 'confirmed', call, validUntil: this.deadline(lease) });
+  }
+
+  releaseAsked(call: string, lease: Lease): void {
+    for (const { name, owner } of lease.locks) {
+      const key = liveKey(name, owner);
+      const live = this.live.get(key);
+      for (const entry of live ?? []) if (entry.call === call) live?.delete(entry);
+      if (live?.size === 0) this.live.delete(key);
+    }
+    this.add({ kind: 'release-asked', call });
+  }
+
+  async released(call: string, release: Promise<unknown>): Promise<void> {
+    try {
+      await release;
+      this.add({ kind: 'release-answered', call, outcome: 'released' });
+    } catch (error) {
+      const outcome = error instanceof LockLostError ? 'lost' : 'failed';
+      this.add({ kind: 'release-answered', call, outcome });
+    }
+  }
+
+  /** Ends the record of this process: what it has left, by name. */
+  left(counts: Readonly<Record<string, number>>): void {
+    this.add({ kind: 'left', counts });
+  }
+
+  add(event: Parameters<History['add']>[2]): void {
+    this.history.add(this.process, this.now(), event);
+  }
+
+  private async track(
+    names: string | readonly string[],
+    options: LockOptions,
+    acquire: () => Promise<Lease | null>,
+    within: string | undefined,
+  ): Promise<RecordedLease | undefined> {
+    const call = this.sent(names, options);
+    let lease: Lease | null;
+    try {
+      lease = await acquire();
+    } catch (error) {
+      this.refused(call, error as Error);
+      return undefined;
+    }
+    if (lease === null) {
+      this.refused(call, new LockBusyError('tried once', String(names), -1, undefined));
+      return undefined;
+    }
+    this.granted(call, lease, within);
+    return { call, lease, release: () => this.release(call, lease) };
+  }
+
+  private release(call: string, lease: Lease): Promise<void> {
+    this.releaseAsked(call, lease);
+    return this.released(call, lease.release());
+  }
+
+  private confirmed(name: string, owner: string): void {
+    for (const { call, lease } of this.live.get(liveKey(name, owner)) ?? []) this.extended(call, lease);
+  }
+
+  private lost(lock: string, owner: string, error: Error): void {
+    for (const { call, lease } of this.live.get(liveKey(lock, owner)) ?? []) {
+      // A writer that reads has two locks under one owner.
+      if (lease.locks.some((held) => held.lost === error)) {
+        this.add({ kind: 'lost', call, lock, reason: error.message });
+      }
+    }
+  }
+
+  private deadline(lease: Lease): number {
+    return this.now() + lease.remainingTime() * this.rate;
+  }
+}
+
+function liveKey(name: string, owner: string): string {
+  return `${owner}\0${name}`;
+}

@@ -1,0 +1,91 @@
+import { appendFileSync, readFileSync } from 'node:fs';
+import type { LockType } from '../../lib/backends/lock-backend.js';
+
+/** What is acquired: a lock of some type, or permits of a semaphore. */
+export type Kind = LockType | 'permits';
+
+/**
+ * What one process saw, in the moment in which it saw it. `call` names one acquisition, `<process>/<n>`; one of several locks has
+ * records of each lock.
+ */
+export type HistoryEvent =
+  /** A caller asks. `patient`: it waits for as long as it takes. */
+  | { readonly kind: 'sent'; readonly call: string; readonly locks: readonly string[]; readonly patient: boolean }
+  | {
+      readonly kind: 'granted';
+      readonly call: string;
+      readonly lock: string;
+      readonly type: Kind;
+      readonly owner: string;
+      /** Absent where there is none: permits. */
+      readonly token?: number;
+      readonly permits?: number;
+      /** Until when this process counts on the lease, unless it is confirmed anew. Absent: for ever. */
+      readonly validUntil?: number;
+      /** The call whose scope it is a share of (re-entry). */
+      readonly within?: string;
+    }
+  /** A renewal or an extension: the lease is counted on until then. */
+  | { readonly kind: 'confirmed'; readonly call: string; readonly validUntil: number }
+  | { readonly kind: 'refused'; readonly call: string; readonly error: string; readonly message: string }
+  | { readonly kind: 'release-asked'; readonly call: string }
+  | { readonly kind: 'release-answered'; readonly call: string; readonly outcome: 'released' | 'lost' | 'failed' }
+  /** The process noticed that the lease is lost. */
+  | { readonly kind: 'lost'; readonly call: string; readonly lock: string; readonly reason: string }
+  /** The process shuts down: from now on it may refuse patient callers. */
+  | { readonly kind: 'closing' }
+  /** The process is dead: it holds nothing and waits for nothing. */
+  | { readonly kind: 'crashed' }
+  /**
+   * What was granted before `until` proves nothing from now on: a force-release, a server that lost its data. Without `lock`, for
+   * all locks.
+   */
+  | { readonly kind: 'upset'; readonly lock?: string; readonly until: number; readonly reason: string }
+  /** What the process still has at the end, by name: all of it should be 0. */
+  | { readonly kind: 'left'; readonly counts: Readonly<Record<string, number>> };
+
+/** `at`: milliseconds on a monotonic clock that all processes of the history share. */
+export type HistoryRecord = HistoryEvent & { readonly at: number; readonly process: string };
+
+/** The records of one process or of several, in the order of time. */
+export class History {
+  constructor(readonly records: HistoryRecord[] = []) {}
+
+  add(process: string, at: number, event: HistoryEvent): void {
+    this.records.push({ at, process, ...event });
+  }
+
+  /** One history of several logs. Records of one moment stay in the order in which their log has them. */
+  static merge(...histories: readonly History[]): History {
+    return new History(histories.flatMap(({ records }) => records).sort((one, other) => one.at - other.at));
+  }
+
+  /** Reads what {@link HistoryFile}s have written; a last line that a kill cut off is left out. */
+  static read(...paths: readonly string[]): History {
+    return History.merge(...paths.map((path) => new History(readFileSync(path, 'utf8').split('\n').flatMap(parse))));
+  }
+}
+
+/** A history that is on disk with each record, so that a process that is killed leaves it behind. */
+export class HistoryFile extends History {
+  constructor(private readonly path: string) {
+    super();
+  }
+
+  override add(process: string, at: number, event: HistoryEvent): void {
+    appendFileSync(this.path, `${JSON.stringify({ at, process, ...event })}\n`);
+  }
+}
+
+/** Milliseconds on the monotonic clock that all processes of this machine share. */
+export function machineTime(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
+
+function parse(line: string): HistoryRecord[] {
+  try {
+    return [JSON.parse(line)];
+  } catch {
+    return [];
+  }
+}

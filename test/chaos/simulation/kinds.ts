@@ -1,0 +1,121 @@
+import type { ERRANDS } from './errands.js';
+import type { MisfortuneName } from './misfortunes.js';
+import type { SCOPED_ERRANDS } from './scoped-errands.js';
+import type { Climate } from './weather.js';
+
+export type ErrandName = keyof typeof ERRANDS | keyof typeof SCOPED_ERRANDS;
+
+/** What one kind of schedule is made of. What it leaves open is drawn. */
+export interface ScheduleKind {
+  readonly errands: Readonly<Partial<Record<ErrandName, number>>>;
+  readonly fates: Climate['fates'];
+  readonly unheard: number;
+  /** What goes wrong, and how often at most. */
+  readonly misfortunes: readonly MisfortuneName[];
+  /** Of these, one at most in a schedule. */
+  readonly eitherOf: readonly MisfortuneName[];
+  readonly mostMisfortunes: number;
+  /** The clocks of the machines run at slightly different speeds. */
+  readonly drift: boolean;
+  /** Nothing ever goes wrong: no lease is lost, and a free lock goes to who waits for it without delay. */
+  readonly flawless: boolean;
+}
+
+const EVERYTHING = {
+  hold: 4,
+  hurry: 3,
+  tryOnce: 2,
+  waitAWhile: 2,
+  abort: 2,
+  fixedLease: 2,
+  extend: 1,
+  several: 2,
+  handle: 1,
+  body: 2,
+  reenter: 1,
+  downgrade: 1,
+  leak: 1,
+  severalInside: 1,
+  holdAtLeast: 1,
+  block: 0.5,
+} as const;
+
+const UNSTEADY = { refused: 0.02, lost: 0.03, unanswered: 0.03, resent: 0.02, late: 0.02 };
+
+export const KINDS = {
+  /** A slow network, and nothing else. */
+  steady: {
+    errands: { ...EVERYTHING, several: 0, severalInside: 0, holdAtLeast: 0, block: 0, fixedLease: 0 },
+    fates: {},
+    unheard: 0,
+    misfortunes: [],
+    eitherOf: [],
+    mostMisfortunes: 0,
+    drift: true,
+    flawless: true,
+  },
+  /** Several locks at once, on a slow network. */
+  several: {
+    errands: { several: 5, severalInside: 2, hold: 2, hurry: 1, tryOnce: 1, holdAtLeast: 1, abort: 1 },
+    fates: {},
+    unheard: 0,
+    misfortunes: [],
+    eitherOf: [],
+    mostMisfortunes: 0,
+    drift: true,
+    flawless: false,
+  },
+  /** Commands, answers, messages and connections get lost. */
+  lossy: {
+    errands: EVERYTHING,
+    fates: UNSTEADY,
+    unheard: 0.1,
+    misfortunes: ['cut', 'disconnect', 'freeze', 'restart'],
+    eitherOf: [],
+    mostMisfortunes: 3,
+    drift: true,
+    flawless: false,
+  },
+  /** Processes die, stand still, and have their clocks set. */
+  frail: {
+    errands: EVERYTHING,
+    fates: {},
+    unheard: 0,
+    misfortunes: ['crash', 'stall', 'shutDown'],
+    eitherOf: ['suspend', 'setWallClock'],
+    mostMisfortunes: 4,
+    drift: true,
+    flawless: false,
+  },
+  /** All of it together. */
+  storm: {
+    errands: EVERYTHING,
+    fates: UNSTEADY,
+    unheard: 0.1,
+    misfortunes: ['cut', 'disconnect', 'freeze', 'restart', 'crash', 'stall', 'shutDown'],
+    eitherOf: [],
+    mostMisfortunes: 5,
+    drift: true,
+    flawless: false,
+  },
+  /** The server breaks its promises: what was granted before proves nothing, but tokens go on growing. */
+  unreliable: {
+    errands: EVERYTHING,
+    fates: UNSTEADY,
+    unheard: 0.1,
+    misfortunes: ['setServerForth', 'forceRelease', 'crash'],
+    eitherOf: ['loseData', 'setServerBack'],
+    mostMisfortunes: 3,
+    drift: false,
+    flawless: false,
+  },
+} as const satisfies Record<string, ScheduleKind>;
+
+export type KindName = keyof typeof KINDS;
+
+export const KIND_NAMES = Object.keys(KINDS) as KindName[];
+
+/** Which kind of schedule a seed stands for. */
+export function kindOf(seed: number): KindName {
+  return KIND_NAMES[seed % KIND_NAMES.length];
+}

@@ -1,0 +1,77 @@
+import { FOREVER, type Milliseconds } from '../../../lib/engine/duration.js';
+import { LockEngine } from '../../../lib/engine/lock-engine.js';
+import { LockService } from '../../../lib/nest/lock.service.js';
+import type { History } from '../history.js';
+import { HistoryRecorder } from '../history-recorder.js';
+import { SimulatedLink } from './simulated-link.js';
+import type { SimulatedProcess } from './simulated-process.js';
+import type { VirtualTime } from './virtual-time.js';
+
+export interface MemberSettings {
+  readonly watchdogTimeout: number;
+  readonly placeTimeout: number;
+}
+
+interface EngineState {
+  readonly queues: ReadonlyMap<string, unknown>;
+  readonly leases: ReadonlySet<unknown>;
+  readonly several: ReadonlySet<unknown>;
+}
+
+/** A process with the lock service in it: all of it real but the clock and the network. */
+export class Member {
+  readonly locks: LockService;
+  readonly recorder: HistoryRecorder;
+  closing = false;
+
+  constructor(
+    time: VirtualTime,
+    readonly process: SimulatedProcess,
+    readonly link: SimulatedLink,
+    history: History,
+    settings: MemberSettings,
+  ) {
+    const ms = (value: number) => value as Milliseconds;
+    const engine = new LockEngine({
+      backend: link,
+      runtime: process,
+      logger: { warn: () => {}, error: () => {} },
+      clientId: process.name,
+      keyPrefix: '',
+      watchdogTimeout: ms(settings.watchdogTimeout),
+      fairWaitTimeout: ms(settings.placeTimeout),
+      waitTime: FOREVER,
+      shutdownTimeout: ms(500),
+      onLost: 'throw',
+    });
+    this.locks = new LockService(engine);
+    this.recorder = new HistoryRecorder(history, process.name, this.locks, () => time.now, process.tick);
+  }
+
+  /** Ends without warning. */
+  crash(): void {
+    if (this.process.dead) return;
+    this.process.crash();
+    this.link.abandon();
+    this.recorder.add({ kind: 'crashed' });
+  }
+
+  /** Ends in order. */
+  close(): Promise<void> {
+    if (!this.closing) this.recorder.add({ kind: 'closing' });
+    this.closing = true;
+    return this.locks.close();
+  }
+
+  /** What the engine has in hand. */
+  get leftovers(): Readonly<Record<string, number>> {
+    const { queues, leases, several } = this.locks.engine as unknown as EngineState;
+    return {
+      queues: queues.size,
+      leases: leases.size,
+      'callers of several locks': several.size,
+      subscriptions: this.link.subscriptions,
+      timers: this.process.timers,
+    };
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * Runs schedules of the simulation, each drawn from its number, the seed. A seed that fails is printed, and runs again by
+ *
+ *     npm run test:chaos -- --seed 123        or: CHAOS_SEED=123 npm run test:chaos
+ *
+ * which prints all that happened in it. `--long` runs more of them.
+ */
+
+import { show } from '../checker/timeline.js';
+import type { HistoryRecord } from '../history.js';
+import { type KindName, kindOf } from './kinds.js';
+import { type Outcome, Simulation } from './simulation.js';
+
+/** Of all kinds together. */
+const SCHEDULES = 10_200 * Number(process.env.CHAOS_LONG ?? 1);
+const REPLAYED = process.env.CHAOS_SEED === undefined ? undefined : Number(process.env.CHAOS_SEED);
+/** Far more than it takes: a bound for what hangs. */
+const LONGEST_RUN = 1_800_000;
+const MOST_FAILURES = 3;
+
+/** How often what happened in all schedules of a kind. */
+export type Tally = Partial<Record<HistoryRecord['kind'], number>>;
+
+/**
+ * Runs the schedules of one kind, all of which must be sound.
+ *
+ * @param hits what must have happened at least once in them, or they would prove little
+ */
+export function itHolds(promise: string, kind: KindName, hits: readonly HistoryRecord['kind'][]): void {
+  if (REPLAYED !== undefined) {
+    const test = kindOf(REPLAYED) === kind ? it : it.skip;
+    test(`${promise} (seed ${REPLAYED})`, () => replay(REPLAYED), LONGEST_RUN);
+    return;
+  }
+  it(
+    promise,
+    async () => {
+      const tally: Tally = {};
+      const failures: string[] = [];
+      for (let seed = 1; seed <= SCHEDULES && failures.length < MOST_FAILURES; seed++) {
+        if (kindOf(seed) !== kind) continue;
+        const outcome = await simulate(seed);
+        if (!outcome.verdict.sound) failures.push(describe(outcome));
+        for (const record of outcome.history.records) tally[record.kind] = (tally[record.kind] ?? 0) + 1;
+      }
+      if (failures.length > 0) throw new Error(failures.join('\n\n'));
+      for (const hit of hits) expect({ [hit]: tally[hit] ?? 0 }).not.toEqual({ [hit]: 0 });
+    },
+    LONGEST_RUN,
+  );
+}
+
+/** What is thrown where nobody catches it counts too. */
+export async function simulate(seed: number, options?: ConstructorParameters<typeof Simulation>[1]): Promise<Outcome> {
+  const uncaught: unknown[] = [];
+  const note = (reason: unknown) => void uncaught.push(reason);
+  process.on('unhandledRejection', note);
+  try {
+    const outcome = await new Simulation(seed, options).run();
+    if (uncaught.length === 0) return outcome;
+    const explanation = `unhandled rejection: ${String((uncaught[0] as Error)?.stack ?? uncaught[0])}`;
+    return { ...outcome, verdict: { ...outcome.verdict, sound: false, explanation } };
+  } finally {
+    process.off('unhandledRejection', note);
+  }
+}
+
+async function replay(seed: number): Promise<void> {
+  const outcome = await simulate(seed);
+  console.log(outcome.history.records.map((record) => show(record)).join('\n'));
+  if (!outcome.verdict.sound) throw new Error(describe(outcome));
+}
+
+function describe({ seed, kind, verdict }: Outcome): string {
+  return `seed ${seed} (${kind}); run it again by: npm run test:chaos -- --seed ${seed}\n${verdict.explanation}`;
+}

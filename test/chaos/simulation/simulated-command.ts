@@ -1,0 +1,111 @@
+import { BackendError, type LockBackend } from '../../../lib/backends/lock-backend.js';
+import type { Timer } from '../../../lib/backends/runtime.js';
+import type { SimulatedLink } from './simulated-link.js';
+import type { Fate } from './weather.js';
+
+/** One command on its way to the server, and its answer on the way back. */
+export class SimulatedCommand<T> {
+  readonly answer: Promise<T>;
+  private readonly connection: number;
+  private readonly timeout: Timer;
+  private resolve!: (reply: T) => void;
+  private reject!: (error: Error) => void;
+  private fate: Fate;
+
+  constructor(
+    private readonly link: SimulatedLink,
+    private readonly line: string,
+    private readonly execute: (backend: LockBackend) => Promise<T>,
+    private readonly whenResent: (reply: T) => T,
+  ) {
+    this.answer = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+    const { commandTimeout } = link.settings;
+    this.connection = link.connection;
+    this.timeout = link.process.timer(commandTimeout, () =>
+      this.fail(`no answer within ${commandTimeout} ms`, 'unknown'),
+    );
+    link.open.add(this as SimulatedCommand<unknown>);
+    this.fate = link.weather.fate();
+    if (this.fate === 'refused') link.process.receive(0, () => this.fail('the connection is closed', 'refused'));
+    else this.depart();
+  }
+
+  fail(message: string, outcome: BackendError['outcome']): void {
+    if (this.settle()) this.reject(new BackendError(message, 'unavailable', outcome));
+  }
+
+  /** Its connection is gone; whether it was executed nobody knows. */
+  disconnected(): void {
+    this.link.process.receive(this.link.weather.within(5), () => this.fail('the connection was closed', 'unknown'));
+  }
+
+  private depart(): void {
+    const { link } = this;
+    if (this.fate === 'late') link.stall(this.line, link.weather.within(2 * link.settings.commandTimeout));
+    link.time.after(link.travel(this.line), () => this.arrive());
+  }
+
+  private arrive(): void {
+    const { time, server, isCut, afterCut } = this.link;
+    if (this.connection !== this.link.connection && this.fate !== 'resent') return;
+    if (isCut) {
+      if (afterCut !== undefined) time.at(afterCut, () => this.arrive());
+      return;
+    }
+    if (server.attentiveAt > time.now) return time.at(server.attentiveAt, () => this.arrive());
+    if (server.isDown) return this.disconnected();
+    if (this.fate === 'lost') return this.breakOff();
+    void this.run();
+  }
+
+  private async run(): Promise<void> {
+    let reply: T;
+    try {
+      reply = await this.execute(this.link.backend);
+    } catch (error) {
+      return this.travelBack(() => this.settle() && this.reject(error as Error));
+    }
+    if (this.fate === 'unanswered') return this.breakOff();
+    if (this.fate === 'resent') return this.sendAgain();
+    this.travelBack(() => this.settle() && this.resolve(reply));
+  }
+
+  /** Some callers hear at once that the connection broke, others nothing until their time is up. */
+  private breakOff(): void {
+    const { weather, settings, process } = this.link;
+    const delay = weather.within(2 * settings.commandTimeout);
+    if (delay < settings.commandTimeout)
+      process.receive(delay, () => this.fail('the connection was closed', 'unknown'));
+  }
+
+  private sendAgain(): void {
+    const { link, whenResent, execute } = this;
+    link.time.after(link.weather.within(50), () => {
+      if (link.process.dead || link.isCut || link.server.isDown) return this.breakOff();
+      void execute(link.backend).then(
+        (reply) => this.travelBack(() => this.settle() && this.resolve(whenResent(reply))),
+        (error) => this.travelBack(() => this.settle() && this.reject(error)),
+      );
+    });
+  }
+
+  private travelBack(arrived: () => void): void {
+    const { link } = this;
+    if (this.connection !== link.connection && this.fate !== 'resent') return;
+    link.process.receive(link.travel(`answers of ${this.line}`), () => {
+      if (this.connection !== link.connection && this.fate !== 'resent') return;
+      if (!link.isCut) return arrived();
+      const { afterCut } = link;
+      if (afterCut !== undefined) link.process.receive(afterCut - link.time.now, arrived);
+    });
+  }
+
+  private settle(): boolean {
+    if (!this.link.open.delete(this as SimulatedCommand<unknown>)) return false;
+    this.timeout.cancel();
+    return true;
+  }
+}

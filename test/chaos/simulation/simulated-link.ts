@@ -1,0 +1,196 @@
+import {
+  type AcquireAllReply,
+  type Acquired,
+  type AcquireReply,
+  type AcquireRequest,
+  BackendError,
+  type Holding,
+  type LockBackend,
+  type LockState,
+  type LockType,
+  type PassRequest,
+  type ReleaseReply,
+  type ReleaseRequest,
+  type RenewRequest,
+  type Subscription,
+  type Wake,
+} from '../../../lib/backends/lock-backend.js';
+import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
+import type { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
+import { SimulatedCommand } from './simulated-command.js';
+import type { SimulatedProcess } from './simulated-process.js';
+import type { ServerClient, SimulatedServer } from './simulated-server.js';
+import { SimulatedSubscription } from './simulated-subscription.js';
+import type { VirtualTime } from './virtual-time.js';
+import type { Weather } from './weather.js';
+
+export interface LinkSettings {
+  readonly commandTimeout: number;
+  /** Commands of all kinds keep their order; else those of one kind do. */
+  readonly oneLine: boolean;
+  /** Whether several locks can be taken in one step. */
+  readonly together: boolean;
+  /** What stands in for the memory backend, for tests of the tests. */
+  readonly disguise?: (backend: LockBackend) => LockBackend;
+}
+
+/** Things travel in order on a line. */
+export interface Line {
+  lastArrival: number;
+}
+
+/** What joins one process to the server: a backend whose commands and messages are under way, and sometimes do not arrive. */
+export class SimulatedLink implements LockBackend, ServerClient {
+  readonly description = 'simulated';
+  readonly synchronizers = undefined;
+  readonly open = new Set<SimulatedCommand<unknown>>();
+  readonly subscribed = new Set<SimulatedSubscription>();
+  /** Grows with each connection. */
+  connection = 1;
+  private closed = false;
+  private cutUntil = 0;
+  private cutKeeps = false;
+  private readonly lines = new Map<string, Line>();
+  private backends = new Map<MemoryStore, LockBackend>();
+
+  constructor(
+    readonly time: VirtualTime,
+    readonly process: SimulatedProcess,
+    readonly server: SimulatedServer,
+    readonly weather: Weather,
+    readonly settings: LinkSettings,
+  ) {
+    server.join(this);
+  }
+
+  /** Where commands arrive that arrive now. */
+  get backend(): LockBackend {
+    const { store } = this.server;
+    let backend = this.backends.get(store);
+    if (backend === undefined) {
+      const memory = new MemoryBackend({ runtime: this.process, store });
+      backend = this.settings.disguise?.(memory) ?? memory;
+      this.backends.set(store, backend);
+    }
+    return backend;
+  }
+
+  get subscriptions(): number {
+    return this.subscribed.size;
+  }
+
+  get isCut(): boolean {
+    return this.time.now < this.cutUntil;
+  }
+
+  /** When what cannot get through now will arrive; undefined: never. */
+  get afterCut(): number | undefined {
+    return this.cutKeeps ? this.cutUntil : undefined;
+  }
+
+  /** Nothing gets through for so long. `keeps`: it arrives afterwards. */
+  cut(duration: number, keeps: boolean): void {
+    this.cutUntil = Math.max(this.cutUntil, this.time.now + duration);
+    this.cutKeeps = keeps;
+    if (!keeps) this.time.at(this.cutUntil, () => this.disconnected());
+  }
+
+  disconnected(): void {
+    this.connection++;
+    this.lines.clear();
+    for (const command of [...this.open]) command.disconnected();
+    for (const subscription of this.subscribed) subscription.interrupted();
+  }
+
+  /** How long something takes that follows others on this line. */
+  travel(name: string): number {
+    const { now } = this.time;
+    const line = this.lines.get(name) ?? { lastArrival: 0 };
+    line.lastArrival = Math.max(now + this.weather.delay(), line.lastArrival);
+    this.lines.set(name, line);
+    return line.lastArrival - now;
+  }
+
+  /** Holds up what follows on this line. */
+  stall(name: string, duration: number): void {
+    const line = this.lines.get(name) ?? { lastArrival: 0 };
+    line.lastArrival = Math.max(line.lastArrival, this.time.now) + duration;
+    this.lines.set(name, line);
+  }
+
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
+    return this.send('acquire', (backend) => backend.acquire(request));
+  }
+
+  together(): boolean {
+    return this.settings.together;
+  }
+
+  acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
+    return this.send('acquire', (backend) => backend.acquireAll(requests));
+  }
+
+  release(request: ReleaseRequest): Promise<ReleaseReply> {
+    return this.send(
+      'release',
+      (backend) => backend.release(request),
+      (reply) => ({ ...reply, resent: true }),
+    );
+  }
+
+  pass(request: PassRequest): Promise<Acquired | undefined> {
+    return this.send('acquire', (backend) => backend.pass(request));
+  }
+
+  renew(request: RenewRequest): Promise<boolean> {
+    return this.send('renew', (backend) => backend.renew(request));
+  }
+
+  raiseToken(key: string, type: LockType, token: number): Promise<void> {
+    return this.send('token', (backend) => backend.raiseToken(key, type, token));
+  }
+
+  refreshPlaces(places: readonly Holding[], placeTimeout: number): Promise<readonly boolean[]> {
+    return this.send('places', (backend) => backend.refreshPlaces(places, placeTimeout));
+  }
+
+  leavePlace(place: Holding): Promise<void> {
+    return this.send('places', (backend) => backend.leavePlace(place));
+  }
+
+  forceRelease(key: string): Promise<boolean> {
+    return this.send('force', (backend) => backend.forceRelease(key));
+  }
+
+  inspect(key: string): Promise<LockState> {
+    return this.send('inspect', (backend) => backend.inspect(key));
+  }
+
+  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+    if (this.closed) return { ready: new Promise(() => {}), close: () => {} };
+    const ask = (hear: (wake: Wake) => void) => this.backend.subscribe(key, type, clientId, hear);
+    return new SimulatedSubscription(this, ask, listener);
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    for (const command of [...this.open]) command.fail('the backend was closed', 'unknown');
+    for (const subscription of [...this.subscribed]) subscription.close();
+  }
+
+  /** The process is dead: what it has sent arrives all the same, and the server notices sooner or later. */
+  abandon(): void {
+    this.time.after(this.weather.within(2_000), () => {
+      for (const subscription of [...this.subscribed]) subscription.close();
+    });
+  }
+
+  private send<T>(
+    line: string,
+    execute: (backend: LockBackend) => Promise<T>,
+    whenResent: (reply: T) => T = (reply) => reply,
+  ): Promise<T> {
+    if (this.closed) return Promise.reject(new BackendError('the backend was closed', 'unavailable', 'refused'));
+    return new SimulatedCommand(this, this.settings.oneLine ? 'commands' : line, execute, whenResent).answer;
+  }
+}

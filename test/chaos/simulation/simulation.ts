@@ -1,0 +1,244 @@
+import type { LockBackend } from '../../../lib/backends/lock-backend.js';
+import { lockScopes } from '../../../lib/engine/lock-scope.js';
+import { SeededRandom } from '../../support/seeded-random.js';
+import { History } from '../history.js';
+import { checkHistory, type Verdict } from '../history-checker.js';
+import { Caller } from './caller.js';
+import { ERRANDS, type Errand } from './errands.js';
+import { KINDS, type KindName, kindOf, type ScheduleKind } from './kinds.js';
+import { Member } from './member.js';
+import { MISFORTUNES } from './misfortunes.js';
+import { SCOPED_ERRANDS } from './scoped-errands.js';
+import { SimulatedLink } from './simulated-link.js';
+import { SimulatedProcess } from './simulated-process.js';
+import { SimulatedServer } from './simulated-server.js';
+import { VirtualTime } from './virtual-time.js';
+import { type Climate, Weather } from './weather.js';
+
+const ALL_ERRANDS: Record<string, Errand> = { ...ERRANDS, ...SCOPED_ERRANDS };
+
+/** Milliseconds after the last fault in which everybody must be served. */
+const LIVENESS_BOUND = 60_000;
+/** No lease, place or ghost of a command outlives the faults by more. */
+const AFTERMATH = 3_000;
+
+export interface Outcome {
+  readonly seed: number;
+  readonly kind: KindName;
+  readonly verdict: Verdict;
+  readonly history: History;
+  /** Events of virtual time. */
+  readonly events: number;
+}
+
+export interface SimulationOptions {
+  readonly kind?: KindName;
+  /** Stands in for the memory backend, for tests of the tests. */
+  readonly disguise?: (backend: LockBackend) => LockBackend;
+}
+
+/**
+ * One schedule, and all of it drawn from one seed: some processes on one server, what their callers do, what the network does to
+ * them, and what goes wrong. First act: all of that at once. Then the faults stop; who waits must be served. Second act, when the
+ * last trace of the faults has lapsed: everything must work as if nothing had been.
+ */
+export class Simulation {
+  readonly time = new VirtualTime();
+  readonly history = new History();
+  readonly server: SimulatedServer;
+  readonly members: Member[] = [];
+  readonly kindName: KindName;
+  private readonly kind: ScheduleKind;
+  private readonly chance: SeededRandom;
+  private readonly weather: Weather;
+  private readonly climate: Climate;
+  private readonly window: number;
+  private readonly link: { commandTimeout: number; oneLine: boolean; together: boolean };
+  private readonly longestStay: number;
+  private readonly variety: number;
+  private busy = 0;
+  private readonly troubles: string[] = [];
+
+  constructor(
+    readonly seed: number,
+    private readonly options: SimulationOptions = {},
+  ) {
+    this.kindName = options.kind ?? kindOf(seed);
+    this.kind = KINDS[this.kindName];
+    const chance = new SeededRandom(seed * 7_919 + 17);
+    this.chance = chance;
+    const slowest = chance.pick([0.2, 2, 8]);
+    this.climate = {
+      latency: [chance.pick([0, slowest / 4]), slowest],
+      slow: chance.pick([0, 0.02]),
+      fates: this.kind.fates,
+      unheard: this.kind.unheard,
+    };
+    this.weather = new Weather(this.climate, this.fork());
+    this.server = new SimulatedServer(this.time, this.rate());
+    this.window = chance.between(100, 800);
+    this.link = {
+      commandTimeout: chance.whole(60, 200),
+      oneLine: chance.chance(0.5),
+      together: chance.chance(0.7),
+    };
+    this.longestStay = chance.pick([2, 20, 60]);
+    this.variety = chance.whole(1, 3);
+  }
+
+  get alive(): readonly Member[] {
+    return this.members.filter(({ process }) => !process.dead);
+  }
+
+  async run(): Promise<Outcome> {
+    const members = this.chance.whole(1, 4);
+    for (let i = 0; i < members; i++) this.addMember();
+    this.scheduleMisfortunes();
+    this.time.at(this.window, () => this.calmDown());
+    await this.pass(() => this.time.now >= this.window && this.busy === 0, this.window + LIVENESS_BOUND);
+    if (this.busy === 0) await this.secondAct();
+    return this.conclude();
+  }
+
+  /** One more process, with callers that start at once. */
+  addMember(): void {
+    const { chance, time } = this;
+    const process = new SimulatedProcess(
+      `p${this.members.length + 1}`,
+      time,
+      this.fork(),
+      this.rate(),
+      chance.between(-5_000, 5_000),
+    );
+    const link = new SimulatedLink(time, process, this.server, this.weather, {
+      ...this.link,
+      disguise: this.options.disguise,
+    });
+    const settings = { watchdogTimeout: chance.whole(300, 1_000), placeTimeout: chance.whole(200, 600) };
+    const member = new Member(time, process, link, this.history, settings);
+    this.members.push(member);
+    const callers = chance.whole(1, 4);
+    for (let i = 0; i < callers; i++) this.send(member, chance.whole(2, 5), this.kind.errands);
+  }
+
+  /** From now on, and until what is under way has come in, earlier grants prove nothing. */
+  upset(reason: string, duration: number, lock?: string): void {
+    this.history.add('server', this.time.now, { kind: 'upset', until: this.time.now + duration, reason, lock });
+  }
+
+  private fork(): SeededRandom {
+    return new SeededRandom(Math.floor(this.chance.next() * 2 ** 32));
+  }
+
+  private rate(): number {
+    return this.kind.drift ? this.chance.between(0.997, 1.003) : 1;
+  }
+
+  /** A caller runs so many errands, one after the other. */
+  private send(member: Member, errands: number, weights: ScheduleKind['errands']): void {
+    const { process, recorder } = member;
+    const chance = this.fork();
+    const caller = new Caller(recorder, process, chance, this.longestStay, this.variety);
+    const live = async () => {
+      for (let errand = 0; errand < errands && !member.closing; errand++) {
+        await process.sleep(chance.between(0, 40));
+        await draw(weights, chance)(caller);
+      }
+    };
+    this.busy++;
+    let over = false;
+    const end = () => {
+      if (!over) this.busy--;
+      over = true;
+    };
+    const trouble = (error: Error) => this.troubles.push(`${process.name}: ${error.stack}`);
+    lockScopes.run(undefined, () => void live().catch(trouble).then(end));
+    process.onCrash(end);
+  }
+
+  private scheduleMisfortunes(): void {
+    const { misfortunes, mostMisfortunes } = this.kind;
+    // Clocks that are set and machines that sleep are told apart by the difference they make: not in one schedule.
+    const choices = [...misfortunes, this.chance.pick(this.kind.eitherOf)].filter((name) => name !== undefined);
+    if (choices.length === 0) return;
+    const count = this.chance.whole(1, mostMisfortunes);
+    for (let i = 0; i < count; i++) {
+      const misfortune = MISFORTUNES[this.chance.pick(choices)];
+      this.time.at(this.chance.between(0, this.window), () => {
+        const { alive } = this;
+        if (alive.length > 0) misfortune(this, this.chance.pick(alive), this.chance);
+      });
+    }
+  }
+
+  private calmDown(): void {
+    this.weather.calm = true;
+  }
+
+  /** Everything works, and nothing is left. */
+  private async secondAct(): Promise<void> {
+    await this.pass(() => false, this.time.now + AFTERMATH);
+    this.secondActFrom = this.time.now;
+    const members = this.alive.filter(({ closing }) => !closing);
+    for (const member of members) for (let i = 0; i < 2; i++) this.send(member, 1, { hold: 1, hurry: 1, body: 1 });
+    await this.pass(() => this.busy === 0, this.time.now + LIVENESS_BOUND);
+    await this.pass(() => false, this.time.now + 200);
+    const { holds, queues, writers } = this.server.store;
+    const now = this.server.wall();
+    this.history.add('server', this.time.now, {
+      kind: 'left',
+      counts: {
+        locks: holds.alive(now).length,
+        queues: queues.alive(now).length,
+        'announced writers': writers.alive(now).length,
+      },
+    });
+    await this.pass(() => false, this.time.now + 5_000);
+    for (const member of this.alive) member.recorder.left(member.leftovers);
+    for (const member of this.alive) void member.close();
+    await this.pass(() => false, this.time.now + 5_000);
+    for (const member of this.alive) member.recorder.left({ 'timers after its end': member.process.timers });
+  }
+
+  private secondActFrom = Number.POSITIVE_INFINITY;
+
+  private async pass(isOver: () => boolean, limit: number): Promise<void> {
+    const over = await this.time.run(isOver, limit);
+    if (!over) this.time.now = Math.max(this.time.now, limit);
+  }
+
+  private conclude(): Outcome {
+    const { latency, slow } = this.climate;
+    // A release on its way, its message, a subscription and two more looks, and the turns that processes give each other.
+    const trip = latency[1] * (slow > 0 ? 10 : 1);
+    const servedWithin = 10 * trip + 100;
+    const verdict = checkHistory(this.history, {
+      servedWithin,
+      servedSince: this.kind.flawless ? 0 : this.secondActFrom,
+    });
+    const troubles = [...this.troubles, ...this.flaws()];
+    const { seed, kindName: kind, history } = this;
+    const events = this.time.count;
+    if (troubles.length === 0) return { seed, kind, verdict, history, events };
+    const explanation = [troubles.join('\n'), verdict.explanation].filter(Boolean).join('\n\n');
+    return { seed, kind, verdict: { ...verdict, sound: false, explanation }, history, events };
+  }
+
+  /** What must not happen where nothing goes wrong. */
+  private flaws(): string[] {
+    if (!this.kind.flawless) return [];
+    return this.history.records
+      .filter(({ kind, ...record }) => kind === 'lost' || ('outcome' in record && record.outcome !== 'released'))
+      .map((record) => `without any fault: ${JSON.stringify(record)}`);
+  }
+}
+
+function draw(weights: ScheduleKind['errands'], chance: SeededRandom): Errand {
+  const entries = Object.entries(weights);
+  let drawn = chance.next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
+  for (const [name, weight] of entries) {
+    drawn -= weight;
+    if (drawn < 0) return ALL_ERRANDS[name];
+  }
+  return ALL_ERRANDS[entries[0][0]];
+}
