@@ -52,7 +52,8 @@ async function readAndWrite(one: LockService, other: LockService, name: string) 
   const reader = await one.acquire(name, { type: 'read', waitTime: '3s' });
   const writing = other.acquire(name, { type: 'write', waitTime: '3s' });
   writing.catch(() => {}); // it is awaited below
-  await one.tryAcquire(name, { type: 'read', waitTime: A_WHILE });
+  const late = await one.tryAcquire(name, { type: 'read', waitTime: A_WHILE }); // unless it came before the writer did
+  await late?.release();
   await reader.release();
   await (await writing).release();
   await one.withLock(name, { type: 'write', waitTime: '3s' }, () =>
