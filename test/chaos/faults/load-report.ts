@@ -30,6 +30,16 @@ export class LoadReport {
     )?.at;
   }
 
+  /** Whether this process is in the middle of a body. */
+  holds(process: string, lock: string): boolean {
+    const { records } = this.history;
+    const last = records.findLast(
+      (record) => record.kind === 'granted' && record.process === process && record.lock === lock,
+    );
+    if (last?.kind !== 'granted') return false;
+    return !records.some((record) => record.kind === 'release-asked' && record.call === last.call);
+  }
+
   /** The longest time in which nobody got this lock, in ms, since the last moment before the fault. */
   longestPause(lock: string): number {
     const grants = this.history.records.flatMap((record) =>
