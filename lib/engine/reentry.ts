@@ -82,6 +82,7 @@ function downgrade(
   name: string,
   terms: AcquisitionTerms,
 ): Promise<Lease> {
+  engine.admit('acquire()');
   return new Promise((resolve, reject) => {
     const granted = (read: HeldLock | undefined) => {
       if (read !== undefined) return resolve(engine.lease([read], terms, [gate]));
