@@ -33,11 +33,12 @@ export class LoadReport {
   /** Whether this process is in the middle of a body. */
   holds(process: string, lock: string): boolean {
     const { records } = this.history;
-    const last = records.findLast(
-      (record) => record.kind === 'granted' && record.process === process && record.lock === lock,
+    const calls = records.flatMap((record) =>
+      record.kind === 'granted' && record.process === process && record.lock === lock ? [record.call] : [],
     );
-    if (last?.kind !== 'granted') return false;
-    return !records.some((record) => record.kind === 'release-asked' && record.call === last.call);
+    const last = calls.at(-1);
+    if (last === undefined) return false;
+    return !records.some((record) => record.kind === 'release-asked' && record.call === last);
   }
 
   /** The longest time in which nobody got this lock, in ms, since the last moment before the fault. */
