@@ -91,6 +91,20 @@ describe('hand-off', () => {
     await next.release();
   });
 
+  it('passes a lock of the watchdog on by a command to a fixed lease of the same length', async () => {
+    const { locks, backend, runtime, first, waiters } = await wanted(1);
+    const fixed = locks.acquire('order', { leaseTime: '30s' });
+    await first.release();
+    const second = await waiters[0];
+    expect(backend.commands.at(-1)).not.toBe('pass');
+    await second.release();
+    const third = await fixed;
+    expect(backend.commands.at(-1)).toBe('pass');
+    await runtime.advance(30_000);
+    expect(third.held).toBe(false);
+    await third.release().catch(() => {});
+  });
+
   it('has tokens that strictly grow, whichever way the lock goes', async () => {
     const processes = [await world.process(), await world.process()];
     const tokens: number[] = [];

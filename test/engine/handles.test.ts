@@ -4,7 +4,7 @@ import { type LockScope, lockScopes } from '../../lib/engine/lock-scope.js';
 import type { ReentrantLock } from '../../lib/locks/reentrant-lock.js';
 import type { LockService } from '../../lib/nest/lock.service.js';
 import { ms, openWorld, STORES } from '../support/lock-world.js';
-import { errorOf, Section } from '../support/section.js';
+import { errorOf, latch, Section } from '../support/section.js';
 import { until } from '../support/until.js';
 
 /** Handles mark the flow that calls them: each test is a flow of its own, so that none inherits from another. */
@@ -101,20 +101,23 @@ describe.each(STORES)('handles in Redisson’s style, on %s', (store) => {
   it('answer unlock() of another request with LockNotOwnedError, and stay locked', async () => {
     const locks = await world.service();
     const lock = locks.getLock('order');
+    const [entered, asked] = [latch(), latch()];
     const inside = flow(async () => {
       await lock.lock();
-      await sleep(30);
+      entered.open();
+      await asked.promise;
       expect(lock.isHeldByCurrentOwner()).toBe(true);
       await lock.unlock();
     });
     await flow(async () => {
-      await sleep(10);
+      await entered.promise;
       expect(lock.isHeldByCurrentOwner()).toBe(false);
       expect(lock.getHoldCount()).toBe(0);
       expect(await lock.isLocked()).toBe(true);
       await expect(lock.unlock()).rejects.toThrow(LockNotOwnedError);
       expect(await lock.isLocked()).toBe(true);
     });
+    asked.open();
     await inside;
   });
 
@@ -234,7 +237,7 @@ describe.each(STORES)('handles in Redisson’s style, on %s', (store) => {
       const [locks, other] = await world.services(2);
       const lease = await other.acquire('order');
       const lock = locks.getLock('order');
-      expect(await lock.tryLock(10)).toBe(false);
+      expect(await lock.tryLock(500)).toBe(false);
       await expect(lock.lock(5)).rejects.toThrow('leaseTime');
       expect(lock.getHoldCount()).toBe(0);
       expect(chainLength()).toBeLessThanOrEqual(1);

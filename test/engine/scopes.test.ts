@@ -88,7 +88,7 @@ describe.each(STORES)('lock scopes, on %s', (store) => {
       const [locks, other] = await world.services(2);
       await locks.withLock('order', async () => {
         expect(await other.tryAcquire('order')).toBeNull();
-        await expect(other.acquire('order', { waitTime: 20 })).rejects.toThrow(LockBusyError);
+        await expect(other.acquire('order', { waitTime: 500 })).rejects.toThrow(LockBusyError);
       });
     });
 
@@ -173,6 +173,20 @@ describe.each(STORES)('lock scopes, on %s', (store) => {
       const lease = (await leaked) as Lease;
       expect(lease.owner).not.toBe(first.owner);
       await lease.release();
+    });
+
+    it('takes no new share also while its lease lives on', async () => {
+      const locks = await world.service();
+      const lease = await locks.acquire('order');
+      const ended = latch();
+      let leaked: Promise<Lease> | undefined;
+      await lease.run(async () => {
+        leaked = ended.promise.then(() => locks.acquire('order'));
+      });
+      ended.open();
+      expect(await Promise.race([leaked, sleep(20, 'waits')])).toBe('waits');
+      await lease.release();
+      await (await leaked)?.release();
     });
 
     it('lets a child that still waited in it acquire anew, within its waitTime', async () => {

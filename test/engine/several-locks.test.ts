@@ -88,6 +88,20 @@ describe.each(STORES)('several locks at once, on %s', (store) => {
     await nothingIsLeft(process);
   });
 
+  it('give back the one that they have waited for when another one is busy then', async () => {
+    const [process, other] = await world.processes(2);
+    const [a, b] = [await other.locks.acquire('a'), await other.locks.acquire('b')];
+    const waiting = process.locks.acquire(['a', 'b']);
+    await until(() => process.backend.subscriptions === 1);
+    await a.release();
+    await until(() => process.backend.subscriptions === 2 || process.backend.count('release') > 0);
+    const again = await other.locks.acquire('a', { waitTime: '10s' });
+    await again.release();
+    await b.release();
+    await (await waiting).release();
+    await nothingIsLeft(process);
+  });
+
   it('that are not all free at once are refused with a waitTime of 0, with the one that was busy', async () => {
     const [process, other] = await world.processes(2);
     const busy = await other.locks.acquire('b');
@@ -104,7 +118,7 @@ describe.each(STORES)('several locks at once, on %s', (store) => {
   it('never deadlock, whatever the order of the names', async () => {
     const services = await world.services(2);
     const section = new Section();
-    const rounds = store === 'memory' ? 500 : 250;
+    const rounds = store === 'memory' ? 500 : 100;
     const orders = [
       ['a', 'b'],
       ['b', 'a'],
@@ -222,6 +236,31 @@ describe.each(STORES)('several locks at once, on %s', (store) => {
     });
   });
 
+  describe('inside a scope that ends while an attempt is under way', () => {
+    it('are acquired anew', async () => {
+      const [process, other] = await world.processes(2);
+      const { locks, backend } = process;
+      const answer = latch();
+      let leaked!: Promise<Lease>;
+      const outer = await locks.withLock('a', async (lease) => {
+        backend.disturb(async (execute) => {
+          const reply = await execute();
+          await answer.promise;
+          return reply;
+        }, 'acquire');
+        leaked = locks.acquire(['a', 'b']);
+        await until(() => other.locks.isLocked('b'));
+        return lease;
+      });
+      answer.open();
+      const lease = await leaked;
+      expect(lease.tokens.get('a')).toBeGreaterThan(outer.fencingToken);
+      expect(await other.locks.tryAcquire('a')).toBeNull();
+      await lease.release();
+      await nothingIsLeft(process);
+    });
+  });
+
   describe('that were waited for in vain leave nothing', () => {
     it.each([
       ['elsewhere', 'abort'],
@@ -233,7 +272,7 @@ describe.each(STORES)('several locks at once, on %s', (store) => {
       const holder = await (where === 'elsewhere' ? other : process).locks.acquire('b');
       const abort = new WatchedAbort();
       if (how === 'abort') setTimeout(() => abort.abort(new Error('enough')), 50);
-      const options = how === 'abort' ? { signal: abort.signal } : { waitTime: 50 };
+      const options = how === 'abort' ? { signal: abort.signal } : { waitTime: 500 };
       const error = await errorOf(process.locks.acquire(['a', 'b', 'c'], options));
       expect(error).toBeInstanceOf(how === 'abort' ? LockAbortedError : LockBusyError);
       if (how === 'abort') expect(error.cause).toEqual(new Error('enough'));
@@ -252,9 +291,11 @@ describe.each(STORES)('several locks at once, on %s', (store) => {
         return reply;
       }, 'acquireAll');
       const abort = new WatchedAbort();
-      if (how === 'abort') setTimeout(() => abort.abort(), 50);
-      const options = how === 'abort' ? { signal: abort.signal } : { waitTime: 50 };
-      const error = await errorOf(process.locks.acquire(['a', 'b'], options));
+      const options = how === 'abort' ? { signal: abort.signal } : { waitTime: 500 };
+      const refusal = errorOf(process.locks.acquire(['a', 'b'], options));
+      await until(() => other.locks.isLocked('a'));
+      if (how === 'abort') abort.abort();
+      const error = await refusal;
       expect(error).toBeInstanceOf(how === 'abort' ? LockAbortedError : LockUnavailableError);
       expect(await other.locks.isLocked('a')).toBe(true);
       answer.open();

@@ -79,7 +79,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
     const callers = Array.from({ length: 30 }, (_, i) => i);
     const results = callers.map((i) =>
       waiter.locks
-        .withLock('order', i % 3 === 0 ? { signal: abort.signal } : i % 3 === 1 ? { waitTime: 200 } : {}, () =>
+        .withLock('order', i % 3 === 0 ? { signal: abort.signal } : i % 3 === 1 ? { waitTime: 1_000 } : {}, () =>
           section.pass(String(i)),
         )
         .then(
@@ -180,7 +180,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
   });
 
   describe('ends at once', () => {
-    const WAIT = 150;
+    const WAIT = 500;
 
     /** Leaves in that phase, and looks that it came in time, with the right error, and that no listener is left. */
     const leaves = async (process: LockProcess, how: 'abort' | 'timeout', phase: () => Promise<unknown>) => {

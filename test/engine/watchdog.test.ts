@@ -59,6 +59,23 @@ describe('the watchdog', () => {
     expect(leftovers(process)).toEqual(NOTHING);
   });
 
+  it('renews no lock after its release, also when a renewal was under way then', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const answer = latch();
+    backend.disturb(async (execute) => {
+      const reply = await execute();
+      await answer.promise;
+      return reply;
+    }, 'renew');
+    const lease = await locks.acquire('order');
+    await runtime.advance(10_100);
+    await lease.release();
+    answer.open();
+    await runtime.advance(100_000);
+    expect(backend.count('renew')).toBe(1);
+    expect(runtime.timers).toBe(0);
+  });
+
   it('renews many locks with one timer', async () => {
     const { locks, backend, runtime } = await world.process();
     const leases = await Promise.all(Array.from({ length: 2_000 }, (_, i) => locks.acquire(`order:${i}`)));
