@@ -11,7 +11,8 @@ describe.each(STORES)('fairness among processes, on %s', (store) => {
   const world = openWorld(store);
 
   const contend = async (processes: number, callers: number, bodyTime: number) => {
-    const services = await world.services(processes);
+    const made = await world.processes(processes);
+    const services = made.map(({ locks }) => locks);
     const section = new Section();
     const shares = services.map(() => 0);
     const longestWait = services.map(() => 0);
@@ -31,7 +32,8 @@ describe.each(STORES)('fairness among processes, on %s', (store) => {
       ),
     );
     expect(section.most).toBe(1);
-    return { shares, longestWait };
+    const commands = made.reduce((sum, { backend }) => sum + backend.count(), 0);
+    return { shares, longestWait, commandsPerBody: commands / shares.reduce((a, b) => a + b, 0) };
   };
 
   it('gives four processes with 25 callers each about the same', async () => {
@@ -44,6 +46,11 @@ describe.each(STORES)('fairness among processes, on %s', (store) => {
     const { shares, longestWait } = await contend(4, 1, 2);
     expect(jain(shares)).toBeGreaterThan(0.8);
     expect(Math.max(...longestWait)).toBeLessThan(1_000);
+  });
+
+  it('costs a few commands a body, however many wait', async () => {
+    const { commandsPerBody } = await contend(8, 5, 5);
+    expect(commandsPerBody).toBeLessThan(6);
   });
 
   it('gives a process with one caller its turns beside one with a hundred', async () => {

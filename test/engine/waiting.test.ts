@@ -100,6 +100,16 @@ describe.each(STORES)('waiting, on %s', (store) => {
     await nothingIsLeft(waiter);
   });
 
+  it('leaves nothing of 2,000 names that were locked once, in the process or in the store', async () => {
+    const [process, other] = await world.processes(2);
+    const names = Array.from({ length: 2_000 }, (_, i) => `order:${i}`);
+    await Promise.all(names.map((name) => process.locks.withLock(name, async () => {})));
+    await Promise.all(names.map((name) => process.locks.tryAcquire(name).then((lease) => lease?.release())));
+    await nothingIsLeft(process);
+    for (const name of names.slice(0, 20)) expect(await other.locks.isLocked(name)).toBe(false);
+    if (store === 'Redis') expect(await world.redis.client().keys(`${world.keyPrefix}*`)).toEqual([]);
+  });
+
   it('wakes a waiter of another process long before the lease would end', async () => {
     const { holder, waiter } = await holderAndWaiter();
     const waiting = waiter.locks.acquire('order', { waitTime: '20s' });
