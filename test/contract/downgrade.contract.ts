@@ -97,6 +97,16 @@ export function describeDowngrade(world: ContractWorld): void {
       expect((await state(own)).owners).toEqual([walt.owner]);
     });
 
+    it('passes to another writer once the read lease of the one before it has ended', async () => {
+      const own = lock();
+      const { walt, wilma } = own;
+      await walt.take();
+      await walt.as('read').take({ leaseTime: SHORT });
+      await world.elapse(SHORT);
+      expect(await walt.passTo(wilma)).toMatchObject({ acquired: true });
+      expect(await state(own)).toEqual({ mode: 'write', owners: [wilma.owner] });
+    });
+
     it('is not upgraded by a reader', async () => {
       const own = lock();
       const { rita } = own;

@@ -21,7 +21,7 @@ local lock, from, to = KEYS[2], ARGV[4], ARGV[5]
 
 if writes(lock, from) then
   redis.call('HDEL', lock, from .. ':write')
-  if redis.call('HLEN', lock) > 1 then
+  if longestReader(lock) then
     endWriting(lock)
     tell(ARGV[6], prefixed('redisson_rwlock', lock), '1')
     return nil
