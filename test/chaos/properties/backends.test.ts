@@ -1,0 +1,79 @@
+/**
+ * Commands in any order, asked of a backend and of a small model. A failure prints the shortest list of commands that it could find,
+ * and the seed: run it again by PROPERTY_SEED=<seed> npm run test:chaos -- -t 'any order'.
+ */
+import fc from 'fast-check';
+import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
+import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
+import { redisFixture } from '../../contract/redis-fixture.js';
+import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { listenings, lockCommands } from './lock-commands.js';
+import { LockModel } from './lock-model.js';
+import { type Client, ModelWorld } from './model-world.js';
+
+const SEED = Number(process.env.PROPERTY_SEED ?? 20_250_101);
+const LONG = Number(process.env.CHAOS_LONG ?? 1);
+
+/** Runs any commands on fresh locks of these clients. */
+async function agree(
+  runs: number,
+  length: number,
+  open: () => { clients: readonly Client[]; elapse: (time: number) => Promise<void> },
+): Promise<void> {
+  let run = 0;
+  const property = fc.asyncProperty(
+    listenings,
+    fc.commands(lockCommands, { maxCommands: length, size: 'max' }),
+    async (listening, commands) => {
+      const model = new LockModel();
+      const { clients, elapse } = open();
+      const world = new ModelWorld(model, clients, elapse, `lock:${++run}:`);
+      try {
+        await Promise.all(listening.map(({ client, name, channel }) => world.listen(client, name, channel)));
+        await fc.asyncModelRun(() => ({ model, real: world }), commands);
+      } finally {
+        world.close();
+      }
+    },
+  );
+  await fc.assert(property, { seed: SEED, numRuns: runs * LONG, endOnFailure: false });
+}
+
+describe('a backend that is asked any commands in any order', () => {
+  it('does as the model does: memory', async () => {
+    await agree(600, 60, () => {
+      let now = 1_000;
+      const clock = { monotonic: () => now, wall: () => 1_735_689_600_000 + now };
+      const store = new MemoryStore(clock);
+      const clients = ['c1', 'c2', 'c3'].map((id) => ({
+        id,
+        backend: new MemoryBackend({ runtime: nodeRuntime, store }),
+      }));
+      const elapse = async (time: number) => {
+        now += time;
+      };
+      return { clients, elapse };
+    });
+  }, 600_000);
+
+  describe('Redis', () => {
+    let redis: RedisServer;
+    let clients: Client[];
+
+    beforeAll(async () => {
+      redis = await startRedis();
+      const fixture = redisFixture(redis.url, () => redis.stop());
+      clients = await Promise.all([fixture.connect(), fixture.connect(), fixture.connect()]);
+    }, 60_000);
+
+    afterAll(async () => {
+      await Promise.all(clients.map(({ backend }) => backend.close()));
+      await redis.stop();
+    });
+
+    it('does as the model does: Redis', async () => {
+      await agree(200, 40, () => ({ clients, elapse: (time) => new Promise((done) => setTimeout(done, time + 1)) }));
+    }, 600_000);
+  });
+});

@@ -1,0 +1,243 @@
+import fc from 'fast-check';
+import type { LockType } from '../../../lib/backends/lock-backend.js';
+import type { LockModel, Part } from './lock-model.js';
+import type { Client, ModelWorld } from './model-world.js';
+
+const LONG = 600_000;
+const KEYS = ['a', 'b'] as const;
+const TYPES: readonly LockType[] = ['reentrant', 'fenced', 'fair', 'read', 'write'];
+
+/** Whose, of which lock, of which type; names are made whole in the run. */
+interface Subject {
+  readonly key: (typeof KEYS)[number];
+  readonly type: LockType;
+  readonly client: number;
+  readonly number: number;
+  /** Who is meant in its place, if there is one: who holds the lock, or waits for it, or only the owner of what is held. */
+  readonly aim: 'anybody' | 'holder' | 'waiter' | 'owner';
+}
+
+/** One command, asked of the backend and of the model. */
+export class LockCommand implements fc.AsyncCommand<LockModel, ModelWorld> {
+  constructor(
+    private readonly title: string,
+    private readonly act: (world: ModelWorld) => Promise<void>,
+  ) {}
+
+  check(): boolean {
+    return true;
+  }
+
+  async run(_model: LockModel, world: ModelWorld): Promise<void> {
+    await this.act(world);
+    await world.settled();
+  }
+
+  toString(): string {
+    return this.title;
+  }
+}
+
+function partOf(
+  world: ModelWorld,
+  { key: name, type, client, number, aim }: Subject,
+): Part & { readonly from: Client } {
+  const key = world.key(name);
+  const { model } = world;
+  const aimed = aim === 'anybody' ? [] : aim === 'waiter' ? model.waiters(key) : model.holders(key);
+  const meant = aimed[(client * 2 + number) % aimed.length];
+  const owner = meant?.owner ?? world.owner(client, number);
+  const from = world.clients.find(({ id }) => owner.startsWith(`${id}:`)) ?? world.clients[client];
+  return { key, type: meant === undefined || aim === 'owner' ? type : meant.type, owner, from };
+}
+
+const request = ({ key, type, owner }: Part) => ({ key, type, owner });
+
+/** The tokens of one counter grow, reserved ones included. */
+function grows(world: ModelWorld, { key, type }: Part, token: number, reserved: number): void {
+  const counter = type === 'fenced' ? key : '';
+  expect(token).toBeGreaterThan(world.tokens.get(counter) ?? 0);
+  world.tokens.set(counter, token + reserved);
+}
+
+async function acquire(world: ModelWorld, subject: Subject, waits: boolean, preferWriters: boolean, reserve: number) {
+  const part = partOf(world, subject);
+  const { model } = world;
+  const obstacles = model.obstacles(part, preferWriters);
+  const placeTimeout = waits ? LONG : 0;
+  const reply = await part.from.backend.acquire({
+    ...request(part),
+    leaseTime: LONG,
+    reserve,
+    placeTimeout,
+    preferWriters,
+  });
+  expect(reply.acquired).toBe(obstacles.length === 0);
+  if (reply.acquired) {
+    expect(reply.reserved).toBeLessThanOrEqual(reserve);
+    grows(world, part, reply.token, reply.reserved);
+    model.grant(part);
+    return;
+  }
+  expect(obstacles).toContain(reply.holder);
+  expect(reply.remaining).toBeGreaterThan(0);
+  expect(reply.remaining).toBeLessThanOrEqual(LONG);
+  if (waits) model.keepPlace(part);
+}
+
+async function acquireAll(world: ModelWorld, subject: Subject, types: readonly [LockType, LockType]) {
+  const parts = KEYS.map((key, i) => partOf(world, { ...subject, key, type: types[i] }));
+  const { model } = world;
+  const blocked = parts.findIndex((part) => model.obstacles(part, false).length > 0);
+  const requests = parts.map((part) => ({
+    ...request(part),
+    leaseTime: LONG,
+    reserve: 0,
+    placeTimeout: 0,
+    preferWriters: false,
+  }));
+  const reply = await parts[0].from.backend.acquireAll(requests);
+  expect(reply.acquired).toBe(blocked < 0);
+  if (!reply.acquired) {
+    expect(reply.index).toBe(blocked);
+    expect(model.obstacles(parts[blocked], false)).toContain(reply.holder);
+    return;
+  }
+  for (const [i, part] of parts.entries()) {
+    grows(world, part, reply.tokens[i], 0);
+    model.grant(part);
+  }
+}
+
+async function release(world: ModelWorld, subject: Subject, quietly: boolean) {
+  const part = partOf(world, subject);
+  const has = world.model.has(part);
+  const calls = has ? world.model.release(part) : [];
+  const listeners = world.expect(quietly ? [] : calls, part.from);
+  const reply = await part.from.backend.release({ ...request(part), quietly });
+  expect(reply).toEqual({ released: has, listeners, resent: false });
+}
+
+async function pass(world: ModelWorld, subject: Subject, heir: number, reserve: number) {
+  const part = partOf(world, subject);
+  const to = `${part.from.id}:${heir}`;
+  const { passed, calls } = world.model.pass(part, to);
+  world.expect(calls);
+  const { key, type, owner: from } = part;
+  const reply = await part.from.backend.pass({ key, type, from, to, leaseTime: LONG, reserve });
+  expect(reply !== undefined).toBe(passed);
+  if (reply !== undefined) grows(world, part, reply.token, reply.reserved);
+}
+
+async function renew(world: ModelWorld, subject: Subject) {
+  const part = partOf(world, subject);
+  expect(await part.from.backend.renew({ ...request(part), leaseTime: LONG })).toBe(world.model.has(part));
+}
+
+/** The lease is not renewed in time. A writer that reads goes on writing as long as it may read. */
+async function lapse(world: ModelWorld, subject: Subject) {
+  const part = partOf(world, subject);
+  const { model } = world;
+  const reads = part.type === 'write' && model.has({ ...part, type: 'read' });
+  expect(await part.from.backend.renew({ ...request(part), leaseTime: 1 })).toBe(model.has(part));
+  await world.elapse(2);
+  if (model.has(part) && !reads) model.lapse(part);
+}
+
+async function raiseToken(world: ModelWorld, subject: Subject, by: number) {
+  const part = partOf(world, subject);
+  const counter = part.type === 'fenced' ? part.key : '';
+  const token = (world.tokens.get(counter) ?? 0) + by;
+  await part.from.backend.raiseToken(part.key, part.type, token);
+  world.tokens.set(counter, token);
+}
+
+async function refresh(world: ModelWorld, subject: Subject) {
+  const part = partOf(world, subject);
+  world.expect(world.model.refreshed(part));
+  const kept = await part.from.backend.refreshPlaces([request(part)], LONG);
+  expect(kept).toEqual([world.model.hasPlace(part)]);
+}
+
+/** The waiter dies, and its place with it. */
+async function dieWaiting(world: ModelWorld, subject: Subject) {
+  const part = partOf(world, subject);
+  world.expect(world.model.refreshed(part));
+  const kept = await part.from.backend.refreshPlaces([request(part)], 1);
+  expect(kept).toEqual([world.model.hasPlace(part)]);
+  await world.elapse(2);
+  world.model.forgetPlace(part);
+}
+
+async function leavePlace(world: ModelWorld, subject: Subject) {
+  const part = partOf(world, subject);
+  world.expect(world.model.leavePlace(part));
+  await part.from.backend.leavePlace(request(part));
+}
+
+async function forceRelease(world: ModelWorld, { client, key: name }: Subject) {
+  const key = world.key(name);
+  const isFree = world.model.mode(key) === 'free';
+  if (!isFree) world.expect(world.model.forceRelease(key));
+  expect(await world.clients[client].backend.forceRelease(key)).toBe(!isFree);
+}
+
+async function inspect(world: ModelWorld, { client, key: name }: Subject) {
+  const key = world.key(name);
+  const { mode, owners, queue } = await world.clients[client].backend.inspect(key);
+  const { model } = world;
+  const seen = { mode, owners: owners.map(({ owner }) => owner).sort(), queue };
+  expect(seen).toEqual({ mode: model.mode(key), owners: model.owners(key), queue: model.at(key).queue });
+}
+
+const subject: fc.Arbitrary<Subject> = fc.record({
+  key: fc.constantFrom(...KEYS),
+  type: fc.constantFrom(...TYPES),
+  client: fc.nat(2),
+  number: fc.integer({ min: 1, max: 2 }),
+  aim: fc.constantFrom('anybody', 'anybody', 'holder', 'holder', 'waiter', 'owner'),
+});
+
+const show = ({ key, type, client, number, aim }: Subject) => `${type} ${key} ${client}:${number} ${aim}`;
+
+function command<Details extends unknown[]>(
+  name: string,
+  act: (world: ModelWorld, subject: Subject, ...details: Details) => Promise<void>,
+  ...details: { [I in keyof Details]: fc.Arbitrary<Details[I]> }
+): fc.Arbitrary<LockCommand> {
+  return fc.tuple(subject, fc.tuple(...(details as fc.Arbitrary<unknown>[]))).map(([whose, drawn]) => {
+    const title = `${name}(${[show(whose), ...drawn.map(String)].join(', ')})`;
+    return new LockCommand(title, (world) => act(world, whose, ...(drawn as Details)));
+  });
+}
+
+const reserve = fc.constantFrom(0, 3);
+const togetherType = fc.constantFrom<LockType>(...TYPES.filter((type) => type !== 'fair'));
+
+/** What may be asked of any backend, in any order. Acquisitions come more often. */
+export const lockCommands: fc.Arbitrary<LockCommand>[] = [
+  command('acquire', acquire, fc.boolean(), fc.boolean(), reserve),
+  command('acquire', acquire, fc.constant(true), fc.boolean(), reserve),
+  command('acquireAll', acquireAll, fc.tuple(togetherType, togetherType)),
+  command('release', release, fc.constant(false)),
+  command('release', release, fc.boolean()),
+  command('pass', pass, fc.integer({ min: 1, max: 2 }), reserve),
+  command('renew', renew),
+  command('lapse', lapse),
+  command('raiseToken', raiseToken, fc.integer({ min: 1, max: 1_000 })),
+  command('refreshPlace', refresh),
+  command('dieWaiting', dieWaiting),
+  command('leavePlace', leavePlace),
+  command('forceRelease', forceRelease),
+  command('inspect', inspect),
+];
+
+/** Which clients listen to which channels, from the start. */
+export const listenings = fc.uniqueArray(
+  fc.record({
+    client: fc.nat(2),
+    name: fc.constantFrom(...KEYS),
+    channel: fc.constantFrom('plain', 'readWrite', 'fair'),
+  }),
+  { maxLength: 5, selector: (listening) => JSON.stringify(listening) },
+);

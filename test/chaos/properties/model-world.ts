@@ -1,0 +1,84 @@
+import type { LockBackend, LockType, Subscription } from '../../../lib/backends/lock-backend.js';
+import { until } from '../../support/until.js';
+import type { Call, LockModel } from './lock-model.js';
+
+export interface Client {
+  readonly id: string;
+  readonly backend: LockBackend;
+}
+
+/** A subscription of a client, and how often it should have been called. */
+interface Ear {
+  readonly client: Client;
+  readonly key: string;
+  readonly channel: 'plain' | 'readWrite' | 'fair';
+  heard: number;
+  expected: number;
+}
+
+const TYPE_OF: Record<Ear['channel'], LockType> = { plain: 'reentrant', readWrite: 'write', fair: 'fair' };
+
+/** A real backend with what a run has asked of it, beside the model of what it should have done. */
+export class ModelWorld {
+  readonly tokens = new Map<string, number>();
+  private readonly ears: Ear[] = [];
+  private readonly subscriptions: Subscription[] = [];
+
+  /** @param elapse lets so many milliseconds pass on the backend's clock */
+  constructor(
+    readonly model: LockModel,
+    readonly clients: readonly Client[],
+    readonly elapse: (time: number) => Promise<void>,
+    private readonly prefix: string,
+  ) {}
+
+  /** The key as this run has it. */
+  key(name: string): string {
+    return `${this.prefix}${name}`;
+  }
+
+  owner(client: number, number: number): string {
+    return `${this.clients[client].id}:${number}`;
+  }
+
+  async listen(client: number, name: string, channel: Ear['channel']): Promise<void> {
+    const listener = this.clients[client];
+    const ear: Ear = { client: listener, key: this.key(name), channel, heard: 0, expected: 0 };
+    const hear = () => {
+      ear.heard++;
+    };
+    const subscription = listener.backend.subscribe(ear.key, TYPE_OF[channel], listener.id, hear);
+    this.ears.push(ear);
+    this.subscriptions.push(subscription);
+    await subscription.ready;
+  }
+
+  /** Who is to be woken by what `client` did; gives how many other clients that are. */
+  expect(calls: readonly Call[], client?: Client): number {
+    const others = new Set<string>();
+    for (const ear of this.ears) {
+      if (!calls.some((call) => hears(ear, call))) continue;
+      ear.expected++;
+      if (ear.client !== client) others.add(ear.client.id);
+    }
+    return others.size;
+  }
+
+  /** Everybody has heard what was to be heard, and no more. */
+  async settled(): Promise<void> {
+    await until(() => this.ears.every(({ heard, expected }) => heard >= expected), 2_000).catch(() => {});
+    const show = ({ client, key, channel }: Ear) => `${client.id} on ${channel} of ${key}`;
+    const heard = this.ears.map((ear) => [show(ear), ear.heard]);
+    const expected = this.ears.map((ear) => [show(ear), ear.expected]);
+    if (JSON.stringify(heard) !== JSON.stringify(expected)) expect({ heard }).toEqual({ heard: expected });
+  }
+
+  close(): void {
+    for (const subscription of this.subscriptions) subscription.close();
+  }
+}
+
+function hears({ key, channel, client }: Ear, call: Call): boolean {
+  if (key !== call.key) return false;
+  return 'channel' in call ? channel === call.channel : channel === 'fair' && call.head.startsWith(`${client.id}:`);
+}
