@@ -101,6 +101,8 @@ export class HistoryRecorder {
   }
 
   releaseAsked(call: string, lease: Lease): void {
+    // Whoever is about to let go may have looked whether it still holds the lock, and have believed what it saw.
+    if (lease.held) this.extended(call, lease);
     for (const { name, owner } of lease.locks) {
       const key = liveKey(name, owner);
       const live = this.live.get(key);
