@@ -67,7 +67,7 @@ class Majority implements CombinedAttempt {
     await giveBack(taken.values());
     this.busy = [...errors].filter(([, error]) => error instanceof LockBusyError).map(([member]) => member);
     this.round++;
-    throw this.refusal([...errors.values()], taken.size);
+    throw this.refusal([...errors.values()]);
   }
 
   private async waitForOne(taken: Map<LockHandle, LockHold>, { left, signal }: Deadline): Promise<void> {
@@ -117,13 +117,13 @@ class Majority implements CombinedAttempt {
     return errors;
   }
 
-  private refusal(errors: readonly unknown[], taken: number): unknown {
+  private refusal(errors: readonly unknown[]): unknown {
     const final = errors.filter((error) => !mayPass(error));
     if (final.length > this.members.length - this.needed) return final[0];
     const busy = errors.find((error) => error instanceof LockBusyError);
     if (busy === undefined) return errors.find(mayPass);
     return new LockBusyError(
-      `Only ${taken} of the locks ${this.name} were free, and ${this.needed} are needed: ${busy.message}`,
+      `${errors.length} of the ${this.members.length} locks ${this.name} could not be had, and ${this.needed} are needed: ${busy.message}`,
       this.name,
       busy.remainingTime,
       busy.holder,

@@ -209,13 +209,13 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
       await until(async () => (await lockedOn(two, 'a')) + (await lockedOn(two, 'b')) === 0);
     }));
 
-  it('says of a busy lock how many members were free', async () => {
+  it('says of a busy lock how many members could not be had', async () => {
     const [one, two] = [await open(), await open()];
     await occupy(two[0].locks);
     await occupy(two[1].locks);
     const error = await errorOf(redLock(one).claim({ waitTime: 0 }));
     expect(error).toBeInstanceOf(LockBusyError);
-    expect(error.message).toMatch(/^Only 1 of the locks order, order, order were free, and 2 are needed/);
+    expect(error.message).toMatch(/^2 of the 3 locks order, order, order could not be had, and 2 are needed/);
   });
 
   it('is refused without members, or with a stranger', async () => {
