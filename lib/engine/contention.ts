@@ -146,9 +146,9 @@ export class Contention {
     subscription.ready.then(() => {
       if (this.subscription !== subscription) return;
       this.echoes = 0;
-      if (this.rank > 0) return;
-      if (this.resting) this.wake();
-      else this.missed = true;
+      if (!this.resting) this.missed = true;
+      else if (this.rank > 0) this.rest(this.rank * TURN);
+      else this.wake();
     });
   }
 
