@@ -182,11 +182,12 @@ export class Lease {
    */
   async leaveFor(duration: number): Promise<void> {
     const shared = this.locks.some((lock) => lock.shares.length > 1);
-    if (shared || !this.live) return this.release();
-    const { backend, watchdog } = this.service.parts;
+    if (shared || !this.live || this.left() <= 0) return this.release();
+    const { backend, clock, watchdog } = this.service.parts;
     this.ending = Promise.resolve();
     this.service.leaseEnded(this);
     const leaseTime = Math.ceil(duration);
+    const sent = clock.now();
     const cut = this.locks.map((lock) => {
       lock.shares.length = 0;
       watchdog.drop(lock);
@@ -195,10 +196,14 @@ export class Lease {
       return backend.renew({ key, type, owner, leaseTime }).finally(() => keeper.forget(lock));
     });
     for (const gate of this.gates) gate.leave();
-    for (const result of await Promise.allSettled(cut)) {
+    const results = await Promise.allSettled(cut);
+    for (const result of results) {
       if (result.status === 'rejected')
         this.warn(`could not be cut to ${duration} ms, and ends with its lease: ${result.reason.message}`);
     }
+    // Later than that, the cut lease may have ended before a second copy of the command arrived.
+    const gone = results.some((result) => result.status === 'fulfilled' && !result.value);
+    if (gone && clock.age(sent) < leaseTime) this.reportLoss('gone');
   }
 
   /** @internal */
