@@ -10,7 +10,10 @@ const ROW = 20;
 const HEADER = 46;
 const BAR = 13;
 
-/** Cards of horizontal bars, two in a row; one that is many times longer than the rest is the point. Its own background: legible anywhere. */
+/**
+ * Cards of horizontal bars, two in a row, on a linear scale: the proportions are the point. It has a background of its own, so
+ * that it can be read on any page.
+ */
 export function chart(title: string, panels: readonly Panel[]): string {
   const rows = Math.ceil(panels.length / 2);
   const heights = Array.from({ length: rows }, (_, row) => {

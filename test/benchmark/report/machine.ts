@@ -17,9 +17,9 @@ export async function machine(redis: Redis): Promise<string> {
 export function description({ name, package: of, does, waits }: Contestant): string {
   const version = of === undefined ? '' : ` ${versionOf(of)}`;
   const waiting = { nothing: '', polls: '; polls every 10 ms', listens: '; waits by pub/sub' }[waits];
-  return `${name === of ? name : of === undefined ? name : `${name} (${of})`}${version}: ${does}${waiting}`;
+  return `${of ?? name}${version}: ${does}${waiting}`;
 }
 
 function versionOf(name: string): string {
-  return JSON.parse(readFileSync(new URL(`node_modules/${name}/package.json`, ROOT), 'utf8')).version;
+  return JSON.parse(readFileSync(new URL(`node_modules/${name}/package.json`, ROOT), 'utf8')).version.replace(/^v/, '');
 }

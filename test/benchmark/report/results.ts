@@ -24,7 +24,7 @@ export function writeResults(
     '',
     `Written by \`npm run bench\` on ${new Date().toISOString().slice(0, 10)}: ${machine}. One run, one private redis-server on the loopback interface.`,
     '',
-    '![Operations a second of each contestant](results.svg)',
+    '![Operations per second of each contestant](results.svg)',
     '',
     '## Promises',
     '',
@@ -46,5 +46,5 @@ export function writeResults(
   mkdirSync(FOLDER, { recursive: true });
   writeFileSync(new URL('RESULTS.md', FOLDER), `${text.trimEnd()}\n`);
   const panels = outcomes.flatMap((outcome) => outcome.panels);
-  writeFileSync(new URL('results.svg', FOLDER), chart('Acquire and release, operations per second', panels));
+  writeFileSync(new URL('results.svg', FOLDER), chart('Acquire and release', panels));
 }

@@ -52,7 +52,13 @@ export const idle: Workload = {
         },
       ],
       bars: barsOf(results),
-      panels: [],
+      panels: [
+        {
+          title: `${count(WAITERS)} callers wait: time to serve all after the release`,
+          unit: `ms, less is better; ${count(PATIENCE)} means not all were served by then`,
+          values: [...results].map(([{ name }, { drained }]) => ({ name, value: drained })),
+        },
+      ],
     };
   },
 };
