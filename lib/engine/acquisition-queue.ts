@@ -3,8 +3,17 @@ import type { Moment } from './lease-clock.js';
 import type { AcquisitionTerms } from './lock-options.js';
 import type { Waiter } from './waiter.js';
 
+/** Who keeps queues for as long as something goes on in them. */
+export interface QueueKeeper {
+  /** Nothing goes on in it any more. */
+  retire(queue: AcquisitionQueue): void;
+}
+
 /** Where the callers of one process wait for one lock. */
 export interface AcquisitionQueue extends LockKeeper {
+  /** What its keeper finds it by. */
+  readonly id: string;
+
   /** Callers that wait. */
   readonly length: number;
 

@@ -49,6 +49,12 @@ export abstract class Caller<Granted> {
     return this.terms.waitTime === 0;
   }
 
+  /** It may end its wait by itself. */
+  get mayLeave(): boolean {
+    const { waitTime, signal } = this.terms;
+    return signal !== undefined || (waitTime > 0 && waitTime !== Number.POSITIVE_INFINITY);
+  }
+
   /** Starts the clock. `leave` takes it out of its queue and says why it was not served; it is called before the caller hears of it. */
   watch(leave: (departure: Departure) => Error): void {
     const { waitTime, signal } = this.terms;

@@ -1,15 +1,15 @@
 import { type AcquireReply, BackendError, type Subscription, type Wake } from '../backends/lock-backend.js';
 import type { Timer } from '../backends/runtime.js';
-import type { AcquisitionQueue } from './acquisition-queue.js';
+import type { AcquisitionQueue, QueueKeeper } from './acquisition-queue.js';
 import type { EngineParts } from './engine-parts.js';
 import { HeldLock, type ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
+import { LinkedQueue } from './linked-queue.js';
 import type { AcquisitionTerms } from './lock-options.js';
 import { busyRefusal, finalRefusal, type Obstruction, unavailableRefusal } from './lock-refusal.js';
 import { PlaceKeeper } from './place-keeper.js';
 import { QueuePatience } from './queue-patience.js';
 import type { Departure, Waiter } from './waiter.js';
-import { WaiterQueue } from './waiter-queue.js';
 
 const FIRST_BACKOFF = 50;
 const LONGEST_BACKOFF = 1_000;
@@ -20,7 +20,7 @@ const LONGEST_BACKOFF = 1_000;
  * whichever process it is in.
  */
 export class FairQueue implements AcquisitionQueue {
-  private readonly waiting = new WaiterQueue();
+  private readonly waiting = new LinkedQueue<Waiter>();
   private readonly byOwner = new Map<string, Waiter>();
   private readonly holders = new Set<HeldLock>();
   private readonly places: PlaceKeeper;
@@ -35,8 +35,9 @@ export class FairQueue implements AcquisitionQueue {
 
   constructor(
     private readonly parts: EngineParts,
+    readonly id: string,
     private readonly key: string,
-    private readonly retire: () => void,
+    private readonly keeper: QueueKeeper,
   ) {
     const standing = () => [...this.waiting].filter((waiter) => !waiter.triesOnce);
     this.places = new PlaceKeeper(parts, key, 'fair', standing, (waiter) => this.attempt(waiter));
@@ -280,7 +281,7 @@ export class FairQueue implements AcquisitionQueue {
     this.subscription?.close();
     this.subscription = undefined;
     this.patience.close();
-    this.retire();
+    this.keeper.retire(this);
   }
 
   private get obstruction(): Obstruction {

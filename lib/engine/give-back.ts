@@ -3,13 +3,18 @@ import type { EngineParts } from './engine-parts.js';
 import { HandOff } from './hand-off.js';
 import { HeldLock, type ReleaseOutcome } from './held-lock.js';
 import { validity } from './lease-clock.js';
+import type { LinkedQueue } from './linked-queue.js';
 import type { Waiter } from './waiter.js';
-import type { WaiterQueue } from './waiter-queue.js';
 
 /** The queue that a lock goes back to. */
 export interface GivenBackTo {
-  readonly waiting: WaiterQueue;
+  readonly waiting: LinkedQueue<Waiter>;
+  /** Releases and passes whose answer is awaited. */
+  underWay: number;
+  /** The other processes, made when they are first met. */
   readonly contention: Contention;
+  /** Undefined: none was met. */
+  readonly contended: Contention | undefined;
   hold(held: HeldLock): void;
   drop(held: HeldLock): void;
   /** Gives back in the background what the backend may hold for a waiter's own owner. */
@@ -22,9 +27,7 @@ const HANDED_ON: Promise<ReleaseOutcome> = Promise.resolve('released');
 
 /** What happens to a lock whose last share was given back: to the next waiter of this process, or out of it. */
 export class GiveBack {
-  readonly handOff = new HandOff();
-  /** Releases and passes whose answer is awaited. */
-  underWay = 0;
+  private counted: HandOff | undefined;
 
   constructor(
     private readonly parts: EngineParts,
@@ -70,14 +73,14 @@ export class GiveBack {
   private pass(held: HeldLock, next: Waiter): Promise<ReleaseOutcome> {
     const { clock, backend } = this.parts;
     this.queue.drop(held);
-    this.underWay++;
+    this.queue.underWay++;
     const { type, leaseTime, fixed } = next.terms;
-    const reserve = this.handOff.reserve(this.queue.waiting.length - 1);
+    const reserve = this.queue.waiting.length > 1 ? this.handOff.block : 0;
     const sent = clock.now();
     next.sent = sent;
     return backend.pass({ key: held.key, type, from: held.owner, to: next.owner, leaseTime, reserve }).then(
       (reply) => {
-        this.underWay--;
+        this.queue.underWay--;
         next.sent = undefined;
         if (reply === undefined) {
           this.queue.resume();
@@ -112,7 +115,7 @@ export class GiveBack {
         return 'released';
       },
       () => {
-        this.underWay--;
+        this.queue.underWay--;
         next.sent = undefined;
         this.unsettle(next);
         return this.abandon(held);
@@ -125,24 +128,35 @@ export class GiveBack {
     const { queue } = this;
     const turns = held.type !== 'read';
     queue.drop(held);
-    this.underWay++;
-    if (turns) queue.contention.releasing();
+    this.queue.underWay++;
+    if (turns) queue.contended?.releasing();
     return this.parts.backend.release(held).then(
       (reply) => {
-        this.underWay--;
-        if (turns && !reply.released) queue.contention.releasedSilently();
-        if (turns && reply.released) queue.contention.yieldTo(reply.listeners, queue.waiting.length > 0);
+        this.queue.underWay--;
+        if (turns && !reply.released) queue.contended?.releasedSilently();
+        if (turns && reply.released) this.yieldTo(reply.listeners);
         queue.resume();
         // Executed, its answer lost, sent again by the client: the second answer says that nothing was there.
         const twice = reply.resent && this.parts.clock.age(held.confirmed) < validity(held.validFor);
         return reply.released || twice ? 'released' : 'gone';
       },
       () => {
-        this.underWay--;
-        if (turns) queue.contention.releasedSilently();
+        this.queue.underWay--;
+        if (turns) queue.contended?.releasedSilently();
         return this.abandon(held);
       },
     );
+  }
+
+  get handOff(): HandOff {
+    this.counted ??= new HandOff();
+    return this.counted;
+  }
+
+  private yieldTo(listeners: number): void {
+    const { queue } = this;
+    const others = listeners > 0 ? queue.contention : queue.contended;
+    others?.yieldTo(listeners, queue.waiting.length > 0);
   }
 
   /** The backend did not say whether it is free: see to it in the background, and go on. */

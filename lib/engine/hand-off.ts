@@ -31,13 +31,9 @@ export type Route = 'local' | 'pass' | 'release';
  * @see D. Dice, V. J. Marathe, N. Shavit, Lock Cohorting: A General Technique for Designing NUMA Locks (PPoPP 2012)
  */
 export class HandOff {
-  private block = FIRST_BLOCK;
+  /** How many tokens to reserve with an acquisition behind which others wait. */
+  block = FIRST_BLOCK;
   private count = 0;
-
-  /** How many tokens to reserve with an acquisition, given how many waiters stand behind it. */
-  reserve(behind: number): number {
-    return behind > 0 ? this.block : 0;
-  }
 
   route(held: HeldLock, next: Waiter, clock: LeaseClock, now: number): Route {
     const { tenure } = held;

@@ -18,7 +18,8 @@ export interface LockKeeper {
 /** `gone`: the owner was not there any more. `unreachable`: the backend gave no answer; the lease's end frees the lock. */
 export type ReleaseOutcome = 'released' | 'gone' | 'unreachable';
 
-const NONE: readonly number[] = [];
+const NO_SHARES: readonly Lease[] = [];
+const NO_EXTENSIONS: readonly number[] = [];
 const STILL_SHARED: Promise<ReleaseOutcome> = Promise.resolve('released');
 
 /**
@@ -27,7 +28,7 @@ const STILL_SHARED: Promise<ReleaseOutcome> = Promise.resolve('released');
  */
 export class HeldLock {
   /** The shares: leases that were not released yet. */
-  readonly shares: Lease[] = [];
+  shares: readonly Lease[] = NO_SHARES;
   /** Set once, for good. */
   lost: LockLostError | undefined;
   /** A write lock whose owner reads too, or has done so: by a read lock of the same owner, which may outlive this one. */
@@ -37,7 +38,7 @@ export class HeldLock {
   /** Commands about this owner that were not answered yet. */
   unsettled = 0;
   /** The lengths of those of them that extend the lease. */
-  extensions: readonly number[] = NONE;
+  extensions: readonly number[] = NO_EXTENSIONS;
 
   /** Where it stands with the watchdog. */
   list: AgingList | undefined;
@@ -65,9 +66,18 @@ export class HeldLock {
   /** Milliseconds of lease that were confirmed at {@link confirmed}; differs from leaseTime after `extend`. */
   validFor: number;
 
+  share(lease: Lease): void {
+    this.shares = this.shares.length === 0 ? [lease] : [...this.shares, lease];
+  }
+
+  /** Lets it lapse: what its shares do does not matter any more. */
+  disown(): void {
+    this.shares = NO_SHARES;
+  }
+
   /** Takes one share away; the last one frees the lock or passes it on. */
   drop(share: Lease): Promise<ReleaseOutcome> {
-    this.shares.splice(this.shares.indexOf(share), 1);
+    this.shares = this.shares.length === 1 ? NO_SHARES : this.shares.filter((other) => other !== share);
     if (this.shares.length > 0) return STILL_SHARED;
     this.dropped = true;
     return this.keeper.giveBack(this);
@@ -77,6 +87,6 @@ export class HeldLock {
     if (this.lost !== undefined) return;
     this.lost = error;
     this.keeper.lost(this);
-    for (const lease of [...this.shares]) lease.lose(error);
+    for (const lease of this.shares) lease.lose(error);
   }
 }

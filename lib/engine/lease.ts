@@ -25,6 +25,15 @@ import type { ShareGate } from './share-gate.js';
 export class Lease {
   /** @internal */
   readonly service: LockEngine;
+  /** The owner's field in Redis: `<clientId>:<n>`. A lease that was handed on inside the process, or re-entered, has its predecessor's. */
+  readonly owner: string;
+  /** Links of the list that it stands in. @internal */
+  previous: Lease | undefined;
+  /** @internal */
+  next: Lease | undefined;
+  /** The locks' own tokens go on growing when they are handed on. */
+  private readonly token: number;
+  private readonly tokenList: readonly number[] | undefined;
   private ending: Promise<void> | undefined;
   private abort: AbortController | undefined;
   private loss: LockLostError | undefined;
@@ -34,14 +43,15 @@ export class Lease {
     service: LockEngine,
     /** @internal */
     readonly locks: readonly HeldLock[],
-    private readonly tokenList: readonly number[],
-    /** The owner's field in Redis: `<clientId>:<n>`. A lease that was handed on inside the process, or re-entered, has its predecessor's. */
-    readonly owner: string,
     private readonly onLost: 'throw' | 'warn',
     private readonly gates: readonly ShareGate[],
   ) {
     this.service = service;
-    for (const lock of locks) lock.shares.push(this);
+    const [first] = locks;
+    this.owner = first.owner;
+    this.token = first.token;
+    this.tokenList = locks.length > 1 ? locks.map(({ token }) => token) : undefined;
+    for (const lock of locks) lock.share(this);
   }
 
   /** The lock's name; several are joined by `, `. */
@@ -60,8 +70,8 @@ export class Lease {
    * @throws LockError for several locks whose tokens differ: use {@link tokens}
    */
   get fencingToken(): number {
-    const [token] = this.tokenList;
-    if (this.tokenList.some((other) => other !== token)) {
+    const { token } = this;
+    if (this.tokenList?.some((other) => other !== token)) {
       throw new LockError(`The locks ${this.name} have a fencing token each: read lease.tokens.get(name)`, this.name);
     }
     return token;
@@ -69,7 +79,7 @@ export class Lease {
 
   /** The fencing token of each lock by its name. */
   get tokens(): ReadonlyMap<string, number> {
-    return new Map(this.locks.map((lock, i) => [lock.name, this.tokenList[i]]));
+    return new Map(this.locks.map((lock, i) => [lock.name, this.tokenList?.[i] ?? this.token]));
   }
 
   /** Aborts with LockLostError the moment the lease is lost, or with LockAbortedError when shutdown stops waiting for it. */
@@ -189,7 +199,7 @@ export class Lease {
     const leaseTime = Math.ceil(duration);
     const sent = clock.now();
     const cut = this.locks.map((lock) => {
-      lock.shares.length = 0;
+      lock.disown();
       watchdog.drop(lock);
       // Who waits here asks how long the lock will last only when that is settled.
       const { key, type, owner, keeper } = lock;

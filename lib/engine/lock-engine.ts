@@ -1,7 +1,7 @@
 import type { LockBackend, LockState, LockType } from '../backends/lock-backend.js';
 import type { Runtime } from '../backends/runtime.js';
 import { acquireSeveral } from './acquire-several.js';
-import type { AcquisitionQueue } from './acquisition-queue.js';
+import type { AcquisitionQueue, QueueKeeper } from './acquisition-queue.js';
 import type { Milliseconds } from './duration.js';
 import type { EngineParts } from './engine-parts.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockLostError, LockUnavailableError } from './errors.js';
@@ -10,12 +10,15 @@ import { FairQueue } from './fair-queue.js';
 import type { HeldLock } from './held-lock.js';
 import { Lease } from './lease.js';
 import { LeaseClock } from './lease-clock.js';
+import { LinkedQueue } from './linked-queue.js';
 import { MAX_KEY_BYTES, toLockName, toLockNames } from './lock-name.js';
 import { type AcquisitionTerms, type LockOptions, toTerms } from './lock-options.js';
 import { LockQueue } from './lock-queue.js';
 import { findReentry, inScopeOf, LockScope, lockScopes } from './lock-scope.js';
 import { Orphans } from './orphans.js';
+import { QueueTable } from './queue-table.js';
 import { reenter } from './reentry.js';
+import type { ShareGate } from './share-gate.js';
 import { Synchronizers } from './synchronizers.js';
 import { Waiter } from './waiter.js';
 import { Watchdog } from './watchdog.js';
@@ -41,12 +44,12 @@ export type LockNames = string | readonly string[];
  * Acquires, keeps and releases locks for one service, whatever backend keeps them: a local queue per lock, the backend for its
  * head, a lease for who gets it, the watchdog while it is held, the release or hand-off at its end.
  */
-export class LockEngine {
+export class LockEngine implements QueueKeeper {
   readonly parts: EngineParts;
   readonly synchronizers: Synchronizers;
   /** Leases that were not released yet. */
-  readonly leases = new Set<Lease>();
-  private readonly queues = new Map<string, AcquisitionQueue>();
+  readonly leases = new LinkedQueue<Lease>();
+  private readonly queues = new QueueTable();
   private readonly defaults: AcquisitionTerms;
   private ownerCount = 0;
   private closing = false;
@@ -195,32 +198,27 @@ export class LockEngine {
     const id = queueId(type, key);
     const present = this.queues.get(id);
     if (present !== undefined) return present;
-    const retire = () => {
-      if (this.queues.get(id) === queue) this.queues.delete(id);
-      this.settled();
-    };
-    const queue: AcquisitionQueue =
-      type === 'fair' ? new FairQueue(this.parts, key, retire) : new LockQueue(this.parts, key, type, retire);
-    this.queues.set(id, queue);
+    const queue =
+      type === 'fair' ? new FairQueue(this.parts, id, key, this) : new LockQueue(this.parts, id, key, type, this);
+    this.queues.add(queue);
     return queue;
   }
 
-  lease(locks: Lease['locks'], terms: AcquisitionTerms, gates: ConstructorParameters<typeof Lease>[5] = []): Lease {
-    const lease = new Lease(
-      this,
-      locks,
-      locks.map((lock) => lock.token),
-      locks[0].owner,
-      terms.onLost,
-      gates,
-    );
-    this.leases.add(lease);
+  retire(queue: AcquisitionQueue): void {
+    this.queues.remove(queue);
+    this.settled();
+  }
+
+  /** @param gates what each share has entered, where it is re-entry */
+  lease(locks: readonly HeldLock[], terms: AcquisitionTerms, gates: readonly ShareGate[] = NO_GATES): Lease {
+    const lease = new Lease(this, locks, terms.onLost, gates);
+    this.leases.push(lease);
     return lease;
   }
 
   /** A lease has ended, or was lost. */
   leaseEnded(lease: Lease): void {
-    this.leases.delete(lease);
+    this.leases.remove(lease);
     this.settled();
   }
 
@@ -280,7 +278,7 @@ export class LockEngine {
       `Shutdown: ${names.length} lock${names.length > 1 ? 's are' : ' is'} still held after ${this.settings.shutdownTimeout} ms (${names.slice(0, 10).join(', ')}); the bodies are told to stop, the locks lapse with their leases`,
     );
     for (const lease of leases) {
-      this.leases.delete(lease);
+      this.leases.remove(lease);
       const message = `Shutdown stopped waiting for the body that holds '${lease.name}'`;
       lease.cutOff(new LockAbortedError(message, lease.name));
     }
@@ -319,9 +317,11 @@ export class LockEngine {
   }
 
   private get idle(): boolean {
-    return this.leases.size === 0 && this.bodies === 0 && this.synchronizers.keeper.isEmpty;
+    return this.leases.length === 0 && this.bodies === 0 && this.synchronizers.keeper.isEmpty;
   }
 }
+
+const NO_GATES: readonly ShareGate[] = [];
 
 /** The queues that one key can have: readers and writers share one. */
 const QUEUE_TYPES: readonly LockType[] = ['reentrant', 'fair', 'fenced', 'write'];

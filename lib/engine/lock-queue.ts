@@ -5,31 +5,38 @@ import {
   type Busy,
   type LockType,
 } from '../backends/lock-backend.js';
-import type { AcquisitionQueue } from './acquisition-queue.js';
+import type { AcquisitionQueue, QueueKeeper } from './acquisition-queue.js';
 import { Contention } from './contention.js';
 import type { EngineParts } from './engine-parts.js';
 import type { LockBusyError, LockUnavailableError } from './errors.js';
 import { GiveBack, type GivenBackTo } from './give-back.js';
 import { HeldLock, type LockKeeper, type ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
+import { LinkedQueue } from './linked-queue.js';
 import type { AcquisitionTerms } from './lock-options.js';
 import { busyRefusal, finalRefusal, type Obstruction, unavailableRefusal } from './lock-refusal.js';
 import { PlaceKeeper } from './place-keeper.js';
 import { QueuePatience } from './queue-patience.js';
 import type { Departure, Waiter } from './waiter.js';
-import { WaiterQueue } from './waiter-queue.js';
+
+const NOBODY: readonly HeldLock[] = [];
 
 /**
  * All that one process does about one lock: its callers stand in line, only the head contends in the backend (adjacent
  * readers together), and what is given back goes on by {@link GiveBack}.
  */
 export class LockQueue implements AcquisitionQueue, GivenBackTo {
-  readonly waiting = new WaiterQueue();
-  readonly contention: Contention;
-  private readonly holders: HeldLock[] = [];
-  private readonly departures: GiveBack;
-  private readonly patience: QueuePatience;
-  private readonly places: PlaceKeeper;
+  readonly waiting = new LinkedQueue<Waiter>();
+  /** Releases and passes whose answer is awaited. */
+  underWay = 0;
+  private holders: readonly HeldLock[] = NOBODY;
+
+  // Made when they are first needed: most locks are held by one caller whom nobody disturbs.
+  contended: Contention | undefined;
+  private departed: GiveBack | undefined;
+  private patience: QueuePatience | undefined;
+  private places: PlaceKeeper | undefined;
+
   /** Acquisitions whose answer is awaited. */
   private attempts = 0;
   /** A several-lock acquisition has the queue to itself for one attempt. */
@@ -42,22 +49,11 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   constructor(
     private readonly parts: EngineParts,
+    readonly id: string,
     private readonly key: string,
-    type: LockType,
-    private readonly retire: () => void,
-  ) {
-    const { backend, runtime, clientId } = parts;
-    this.contention = new Contention(
-      (listener) => backend.subscribe(key, type, clientId, listener),
-      runtime,
-      () => this.pump(),
-    );
-    this.departures = new GiveBack(parts, this);
-    this.patience = new QueuePatience(parts, this.waiting, () => this.obstruction.holder);
-    const announced = () =>
-      this.waiting.first !== undefined && this.keepsPlace(this.waiting.first) ? [this.waiting.first] : [];
-    this.places = new PlaceKeeper(parts, key, 'write', announced, () => this.contention.lookAgain());
-  }
+    private readonly type: LockType,
+    private readonly keeper: QueueKeeper,
+  ) {}
 
   enqueue(waiter: Waiter): void {
     if (waiter.triesOnce && this.isBusyFor(waiter)) {
@@ -66,9 +62,9 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     }
     this.waiting.push(waiter);
     this.tried ||= waiter.triesOnce;
-    waiter.watch((departure) => this.depart(waiter, departure));
-    if (this.waiting.length === 1 && !waiter.triesOnce) this.contention.arrive(waiter.patience);
-    if (this.waiting.length > 1 || this.holders.length > 0) this.patience.watch();
+    if (waiter.mayLeave) waiter.watch((departure) => this.depart(waiter, departure));
+    if (this.waiting.length === 1 && !waiter.triesOnce) this.contended?.arrive(waiter.patience);
+    if (this.waiting.length > 1 || this.holders.length > 0) this.beImpatient();
     this.pump();
   }
 
@@ -133,14 +129,13 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   hold(held: HeldLock): void {
     this.seen = this.failure = undefined;
-    this.holders.push(held);
+    this.holders = this.holders.length === 0 ? [held] : [...this.holders, held];
     this.parts.watchdog.guard(held);
   }
 
   drop(held: HeldLock): void {
     this.parts.watchdog.drop(held);
-    const at = this.holders.indexOf(held);
-    if (at >= 0) this.holders.splice(at, 1);
+    this.holders = this.isHeldBy(held) ? NOBODY : this.holders.filter((other) => other !== held);
   }
 
   settleOrphan(waiter: Waiter): void {
@@ -155,8 +150,18 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.retireIfIdle();
   }
 
+  get contention(): Contention {
+    const { backend, runtime, clientId } = this.parts;
+    this.contended ??= new Contention(
+      (listener) => backend.subscribe(this.key, this.type, clientId, listener),
+      runtime,
+      () => this.pump(),
+    );
+    return this.contended;
+  }
+
   private pump(): void {
-    if (this.claimed || this.departures.underWay > 0 || this.contention.resting) return;
+    if (this.claimed || this.underWay > 0 || this.contended?.resting) return;
     const head = this.waiting.first;
     if (head === undefined) return;
     if (!this.admits(head)) return this.refuseTriers((trier) => this.busyError(trier));
@@ -174,7 +179,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     const request = this.request(waiter);
     waiter.sent = this.parts.clock.now();
     this.attempts++;
-    this.contention.begin();
+    this.contended?.begin();
     this.parts.backend.acquire(request).then(
       (reply) => this.answered(waiter, reply, request.reserve),
       (error) => this.failed(waiter, error),
@@ -188,7 +193,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
       type,
       owner: waiter.owner,
       leaseTime,
-      reserve: type === 'read' ? 0 : this.departures.handOff.reserve(this.waiting.length - 1),
+      reserve: type === 'read' || this.waiting.length === 1 ? 0 : this.departures.handOff.block,
       placeTimeout: this.keepsPlace(waiter) ? this.parts.placeTimeout : 0,
       preferWriters: this.parts.preferWriters,
     };
@@ -203,7 +208,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
       return this.failed(waiter, new BackendError(late, 'unavailable', 'unknown'));
     }
     this.settleAttempt(waiter);
-    this.contention.acquired();
+    this.contended?.acquired();
     const tenure = { since: this.parts.runtime.monotonic(), asked, tokensLeft: reply.reserved };
     const { name, owner } = waiter;
     const held = new HeldLock(this, name, this.key, type, owner, leaseTime, fixed, sent, reply.token, tenure);
@@ -220,8 +225,8 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.refuseTriers((trier) => this.busyError(trier));
     if (this.waiting.length > 0) {
       this.contention.busy(reply.remaining);
-      this.patience.watch();
-      if (this.keepsPlace(waiter)) this.places.start();
+      this.beImpatient();
+      if (this.keepsPlace(waiter)) this.announce();
     }
     this.resume();
   }
@@ -281,11 +286,29 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
       this.leavePlace(waiter);
     }
     if (this.waiting.length === 0) {
-      this.contention.calm();
-      this.patience.close();
+      this.contended?.calm();
+      this.patience?.close();
     }
     this.parts.runtime.detached(() => this.pump());
     this.retireIfIdle();
+  }
+
+  private get departures(): GiveBack {
+    this.departed ??= new GiveBack(this.parts, this);
+    return this.departed;
+  }
+
+  private beImpatient(): void {
+    this.patience ??= new QueuePatience(this.parts, this.waiting, () => this.obstruction.holder);
+    this.patience.watch();
+  }
+
+  /** Keeps the place of the writer that is to come next. */
+  private announce(): void {
+    const announced = () =>
+      this.waiting.first !== undefined && this.keepsPlace(this.waiting.first) ? [this.waiting.first] : [];
+    this.places ??= new PlaceKeeper(this.parts, this.key, 'write', announced, () => this.contention.lookAgain());
+    this.places.start();
   }
 
   private keepsPlace(waiter: Waiter): boolean {
@@ -298,16 +321,21 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   }
 
   private get idle(): boolean {
-    return this.holders.length + this.waiting.length + this.attempts + this.departures.underWay === 0;
+    return this.holders.length + this.waiting.length + this.attempts + this.underWay === 0;
   }
 
   private retireIfIdle(): void {
     if (this.claimed || !this.idle) return;
-    if (this.contention.lingering > 0) return this.contention.afterLingering(() => this.retireIfIdle());
-    this.contention.close();
-    this.patience.close();
-    this.places.stop();
-    this.retire();
+    const { contended } = this;
+    if (contended !== undefined && contended.lingering > 0) return contended.afterLingering(() => this.retireIfIdle());
+    contended?.close();
+    this.patience?.close();
+    this.places?.stop();
+    this.keeper.retire(this);
+  }
+
+  private isHeldBy(held: HeldLock): boolean {
+    return this.holders.length === 1 && this.holders[0] === held;
   }
 
   private admits({ terms }: Waiter): boolean {
@@ -317,7 +345,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   /** Whether a single try would fail, as far as this process knows. */
   private isBusyFor(waiter: Waiter): boolean {
     if (!this.admits(waiter)) return true;
-    return this.waiting.length > 0 && (this.contention.resting || (this.attempts === 0 && !this.claimed));
+    return this.waiting.length > 0 && (this.contended?.resting || (this.attempts === 0 && !this.claimed));
   }
 
   private get obstruction(): Obstruction {
@@ -333,7 +361,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   /** Why a caller is not served now: somebody is known to hold the lock, or the backend does not say. */
   private refusal(waiter: Waiter): Error {
-    const asked = this.attempts + this.departures.underWay > 0 || this.claimed;
+    const asked = this.attempts + this.underWay > 0 || this.claimed;
     const unanswered = asked && this.holders.length === 0 && this.seen === undefined;
     return unanswered || this.failure !== undefined ? this.unavailableError(waiter) : this.busyError(waiter);
   }

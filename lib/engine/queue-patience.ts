@@ -1,6 +1,7 @@
 import type { Timer } from '../backends/runtime.js';
 import type { EngineParts } from './engine-parts.js';
-import type { WaiterQueue } from './waiter-queue.js';
+import type { LinkedQueue } from './linked-queue.js';
+import type { Waiter } from './waiter.js';
 
 /** A wait longer than this is worth a line in the log. */
 const LONG_WAIT = 30_000;
@@ -11,7 +12,7 @@ export class QueuePatience {
 
   constructor(
     private readonly parts: EngineParts,
-    private readonly waiting: WaiterQueue,
+    private readonly waiting: LinkedQueue<Waiter>,
     private readonly holder: () => string | undefined,
   ) {}
 

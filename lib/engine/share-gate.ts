@@ -1,5 +1,5 @@
+import { LinkedQueue } from './linked-queue.js';
 import type { Waiter } from './waiter.js';
-import { WaiterQueue } from './waiter-queue.js';
 
 /** What a child of a scope wants: to be alone among its siblings, or to read beside other readers. */
 export type ShareMode = 'exclusive' | 'shared';
@@ -9,7 +9,7 @@ export type ShareMode = 'exclusive' | 'shared';
  * arrival, readers side by side. It is local to the lease; the backend is not asked.
  */
 export class ShareGate {
-  private readonly waiting = new WaiterQueue();
+  private readonly waiting = new LinkedQueue<Waiter>();
   private readonly modes = new Map<Waiter, { readonly mode: ShareMode; readonly enter: () => void }>();
   private inside = 0;
   private mode: ShareMode = 'shared';

@@ -190,7 +190,7 @@ export function openVirtualWorld(): VirtualWorld {
 
 interface EngineState {
   readonly queues: Map<string, unknown>;
-  readonly leases: Set<unknown>;
+  readonly leases: { readonly length: number };
   readonly several: Set<unknown>;
   readonly parts: { readonly watchdog: { readonly beat?: object } };
 }
@@ -200,7 +200,7 @@ export function leftovers({ locks, backend, runtime }: Omit<LockProcess, 'runtim
   const { queues, leases, several, parts } = locks.engine as unknown as EngineState;
   return {
     queues: queues.size,
-    leases: leases.size,
+    leases: leases.length,
     several: several.size,
     subscriptions: backend.subscriptions,
     timers: runtime.timers - (parts.watchdog.beat === undefined ? 0 : 1),

@@ -14,7 +14,7 @@ export interface MemberSettings {
 
 interface EngineState {
   readonly queues: ReadonlyMap<string, unknown>;
-  readonly leases: ReadonlySet<unknown>;
+  readonly leases: { readonly length: number };
   readonly several: ReadonlySet<unknown>;
 }
 
@@ -68,7 +68,7 @@ export class Member {
     const { queues, leases, several } = this.locks.engine as unknown as EngineState;
     return {
       queues: queues.size,
-      leases: leases.size,
+      leases: leases.length,
       'callers of several locks': several.size,
       subscriptions: this.link.subscriptions,
       timers: this.process.timers,
