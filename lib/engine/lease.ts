@@ -6,6 +6,8 @@ import type { LockEngine } from './lock-engine.js';
 import { LockScope, lockScopes } from './lock-scope.js';
 import type { ShareGate } from './share-gate.js';
 
+const NOTHING_TOLD: readonly HeldLock[] = [];
+
 /**
  * One successful acquisition of one lock, or of several at once: proof that this code holds it, for as long as `held` says so.
  *
@@ -237,20 +239,24 @@ export class Lease {
     if (this.loss !== undefined) throw this.loss;
   }
 
-  private async end(): Promise<void> {
-    const { events } = this.service.parts;
+  private end(): Promise<void> {
     const overdue = this.loss === undefined && this.left() <= 0;
-    const freed = events.hears('released') ? this.locks.filter(({ shares }) => shares.length === 1) : [];
-    const outcome =
+    const heard = this.service.parts.events.hears('released');
+    const freed = heard ? this.locks.filter(({ shares }) => shares.length === 1) : NOTHING_TOLD;
+    const dropped =
       this.locks.length === 1
-        ? await this.locks[0].drop(this)
-        : worst(await Promise.all(this.locks.map((lock) => lock.drop(this))));
+        ? this.locks[0].drop(this)
+        : Promise.all(this.locks.map((lock) => lock.drop(this))).then(worst);
+    return dropped.then((outcome) => this.ended(outcome, overdue, freed));
+  }
+
+  private ended(outcome: ReleaseOutcome, overdue: boolean, freed: readonly HeldLock[]): void {
     for (const gate of this.gates) gate.leave();
     this.service.leaseEnded(this);
     if (this.loss !== undefined || overdue || outcome === 'gone') return this.reportLoss(outcome);
     if (outcome === 'unreachable')
       this.warn('could not be released in time; it is tried again in the background, and lapses with its lease');
-    for (const { name, owner } of freed) events.emit('released', { name, owner });
+    for (const { name, owner } of freed) this.service.parts.events.emit('released', { name, owner });
   }
 
   private reportLoss(outcome: ReleaseOutcome): void {

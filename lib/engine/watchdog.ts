@@ -36,7 +36,7 @@ export class Watchdog {
     if (held.fixed) this.alarm(held);
     else this.resting.push(held);
     // What was long under way may fall due before the next beat.
-    if (this.beat !== undefined && this.clock.age(held.confirmed) < this.leaseTime / 10) return;
+    if (this.beat !== undefined && this.runtime.monotonic() - held.confirmed.monotonic < this.leaseTime / 10) return;
     this.beat?.cancel();
     this.lastBeat ??= this.clock.now();
     this.schedule();

@@ -32,11 +32,13 @@ interface Item<Request, Reply> {
 }
 
 /** Script calls that went out together. */
-interface Flight<Request, Reply> {
-  readonly calls: Set<BatchCall<Request, Reply>>;
+interface Flight {
+  /** How many of them have no answer. */
+  open: number;
 }
 
 interface BatchCall<Request, Reply> {
+  readonly flight: Flight;
   readonly items: readonly Item<Request, Reply>[];
   call: ScriptCall | undefined;
 }
@@ -48,7 +50,8 @@ interface BatchCall<Request, Reply> {
  */
 export class CommandBatch<Request extends { readonly key: string }, Reply> {
   private queue: Item<Request, Reply>[] = [];
-  private readonly flights = new Set<Flight<Request, Reply>>();
+  private readonly calls: BatchCall<Request, Reply>[] = [];
+  private flights = 0;
   /** Requests without an answer. */
   private live = 0;
   private scheduled = false;
@@ -69,8 +72,8 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
       this.queue.push({ request, deadline, resolve, reject, settled: false });
       this.live++;
       this.timer ??= this.watch(this.commandTimeout);
-      if (this.flights.size === MOST_IN_FLIGHT) return;
-      if (this.queue.length >= LARGEST_BATCH) this.runtime.detached(() => this.flush());
+      if (this.flights === MOST_IN_FLIGHT) return;
+      if (this.queue.length >= LARGEST_BATCH) this.runtime.detached(this.flush);
       else this.schedule();
     });
   }
@@ -79,22 +82,30 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
   close(): void {
     this.closed = true;
     this.timer?.cancel();
-    const items = [...this.flights].flatMap(({ calls }) => [...calls].flatMap((batch) => batch.items));
+    const items = this.calls.splice(0).flatMap((batch) => batch.items);
     for (const item of [...items, ...this.queue.splice(0)]) this.reject(item, this.endError());
-    this.flights.clear();
   }
 
   /** After what runs now, and after the continuations that it wakes: they ask for more. */
   private schedule(): void {
     if (this.scheduled) return;
     this.scheduled = true;
-    this.runtime.detached(() => process.nextTick(() => this.flush()));
+    this.runtime.detached(this.flushNext);
   }
 
-  private flush(): void {
+  private readonly flushNext = (): void => process.nextTick(this.flush);
+
+  private readonly flush = (): void => {
     this.scheduled = false;
-    while (this.queue.length > 0 && this.flights.size < MOST_IN_FLIGHT)
-      this.launch(this.queue.splice(0, this.fullBatch()));
+    while (this.queue.length > 0 && this.flights < MOST_IN_FLIGHT) this.launch(this.nextItems());
+  };
+
+  private nextItems(): Item<Request, Reply>[] {
+    const full = this.fullBatch();
+    if (this.queue.length > full) return this.queue.splice(0, full);
+    const items = this.queue;
+    this.queue = [];
+    return items;
   }
 
   /** Half of what is under way, so that one half is in the server's hands while the other is in ours. */
@@ -103,9 +114,10 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
   }
 
   private launch(items: Item<Request, Reply>[]): void {
-    const flight: Flight<Request, Reply> = { calls: new Set() };
-    this.flights.add(flight);
-    for (const group of this.group(items)) this.send(flight, group);
+    const groups = this.group(items);
+    const flight: Flight = { open: 0 };
+    this.flights++;
+    for (const group of groups) this.send(flight, group);
   }
 
   /** Those that can share a script call. */
@@ -114,18 +126,22 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
     const slots: (number | undefined)[] = [];
     for (const item of items) {
       const slot = this.connection.isCluster ? slotOf(item.request.key) : undefined;
-      const match = groups.findIndex(
-        ([first], index) => slots[index] === slot && this.script.alike(first.request, item.request),
-      );
-      if (match >= 0) groups[match].push(item);
+      let match = 0;
+      while (match < groups.length && !(slots[match] === slot && this.isAlike(groups[match], item))) match++;
+      if (match < groups.length) groups[match].push(item);
       else slots[groups.push([item]) - 1] = slot;
     }
     return groups;
   }
 
-  private send(flight: Flight<Request, Reply>, items: readonly Item<Request, Reply>[]): void {
-    const batch: BatchCall<Request, Reply> = { items, call: undefined };
-    flight.calls.add(batch);
+  private isAlike([first]: Item<Request, Reply>[], item: Item<Request, Reply>): boolean {
+    return this.script.alike(first.request, item.request);
+  }
+
+  private send(flight: Flight, items: readonly Item<Request, Reply>[]): void {
+    const batch: BatchCall<Request, Reply> = { flight, items, call: undefined };
+    flight.open++;
+    this.calls.push(batch);
     const requests = items.map(({ request }) => request);
     batch.call = this.connection.run(
       this.script.script,
@@ -134,20 +150,21 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
       items.length > 1,
       (reply) => {
         this.deliver(batch, reply);
-        this.land(flight, batch);
+        this.land(batch);
       },
       (error) => {
         const open = items.filter((item) => !item.settled);
         // What one name is refused, the others need not be.
         if (items.length > 1 && mayConcernOneKey(error)) for (const item of open) this.send(flight, [item]);
         else for (const item of open) this.reject(item, callError(error, batch.call!, this.connection.description));
-        this.land(flight, batch);
+        this.land(batch);
       },
     );
   }
 
   private deliver({ items, call }: BatchCall<Request, Reply>, reply: unknown): void {
-    for (const [index, item] of items.entries()) {
+    for (let index = 0; index < items.length; index++) {
+      const item = items[index];
       if (item.settled) continue;
       try {
         const answer = this.script.read(reply, index, item.request, call!);
@@ -159,10 +176,13 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
     }
   }
 
-  private land(flight: Flight<Request, Reply>, batch: BatchCall<Request, Reply>): void {
-    flight.calls.delete(batch);
-    if (flight.calls.size > 0) return;
-    this.flights.delete(flight);
+  /** Answered, or given up: when the last call of its flight has landed, the next may start. */
+  private land(batch: BatchCall<Request, Reply>): void {
+    const at = this.calls.indexOf(batch);
+    if (at < 0) return;
+    this.calls.splice(at, 1);
+    if (--batch.flight.open > 0) return;
+    this.flights--;
     if (this.queue.length > 0) this.schedule();
   }
 
@@ -170,7 +190,7 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
   private watch(delay: number): Timer {
     return this.runtime.timer(delay, () => {
       const now = this.runtime.monotonic();
-      for (const flight of this.flights) for (const batch of flight.calls) this.expire(flight, batch, now);
+      for (const batch of [...this.calls]) this.expire(batch, now);
       const waiting = this.queue.findIndex(({ deadline }) => deadline > now);
       for (const item of this.queue.splice(0, waiting < 0 ? this.queue.length : waiting)) {
         this.reject(item, this.timeout('refused'));
@@ -180,7 +200,7 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
     });
   }
 
-  private expire(flight: Flight<Request, Reply>, batch: BatchCall<Request, Reply>, now: number): void {
+  private expire(batch: BatchCall<Request, Reply>, now: number): void {
     const { items, call } = batch;
     const over = items.filter(({ settled, deadline }) => !settled && deadline <= now);
     if (over.length === 0) return;
@@ -188,11 +208,11 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
     if (isLast) call!.abandon();
     for (const item of over) this.reject(item, this.timeout(isLast && !call!.written ? 'refused' : 'unknown'));
     // It may never be answered: those behind it are not to wait for that.
-    if (isLast) this.land(flight, batch);
+    if (isLast) this.land(batch);
   }
 
   private earliestDeadline(): number {
-    const flying = [...this.flights].flatMap(({ calls }) => [...calls].flatMap(({ items }) => items));
+    const flying = this.calls.flatMap(({ items }) => items);
     const open = [...flying, ...this.queue.slice(0, 1)].filter(({ settled }) => !settled);
     return Math.min(...open.map(({ deadline }) => deadline));
   }

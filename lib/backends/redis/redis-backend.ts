@@ -26,7 +26,7 @@ import { PublishMode } from './publish-mode.js';
 import { raiseToken } from './raise-token.js';
 import { type Connection, type ConnectionContext, RedisConnection } from './redis-connection.js';
 import { RedisSynchronizers } from './redis-synchronizers.js';
-import { ReleaseBatch, type Released } from './release-batch.js';
+import { ReleaseBatch } from './release-batch.js';
 import { ReleaseChannels } from './release-channels.js';
 import { RenewBatch } from './renew-batch.js';
 import type { ScriptContext } from './script-context.js';
@@ -60,7 +60,7 @@ export class RedisBackend implements LockBackend {
   private readonly channels: ReleaseChannels;
   private readonly scripts: ScriptContext;
   private readonly acquisitions: Acquisitions;
-  private readonly releases: Record<LockType, NodeBatches<ReleaseRequest, Released>>;
+  private readonly releases: Record<LockType, NodeBatches<ReleaseRequest, ReleaseReply>>;
   private readonly renewals: Record<LockType, NodeBatches<RenewRequest, boolean>>;
 
   constructor(private readonly options: RedisBackendOptions) {
@@ -80,8 +80,10 @@ export class RedisBackend implements LockBackend {
         ? new ReplicatedAcquisitions(this.scripts, options, (holding) => this.release(holding))
         : new PlainAcquisitions(this.scripts, options);
     const publish = () => publishMode.known ?? 'PUBLISH';
+    const others = this.others.bind(this);
     this.releases = ofEachType(
-      (type) => new NodeBatches(new ReleaseBatch(type, connection, publish), connection, runtime, commandTimeout),
+      (type) =>
+        new NodeBatches(new ReleaseBatch(type, connection, publish, others), connection, runtime, commandTimeout),
     );
     this.renewals = ofEachType(
       (type) => new NodeBatches(new RenewBatch(type, connection), connection, runtime, commandTimeout),
@@ -103,15 +105,11 @@ export class RedisBackend implements LockBackend {
     return this.acquisitions.acquireAll(requests);
   }
 
-  async release(request: ReleaseRequest): Promise<ReleaseReply> {
+  release(request: ReleaseRequest): Promise<ReleaseReply> {
     const { publishMode } = this.scripts;
-    if (publishMode.known === undefined) await publishMode.ask();
-    const { released, told, head, resent } = await this.releases[request.type].call(request);
-    return {
-      released,
-      listeners: told === undefined || request.quietly ? 0 : this.others(request, told, head),
-      resent,
-    };
+    const batch = this.releases[request.type];
+    if (publishMode.known !== undefined) return batch.call(request);
+    return publishMode.ask().then(() => batch.call(request));
   }
 
   pass(request: PassRequest): Promise<Acquired | undefined> {
@@ -167,6 +165,7 @@ export class RedisBackend implements LockBackend {
   /** How many others a release told. A node of a cluster counts its own clients alone: somebody may have listened elsewhere. */
   private others({ key, type }: Holding, told: number, head: string | undefined): number {
     if (this.connection.isCluster) return Math.max(1, told);
+    if (told === 0) return 0;
     return Math.max(0, told - (this.channels.hears(key, type, this.options.clientId, head) ? 1 : 0));
   }
 }

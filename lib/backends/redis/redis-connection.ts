@@ -50,6 +50,7 @@ const CLOSE_TIMEOUT = 1_000;
  */
 export class RedisConnection {
   readonly description: string;
+  readonly isCluster: boolean;
   private readonly client: Client;
   private readonly owned: boolean;
 
@@ -66,11 +67,8 @@ export class RedisConnection {
     this.client = source.client;
     this.owned = source.owned;
     this.description = source.description;
+    this.isCluster = isCluster(source.client);
     if (this.owned) this.connect();
-  }
-
-  get isCluster(): boolean {
-    return isCluster(this.client);
   }
 
   /**

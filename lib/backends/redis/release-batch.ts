@@ -1,4 +1,4 @@
-import type { Holding, LockType, ReleaseRequest } from '../lock-backend.js';
+import type { Holding, LockType, ReleaseReply, ReleaseRequest } from '../lock-backend.js';
 import { FAIR_KEYS } from './acquire-batch.js';
 import type { BatchedScript } from './command-batch.js';
 import { keysOf, LOCK, type LockKey, refuseFailure } from './item-answer.js';
@@ -6,16 +6,6 @@ import { readLease } from './lock-keys.js';
 import type { RedisConnection } from './redis-connection.js';
 import type { ScriptCall } from './script-call.js';
 import { type ScriptName, scripts } from './scripts.js';
-
-/** What Redis knows of a release. */
-export interface Released {
-  readonly released: boolean;
-  /** How many clients of the server listened; undefined when nobody was to be told. */
-  readonly told: number | undefined;
-  /** Whom a fair lock told. */
-  readonly head: string | undefined;
-  readonly resent: boolean;
-}
 
 interface ReleaseForm {
   readonly script: ScriptName;
@@ -33,15 +23,19 @@ const FORMS: Record<LockType, ReleaseForm> = {
 };
 
 /** Releases of one lock type, as they travel together. */
-export class ReleaseBatch implements BatchedScript<ReleaseRequest, Released> {
+export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply> {
   readonly script;
   private readonly form: ReleaseForm;
 
-  /** @param publish the command by which waiters are told: PUBLISH or SPUBLISH */
+  /**
+   * @param publish the command by which waiters are told: PUBLISH or SPUBLISH
+   * @param others how many others listen, when the server told so many; `head` is whom a fair lock told
+   */
   constructor(
     type: LockType,
     private readonly connection: RedisConnection,
     private readonly publish: () => string,
+    private readonly others: (holding: Holding, told: number, head: string | undefined) => number,
   ) {
     this.form = FORMS[type];
     this.script = scripts[this.form.script];
@@ -61,13 +55,12 @@ export class ReleaseBatch implements BatchedScript<ReleaseRequest, Released> {
     return args;
   }
 
-  read(reply: unknown, index: number, holding: Holding, call: ScriptCall): Released {
+  read(reply: unknown, index: number, request: ReleaseRequest, call: ScriptCall): ReleaseReply {
     const answer = (reply as readonly unknown[])[index];
-    refuseFailure(answer, this.form.keys, holding, call, this.connection);
-    const { resent } = call;
-    if (Array.isArray(answer)) return { released: true, told: Number(answer[0]), head: String(answer[1]), resent };
-    const told = Number(answer);
-    return { released: told !== NOT_THERE, told: told < 0 ? undefined : told, head: undefined, resent };
+    refuseFailure(answer, this.form.keys, request, call, this.connection);
+    const [told, head] = Array.isArray(answer) ? [Number(answer[0]), String(answer[1])] : [Number(answer)];
+    const listeners = told < 0 || request.quietly ? 0 : this.others(request, told, head);
+    return { released: told !== NOT_THERE, listeners, resent: call.resent };
   }
 }
 

@@ -17,11 +17,11 @@ export class ScriptCall implements Delivery {
     done: (reply: unknown) => void,
     fail: (error: unknown) => void,
   ) {
-    const rest = [String(keys.length), ...keys, ...args];
-    this.send('evalsha', [script.sha1, ...rest], done, (error) => {
+    const asked = [script.sha1, String(keys.length), ...keys, ...args];
+    this.send('evalsha', asked, done, (error) => {
       if (!isUnknownScript(error)) return fail(error);
       this.wasResent = this.command.resent;
-      this.send('eval', [script.source, ...rest], done, fail);
+      this.send('eval', [script.source, ...asked.slice(1)], done, fail);
     });
   }
 
