@@ -81,7 +81,8 @@ export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply>
   }
 
   read(reply: unknown, index: number, request: AcquireRequest, call: ScriptCall): AcquireReply {
-    const answers = reply as readonly unknown[];
+    if (!Array.isArray(reply)) return this.tokens.acquired(Number(reply), 0);
+    const answers: readonly unknown[] = reply;
     const answer = answers[index + 1];
     refuseFailure(answer, this.form.keys, request, call, this.connection);
     if (!Array.isArray(answer)) return this.tokens.acquired(Number(answer), Number(answers[0]));

@@ -56,7 +56,7 @@ export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply>
   }
 
   read(reply: unknown, index: number, request: ReleaseRequest, call: ScriptCall): ReleaseReply {
-    const answer = (reply as readonly unknown[])[index];
+    const answer = Array.isArray(reply) ? reply[index] : reply;
     refuseFailure(answer, this.form.keys, request, call, this.connection);
     const [told, head] = Array.isArray(answer) ? [Number(answer[0]), String(answer[1])] : [Number(answer)];
     const listeners = told < 0 || request.quietly ? 0 : this.others(request, told, head);

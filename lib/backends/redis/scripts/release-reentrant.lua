@@ -7,6 +7,7 @@
   ARGV[1 + i]  owner
 
   Returns for each: how many listened, −1 when this owner was not there, or { { error, type of the lock } }.
+  A single number comes bare: Redis sends it at less cost than a list.
 ]]
 -- @include names
 local call, pcall = redis.call, redis.pcall
@@ -30,5 +31,8 @@ for i = 1, #KEYS do
   else
     answers[i] = { { there.err, pcall('TYPE', lock).ok or 'unknown' } }
   end
+end
+if #answers == 1 and type(answers[1]) == 'number' then
+  return answers[1]
 end
 return answers
