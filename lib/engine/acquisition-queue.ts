@@ -1,3 +1,4 @@
+import type { LockType } from '../backends/lock-backend.js';
 import type { HeldLock, LockKeeper } from './held-lock.js';
 import type { Moment } from './lease-clock.js';
 import type { AcquisitionTerms } from './lock-options.js';
@@ -11,8 +12,8 @@ export interface QueueKeeper {
 
 /** Where the callers of one process wait for one lock. */
 export interface AcquisitionQueue extends LockKeeper {
-  /** What its keeper finds it by. */
-  readonly id: string;
+  readonly key: string;
+  readonly type: LockType;
 
   /** Callers that wait. */
   readonly length: number;

@@ -2,7 +2,7 @@ import type { Subscription, Wake } from '../backends/lock-backend.js';
 import type { Runtime, Timer } from '../backends/runtime.js';
 
 /** A waiter of rank r lets r others go first, each for so many milliseconds. */
-const TURN = 5;
+const TURN = 10;
 const FIRST_BACKOFF = 50;
 const LONGEST_BACKOFF = 1_000;
 
@@ -11,7 +11,7 @@ const LONGEST_BACKOFF = 1_000;
  * among the processes, or after an outage's pause. It never polls.
  *
  * Turns: who released a lock that n others listen for takes rank n. Each message lowers it by one; at rank r the next try comes
- * after r × 5 ms at the latest. Who leaves without waiting remembers its rank for as long (it lingers), so that a caller who comes
+ * after r × 10 ms at the latest. Who leaves without waiting remembers its rank for as long (it lingers), so that a caller who comes
  * straight back does not overtake those who wait.
  */
 export class Contention {

@@ -1,5 +1,6 @@
 import type { LockBackend } from '../backends/lock-backend.js';
 import type { Runtime } from '../backends/runtime.js';
+import type { QueueKeeper } from './acquisition-queue.js';
 import type { EventHub } from './events.js';
 import type { LeaseClock } from './lease-clock.js';
 import type { Orphans } from './orphans.js';
@@ -7,6 +8,7 @@ import type { Watchdog } from './watchdog.js';
 
 /** What the parts of one engine share. */
 export interface EngineParts {
+  readonly queues: QueueKeeper;
   readonly backend: LockBackend;
   readonly runtime: Runtime;
   readonly clock: LeaseClock;

@@ -1,6 +1,6 @@
 import { type AcquireReply, BackendError, type Subscription, type Wake } from '../backends/lock-backend.js';
 import type { Timer } from '../backends/runtime.js';
-import type { AcquisitionQueue, QueueKeeper } from './acquisition-queue.js';
+import type { AcquisitionQueue } from './acquisition-queue.js';
 import type { EngineParts } from './engine-parts.js';
 import { HeldLock, type ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
@@ -20,6 +20,7 @@ const LONGEST_BACKOFF = 1_000;
  * whichever process it is in.
  */
 export class FairQueue implements AcquisitionQueue {
+  readonly type = 'fair';
   private readonly waiting = new LinkedQueue<Waiter>();
   private readonly byOwner = new Map<string, Waiter>();
   private readonly holders = new Set<HeldLock>();
@@ -35,9 +36,7 @@ export class FairQueue implements AcquisitionQueue {
 
   constructor(
     private readonly parts: EngineParts,
-    readonly id: string,
-    private readonly key: string,
-    private readonly keeper: QueueKeeper,
+    readonly key: string,
   ) {
     const standing = () => [...this.waiting].filter((waiter) => !waiter.triesOnce);
     this.places = new PlaceKeeper(parts, key, 'fair', standing, (waiter) => this.attempt(waiter));
@@ -194,8 +193,7 @@ export class FairQueue implements AcquisitionQueue {
   }
 
   private hold(name: string, owner: string, terms: AcquisitionTerms, sent: Moment, token: number): HeldLock {
-    const tenure = { since: 0, asked: 0, tokensLeft: 0 };
-    const held = new HeldLock(this, name, this.key, 'fair', owner, terms.leaseTime, terms.fixed, sent, token, tenure);
+    const held = new HeldLock(this, name, this.key, 'fair', owner, terms.leaseTime, terms.fixed, sent, token, 0);
     this.holders.add(held);
     this.parts.watchdog.guard(held);
     return held;
@@ -281,7 +279,7 @@ export class FairQueue implements AcquisitionQueue {
     this.subscription?.close();
     this.subscription = undefined;
     this.patience.close();
-    this.keeper.retire(this);
+    this.parts.queues.retire(this);
   }
 
   private get obstruction(): Obstruction {

@@ -1,6 +1,6 @@
 import type { Contention } from './contention.js';
 import type { EngineParts } from './engine-parts.js';
-import { HandOff } from './hand-off.js';
+import { HandOff, tokenBlock } from './hand-off.js';
 import { HeldLock, type ReleaseOutcome } from './held-lock.js';
 import { validity } from './lease-clock.js';
 import type { LinkedQueue } from './linked-queue.js';
@@ -63,7 +63,7 @@ export class GiveBack {
   private handOn(held: HeldLock, next: Waiter): void {
     held.dropped = false;
     held.token++;
-    held.tenure.tokensLeft--;
+    if (held.block !== undefined) held.block.left--;
     this.queue.waiting.remove(next);
     this.queue.settleOrphan(next);
     this.announce(held);
@@ -92,8 +92,7 @@ export class GiveBack {
           this.queue.resume();
           return 'released';
         }
-        const tenure = { since: held.tenure.since, asked: reserve, tokensLeft: reply.reserved };
-        const { keeper, key } = held;
+        const { keeper, key, since } = held;
         const heir = new HeldLock(
           keeper,
           next.name,
@@ -104,7 +103,8 @@ export class GiveBack {
           fixed,
           sent,
           reply.token,
-          tenure,
+          since,
+          tokenBlock(reserve, reply.reserved),
         );
         this.queue.hold(heir);
         if (this.queue.waiting.remove(next)) {

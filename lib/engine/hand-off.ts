@@ -9,13 +9,14 @@ const LARGEST_BLOCK = 8_192;
 /** So many hand-offs run before timers and sockets get their turn. */
 const HAND_OFFS_PER_TURN = 256;
 
-/** What one acquisition in the backend may still be handed on with. */
-export interface Tenure {
-  /** When the lock came into this process, on the monotonic clock. */
-  readonly since: number;
-  /** Fencing tokens that were asked for beside the acquisition's own, and those of them that are left. */
-  readonly asked: number;
-  tokensLeft: number;
+/** Fencing tokens that were reserved with an acquisition, for those to whom it will be handed on. */
+export interface TokenBlock {
+  left: number;
+}
+
+/** @param asked how many were asked for; the backend may have reserved fewer */
+export function tokenBlock(asked: number, reserved: number): TokenBlock | undefined {
+  return asked > 0 ? { left: reserved } : undefined;
 }
 
 /**
@@ -36,15 +37,15 @@ export class HandOff {
   private count = 0;
 
   route(held: HeldLock, next: Waiter, clock: LeaseClock, now: number): Route {
-    const { tenure } = held;
-    if (now - tenure.since >= LONGEST_TENURE) return 'release';
+    const { since, block } = held;
+    if (now - since >= LONGEST_TENURE) return 'release';
     if (next.triesOnce || held.type === 'read' || held.type === 'fair' || next.terms.type !== held.type)
       return 'release';
-    if (tenure.asked > 0 && tenure.tokensLeft === 0) {
+    if (block?.left === 0) {
       this.block = Math.min(this.block * 2, LARGEST_BLOCK);
       return 'release';
     }
-    return tenure.tokensLeft > 0 && sameLease(held, next) && fresh(held, clock) ? 'local' : 'pass';
+    return block !== undefined && sameLease(held, next) && fresh(held, clock) ? 'local' : 'pass';
   }
 
   /** Whether the next hand-off has to let the event loop go round first. */

@@ -2,7 +2,7 @@ import type { LockType } from '../backends/lock-backend.js';
 import type { AgingList } from './aging-list.js';
 import type { Downgrade } from './downgrade.js';
 import type { LockLostError } from './errors.js';
-import type { Tenure } from './hand-off.js';
+import type { TokenBlock } from './hand-off.js';
 import type { Lease } from './lease.js';
 import type { Moment } from './lease-clock.js';
 
@@ -58,7 +58,10 @@ export class HeldLock {
     public confirmed: Moment,
     /** Fencing token of the present shares. */
     public token: number,
-    public tenure: Tenure,
+    /** When the lock came into this process, on the monotonic clock: hand-offs do not change it. */
+    readonly since: number,
+    /** Undefined: nobody waited when it was acquired. */
+    readonly block?: TokenBlock,
   ) {
     this.validFor = leaseTime;
   }

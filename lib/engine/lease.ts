@@ -27,8 +27,6 @@ const NOTHING_TOLD: readonly HeldLock[] = [];
 export class Lease {
   /** @internal */
   readonly service: LockEngine;
-  /** The owner's field in Redis: `<clientId>:<n>`. A lease that was handed on inside the process, or re-entered, has its predecessor's. */
-  readonly owner: string;
   /** Links of the list that it stands in. @internal */
   previous: Lease | undefined;
   /** @internal */
@@ -49,9 +47,7 @@ export class Lease {
     private readonly gates: readonly ShareGate[],
   ) {
     this.service = service;
-    const [first] = locks;
-    this.owner = first.owner;
-    this.token = first.token;
+    this.token = locks[0].token;
     this.tokenList = locks.length > 1 ? locks.map(({ token }) => token) : undefined;
     for (const lock of locks) lock.share(this);
   }
@@ -59,6 +55,11 @@ export class Lease {
   /** The lock's name; several are joined by `, `. */
   get name(): string {
     return this.locks.length === 1 ? this.locks[0].name : this.names.join(', ');
+  }
+
+  /** The owner's field in Redis: `<clientId>:<n>`. A lease that was handed on inside the process, or re-entered, has its predecessor's. */
+  get owner(): string {
+    return this.locks[0].owner;
   }
 
   /** The names of all locks, sorted. */

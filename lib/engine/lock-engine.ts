@@ -70,7 +70,18 @@ export class LockEngine implements QueueKeeper {
     const watchdog = new Watchdog(backend, runtime, clock, events, leaseTime);
     const orphans = new Orphans(backend, runtime);
     const placeTimeout = settings.fairWaitTimeout;
-    this.parts = { backend, runtime, clock, events, watchdog, orphans, clientId, placeTimeout, preferWriters: true };
+    this.parts = {
+      queues: this,
+      backend,
+      runtime,
+      clock,
+      events,
+      watchdog,
+      orphans,
+      clientId,
+      placeTimeout,
+      preferWriters: true,
+    };
     this.defaults = { type: 'reentrant', waitTime, leaseTime, fixed: false, signal: undefined, onLost };
     this.synchronizers = new Synchronizers(this, () => this.settled());
   }
@@ -142,7 +153,7 @@ export class LockEngine implements QueueKeeper {
   /** Callers of this process that wait for this lock. */
   waiting(name: string): number {
     const key = this.keyOf(name);
-    return QUEUE_TYPES.reduce((sum, type) => sum + (this.queues.get(queueId(type, key))?.length ?? 0), 0);
+    return QUEUE_TYPES.reduce((sum, type) => sum + (this.queues.get(type, key)?.length ?? 0), 0);
   }
 
   /** Ends by itself what a caller asks of the backend outside an acquisition, with the errors of this library. */
@@ -195,11 +206,9 @@ export class LockEngine implements QueueKeeper {
   }
 
   queue(type: LockType, key: string): AcquisitionQueue {
-    const id = queueId(type, key);
-    const present = this.queues.get(id);
+    const present = this.queues.get(type, key);
     if (present !== undefined) return present;
-    const queue =
-      type === 'fair' ? new FairQueue(this.parts, id, key, this) : new LockQueue(this.parts, id, key, type, this);
+    const queue = type === 'fair' ? new FairQueue(this.parts, key) : new LockQueue(this.parts, key, type);
     this.queues.add(queue);
     return queue;
   }
@@ -325,10 +334,6 @@ const NO_GATES: readonly ShareGate[] = [];
 
 /** The queues that one key can have: readers and writers share one. */
 const QUEUE_TYPES: readonly LockType[] = ['reentrant', 'fair', 'fenced', 'write'];
-
-function queueId(type: LockType, key: string): string {
-  return type === 'reentrant' ? key : `${type === 'read' ? 'write' : type}\0${key}`;
-}
 
 export function abortedError(name: string, signal: AbortSignal): LockAbortedError {
   return new LockAbortedError(`Waiting for the lock '${name}' was aborted by the caller's signal`, name, {

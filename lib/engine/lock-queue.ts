@@ -5,11 +5,12 @@ import {
   type Busy,
   type LockType,
 } from '../backends/lock-backend.js';
-import type { AcquisitionQueue, QueueKeeper } from './acquisition-queue.js';
+import type { AcquisitionQueue } from './acquisition-queue.js';
 import { Contention } from './contention.js';
 import type { EngineParts } from './engine-parts.js';
 import type { LockBusyError, LockUnavailableError } from './errors.js';
 import { GiveBack, type GivenBackTo } from './give-back.js';
+import { tokenBlock } from './hand-off.js';
 import { HeldLock, type LockKeeper, type ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
 import { LinkedQueue } from './linked-queue.js';
@@ -49,10 +50,8 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   constructor(
     private readonly parts: EngineParts,
-    readonly id: string,
-    private readonly key: string,
-    private readonly type: LockType,
-    private readonly keeper: QueueKeeper,
+    readonly key: string,
+    readonly type: LockType,
   ) {}
 
   enqueue(waiter: Waiter): void {
@@ -97,8 +96,8 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   ): HeldLock {
     this.claimed = false;
     const { type, leaseTime, fixed } = terms;
-    const tenure = { since: this.parts.runtime.monotonic(), asked: 0, tokensLeft: 0 };
-    const held = new HeldLock(keeper, name, this.key, type, owner, leaseTime, fixed, sent, token, tenure);
+    const since = this.parts.runtime.monotonic();
+    const held = new HeldLock(keeper, name, this.key, type, owner, leaseTime, fixed, sent, token, since);
     this.hold(held);
     this.pump();
     return held;
@@ -209,9 +208,10 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     }
     this.settleAttempt(waiter);
     this.contended?.acquired();
-    const tenure = { since: this.parts.runtime.monotonic(), asked, tokensLeft: reply.reserved };
+    const since = this.parts.runtime.monotonic();
+    const block = tokenBlock(asked, reply.reserved);
     const { name, owner } = waiter;
-    const held = new HeldLock(this, name, this.key, type, owner, leaseTime, fixed, sent, reply.token, tenure);
+    const held = new HeldLock(this, name, this.key, type, owner, leaseTime, fixed, sent, reply.token, since, block);
     this.hold(held);
     if (this.waiting.remove(waiter)) waiter.grant(held);
     else void this.giveBack(held);
@@ -331,7 +331,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     contended?.close();
     this.patience?.close();
     this.places?.stop();
-    this.keeper.retire(this);
+    this.parts.queues.retire(this);
   }
 
   private isHeldBy(held: HeldLock): boolean {

@@ -22,7 +22,8 @@ local taken
 -- Free locks first, with nothing defined for the others yet: this is the path that has to be fast.
 for i = 1, count do
   local lock = KEYS[1 + i]
-  if call('PTTL', lock) == -2 then
+  local ttl = call('PTTL', lock)
+  if ttl == -2 then
     if not nextToken then
       openClock(KEYS[1], seen, reserve, count)
     end
@@ -31,7 +32,7 @@ for i = 1, count do
     answers[1 + i] = drawToken()
   else
     taken = taken or {}
-    taken[#taken + 1] = i
+    taken[#taken + 1] = { i, ttl }
   end
 end
 
@@ -45,9 +46,10 @@ end
 
 -- @include each
 -- @include plain-lock
-local function acquire(i)
+local function acquire(item)
+  local i, ttl = item[1], item[2]
   local lock, owner = KEYS[1 + i], ARGV[3 + i]
-  local busy = busyPlain(lock, owner)
+  local busy = busyPlain(lock, owner, ttl)
   if busy then
     return busy
   end
@@ -58,8 +60,9 @@ local function acquire(i)
   return drawToken()
 end
 
-for _, i in ipairs(taken) do
-  answers[1 + i] = each(acquire, i, 1 + i, 1)
+for _, item in ipairs(taken) do
+  local i = item[1]
+  answers[1 + i] = each(acquire, item, 1 + i, 1)
 end
 answers[1] = reserved or 0
 return answers

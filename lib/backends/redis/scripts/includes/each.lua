@@ -1,7 +1,7 @@
--- Runs `work(i)` for one item of a batch. What goes wrong with it becomes its own answer, { { error, type of each key } },
+-- Runs `work(item)` for one item of a batch. What goes wrong with it becomes its own answer, { { error, type of each key } },
 -- and does not reach the items beside it. Its keys are KEYS[first] and the `stride - 1` after it.
-local function each(work, i, first, stride)
-  local ok, answer = pcall(work, i)
+local function each(work, item, first, stride)
+  local ok, answer = pcall(work, item)
   if ok then
     return answer
   end

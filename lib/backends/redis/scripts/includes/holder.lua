@@ -1,9 +1,13 @@
--- An owner that is in the lock, whatever its type.
-local function holderOf(lock)
-  for _, field in ipairs(redis.call('HKEYS', lock)) do
+-- An owner that is in a lock, whatever its type, by the fields of its hash.
+local function holderAmong(fields)
+  for _, field in ipairs(fields) do
     if field ~= 'mode' then
       return (string.gsub(field, ':write$', ''))
     end
   end
   return ''
+end
+
+local function holderOf(lock)
+  return holderAmong(redis.call('HKEYS', lock))
 end

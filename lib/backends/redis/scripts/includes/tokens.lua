@@ -7,20 +7,18 @@ local nextToken, reserved
 local function openClock(key, seen, reserve, draws)
   local time = redis.call('TIME')
   local now = time[1] * 1000000 + time[2]
-  local first = now > seen and now or seen + 1
-  local last = tonumber(redis.call('GETSET', key, string.format('%.0f', first + draws - 1)) or 0)
-  local behind = last >= first
-  if behind then
-    first = last + 1
+  local function set(first, command)
+    nextToken, reserved = first, 0
+    if reserve > 0 then
+      reserved = math.max(0, math.min(reserve, math.floor((now + 1000001 - first) / draws) - 1))
+    end
+    return redis.call(command, key, string.format('%.0f', first + draws * (1 + reserved) - 1))
   end
-  reserved = 0
-  if reserve > 0 then
-    reserved = math.max(0, math.min(reserve, math.floor((now + 1000001 - first) / draws) - 1))
+  -- Most often the clock is behind TIME, and one command is enough.
+  local last = tonumber(set(now > seen and now or seen + 1, 'GETSET') or 0)
+  if last >= nextToken then
+    set(last + 1, 'SET')
   end
-  if behind or reserved > 0 then
-    redis.call('SET', key, string.format('%.0f', first + draws * (1 + reserved) - 1))
-  end
-  nextToken = first
 end
 
 local function drawToken()
