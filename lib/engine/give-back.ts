@@ -61,7 +61,6 @@ export class GiveBack {
   }
 
   private handOn(held: HeldLock, next: Waiter): void {
-    held.dropped = false;
     held.token++;
     if (held.block !== undefined) held.block.left--;
     this.queue.waiting.remove(next);

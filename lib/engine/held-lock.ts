@@ -33,8 +33,6 @@ export class HeldLock {
   lost: LockLostError | undefined;
   /** A write lock whose owner reads too, or has done so: by a read lock of the same owner, which may outlive this one. */
   downgrade: Downgrade | undefined;
-  /** Its last share was given back; a hand-off takes that back. */
-  dropped = false;
   /** Commands about this owner that were not answered yet. */
   unsettled = 0;
   /** The lengths of those of them that extend the lease. */
@@ -58,7 +56,7 @@ export class HeldLock {
     public confirmed: Moment,
     /** Fencing token of the present shares. */
     public token: number,
-    /** When the lock came into this process, on the monotonic clock: hand-offs do not change it. */
+    /** When the lock came into this process, on the monotonic clock, in whole ms: hand-offs do not change it. */
     readonly since: number,
     /** Undefined: nobody waited when it was acquired. */
     readonly block?: TokenBlock,
@@ -82,7 +80,6 @@ export class HeldLock {
   drop(share: Lease): Promise<ReleaseOutcome> {
     this.shares = this.shares.length === 1 ? NO_SHARES : this.shares.filter((other) => other !== share);
     if (this.shares.length > 0) return STILL_SHARED;
-    this.dropped = true;
     return this.keeper.giveBack(this);
   }
 

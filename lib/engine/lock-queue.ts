@@ -20,7 +20,7 @@ import { PlaceKeeper } from './place-keeper.js';
 import { QueuePatience } from './queue-patience.js';
 import type { Departure, Waiter } from './waiter.js';
 
-const NOBODY: readonly HeldLock[] = [];
+const NO_MORE: readonly HeldLock[] = [];
 
 /**
  * All that one process does about one lock: its callers stand in line, only the head contends in the backend (adjacent
@@ -30,7 +30,9 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   readonly waiting = new LinkedQueue<Waiter>();
   /** Releases and passes whose answer is awaited. */
   underWay = 0;
-  private holders: readonly HeldLock[] = NOBODY;
+  private holder: HeldLock | undefined;
+  /** Readers beside the holder. */
+  private others: readonly HeldLock[] = NO_MORE;
 
   // Made when they are first needed: most locks are held by one caller whom nobody disturbs.
   contended: Contention | undefined;
@@ -63,7 +65,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.tried ||= waiter.triesOnce;
     if (waiter.mayLeave) waiter.watch((departure) => this.depart(waiter, departure));
     if (this.waiting.length === 1 && !waiter.triesOnce) this.contended?.arrive(waiter.patience);
-    if (this.waiting.length > 1 || this.holders.length > 0) this.beImpatient();
+    if (this.waiting.length > 1 || this.holder !== undefined) this.beImpatient();
     this.pump();
   }
 
@@ -96,7 +98,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   ): HeldLock {
     this.claimed = false;
     const { type, leaseTime, fixed } = terms;
-    const since = this.parts.runtime.monotonic();
+    const since = Math.floor(this.parts.runtime.monotonic());
     const held = new HeldLock(keeper, name, this.key, type, owner, leaseTime, fixed, sent, token, since);
     this.hold(held);
     this.pump();
@@ -128,13 +130,16 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   hold(held: HeldLock): void {
     this.seen = this.failure = undefined;
-    this.holders = this.holders.length === 0 ? [held] : [...this.holders, held];
+    if (this.holder === undefined) this.holder = held;
+    else this.others = [...this.others, held];
     this.parts.watchdog.guard(held);
   }
 
   drop(held: HeldLock): void {
     this.parts.watchdog.drop(held);
-    this.holders = this.isHeldBy(held) ? NOBODY : this.holders.filter((other) => other !== held);
+    if (this.holder !== held) this.others = this.others.filter((other) => other !== held);
+    else if (this.others.length === 0) this.holder = undefined;
+    else [this.holder, ...this.others] = this.others;
   }
 
   settleOrphan(waiter: Waiter): void {
@@ -208,7 +213,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     }
     this.settleAttempt(waiter);
     this.contended?.acquired();
-    const since = this.parts.runtime.monotonic();
+    const since = Math.floor(this.parts.runtime.monotonic());
     const block = tokenBlock(asked, reply.reserved);
     const { name, owner } = waiter;
     const held = new HeldLock(this, name, this.key, type, owner, leaseTime, fixed, sent, reply.token, since, block);
@@ -321,7 +326,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   }
 
   private get idle(): boolean {
-    return this.holders.length + this.waiting.length + this.attempts + this.underWay === 0;
+    return this.holder === undefined && this.waiting.length + this.attempts + this.underWay === 0;
   }
 
   private retireIfIdle(): void {
@@ -334,12 +339,8 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.parts.queues.retire(this);
   }
 
-  private isHeldBy(held: HeldLock): boolean {
-    return this.holders.length === 1 && this.holders[0] === held;
-  }
-
   private admits({ terms }: Waiter): boolean {
-    return this.holders.length === 0 || (terms.type === 'read' && this.holders.every(({ type }) => type === 'read'));
+    return this.holder === undefined || (terms.type === 'read' && this.holder.type === 'read');
   }
 
   /** Whether a single try would fail, as far as this process knows. */
@@ -350,7 +351,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   private get obstruction(): Obstruction {
     const { clock } = this.parts;
-    const held = this.holders[0];
+    const held = this.holder;
     if (held !== undefined) {
       return { holder: held.owner, here: true, remaining: left(held.validFor, clock.age(held.confirmed)) };
     }
@@ -362,7 +363,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   /** Why a caller is not served now: somebody is known to hold the lock, or the backend does not say. */
   private refusal(waiter: Waiter): Error {
     const asked = this.attempts + this.underWay > 0 || this.claimed;
-    const unanswered = asked && this.holders.length === 0 && this.seen === undefined;
+    const unanswered = asked && this.holder === undefined && this.seen === undefined;
     return unanswered || this.failure !== undefined ? this.unavailableError(waiter) : this.busyError(waiter);
   }
 
