@@ -2,6 +2,7 @@ import type { LockBackend, LockState, LockType } from '../backends/lock-backend.
 import type { Runtime } from '../backends/runtime.js';
 import { acquireSeveral } from './acquire-several.js';
 import type { AcquisitionQueue, QueueKeeper } from './acquisition-queue.js';
+import { BoundedLog } from './bounded-log.js';
 import type { Milliseconds } from './duration.js';
 import type { EngineParts } from './engine-parts.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockLostError, LockUnavailableError } from './errors.js';
@@ -66,7 +67,7 @@ export class LockEngine implements QueueKeeper {
   constructor(readonly settings: EngineSettings) {
     const { backend, runtime, logger, clientId, watchdogTimeout: leaseTime, waitTime, onLost } = settings;
     const clock = new LeaseClock(runtime);
-    const events = new EventHub(runtime, logger);
+    const events = new EventHub(runtime, new BoundedLog(logger, runtime));
     const watchdog = new Watchdog(backend, runtime, clock, events, leaseTime);
     const orphans = new Orphans(backend, runtime);
     const placeTimeout = settings.fairWaitTimeout;

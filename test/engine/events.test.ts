@@ -226,3 +226,20 @@ describe('a wait of more than 30 s', () => {
     await holder.release();
   });
 });
+
+describe('the log', () => {
+  const world = openVirtualWorld();
+
+  it('takes a few lines of an outage under many locks, and says how many it left out', async () => {
+    const { locks, backend, runtime, logger } = await world.process();
+    const leases = await Promise.all(Array.from({ length: 1_000 }, (_, i) => locks.acquire(`order:${i}`)));
+    backend.disturb(refused, 'release');
+    await Promise.all(leases.map((lease) => lease.release()));
+    expect(logger.warnings).toHaveLength(20);
+    await runtime.advance(1_000);
+    expect(logger.warnings.slice(20)).toEqual(['980 more lines were left out within 1000 ms']);
+    const late = await locks.acquire('order');
+    await late.release();
+    expect(logger.warnings).toHaveLength(22);
+  });
+});
