@@ -37,6 +37,7 @@ describe('Sentinel', () => {
     await run.breaks(() => sentinel.failover());
     const away = machineTime() - before;
     const all = await left;
+    expect(all - away).toBeLessThan(6_000);
     const resumed = await run.resumed();
     await run.busy();
     await lease.extend('15s').catch((error) => expect(error).toBeInstanceOf(LockLostError));
