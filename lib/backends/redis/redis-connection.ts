@@ -140,9 +140,13 @@ export class RedisConnection {
     return new RedisConnection({ client, owned: true, description: this.description }, context, this.watch);
   }
 
-  /** A server of the past: it became a replica, and ioredis looks for the master only when it connects. */
+  /**
+   * A server of the past: it became a replica, and ioredis looks for the master only when it connects. While it does so it must not
+   * be disturbed: it would end for good.
+   */
   leaveReplica(): void {
-    if (this.owned && !isCluster(this.client)) this.client.disconnect(true);
+    const { client } = this;
+    if (this.owned && !isCluster(client) && client.status === 'ready') client.disconnect(true);
   }
 
   /** Closes our own client; what was not answered on it fails. Settles when its sockets are closed, as far as it has any. */

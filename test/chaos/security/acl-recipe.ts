@@ -11,7 +11,7 @@ export const ACL_RECIPE = {
   /** What the scripts call. */
   scripts: [
     ...['+time', '+publish', '+type', '+exists', '+del', '+pexpire', '+pttl'],
-    ...['+get', '+set', '+incrby', '+decrby'],
+    ...['+get', '+set', '+getset', '+incrby', '+decrby'],
     ...['+hget', '+hset', '+hsetnx', '+hdel', '+hexists', '+hgetall', '+hkeys', '+hlen'],
     ...['+lindex', '+llen', '+lrange', '+lrem', '+rpush'],
     ...['+zadd', '+zcard', '+zcount', '+zrange', '+zrem', '+zremrangebyscore', '+zscore'],
