@@ -9,6 +9,13 @@ export const root = fileURLToPath(new URL('..', import.meta.url));
 // NestJS 12 is made of ES modules, which jest loads through an experimental part of Node.
 const JEST_OPTIONS = '--experimental-vm-modules --disable-warning=ExperimentalWarning';
 const failedSteps = [];
+const started = Date.now();
+let limit;
+
+/** From its start on, the script takes so many minutes at most: what still runs then is ended, and has failed. */
+export function limitTo(minutes) {
+  limit = minutes;
+}
 
 /** Runs a program of this repository, whose output goes on to the terminal. */
 export function step(title, program, ...args) {
@@ -17,9 +24,12 @@ export function step(title, program, ...args) {
     cwd: root,
     stdio: ['ignore', 'inherit', 'inherit'],
     env: { ...process.env, NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} ${JEST_OPTIONS}` },
+    // 0 would be no limit
+    timeout: limit === undefined ? undefined : Math.max(1, started + limit * 60_000 - Date.now()),
   });
   if (status !== 0) {
-    console.error(`${title} failed${error ? `: ${error.message}` : ''}`);
+    const reason = error?.code === 'ETIMEDOUT' ? `the limit of ${limit} minutes is over` : error?.message;
+    console.error(`${title} failed${reason ? `: ${reason}` : ''}`);
     failedSteps.push(title);
   }
 }
@@ -59,6 +69,8 @@ function conclude(result) {
   if (passed + failed === 0) {
     console.error('no test ran');
   }
+  const seconds = Math.round((Date.now() - started) / 1_000);
+  console.log(`\ntook ${Math.floor(seconds / 60)} min ${seconds % 60} s`);
   console.log(failedSteps.length > 0 ? `\nfailed: ${failedSteps.join(', ')}\n` : '');
   console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
   return failedSteps.length === 0 && failed === 0 && passed > 0;

@@ -55,21 +55,18 @@ export class Watchdog {
     const leaseTime = held.fixed ? duration : Math.max(duration, held.leaseTime);
     const { key, type, owner } = held;
     const sent = this.clock.now();
+    // What makes a lease shorter may be executed long before its answer comes, or without one.
+    if (this.guards(held) && validity(leaseTime) < this.left(held)) this.confirm(held, sent, leaseTime);
     held.unsettled++;
     held.extensions = [...held.extensions, leaseTime];
     const answer = this.backend.renew({ key, type, owner, leaseTime }).finally(() => {
       held.unsettled--;
       held.extensions = held.extensions.filter((_, i, all) => i !== all.indexOf(leaseTime));
     });
-    const there = await answer.catch((error) => {
-      // It may have been executed all the same, and have made the lease shorter.
-      if (this.guards(held) && validity(leaseTime) - this.clock.age(sent) < this.left(held))
-        this.confirm(held, sent, leaseTime);
-      throw error;
-    });
+    const there = await answer;
     if (held.lost !== undefined || !this.guards(held)) return;
-    if (there) this.confirm(held, sent, leaseTime);
-    else this.lose(held, 'it was not there any more when it was to be extended');
+    if (!there) this.lose(held, 'it was not there any more when it was to be extended');
+    else if (!held.extensions.some((underWay) => underWay < leaseTime)) this.confirm(held, sent, leaseTime);
   }
 
   close(): void {

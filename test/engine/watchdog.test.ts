@@ -461,6 +461,24 @@ describe('the watchdog', () => {
     await errorOf(lease.release());
   });
 
+  it('does not believe in the old lease while the answer about a shorter one is under way', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const lease = await locks.acquire('order', { leaseTime: '60s' });
+    const answer = latch();
+    backend.disturb(async (execute) => {
+      const reply = await execute();
+      await answer.promise;
+      return reply;
+    }, 'renew');
+    const extended = lease.extend('5s');
+    expect(lease.remainingTime()).toBeLessThan(5_000);
+    await runtime.advance(5_000);
+    expect(lease.signal.aborted).toBe(true);
+    answer.open();
+    expect(await errorOf(extended)).toBeInstanceOf(LockLostError);
+    await errorOf(lease.release());
+  });
+
   it('does not mistake a late answer for news of the next owner', async () => {
     const { locks, backend, runtime } = await world.process();
     const other = await world.process();

@@ -43,6 +43,10 @@ export class TcpLink {
     }
   }
 
+  get dead(): boolean {
+    return this.#dead;
+  }
+
   /** Nothing gets through any more, for good; neither side is told. */
   die(): void {
     this.#dead = true;

@@ -41,6 +41,11 @@ export class TcpProxy {
     return this.#links.size;
   }
 
+  /** Connections open now that carry something, or would. */
+  get live(): number {
+    return [...this.#links].filter(({ dead }) => !dead).length;
+  }
+
   /** Pieces of data from the server that {@link dropReplies} swallowed. */
   get droppedReplies(): number {
     return this.#weather.droppedReplies;

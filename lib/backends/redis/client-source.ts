@@ -10,6 +10,8 @@ export interface ClientSource {
   readonly owned: boolean;
   /** For logs; without credentials. */
   readonly description: string;
+  /** It finds its master by Sentinels, and the user left open who looks out for failovers. */
+  readonly failovers?: 'unwatched';
 }
 
 /** What our own clients are made with unless the user says otherwise. */
@@ -42,7 +44,11 @@ function sourceOf(connection: Connection, defaults: ClientDefaults): ClientSourc
   if (isClient(connection)) return borrowed(connection, 'The connection is');
   if (!isPlainObject(connection)) throw new ConnectionError(`The connection is ${kindOf(connection)}. ${REMEDY}`);
   if ('nodes' in connection) return ownCluster(connection as ClusterConnection, defaults);
-  return ownRedis(new Redis({ ...defaults, ...(connection as RedisOptions), lazyConnect: true }));
+  const options = connection as RedisOptions;
+  const source = ownRedis(new Redis({ ...defaults, ...options, lazyConnect: true }));
+  const { sentinels, failoverDetector, Connector } = options;
+  const unwatched = sentinels?.length && failoverDetector === undefined && Connector === undefined;
+  return unwatched ? { ...source, failovers: 'unwatched' } : source;
 }
 
 const REMEDY =

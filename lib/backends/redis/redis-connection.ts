@@ -1,6 +1,7 @@
 import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import type { Runtime } from '../runtime.js';
 import { type Client, type ClientSource, clientOf, isCluster } from './client-source.js';
+import { FailoverWatch } from './failover-watch.js';
 import { errorCode, messageOf, withoutSecrets } from './redis-errors.js';
 import { ScriptCall } from './script-call.js';
 import { ScriptCommand, sendOn } from './script-command.js';
@@ -53,6 +54,8 @@ export class RedisConnection {
   readonly isCluster: boolean;
   private readonly client: Client;
   private readonly owned: boolean;
+  private readonly ownWatch: FailoverWatch | undefined;
+  private readonly watch: FailoverWatch | undefined;
 
   /** @throws ConnectionError when `connection` cannot be used */
   static open(connection: Connection, context: ConnectionContext): RedisConnection {
@@ -63,11 +66,14 @@ export class RedisConnection {
   private constructor(
     source: ClientSource,
     private readonly context: ConnectionContext,
+    sharedWatch?: FailoverWatch,
   ) {
     this.client = source.client;
     this.owned = source.owned;
     this.description = source.description;
     this.isCluster = isCluster(source.client);
+    if (source.failovers === 'unwatched') this.ownWatch = this.watchFailovers(source.client);
+    this.watch = this.ownWatch ?? sharedWatch;
     if (this.owned) this.connect();
   }
 
@@ -109,7 +115,9 @@ export class RedisConnection {
   /** A client of ours to subscribe with, not connected yet: to the node of a slot, where it matters. Undefined: no node is known. */
   subscriberClient(slot: number | undefined): Redis | undefined {
     const node = isCluster(this.client) ? this.subscriberNode(this.client, slot) : this.client;
-    return node?.duplicate({ ...SUBSCRIBER_OPTIONS });
+    const client = node?.duplicate({ ...SUBSCRIBER_OPTIONS });
+    if (client !== undefined) this.watch?.follow(client);
+    return client;
   }
 
   /**
@@ -129,17 +137,22 @@ export class RedisConnection {
   /** A connection of ours to the same place, for commands that block it. */
   duplicate(context: ConnectionContext): RedisConnection {
     const client = context.runtime.detached(() => this.duplicateClient(context));
-    return new RedisConnection({ client, owned: true, description: this.description }, context);
+    return new RedisConnection({ client, owned: true, description: this.description }, context, this.watch);
   }
 
-  /** A server of the past: it became a replica, and ioredis looks for the master only when it connects. */
+  /**
+   * A server of the past: it became a replica, and ioredis looks for the master only when it connects. While it does so it must not
+   * be disturbed: it would end for good.
+   */
   leaveReplica(): void {
-    if (this.owned && !isCluster(this.client)) this.client.disconnect(true);
+    const { client } = this;
+    if (this.owned && !isCluster(client) && client.status === 'ready') client.disconnect(true);
   }
 
   /** Closes our own client; what was not answered on it fails. Settles when its sockets are closed, as far as it has any. */
   async close(): Promise<void> {
     const { client } = this;
+    this.ownWatch?.close();
     if (!this.owned || client.status === 'end') return;
     const hasSockets = ['connecting', 'connect', 'ready'].includes(client.status);
     await new Promise<void>((resolve) => {
@@ -155,8 +168,13 @@ export class RedisConnection {
   private connect(): void {
     this.context.runtime.detached(() => {
       this.client.on('error', (error: unknown) => this.context.onError(withoutSecrets(error)));
+      if (!isCluster(this.client)) this.watch?.follow(this.client);
       this.client.connect().catch(() => {}); // told by 'error'
     });
+  }
+
+  private watchFailovers({ options }: Client): FailoverWatch {
+    return this.context.runtime.detached(() => new FailoverWatch(options));
   }
 
   private subscriberNode(cluster: Cluster, slot: number | undefined): Redis | undefined {

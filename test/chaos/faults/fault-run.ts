@@ -4,9 +4,11 @@ import type { RedisLockOptions } from '../../../lib/nest/redis-lock.options.js';
 import { until } from '../../support/until.js';
 import { History, machineTime } from '../history.js';
 import { checkHistory } from '../history-checker.js';
+import { HistoryRecorder } from '../history-recorder.js';
 import { type Crew, Load } from './load.js';
 import { LoadProcess } from './load-process.js';
 import { LoadReport } from './load-report.js';
+import { recorded } from './recorded.js';
 
 /** Leases are short, so that those of the dead end soon. */
 export const LEASE = 1_500;
@@ -70,7 +72,7 @@ export class FaultRun {
     const defaults = { watchdogTimeout: LEASE, commandTimeout: COMMAND_TIMEOUT, fairWaitTimeout: 1_000 };
     this.options = { connection, ...defaults, ...options };
     for (let i = 1; i <= services; i++) {
-      const locks = this.service();
+      const locks = this.make();
       this.loads.push(new Load(`service ${i}`, locks, crewsOf(i, crews), this.history));
     }
     for (let i = 1; i <= processes; i++) {
@@ -79,12 +81,10 @@ export class FaultRun {
     }
   }
 
-  /** One more service of this process, for a test's own questions; closed by {@link finish}. */
+  /** One more service of this process, for a test's own questions; its leases go into the history too. Closed by {@link finish}. */
   service(options: Partial<RedisLockOptions> = {}): LockService {
-    const note = (message: string) => void this.log.push(message);
-    const locks = createLockService({ ...this.options, logger: { warn: note, error: note }, ...options });
-    this.services.push(locks);
-    return locks;
+    const locks = this.make(options);
+    return recorded(locks, new HistoryRecorder(this.history, `test ${this.services.length}`, locks, machineTime));
   }
 
   /** Notes the time, and lets `work` break something. */
@@ -159,6 +159,13 @@ export class FaultRun {
   /** Errors that callers were told since the fault, as text: `LockUnavailableError ×3`. */
   get told(): string {
     return this.report.told;
+  }
+
+  private make(options: Partial<RedisLockOptions> = {}): LockService {
+    const note = (message: string) => void this.log.push(message);
+    const locks = createLockService({ ...this.options, logger: { warn: note, error: note }, ...options });
+    this.services.push(locks);
+    return locks;
   }
 
   private alive(): string[] {

@@ -23,6 +23,13 @@ export class LoadReport {
     ).length;
   }
 
+  /** The leases that were lost, and why. */
+  get losses(): string[] {
+    return this.history.records.flatMap((record) =>
+      record.kind === 'lost' ? [`${record.lock} of ${record.call}: ${record.reason}`] : [],
+    );
+  }
+
   /** When this process first got a lock after `since`. */
   firstGrant(process: string, since: number): number | undefined {
     return this.history.records.find(

@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import { LockLostError } from '../../../lib/engine/errors.js';
 import { type RedisSentinel, startSentinel } from '../../support/redis-sentinel.js';
 import type { RedisServer } from '../../support/redis-server.js';
@@ -21,20 +22,22 @@ describe('Sentinel', () => {
   }, 60_000);
   afterEach(async () => {
     await run.finish().catch(() => {});
-    await sentinel.stop();
+    const left = await listenersOf(sentinel).finally(() => sentinel.stop());
+    expect(left).toBe(0);
   });
   afterAll(printFaultTable);
 
   it('fails over in an orderly way: leases go along, or are told lost', async () => {
     const locks = run.service(LONG_LEASE);
     const lease = await locks.acquire('mine');
-    const before = machineTime();
     const old = await sentinel.master();
+    const before = machineTime();
+    // Until Sentinel turns it into a replica, which takes ten seconds, the old master goes on answering who is connected to it.
+    const left = until(() => isLeft(old), 30_000).then(() => machineTime() - before);
     await run.breaks(() => sentinel.failover());
     const away = machineTime() - before;
-    // Until Sentinel turns it into a replica, the old master goes on answering who is connected to it.
-    await until(() => isReplica(old), 30_000);
-    const split = machineTime() - before - away;
+    const all = await left;
+    expect(all - away).toBeLessThan(6_000);
     const resumed = await run.resumed();
     await run.busy();
     await lease.extend('15s').catch((error) => expect(error).toBeInstanceOf(LockLostError));
@@ -47,7 +50,7 @@ describe('Sentinel', () => {
     fault(
       'SENTINEL FAILOVER (orderly)',
       'a delay; leases that the new master has not got are told lost, fencing tokens grow',
-      `failover took ${ms(away)}, the old master took writes for another ${ms(split)} at most, served ${ms(resumed)} later; the held lease was ${kept ? 'kept' : 'lost, and told'}; ${report.count('lost')} short leases ended meanwhile; ${run.told}`,
+      `failover took ${ms(away)}, all had left the old master ${ms(all)} after it began, served ${ms(resumed)} later; the held lease was ${kept ? 'kept' : 'lost, and told'}; ${report.count('lost')} short leases ended meanwhile; ${run.told}`,
     );
     expect(await leftInRedis(await sentinel.master())).toEqual([]);
   });
@@ -109,7 +112,36 @@ describe('Sentinel', () => {
       `failover after ${ms(away)}, served ${ms(resumed)} after SIGCONT; ${run.told}`,
     );
   });
+
+  it('is listened to without a word while one is away, by nobody who was closed, and only where the user leaves it open', async () => {
+    await run.finish();
+    const [away, ...others] = sentinel.sentinels;
+    await away.kill();
+    const printed = jest.spyOn(console, 'error').mockImplementation(() => {});
+    const locks = run.service();
+    await (await locks.acquire('mine')).release();
+    await until(async () => (await listenersOf(sentinel)) === others.length);
+    await away.start();
+    await until(async () => (await listenersOf(sentinel)) === others.length + 1);
+    await locks.close();
+    await until(async () => (await listenersOf(sentinel)) === 0);
+    await run.service().close();
+    const without = run.service({ connection: { ...sentinel.options, failoverDetector: false } });
+    await (await without.acquire('mine')).release();
+    expect(await listenersOf(sentinel)).toBe(0);
+    await without.close();
+    expect(printed).not.toHaveBeenCalled();
+    expect(run.log).toEqual([]);
+    printed.mockRestore();
+  });
 });
+
+/** How many connections other than their own subscribe to the Sentinels that run. */
+async function listenersOf({ sentinels }: RedisSentinel): Promise<number> {
+  const running = sentinels.filter((sentinel) => sentinel.running);
+  const lists = await Promise.all(running.map(clientsOf));
+  return lists.flat().filter((line) => / name= .* sub=1 /.test(line)).length;
+}
 
 /** Whom the first Sentinel takes for the master; the group's own question would wait for an answer of the one that stands still. */
 async function masterOf(sentinel: RedisSentinel, otherwise: number): Promise<number> {
@@ -122,11 +154,17 @@ async function masterOf(sentinel: RedisSentinel, otherwise: number): Promise<num
   }
 }
 
-async function isReplica(server: RedisServer): Promise<boolean> {
-  const client = server.client();
+/** Whether nobody is connected to it any more but replicas, a master, Sentinels (which have names) and who asks. */
+async function isLeft(server: RedisServer): Promise<boolean> {
+  return !(await clientsOf(server)).some((line) => / name= /.test(line) && !/ flags=[SM]/.test(line));
+}
+
+async function clientsOf(server: RedisServer): Promise<string[]> {
+  const client = server.client({ connectionName: 'asks' });
   try {
-    const [role] = (await client.call('ROLE')) as unknown[];
-    return role === 'slave';
+    return String(await client.client('LIST'))
+      .trim()
+      .split('\n');
   } finally {
     client.disconnect();
   }

@@ -76,6 +76,8 @@ const extend: Errand = async (caller) => {
     .extend(caller.chance.whole(100, 2_000))
     .catch(() => {})
     .then(() => !lease.released && caller.recorder.extended(call, lease));
+  // It may be shorter from now on.
+  caller.recorder.extended(call, lease);
   if (caller.chance.chance(0.7)) await extending;
   await caller.stay();
   await recorded.release();

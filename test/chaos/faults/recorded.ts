@@ -1,0 +1,25 @@
+import type { LockOptions } from '../../../lib/engine/lock-options.js';
+import type { LockService } from '../../../lib/nest/lock.service.js';
+import type { HistoryRecorder } from '../history-recorder.js';
+
+/**
+ * Has the leases that a test acquires for itself go into the history, beside those of the load: they are under the same rules. Of
+ * acquisitions that are refused the test says itself whether they should be.
+ */
+export function recorded(locks: LockService, recorder: HistoryRecorder): LockService {
+  const acquire = locks.acquire.bind(locks);
+  locks.acquire = async (names: string | readonly string[], options: LockOptions = {}) => {
+    const lease = await acquire(names, options);
+    const call = recorder.sent(names, options);
+    recorder.granted(call, lease);
+    const release = lease.release.bind(lease);
+    lease.release = () => {
+      recorder.releaseAsked(call, lease);
+      const answer = release();
+      void recorder.released(call, answer);
+      return answer;
+    };
+    return lease;
+  };
+  return locks;
+}
