@@ -55,6 +55,8 @@ export class Watchdog {
     const leaseTime = held.fixed ? duration : Math.max(duration, held.leaseTime);
     const { key, type, owner } = held;
     const sent = this.clock.now();
+    // From the moment on in which the backend may have made it shorter, long before it says so.
+    if (this.guards(held) && validity(leaseTime) < this.left(held)) this.confirm(held, sent, leaseTime);
     held.unsettled++;
     held.extensions = [...held.extensions, leaseTime];
     const answer = this.backend.renew({ key, type, owner, leaseTime }).finally(() => {

@@ -72,10 +72,10 @@ const extend: Errand = async (caller) => {
   const recorded = await caller.recorder.acquire(name, { type, ...(leaseTime && { leaseTime }) });
   if (recorded === undefined) return;
   const { call, lease } = recorded;
-  const extending = lease
-    .extend(caller.chance.whole(100, 2_000))
-    .catch(() => {})
-    .then(() => !lease.released && caller.recorder.extended(call, lease));
+  const extended = lease.extend(caller.chance.whole(100, 2_000));
+  // It may be shorter from now on, which whoever asks the lease hears before the answer is there.
+  caller.recorder.extended(call, lease);
+  const extending = extended.catch(() => {}).then(() => !lease.released && caller.recorder.extended(call, lease));
   if (caller.chance.chance(0.7)) await extending;
   await caller.stay();
   await recorded.release();
