@@ -3,7 +3,8 @@ import type { Rule, Violation } from './violation.js';
 
 interface Step {
   readonly at: Instant;
-  readonly holders: number;
+  /** Permits that are taken; a lock is like a semaphore with one. */
+  readonly taken: number;
   readonly waiters: number;
   readonly call: string;
 }
@@ -12,18 +13,20 @@ interface Step {
  * No lock stands free while somebody waits for it alone and patiently: a wake-up that was lost, and that some timer makes up for
  * later.
  *
+ * @param permits how many permits there are, by the semaphore's name: it counts as free while it has enough for any caller
  * @param most milliseconds that may pass from one to the next: a few trips to the backend
  * @param since when the faults were over
  */
-export function servedInTime(most: number, since = 0): Rule {
+export function servedInTime(permits: ReadonlyMap<string, number>, most: number, since = 0): Rule {
   return (digest) => {
     const violations: Violation[] = [];
     for (const [lock, steps] of stepsByLock(digest)) {
-      let holders = 0;
+      const busyFrom = (permits.get(lock) ?? 1) - largestWish(lock, permits, digest) + 1;
+      let taken = 0;
       let waiters = 0;
       let free: Instant | undefined;
       for (const step of steps) {
-        if (holders === 0 && waiters > 0 && free !== undefined && step.at.at - Math.max(free.at, since) > most) {
+        if (taken < busyFrom && waiters > 0 && free !== undefined && step.at.at - Math.max(free.at, since) > most) {
           const waited = `${(step.at.at - free.at).toFixed(1)} ms`;
           violations.push({
             rule: 'served in time',
@@ -33,10 +36,10 @@ export function servedInTime(most: number, since = 0): Rule {
             calls: [step.call],
           });
         }
-        const stoodFree = holders === 0 && waiters > 0;
-        holders += step.holders;
+        const stoodFree = taken < busyFrom && waiters > 0;
+        taken += step.taken;
         waiters += step.waiters;
-        if (holders > 0 || waiters === 0) free = undefined;
+        if (taken >= busyFrom || waiters === 0) free = undefined;
         else if (!stoodFree) free = step.at;
       }
     }
@@ -44,7 +47,7 @@ export function servedInTime(most: number, since = 0): Rule {
   };
 }
 
-function stepsByLock({ calls, tenures, crashed, end }: Digest): Map<string, Step[]> {
+function stepsByLock({ calls, tenures, latches, crashed, end }: Digest): Map<string, Step[]> {
   const locks = new Map<string, Step[]>();
   const add = (lock: string, step: Step) => {
     const steps = locks.get(lock);
@@ -53,16 +56,24 @@ function stepsByLock({ calls, tenures, crashed, end }: Digest): Map<string, Step
   };
   for (const { call, process, locks: names, patient, sent, answered, tenures: got } of calls.values()) {
     // What a scope's children wait for is each other.
-    if (!patient || names.length > 1 || got.some(({ within }) => within !== undefined)) continue;
-    add(names[0], { at: sent, holders: 0, waiters: 1, call });
-    add(names[0], { at: answered ?? crashed.get(process) ?? end, holders: 0, waiters: -1, call });
+    if (!patient || names.length > 1 || latches.has(names[0]) || got.some(({ within }) => within !== undefined))
+      continue;
+    add(names[0], { at: sent, taken: 0, waiters: 1, call });
+    add(names[0], { at: answered ?? crashed.get(process) ?? end, taken: 0, waiters: -1, call });
   }
-  for (const { lock, call, granted, valid } of tenures) {
+  for (const { lock, type, call, permits, granted, valid } of tenures) {
+    if (type === 'latch') continue;
     // From the grant on, also where the lease was over by then.
-    add(lock, { at: granted, holders: 1, waiters: 0, call });
+    add(lock, { at: granted, taken: permits, waiters: 0, call });
     const over = valid.at(-1)?.to ?? granted;
-    add(lock, { at: before(over, granted) ? granted : over, holders: -1, waiters: 0, call });
+    add(lock, { at: before(over, granted) ? granted : over, taken: -permits, waiters: 0, call });
   }
   for (const steps of locks.values()) steps.sort((one, other) => (before(one.at, other.at) ? -1 : 1));
   return locks;
+}
+
+function largestWish(lock: string, permits: ReadonlyMap<string, number>, { calls }: Digest): number {
+  if (!permits.has(lock)) return 1;
+  const wishes = [...calls.values()].filter(({ locks }) => locks[0] === lock).map((call) => call.permits);
+  return Math.max(1, ...wishes);
 }

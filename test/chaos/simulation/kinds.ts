@@ -104,7 +104,7 @@ export const KINDS = {
     fates: UNSTEADY,
     unheard: 0.1,
     misfortunes: ['setServerForth', 'forceRelease', 'crash'],
-    eitherOf: ['loseData', 'setServerBack'],
+    eitherOf: ['loseData', 'setServerBack', 'loseDataAndTime'],
     mostMisfortunes: 3,
     drift: false,
     flawless: false,

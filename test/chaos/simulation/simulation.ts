@@ -122,8 +122,9 @@ export class Simulation {
   }
 
   /** From now on, and until what is under way has come in, earlier grants prove nothing. */
-  upset(reason: string, duration: number, lock?: string): void {
-    this.history.add('server', this.time.now, { kind: 'upset', until: this.time.now + duration, reason, lock });
+  upset(reason: string, duration: number, lock?: string, toldBy?: number): void {
+    const until = this.time.now + duration;
+    this.history.add('server', this.time.now, { kind: 'upset', until, reason, lock, toldBy });
   }
 
   private fork(): SeededRandom {

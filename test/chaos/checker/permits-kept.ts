@@ -1,0 +1,44 @@
+import type { Digest, Tenure } from './tenure.js';
+import type { Violation } from './violation.js';
+
+/**
+ * Permits are there until their lease ends: their release never says before that they are gone. Those that their process renews are
+ * reported as lost soon after their lease has ended.
+ *
+ * @param toldWithin milliseconds from the end of a lease to the report; undefined: processes stand still, so that none can be given
+ */
+export function permitsKept(toldWithin: number | undefined): (digest: Digest) => Violation[] {
+  return (digest) =>
+    digest.tenures.flatMap((tenure) => {
+      if (tenure.type !== 'permits' || tenure.suspect) return [];
+      const message = goneTooEarly(tenure, digest) ?? lossUntold(tenure, digest, toldWithin);
+      if (message === undefined) return [];
+      const { lock, call, granted } = tenure;
+      return [
+        {
+          rule: 'permits kept',
+          message: `${lock}: ${message}`,
+          at: digest.calls.get(call)?.releaseAsked ?? granted,
+          lock,
+          calls: [call],
+        },
+      ];
+    });
+}
+
+function goneTooEarly({ call, deadline, lost }: Tenure, { calls }: Digest): string | undefined {
+  const released = calls.get(call)?.released;
+  if (released?.outcome !== 'lost' || lost !== undefined || released.at >= deadline) return undefined;
+  return `the permits of ${call} were gone at ${released.at.toFixed(1)}, with a lease until ${deadline.toFixed(1)}`;
+}
+
+function lossUntold(
+  { call, process, deadline, lost, kept }: Tenure,
+  { calls, crashed, closing, end }: Digest,
+  toldWithin: number | undefined,
+): string | undefined {
+  if (!kept || toldWithin === undefined || closing.has(process)) return undefined;
+  const told = lost ?? calls.get(call)?.releaseAsked ?? crashed.get(process) ?? end;
+  if (told.at <= deadline + toldWithin) return undefined;
+  return `the lease of ${call} ended at ${deadline.toFixed(1)}, and its process counted on it until ${told.at.toFixed(1)}`;
+}
