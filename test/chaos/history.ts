@@ -37,7 +37,12 @@ export type HistoryEvent =
   | { readonly kind: 'confirmed'; readonly call: string; readonly validUntil: number }
   | { readonly kind: 'refused'; readonly call: string; readonly error: string; readonly message: string }
   | { readonly kind: 'release-asked'; readonly call: string }
-  | { readonly kind: 'release-answered'; readonly call: string; readonly outcome: 'released' | 'lost' | 'failed' }
+  | {
+      readonly kind: 'release-answered';
+      readonly call: string;
+      readonly outcome: 'released' | 'lost' | 'failed';
+      readonly reason?: string;
+    }
   /** The process noticed that the lease is lost. */
   | { readonly kind: 'lost'; readonly call: string; readonly lock: string; readonly reason: string }
   /** The process shuts down: from now on it may refuse patient callers. */

@@ -3,6 +3,7 @@ import { LockEngine } from '../../../lib/engine/lock-engine.js';
 import { LockService } from '../../../lib/nest/lock.service.js';
 import type { History } from '../history.js';
 import { HistoryRecorder } from '../history-recorder.js';
+import { PermitRecorder } from '../permit-recorder.js';
 import { SimulatedLink } from './simulated-link.js';
 import type { SimulatedProcess } from './simulated-process.js';
 import type { VirtualTime } from './virtual-time.js';
@@ -16,12 +17,19 @@ interface EngineState {
   readonly queues: ReadonlyMap<string, unknown>;
   readonly leases: { readonly length: number };
   readonly several: ReadonlySet<unknown>;
+  readonly synchronizers: {
+    readonly lines: ReadonlyMap<string, unknown>;
+    readonly lanes: ReadonlyMap<string, unknown>;
+    readonly changes: ReadonlySet<unknown>;
+    readonly keeper: { readonly kept: ReadonlyMap<string, unknown> };
+  };
 }
 
 /** A process with the lock service in it: all of it real but the clock and the network. */
 export class Member {
   readonly locks: LockService;
   readonly recorder: HistoryRecorder;
+  readonly permits: PermitRecorder;
   closing = false;
 
   constructor(
@@ -46,6 +54,8 @@ export class Member {
     });
     this.locks = new LockService(engine);
     this.recorder = new HistoryRecorder(history, process.name, this.locks, () => time.now, process.tick);
+    this.permits = new PermitRecorder(this.recorder, () => time.now);
+    link.synchronizers.onLease = (ids, deadline) => this.permits.leased(ids, deadline);
   }
 
   /** Ends without warning. */
@@ -65,11 +75,15 @@ export class Member {
 
   /** What the engine has in hand. */
   get leftovers(): Readonly<Record<string, number>> {
-    const { queues, leases, several } = this.locks.engine as unknown as EngineState;
+    const { queues, leases, several, synchronizers } = this.locks.engine as unknown as EngineState;
     return {
       queues: queues.size,
       leases: leases.length,
       'callers of several locks': several.size,
+      // After its end a service is not asked for what it knew.
+      'lines of semaphores': this.closing ? 0 : synchronizers.lines.size,
+      'lanes of changes': synchronizers.lanes.size + synchronizers.changes.size,
+      'permits that are renewed': synchronizers.keeper.kept.size,
       subscriptions: this.link.subscriptions,
       timers: this.process.timers,
     };

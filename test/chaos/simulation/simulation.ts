@@ -1,13 +1,18 @@
 import type { LockBackend } from '../../../lib/backends/lock-backend.js';
+import type { SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
 import { lockScopes } from '../../../lib/engine/lock-scope.js';
 import { SeededRandom } from '../../support/seeded-random.js';
 import { History } from '../history.js';
 import { checkHistory, type Verdict } from '../history-checker.js';
 import { Caller } from './caller.js';
+import { Caretaker } from './caretaker.js';
+import { Commons, POOL, SEATS } from './commons.js';
 import { ERRANDS, type Errand } from './errands.js';
 import { KINDS, type KindName, kindOf, type ScheduleKind } from './kinds.js';
+import { LATCH_ERRANDS } from './latch-errands.js';
 import { Member } from './member.js';
 import { MISFORTUNES } from './misfortunes.js';
+import { PERMIT_ERRANDS } from './permit-errands.js';
 import { SCOPED_ERRANDS } from './scoped-errands.js';
 import { SimulatedLink } from './simulated-link.js';
 import { SimulatedProcess } from './simulated-process.js';
@@ -15,12 +20,15 @@ import { SimulatedServer } from './simulated-server.js';
 import { VirtualTime } from './virtual-time.js';
 import { type Climate, Weather } from './weather.js';
 
-const ALL_ERRANDS: Record<string, Errand> = { ...ERRANDS, ...SCOPED_ERRANDS };
+const ALL_ERRANDS: Record<string, Errand> = { ...ERRANDS, ...SCOPED_ERRANDS, ...PERMIT_ERRANDS, ...LATCH_ERRANDS };
 
 /** Milliseconds after the last fault in which everybody must be served. */
 const LIVENESS_BOUND = 60_000;
 /** No lease, place or ghost of a command outlives the faults by more. */
 const AFTERMATH = 3_000;
+
+/** A third of the longest lease, and somewhat more. */
+const TOLD_WITHIN = 400;
 
 export interface Outcome {
   readonly seed: number;
@@ -35,6 +43,7 @@ export interface SimulationOptions {
   readonly kind?: KindName;
   /** Stands in for the memory backend, for tests of the tests. */
   readonly disguise?: (backend: LockBackend) => LockBackend;
+  readonly disguiseSynchronizers?: (synchronizers: SynchronizerBackend) => SynchronizerBackend;
 }
 
 /**
@@ -56,6 +65,8 @@ export class Simulation {
   private readonly link: { commandTimeout: number; oneLine: boolean; together: boolean };
   private readonly longestStay: number;
   private readonly variety: number;
+  private readonly commons: Commons;
+  private readonly caretaker: Caretaker | undefined;
   private busy = 0;
   private readonly troubles: string[] = [];
 
@@ -84,6 +95,9 @@ export class Simulation {
     };
     this.longestStay = chance.pick([2, 20, 60]);
     this.variety = chance.whole(1, 3);
+    const mishaps: readonly string[] = [...this.kind.misfortunes, ...this.kind.eitherOf];
+    this.commons = new Commons(this.fork(), mishaps.includes('crash') || mishaps.includes('shutDown'));
+    if (this.kind.afterwards !== undefined) this.caretaker = new Caretaker(this.commons, mishaps.includes('loseData'));
   }
 
   get alive(): readonly Member[] {
@@ -94,8 +108,9 @@ export class Simulation {
     const members = this.chance.whole(1, 4);
     for (let i = 0; i < members; i++) this.addMember();
     this.scheduleMisfortunes();
+    this.takeCare();
     this.time.at(this.window, () => this.calmDown());
-    await this.pass(() => this.time.now >= this.window && this.busy === 0, this.window + LIVENESS_BOUND);
+    await this.pass(() => this.time.now >= this.window && this.isDone, this.window + LIVENESS_BOUND);
     if (this.busy === 0) await this.secondAct();
     return this.conclude();
   }
@@ -113,6 +128,7 @@ export class Simulation {
     const link = new SimulatedLink(time, process, this.server, this.weather, {
       ...this.link,
       disguise: this.options.disguise,
+      disguiseSynchronizers: this.options.disguiseSynchronizers,
     });
     const settings = { watchdogTimeout: chance.whole(300, 1_000), placeTimeout: chance.whole(200, 600) };
     const member = new Member(time, process, link, this.history, settings);
@@ -139,7 +155,7 @@ export class Simulation {
   private send(member: Member, errands: number, weights: ScheduleKind['errands']): void {
     const { process, recorder } = member;
     const chance = this.fork();
-    const caller = new Caller(recorder, process, chance, this.longestStay, this.variety);
+    const caller = new Caller(recorder, member.permits, this.commons, process, chance, this.longestStay, this.variety);
     const live = async () => {
       for (let errand = 0; errand < errands && !member.closing; errand++) {
         await process.sleep(chance.between(0, 40));
@@ -172,6 +188,20 @@ export class Simulation {
     }
   }
 
+  /** Nobody is on an errand, and no latch waits for somebody. */
+  private get isDone(): boolean {
+    return this.busy === 0 && (this.commons.settled || this.alive.every(({ closing }) => closing));
+  }
+
+  /** For as long as there is something to do. */
+  private takeCare(): void {
+    const { caretaker } = this;
+        const member = this.alive.find(({ closing }) => !closing);
+    if (caretaker === undefined || member === undefined || this.isDone) return;
+    member.process.receive(0, () => caretaker.round(member, this.time.now));
+    this.time.after(caretaker.interval, () => this.takeCare());
+  }
+
   private calmDown(): void {
     this.weather.calm = true;
   }
@@ -181,8 +211,10 @@ export class Simulation {
     await this.pass(() => false, this.time.now + AFTERMATH);
     this.secondActFrom = this.time.now;
     const members = this.alive.filter(({ closing }) => !closing);
-    for (const member of members) for (let i = 0; i < 2; i++) this.send(member, 1, { hold: 1, hurry: 1, body: 1 });
-    await this.pass(() => this.busy === 0, this.time.now + LIVENESS_BOUND);
+    for (const member of members)
+      for (let i = 0; i < 2; i++) this.send(member, 1, this.kind.afterwards ?? { hold: 1, hurry: 1, body: 1 });
+    this.takeCare();
+    await this.pass(() => this.isDone, this.time.now + LIVENESS_BOUND);
     await this.pass(() => false, this.time.now + 200);
     const { holds, queues, writers } = this.server.store;
     const now = this.server.wall();
@@ -192,6 +224,7 @@ export class Simulation {
         locks: holds.alive(now).length,
         queues: queues.alive(now).length,
         'announced writers': writers.alive(now).length,
+        ...this.permitsLeft(),
       },
     });
     await this.pass(() => false, this.time.now + 5_000);
@@ -199,6 +232,19 @@ export class Simulation {
     for (const member of this.alive) void member.close();
     await this.pass(() => false, this.time.now + 5_000);
     for (const member of this.alive) member.recorder.left({ 'timers after its end': member.process.timers });
+  }
+
+  /** What has not come back by itself, and how many permits there are. */
+  private permitsLeft(): Readonly<Record<string, number>> {
+    if (this.caretaker === undefined) return {};
+    const { synchronizers } = this.server.store;
+    synchronizers.reclaim(SEATS, this.server.wall());
+    for (const lock of [SEATS, ...(this.kind.errands.pool ? [POOL] : [])]) {
+      this.history.add('server', this.time.now, { kind: 'permits-left', lock, available: synchronizers.count(lock) });
+    }
+    const latches = [...synchronizers.counters.keys()].filter((key) => key !== POOL && key !== SEATS);
+    const deserted = this.alive.every(({ closing }) => closing);
+    return { latches: deserted ? 0 : latches.length, 'permits with a lease': synchronizers.heldOf(SEATS).size };
   }
 
   private secondActFrom = Number.POSITIVE_INFINITY;
@@ -214,7 +260,9 @@ export class Simulation {
     const trip = latency[1] * (slow > 0 ? 10 : 1);
     const servedWithin = 10 * trip + 100;
     const verdict = checkHistory(this.history, {
+      permits: this.commons.permits,
       servedWithin,
+      toldWithin: this.standsStill ? undefined : TOLD_WITHIN,
       servedSince: this.kind.flawless ? 0 : this.secondActFrom,
     });
     const troubles = [...this.troubles, ...this.flaws()];
@@ -223,6 +271,12 @@ export class Simulation {
     if (troubles.length === 0) return { seed, kind, verdict, history, events };
     const explanation = [troubles.join('\n'), verdict.explanation].filter(Boolean).join('\n\n');
     return { seed, kind, verdict: { ...verdict, sound: false, explanation }, history, events };
+  }
+
+  /** Processes are held up, so that nobody can say when they hear of something. */
+  private get standsStill(): boolean {
+    const { misfortunes } = this.kind;
+    return misfortunes.includes('stall');
   }
 
   /** What must not happen where nothing goes wrong. */
