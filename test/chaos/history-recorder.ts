@@ -79,7 +79,14 @@ export class HistoryRecorder {
   ): string {
     const call = `${this.process}/${++this.calls}`;
     const locks = typeof names === 'string' ? [names] : [...new Set(names)].sort();
-    this.add({ kind: 'sent', call, locks, patient: waitTime === undefined && signal === undefined, permits });
+    this.add({
+      kind: 'sent',
+      call,
+      locks,
+      patient: waitTime === undefined && signal === undefined,
+      permits,
+      once: waitTime === 0 || undefined,
+    });
     return call;
   }
 

@@ -9,13 +9,14 @@ export type Kind = LockType | 'permits' | 'latch';
  * records of each lock.
  */
 export type HistoryEvent =
-  /** A caller asks. `patient`: it waits for as long as it takes. */
+  /** A caller asks. `patient`: it waits for as long as it takes. `once`: not at all. `permits`: of a semaphore, default 1. */
   | {
       readonly kind: 'sent';
       readonly call: string;
       readonly locks: readonly string[];
       readonly patient: boolean;
       readonly permits?: number;
+      readonly once?: boolean;
     }
   | {
       readonly kind: 'granted';
@@ -45,8 +46,8 @@ export type HistoryEvent =
     }
   /** The process noticed that the lease is lost. */
   | { readonly kind: 'lost'; readonly call: string; readonly lock: string; readonly reason: string }
-  /** The process shuts down: from now on it may refuse patient callers. */
-  | { readonly kind: 'closing' }
+  /** The process shuts down: from now on it may refuse patient callers. After `keepsFor` ms it gives back the permits that it renews. */
+  | { readonly kind: 'closing'; readonly keepsFor?: number }
   /** The process is dead: it holds nothing and waits for nothing. */
   | { readonly kind: 'crashed' }
   /**

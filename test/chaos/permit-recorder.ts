@@ -87,11 +87,12 @@ export class PermitRecorder {
     return { call, ids, release: () => this.release(call, () => semaphore.release(ids), owner) };
   }
 
-  /** A fixed lease gets another length. */
+  /** A fixed lease gets another length: what is counted on is the shorter one. */
   async adjust(name: string, { call, ids }: RecordedPermits, leaseTime: number): Promise<void> {
     const semaphore = this.recorder.locks.getPermitExpirableSemaphore(name);
     const shorter = Math.min(this.deadlines.get(ids[0]) ?? 0, this.now() + validity(leaseTime));
     this.recorder.add({ kind: 'confirmed', call, validUntil: shorter });
+    this.live.delete(ids[0]);
     await Promise.all(ids.map((id) => semaphore.updateLeaseTime(id, leaseTime).catch(() => false)));
   }
 

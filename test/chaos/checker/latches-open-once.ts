@@ -29,7 +29,7 @@ export function latchesOpenOnce(within: number | undefined, since = 0): (digest:
 }
 
 function complaint(
-  { call, sent, refused, patient }: Call,
+  { call, sent, refused, patient, once }: Call,
   answered: Instant,
   steps: readonly LatchRecord[],
   { upsets }: Digest,
@@ -47,6 +47,8 @@ function complaint(
     return waited > within ? `${call} was held up for ${waited.toFixed(1)} ms after it had opened` : undefined;
   }
   if (refused.error !== 'LockBusyError' || isOpen === undefined || before(sent, isOpen)) return undefined;
+  // Whoever waits for so long and no longer may not get its answer in that time.
+  if (!once && (within === undefined || answered.at - Math.max(sent.at, since) <= within)) return undefined;
   return `${call} found it closed after it had opened`;
 }
 

@@ -26,9 +26,10 @@ export function permitsKept(toldWithin: number | undefined): (digest: Digest) =>
     });
 }
 
-function goneTooEarly({ call, deadline, lost }: Tenure, { calls }: Digest): string | undefined {
+function goneTooEarly({ call, deadline, lost }: Tenure, { calls, upsets }: Digest): string | undefined {
   const released = calls.get(call)?.released;
   if (released?.outcome !== 'lost' || lost !== undefined || released.at >= deadline) return undefined;
+  if (upsets.some(({ at }) => at <= released.at)) return undefined;
   return `the permits of ${call} were gone at ${released.at.toFixed(1)}, with a lease until ${deadline.toFixed(1)}`;
 }
 

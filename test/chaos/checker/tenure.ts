@@ -26,6 +26,8 @@ export class Tenure {
   suspect = false;
   /** When the last lease ends that was confirmed. */
   deadline = Number.NEGATIVE_INFINITY;
+  /** It is not kept for longer. */
+  private latest = Number.POSITIVE_INFINITY;
   /** The process was told that it is lost. */
   lost?: Instant;
 
@@ -46,8 +48,8 @@ export class Tenure {
   /** Counted on until `deadline` from this moment on. */
   confirm(from: Instant, deadline: number): void {
     this.end(from);
-    this.deadline = deadline;
-    if (deadline > from.at) this.valid.push({ from, to: { at: deadline, order: -1 } });
+    this.deadline = Math.min(deadline, this.latest);
+    if (this.deadline > from.at) this.valid.push({ from, to: { at: this.deadline, order: -1 } });
   }
 
   /** Nothing but its holder can end it: not even the holder's death. */
@@ -59,6 +61,13 @@ export class Tenure {
   end(at: Instant): void {
     const last = this.valid.at(-1);
     if (last !== undefined && before(at, last.to)) last.to = at;
+  }
+
+  /** Shutdown gives it back then. */
+  limit(at: number): void {
+    this.latest = at;
+    this.deadline = Math.min(this.deadline, at);
+    this.end({ at, order: -1 });
   }
 
   isValid(at: Instant): boolean {
@@ -80,6 +89,8 @@ export interface Call {
   readonly patient: boolean;
   /** How many it wants of a semaphore. */
   readonly permits: number;
+  /** It does not wait. */
+  readonly once: boolean;
   readonly sent: Instant;
   readonly tenures: Tenure[];
   answered?: Instant;
@@ -120,14 +131,16 @@ export class Digest {
     const { process } = record;
     switch (record.kind) {
       case 'sent': {
-        const { call, locks, patient, permits = 1 } = record;
-        this.calls.set(call, { process, call, locks, patient, permits, sent: now, tenures: [] });
+        const { call, locks, patient, permits = 1, once = false } = record;
+        this.calls.set(call, { process, call, locks, patient, permits, once, sent: now, tenures: [] });
         return;
       }
       case 'granted': {
         const { call, lock, type, owner, token, permits = 1, within, kept } = record;
         const tenure = new Tenure(process, call, lock, type, owner, token, permits, within, now, kept);
         tenure.suspect = this.isSuspect(tenure, record.at);
+        const closing = this.closing.get(process);
+        if (closing !== undefined && tenure.kept) tenure.limit(closing.at);
         if (!tenure.suspect) tenure.confirm(now, record.validUntil ?? Number.POSITIVE_INFINITY);
         this.tenures.push(tenure);
         const asked = this.calls.get(call);
@@ -170,6 +183,9 @@ export class Digest {
       }
       case 'closing':
         this.closing.set(process, now);
+        for (const tenure of this.tenures) {
+          if (tenure.process === process && tenure.kept) tenure.limit(now.at + (record.keepsFor ?? 0));
+        }
         return;
       case 'crashed':
         this.crashed.set(process, now);

@@ -25,6 +25,9 @@ interface EngineState {
   };
 }
 
+/** Milliseconds. */
+const SHUTDOWN_TIMEOUT = 500;
+
 /** A process with the lock service in it: all of it real but the clock and the network. */
 export class Member {
   readonly locks: LockService;
@@ -49,7 +52,7 @@ export class Member {
       watchdogTimeout: ms(settings.watchdogTimeout),
       fairWaitTimeout: ms(settings.placeTimeout),
       waitTime: FOREVER,
-      shutdownTimeout: ms(500),
+      shutdownTimeout: ms(SHUTDOWN_TIMEOUT),
       onLost: 'throw',
     });
     this.locks = new LockService(engine);
@@ -68,7 +71,7 @@ export class Member {
 
   /** Ends in order. */
   close(): Promise<void> {
-    if (!this.closing) this.recorder.add({ kind: 'closing' });
+    if (!this.closing) this.recorder.add({ kind: 'closing', keepsFor: SHUTDOWN_TIMEOUT * 0.99 });
     this.closing = true;
     return this.locks.close();
   }

@@ -196,7 +196,7 @@ export class Simulation {
   /** For as long as there is something to do. */
   private takeCare(): void {
     const { caretaker } = this;
-        const member = this.alive.find(({ closing }) => !closing);
+    const member = this.alive.find(({ closing }) => !closing);
     if (caretaker === undefined || member === undefined || this.isDone) return;
     member.process.receive(0, () => caretaker.round(member, this.time.now));
     this.time.after(caretaker.interval, () => this.takeCare());
