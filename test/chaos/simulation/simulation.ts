@@ -197,8 +197,8 @@ export class Simulation {
   private takeCare(): void {
     const { caretaker } = this;
     const member = this.alive.find(({ closing }) => !closing);
-    if (caretaker === undefined || member === undefined || this.isDone) return;
-    member.process.receive(0, () => caretaker.round(member, this.time.now));
+    if (caretaker === undefined || (this.isDone && this.time.now >= this.window)) return;
+    member?.process.receive(0, () => caretaker.round(member, this.time.now));
     this.time.after(caretaker.interval, () => this.takeCare());
   }
 
