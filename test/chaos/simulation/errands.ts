@@ -25,6 +25,14 @@ const hurry: Errand = async (caller) => {
   }
 };
 
+/** For much longer than a lease lasts that is not renewed, or that the server has lost. */
+const holdLong: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  const recorded = await caller.recorder.acquire(name, { type });
+  if (recorded !== undefined) await caller.process.sleep(caller.chance.between(1_000, 4_000));
+  await recorded?.release();
+};
+
 const tryOnce: Errand = async (caller) => {
   const { name, type } = caller.any();
   const recorded = await caller.recorder.tryAcquire(name, { type });
@@ -127,4 +135,4 @@ function busy(): Error {
   return Object.assign(new Error('tryLock() gave false'), { name: 'LockBusyError' });
 }
 
-export const ERRANDS = { hold, hurry, tryOnce, waitAWhile, abort, fixedLease, extend, several, handle };
+export const ERRANDS = { hold, hurry, holdLong, tryOnce, waitAWhile, abort, fixedLease, extend, several, handle };

@@ -126,7 +126,7 @@ export const KINDS = {
   },
   /** The server breaks its promises: what was granted before proves nothing, but tokens go on growing. */
   unreliable: {
-    errands: EVERYTHING,
+    errands: { ...EVERYTHING, holdLong: 0.5 },
     fates: UNSTEADY,
     unheard: 0.1,
     misfortunes: ['setServerForth', 'forceRelease', 'crash'],
