@@ -21,6 +21,7 @@ export interface RecordedPermits {
 export class PermitRecorder {
   /** By the first id of each call. */
   private readonly live = new Map<string, string>();
+  private readonly given = new Set<string>();
   private readonly deadlines = new Map<string, number>();
 
   /** @param now milliseconds on the clock of the history */
@@ -31,6 +32,7 @@ export class PermitRecorder {
     recorder.locks.on('lost', ({ name, owner, error }) => {
       const call = this.live.get(owner);
       if (call !== undefined) recorder.add({ kind: 'lost', call, lock: name, reason: error.message });
+      if (this.given.has(owner)) recorder.left({ 'losses of permits that were given back': 1 });
     });
   }
 
@@ -121,7 +123,10 @@ export class PermitRecorder {
   }
 
   private async release(call: string, give: () => Promise<void>, owner?: string): Promise<void> {
-    if (owner !== undefined) this.live.delete(owner);
+    if (owner !== undefined) {
+      this.live.delete(owner);
+      this.given.add(owner);
+    }
     this.recorder.add({ kind: 'release-asked', call });
     try {
       await give();

@@ -149,7 +149,7 @@ export const KINDS = {
   },
   /** Semaphores and latches, while commands, answers, messages and connections get lost. */
   lossyPermits: {
-    errands: PERMITS,
+    errands: { ...PERMITS, seatLong: 2 },
     afterwards: PERMITS_AFTERWARDS,
     fates: UNSTEADY,
     unheard: 0.1,
