@@ -13,7 +13,8 @@ export function lossesTold({ calls, crashed, closing, end }: Digest): Violation[
       if (!crashed.has(call.process)) report(`${lock}: the release of ${call.call} got no answer`);
     } else if (call.released.outcome === 'failed') {
       // A service that is shut down sends nothing any more, and says so of permits.
-      if (!hasPermits(call) || !closing.has(call.process)) report(`${lock}: the release of ${call.call} failed`);
+      const closed = closing.get(call.process)?.at ?? Number.POSITIVE_INFINITY;
+      if (!hasPermits(call) || closed > call.released.at) report(`${lock}: the release of ${call.call} failed`);
     } else if (!hasPermits(call) && call.lostBefore && call.released.outcome === 'released') {
       report(`${lock}: the lease of ${call.call} was lost before its release, which did not say so`);
     }

@@ -9,14 +9,14 @@ import type { Rule, Violation } from './violation.js';
  */
 export function permitsConserved(permits: ReadonlyMap<string, number>): Rule {
   return (digest) =>
-    digest.permitsLeft.flatMap(({ lock, available }): Violation[] => {
+    digest.permitsLeft.flatMap(({ at, lock, available }): Violation[] => {
       const total = permits.get(lock);
       if (total === undefined) return [];
       let held = 0;
       let doubtful = 0;
       for (const call of digest.calls.values()) {
         if (call.locks[0] !== lock) continue;
-        if (isDoubtful(call, digest)) doubtful += call.permits;
+        if (isDoubtful(call, digest, at)) doubtful += call.permits;
         else if (call.releaseAsked === undefined && call.tenures.some(({ isForGood }) => isForGood))
           held += call.permits;
       }
@@ -30,8 +30,13 @@ export function permitsConserved(permits: ReadonlyMap<string, number>): Rule {
 }
 
 /** Its process ended before it knew what became of it. */
-function isDoubtful({ process, tenures, releaseAsked, released }: Call, { crashed, closing }: Digest): boolean {
-  if (!crashed.has(process) && !closing.has(process)) return false;
+function isDoubtful(
+  { process, tenures, releaseAsked, released }: Call,
+  { crashed, closing }: Digest,
+  at: number,
+): boolean {
+  const ended = crashed.get(process) ?? closing.get(process);
+  if (ended === undefined || ended.at >= at) return false;
   if (tenures.length === 0) return true;
   if (!tenures.some(({ isForGood }) => isForGood)) return false;
   return releaseAsked !== undefined && released?.outcome !== 'released';

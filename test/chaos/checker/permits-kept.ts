@@ -1,8 +1,8 @@
-import type { Digest, Tenure } from './tenure.js';
+import { before, type Digest, type Tenure } from './tenure.js';
 import type { Violation } from './violation.js';
 
 /**
- * Permits are there until their lease ends: their release never says before that they are gone. Those that their process renews are
+ * Nobody gets permits whose lease is over. They are there until it ends: their release never says before that they are gone. Those that their process renews are
  * reported as lost soon after their lease has ended.
  *
  * @param toldWithin milliseconds from the end of a lease to the report; undefined: processes stand still, so that none can be given
@@ -11,7 +11,8 @@ export function permitsKept(toldWithin: number | undefined): (digest: Digest) =>
   return (digest) =>
     digest.tenures.flatMap((tenure) => {
       if (tenure.type !== 'permits' || tenure.suspect) return [];
-      const message = goneTooEarly(tenure, digest) ?? lossUntold(tenure, digest, toldWithin);
+      const message =
+        givenTooLate(tenure, digest) ?? goneTooEarly(tenure, digest) ?? lossUntold(tenure, digest, toldWithin);
       if (message === undefined) return [];
       const { lock, call, granted } = tenure;
       return [
@@ -26,6 +27,14 @@ export function permitsKept(toldWithin: number | undefined): (digest: Digest) =>
     });
 }
 
+/** By the clocks of process and history, which differ somewhat. */
+const TOLERANCE = 10;
+
+function givenTooLate({ call, process, deadline, valid, granted }: Tenure, { closing }: Digest): string | undefined {
+  if (valid.length > 0 || granted.at <= deadline + TOLERANCE || closing.has(process)) return undefined;
+  return `${call} got permits at ${granted.at.toFixed(1)} whose lease had ended at ${deadline.toFixed(1)}`;
+}
+
 function goneTooEarly({ call, deadline, lost }: Tenure, { calls, upsets }: Digest): string | undefined {
   const released = calls.get(call)?.released;
   if (released?.outcome !== 'lost' || lost !== undefined || released.at >= deadline) return undefined;
@@ -38,8 +47,9 @@ function lossUntold(
   { calls, crashed, closing, end }: Digest,
   toldWithin: number | undefined,
 ): string | undefined {
-  if (!kept || toldWithin === undefined || closing.has(process)) return undefined;
+  if (!kept || toldWithin === undefined) return undefined;
   const told = lost ?? calls.get(call)?.releaseAsked ?? crashed.get(process) ?? end;
-  if (told.at <= deadline + toldWithin) return undefined;
+  const closed = closing.get(process);
+  if (told.at <= deadline + toldWithin || (closed !== undefined && before(closed, told))) return undefined;
   return `the lease of ${call} ended at ${deadline.toFixed(1)}, and its process counted on it until ${told.at.toFixed(1)}`;
 }

@@ -53,6 +53,7 @@ const UNSTEADY = { refused: 0.02, lost: 0.03, unanswered: 0.03, resent: 0.02, la
 const PERMITS = {
   pool: 3,
   poolHurry: 2,
+  poolLong: 0.5,
   poolTry: 2,
   poolDrain: 0.5,
   poolAbort: 1,
@@ -173,7 +174,7 @@ export const KINDS = {
   },
   /** Semaphores and latches on a server that breaks its promises; permits that are only counted are not among what it can mend. */
   unreliablePermits: {
-    errands: { ...PERMITS, pool: 0, poolHurry: 0, poolTry: 0, poolDrain: 0, poolAbort: 0 },
+    errands: { ...PERMITS, pool: 0, poolHurry: 0, poolLong: 0, poolTry: 0, poolDrain: 0, poolAbort: 0 },
     afterwards: { ...PERMITS_AFTERWARDS, pool: 0 },
     fates: UNSTEADY,
     unheard: 0.1,

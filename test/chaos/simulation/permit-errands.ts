@@ -34,6 +34,13 @@ const poolHurry: Errand = async (caller) => {
   }
 };
 
+/** For so long that who waits for another reason can be told from who waits for this. */
+const poolLong: Errand = async (caller) => {
+  const taken = await caller.permits.take(POOL, 1, patient(caller));
+  if (taken !== undefined) await caller.process.sleep(caller.chance.between(300, 1_500));
+  await taken?.release();
+};
+
 const poolTry: Errand = async (caller) => {
   const waiting = caller.chance.chance(0.5) ? { waitTime: 0 } : forAWhile(caller);
   const taken = await caller.permits.take(POOL, wish(caller, POOL), waiting);
@@ -104,6 +111,7 @@ async function abortable(
 export const PERMIT_ERRANDS = {
   pool,
   poolHurry,
+  poolLong,
   poolTry,
   poolDrain,
   poolAbort,
