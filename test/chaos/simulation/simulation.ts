@@ -7,20 +7,16 @@ import { checkHistory, type Verdict } from '../history-checker.js';
 import { Caller } from './caller.js';
 import { Caretaker } from './caretaker.js';
 import { Commons, POOL, SEATS } from './commons.js';
-import { ERRANDS, type Errand } from './errands.js';
+import { drawErrand } from './draw-errand.js';
 import { KINDS, type KindName, kindOf, type ScheduleKind } from './kinds.js';
-import { LATCH_ERRANDS } from './latch-errands.js';
+import { leftOn } from './left-on-server.js';
 import { Member } from './member.js';
 import { MISFORTUNES } from './misfortunes.js';
-import { PERMIT_ERRANDS } from './permit-errands.js';
-import { SCOPED_ERRANDS } from './scoped-errands.js';
 import { SimulatedLink } from './simulated-link.js';
 import { SimulatedProcess } from './simulated-process.js';
 import { SimulatedServer } from './simulated-server.js';
 import { VirtualTime } from './virtual-time.js';
 import { type Climate, Weather } from './weather.js';
-
-const ALL_ERRANDS: Record<string, Errand> = { ...ERRANDS, ...SCOPED_ERRANDS, ...PERMIT_ERRANDS, ...LATCH_ERRANDS };
 
 /** Milliseconds after the last fault in which everybody must be served. */
 const LIVENESS_BOUND = 60_000;
@@ -159,7 +155,7 @@ export class Simulation {
     const live = async () => {
       for (let errand = 0; errand < errands && !member.closing; errand++) {
         await process.sleep(chance.between(0, 40));
-        await draw(weights, chance)(caller);
+        await drawErrand(weights, chance)(caller);
       }
     };
     this.busy++;
@@ -190,7 +186,11 @@ export class Simulation {
 
   /** Nobody is on an errand, and no latch waits for somebody. */
   private get isDone(): boolean {
-    return this.busy === 0 && (this.commons.settled || this.alive.every(({ closing }) => closing));
+    return this.busy === 0 && (this.commons.settled || this.isDeserted);
+  }
+
+  private get isDeserted(): boolean {
+    return this.alive.every(({ closing }) => closing);
   }
 
   /** For as long as there is something to do. */
@@ -216,17 +216,8 @@ export class Simulation {
     this.takeCare();
     await this.pass(() => this.isDone, this.time.now + LIVENESS_BOUND);
     await this.pass(() => false, this.time.now + 200);
-    const { holds, queues, writers } = this.server.store;
-    const now = this.server.wall();
-    this.history.add('server', this.time.now, {
-      kind: 'left',
-      counts: {
-        locks: holds.alive(now).length,
-        queues: queues.alive(now).length,
-        'announced writers': writers.alive(now).length,
-        ...this.permitsLeft(),
-      },
-    });
+    if (this.caretaker !== undefined) this.countPermits();
+    this.history.add('server', this.time.now, { kind: 'left', counts: leftOn(this.server, this.isDeserted) });
     await this.pass(() => false, this.time.now + 5_000);
     for (const member of this.alive) member.recorder.left(member.leftovers);
     for (const member of this.alive) void member.close();
@@ -234,17 +225,13 @@ export class Simulation {
     for (const member of this.alive) member.recorder.left({ 'timers after its end': member.process.timers });
   }
 
-  /** What has not come back by itself, and how many permits there are. */
-  private permitsLeft(): Readonly<Record<string, number>> {
-    if (this.caretaker === undefined) return {};
-    const { synchronizers } = this.server.store;
-    synchronizers.reclaim(SEATS, this.server.wall());
+  private countPermits(): void {
+    const { store, wall } = this.server;
+    store.synchronizers.reclaim(SEATS, wall());
     for (const lock of [SEATS, ...(this.kind.errands.pool ? [POOL] : [])]) {
-      this.history.add('server', this.time.now, { kind: 'permits-left', lock, available: synchronizers.count(lock) });
+      const available = store.synchronizers.count(lock);
+      this.history.add('server', this.time.now, { kind: 'permits-left', lock, available });
     }
-    const latches = [...synchronizers.counters.keys()].filter((key) => key !== POOL && key !== SEATS);
-    const deserted = this.alive.every(({ closing }) => closing);
-    return { latches: deserted ? 0 : latches.length, 'permits with a lease': synchronizers.heldOf(SEATS).size };
   }
 
   private secondActFrom = Number.POSITIVE_INFINITY;
@@ -286,14 +273,4 @@ export class Simulation {
       .filter(({ kind, ...record }) => kind === 'lost' || ('outcome' in record && record.outcome !== 'released'))
       .map((record) => `without any fault: ${JSON.stringify(record)}`);
   }
-}
-
-function draw(weights: ScheduleKind['errands'], chance: SeededRandom): Errand {
-  const entries = Object.entries(weights);
-  let drawn = chance.next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
-  for (const [name, weight] of entries) {
-    drawn -= weight;
-    if (drawn < 0) return ALL_ERRANDS[name];
-  }
-  return ALL_ERRANDS[entries[0][0]];
 }
