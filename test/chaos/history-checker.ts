@@ -1,8 +1,12 @@
 import { everyCallerAnswered } from './checker/every-caller-answered.js';
 import { growingTokens } from './checker/growing-tokens.js';
+import { latchesOpenOnce } from './checker/latches-open-once.js';
+import { lossesNoticed } from './checker/losses-noticed.js';
 import { lossesTold } from './checker/losses-told.js';
 import { noOverlap } from './checker/no-overlap.js';
 import { nothingLeft } from './checker/nothing-left.js';
+import { permitsConserved } from './checker/permits-conserved.js';
+import { permitsKept } from './checker/permits-kept.js';
 import { servedInTime } from './checker/served-in-time.js';
 import { before, Digest } from './checker/tenure.js';
 import { timeline } from './checker/timeline.js';
@@ -16,6 +20,8 @@ export interface Expectations {
   readonly servedWithin?: number;
   /** From when on: when the faults were over. Default: from the start. */
   readonly servedSince?: number;
+  /** Milliseconds from the end of a lease of permits to the report of it; absent: processes stand still, so that none can be given. */
+  readonly toldWithin?: number;
   /** Rules that this history need not keep to, by name. */
   readonly except?: readonly string[];
 }
@@ -30,16 +36,27 @@ export interface Verdict {
 
 /**
  * Proves of a history that no two valid leases overlapped, that tokens grew with each grant, that every caller was served or told
- * why not, that lost leases were reported, and that nothing is left.
+ * why not, that lost leases were reported, that semaphores have their permits in the end, that latches opened when they should, and
+ * that nothing is left.
  *
  *     const verdict = checkHistory(History.read(...logs), { permits: new Map([['pool', 3]]) });
  *     if (!verdict.sound) throw new Error(verdict.explanation);
  */
 export function checkHistory(history: History, expectations: Expectations = {}): Verdict {
-  const { permits = new Map(), servedWithin, servedSince, except = [] } = expectations;
+  const { permits = new Map(), servedWithin, servedSince, toldWithin, except = [] } = expectations;
   const digest = new Digest(history);
-  const rules: Rule[] = [noOverlap(permits), growingTokens, everyCallerAnswered, lossesTold, nothingLeft];
-  if (servedWithin !== undefined) rules.push(servedInTime(servedWithin, servedSince));
+  const rules: Rule[] = [
+    noOverlap(permits),
+    growingTokens,
+    everyCallerAnswered,
+    lossesTold,
+    lossesNoticed,
+    permitsKept(toldWithin),
+    permitsConserved(permits),
+    latchesOpenOnce(servedWithin, servedSince),
+    nothingLeft,
+  ];
+  if (servedWithin !== undefined) rules.push(servedInTime(permits, servedWithin, servedSince));
   const violations = rules
     .flatMap((rule) => rule(digest))
     .filter(({ rule }) => !except.includes(rule))

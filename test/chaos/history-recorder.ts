@@ -36,7 +36,7 @@ export class HistoryRecorder {
     readonly history: History,
     readonly process: string,
     readonly locks: LockService,
-    private readonly now: () => number,
+    readonly now: () => number,
     private readonly rate = 1,
   ) {
     locks.on('renewed', ({ name, owner }) => this.confirmed(name, owner));
@@ -73,10 +73,20 @@ export class HistoryRecorder {
   }
 
   /** A caller asks for locks; it is the first record of a call. */
-  sent(names: string | readonly string[], { waitTime, signal }: LockOptions = {}): string {
+  sent(
+    names: string | readonly string[],
+    { waitTime, signal, permits }: LockOptions & { permits?: number } = {},
+  ): string {
     const call = `${this.process}/${++this.calls}`;
     const locks = typeof names === 'string' ? [names] : [...new Set(names)].sort();
-    this.add({ kind: 'sent', call, locks, patient: waitTime === undefined && signal === undefined });
+    this.add({
+      kind: 'sent',
+      call,
+      locks,
+      patient: waitTime === undefined && signal === undefined,
+      permits,
+      once: waitTime === 0 || undefined,
+    });
     return call;
   }
 

@@ -1,16 +1,23 @@
 import { appendFileSync, readFileSync } from 'node:fs';
 import type { LockType } from '../../lib/backends/lock-backend.js';
 
-/** What is acquired: a lock of some type, or permits of a semaphore. */
-export type Kind = LockType | 'permits';
+/** What is acquired: a lock of some type, permits of a semaphore, or the way through a latch. */
+export type Kind = LockType | 'permits' | 'latch';
 
 /**
  * What one process saw, in the moment in which it saw it. `call` names one acquisition, `<process>/<n>`; one of several locks has
  * records of each lock.
  */
 export type HistoryEvent =
-  /** A caller asks. `patient`: it waits for as long as it takes. */
-  | { readonly kind: 'sent'; readonly call: string; readonly locks: readonly string[]; readonly patient: boolean }
+  /** A caller asks. `patient`: it waits for as long as it takes. `once`: not at all. `permits`: of a semaphore, default 1. */
+  | {
+      readonly kind: 'sent';
+      readonly call: string;
+      readonly locks: readonly string[];
+      readonly patient: boolean;
+      readonly permits?: number;
+      readonly once?: boolean;
+    }
   | {
       readonly kind: 'granted';
       readonly call: string;
@@ -22,6 +29,8 @@ export type HistoryEvent =
       readonly permits?: number;
       /** Until when this process counts on the lease, unless it is confirmed anew. Absent: for ever. */
       readonly validUntil?: number;
+      /** Permits that the process renews until it gives them back. */
+      readonly kept?: boolean;
       /** The call whose scope it is a share of (re-entry). */
       readonly within?: string;
     }
@@ -29,20 +38,38 @@ export type HistoryEvent =
   | { readonly kind: 'confirmed'; readonly call: string; readonly validUntil: number }
   | { readonly kind: 'refused'; readonly call: string; readonly error: string; readonly message: string }
   | { readonly kind: 'release-asked'; readonly call: string }
-  | { readonly kind: 'release-answered'; readonly call: string; readonly outcome: 'released' | 'lost' | 'failed' }
+  | {
+      readonly kind: 'release-answered';
+      readonly call: string;
+      readonly outcome: 'released' | 'lost' | 'failed';
+      readonly reason?: string;
+    }
   /** The process noticed that the lease is lost. */
   | { readonly kind: 'lost'; readonly call: string; readonly lock: string; readonly reason: string }
-  /** The process shuts down: from now on it may refuse patient callers. */
-  | { readonly kind: 'closing' }
+  /** The process shuts down: from now on it may refuse patient callers. After `keepsFor` ms it gives back the permits that it renews. */
+  | { readonly kind: 'closing'; readonly keepsFor?: number }
   /** The process is dead: it holds nothing and waits for nothing. */
   | { readonly kind: 'crashed' }
   /**
    * What was granted before `until` proves nothing from now on: a force-release, a server that lost its data. Without `lock`, for
    * all locks.
    */
-  | { readonly kind: 'upset'; readonly lock?: string; readonly until: number; readonly reason: string }
+  | {
+      readonly kind: 'upset';
+      readonly lock?: string;
+      readonly until: number;
+      readonly reason: string;
+      /** The leases are gone, and by then every holder knows. */
+      readonly toldBy?: number;
+    }
+  /** A latch is given a count, so many steps are asked of it, or its end is: asked, and answered as it should be. */
+  | { readonly kind: 'latch'; readonly lock: string; readonly step: LatchStep; readonly count: number }
+  /** What a semaphore has at the end, when nobody holds permits that come back. */
+  | { readonly kind: 'permits-left'; readonly lock: string; readonly available: number }
   /** What the process still has at the end, by name: all of it should be 0. */
   | { readonly kind: 'left'; readonly counts: Readonly<Record<string, number>> };
+
+export type LatchStep = 'set' | 'counting' | 'counted' | 'ending' | 'ended';
 
 /** `at`: milliseconds on a monotonic clock that all processes of the history share. */
 export type HistoryRecord = HistoryEvent & { readonly at: number; readonly process: string };

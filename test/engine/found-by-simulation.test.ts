@@ -114,4 +114,16 @@ describe('the engine', () => {
     body.open();
     expect(await runtime.until(asked.catch((error: Error) => error))).toMatchObject({ name: 'LockAbortedError' });
   });
+
+  it('counts on a lease that it makes shorter for no longer than that, also before it has the answer', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const lease = await locks.acquire('order', { leaseTime: 1_000 });
+    backend.disturb(answerLost, 'renew');
+    const extended = errorOf(lease.extend(100));
+    expect(lease.remainingTime()).toBeLessThanOrEqual(100);
+    await runtime.advance(110);
+    expect(lease.held).toBe(false);
+    await runtime.advance(5_000);
+    await extended;
+  });
 });

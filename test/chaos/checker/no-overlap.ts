@@ -35,6 +35,7 @@ export function noOverlap(permits: ReadonlyMap<string, number>): Rule {
 function stretchesByLock({ tenures }: Digest): Map<string, Valid[]> {
   const locks = new Map<string, Valid[]>();
   for (const tenure of tenures) {
+    if (tenure.type === 'latch') continue;
     const stretches = locks.get(tenure.lock) ?? [];
     locks.set(tenure.lock, stretches);
     for (const stretch of tenure.valid) if (before(stretch.from, stretch.to)) stretches.push({ tenure, stretch });

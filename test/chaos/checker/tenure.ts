@@ -24,6 +24,12 @@ export class Tenure {
   readonly valid: Stretch[] = [];
   /** Something upset the backend before it was granted: it is not known to exclude others, nor is its token. */
   suspect = false;
+  /** When the last lease ends that was confirmed. */
+  deadline = Number.NEGATIVE_INFINITY;
+  /** It is not kept for longer. */
+  private latest = Number.POSITIVE_INFINITY;
+  /** The process was told that it is lost. */
+  lost?: Instant;
 
   constructor(
     readonly process: string,
@@ -35,18 +41,33 @@ export class Tenure {
     readonly permits: number,
     readonly within: string | undefined,
     readonly granted: Instant,
+    /** The process renews it until it gives it back, or is told that it is lost: permits alone. */
+    readonly kept = false,
   ) {}
 
   /** Counted on until `deadline` from this moment on. */
   confirm(from: Instant, deadline: number): void {
     this.end(from);
-    if (deadline > from.at) this.valid.push({ from, to: { at: deadline, order: -1 } });
+    this.deadline = Math.min(deadline, this.latest);
+    if (this.deadline > from.at) this.valid.push({ from, to: { at: this.deadline, order: -1 } });
+  }
+
+  /** Nothing but its holder can end it: not even the holder's death. */
+  get isForGood(): boolean {
+    return this.type === 'permits' && this.deadline === Number.POSITIVE_INFINITY;
   }
 
   /** Not counted on after this moment. */
   end(at: Instant): void {
     const last = this.valid.at(-1);
     if (last !== undefined && before(at, last.to)) last.to = at;
+  }
+
+  /** Shutdown gives it back then. */
+  limit(at: number): void {
+    this.latest = at;
+    this.deadline = Math.min(this.deadline, at);
+    this.end({ at, order: -1 });
   }
 
   isValid(at: Instant): boolean {
@@ -66,15 +87,22 @@ export interface Call {
   readonly call: string;
   readonly locks: readonly string[];
   readonly patient: boolean;
+  /** How many it wants of a semaphore. */
+  readonly permits: number;
+  /** It does not wait. */
+  readonly once: boolean;
   readonly sent: Instant;
   readonly tenures: Tenure[];
   answered?: Instant;
   refused?: { readonly error: string; readonly message: string };
   releaseAsked?: Instant;
-  released?: { readonly outcome: string };
+  released?: { readonly outcome: string; readonly at: number };
   /** Whether the process knew, or could know by its clock, that it was lost when the release was asked for. */
   lostBefore?: boolean;
 }
+
+/** One step of a latch. */
+export type LatchRecord = HistoryRecord & { kind: 'latch' } & { readonly now: Instant };
 
 /** What a history says, call by call. */
 export class Digest {
@@ -83,32 +111,36 @@ export class Digest {
   readonly closing = new Map<string, Instant>();
   readonly crashed = new Map<string, Instant>();
   readonly left: (HistoryRecord & { kind: 'left' })[] = [];
+  readonly upsets: (HistoryRecord & { kind: 'upset' })[] = [];
+  readonly latches = new Map<string, LatchRecord[]>();
+  readonly permitsLeft: (HistoryRecord & { kind: 'permits-left' })[] = [];
   readonly end: Instant;
 
   constructor(history: History) {
-    const upsets: (HistoryRecord & { kind: 'upset' })[] = [];
     let order = 0;
     let last: Instant = { at: 0, order: 0 };
     for (const record of history.records) {
       last = { at: record.at, order: ++order };
-      if (record.kind === 'upset') upsets.push(record);
-      this.read(record, last, upsets);
+      if (record.kind === 'upset') this.upsets.push(record);
+      this.read(record, last);
     }
     this.end = last;
   }
 
-  private read(record: HistoryRecord, now: Instant, upsets: readonly (HistoryRecord & { kind: 'upset' })[]): void {
+  private read(record: HistoryRecord, now: Instant): void {
     const { process } = record;
     switch (record.kind) {
       case 'sent': {
-        const { call, locks, patient } = record;
-        this.calls.set(call, { process, call, locks, patient, sent: now, tenures: [] });
+        const { call, locks, patient, permits = 1, once = false } = record;
+        this.calls.set(call, { process, call, locks, patient, permits, once, sent: now, tenures: [] });
         return;
       }
       case 'granted': {
-        const { call, lock, type, owner, token, permits = 1, within } = record;
-        const tenure = new Tenure(process, call, lock, type, owner, token, permits, within, now);
-        tenure.suspect = this.isSuspect(tenure, record.at, upsets);
+        const { call, lock, type, owner, token, permits = 1, within, kept } = record;
+        const tenure = new Tenure(process, call, lock, type, owner, token, permits, within, now, kept);
+        tenure.suspect = this.isSuspect(tenure, record.at);
+        const closing = this.closing.get(process);
+        if (closing !== undefined && tenure.kept) tenure.limit(closing.at);
         if (!tenure.suspect) tenure.confirm(now, record.validUntil ?? Number.POSITIVE_INFINITY);
         this.tenures.push(tenure);
         const asked = this.calls.get(call);
@@ -143,15 +175,23 @@ export class Digest {
       case 'lost': {
         const asked = this.calls.get(record.call);
         if (asked !== undefined && asked.releaseAsked === undefined) asked.lostBefore = true;
-        for (const tenure of this.tenuresOf(record.call)) tenure.end(now);
+        for (const tenure of this.tenuresOf(record.call)) {
+          tenure.end(now);
+          tenure.lost ??= now;
+        }
         return;
       }
       case 'closing':
         this.closing.set(process, now);
+        for (const tenure of this.tenures) {
+          if (tenure.process === process && tenure.kept) tenure.limit(now.at + (record.keepsFor ?? 0));
+        }
         return;
       case 'crashed':
         this.crashed.set(process, now);
-        for (const tenure of this.tenures) if (tenure.process === process) tenure.end(now);
+        for (const tenure of this.tenures) {
+          if (tenure.process === process && !tenure.isForGood) tenure.end(now);
+        }
         return;
       case 'upset':
         for (const tenure of this.tenures) {
@@ -160,13 +200,20 @@ export class Digest {
           tenure.end(now);
         }
         return;
+      case 'latch':
+        this.latches.set(record.lock, [...(this.latches.get(record.lock) ?? []), { ...record, now }]);
+        return;
+      case 'permits-left':
+        this.permitsLeft.push(record);
+        return;
       case 'left':
         this.left.push(record);
     }
   }
 
   /** Granted from what was there before an upset, or handed on from such a grant. */
-  private isSuspect(tenure: Tenure, at: number, upsets: readonly (HistoryRecord & { kind: 'upset' })[]): boolean {
+  private isSuspect(tenure: Tenure, at: number): boolean {
+    const { upsets } = this;
     if (upsets.length === 0) return false;
     return (
       upsets.some(({ lock, until }) => at < until && (lock === undefined || lock === tenure.lock)) ||

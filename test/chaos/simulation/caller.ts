@@ -1,6 +1,8 @@
 import type { LockOptions } from '../../../lib/engine/lock-options.js';
 import type { SeededRandom } from '../../support/seeded-random.js';
 import type { HistoryRecorder } from '../history-recorder.js';
+import type { PermitRecorder } from '../permit-recorder.js';
+import type { Commons } from './commons.js';
 import type { SimulatedProcess } from './simulated-process.js';
 
 /** Locks by how they are used: one type for one name. */
@@ -15,6 +17,8 @@ export const NAMES = {
 export class Caller {
   constructor(
     readonly recorder: HistoryRecorder,
+    readonly permits: PermitRecorder,
+    readonly commons: Commons,
     readonly process: SimulatedProcess,
     readonly chance: SeededRandom,
     /** The longest that it stays in a lock, in milliseconds. */

@@ -25,6 +25,14 @@ const hurry: Errand = async (caller) => {
   }
 };
 
+/** For much longer than a lease lasts that is not renewed, or that the server has lost. */
+const holdLong: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  const recorded = await caller.recorder.acquire(name, { type });
+  if (recorded !== undefined) await caller.process.sleep(caller.chance.between(1_000, 4_000));
+  await recorded?.release();
+};
+
 const tryOnce: Errand = async (caller) => {
   const { name, type } = caller.any();
   const recorded = await caller.recorder.tryAcquire(name, { type });
@@ -72,12 +80,10 @@ const extend: Errand = async (caller) => {
   const recorded = await caller.recorder.acquire(name, { type, ...(leaseTime && { leaseTime }) });
   if (recorded === undefined) return;
   const { call, lease } = recorded;
-  const extending = lease
-    .extend(caller.chance.whole(100, 2_000))
-    .catch(() => {})
-    .then(() => !lease.released && caller.recorder.extended(call, lease));
-  // It may be shorter from now on.
+  const extended = lease.extend(caller.chance.whole(100, 2_000));
+  // It may be shorter from now on, which whoever asks the lease hears before the answer is there.
   caller.recorder.extended(call, lease);
+  const extending = extended.catch(() => {}).then(() => !lease.released && caller.recorder.extended(call, lease));
   if (caller.chance.chance(0.7)) await extending;
   await caller.stay();
   await recorded.release();
@@ -129,4 +135,4 @@ function busy(): Error {
   return Object.assign(new Error('tryLock() gave false'), { name: 'LockBusyError' });
 }
 
-export const ERRANDS = { hold, hurry, tryOnce, waitAWhile, abort, fixedLease, extend, several, handle };
+export const ERRANDS = { hold, hurry, holdLong, tryOnce, waitAWhile, abort, fixedLease, extend, several, handle };

@@ -1,13 +1,21 @@
 import type { ERRANDS } from './errands.js';
+import type { LATCH_ERRANDS } from './latch-errands.js';
 import type { MisfortuneName } from './misfortunes.js';
+import type { PERMIT_ERRANDS } from './permit-errands.js';
 import type { SCOPED_ERRANDS } from './scoped-errands.js';
 import type { Climate } from './weather.js';
 
-export type ErrandName = keyof typeof ERRANDS | keyof typeof SCOPED_ERRANDS;
+export type ErrandName =
+  | keyof typeof ERRANDS
+  | keyof typeof SCOPED_ERRANDS
+  | keyof typeof PERMIT_ERRANDS
+  | keyof typeof LATCH_ERRANDS;
 
 /** What one kind of schedule is made of. What it leaves open is drawn. */
 export interface ScheduleKind {
   readonly errands: Readonly<Partial<Record<ErrandName, number>>>;
+  /** What callers do when the faults are over. Default: they lock. */
+  readonly afterwards?: Readonly<Partial<Record<ErrandName, number>>>;
   readonly fates: Climate['fates'];
   readonly unheard: number;
   /** What goes wrong, and how often at most. */
@@ -41,6 +49,25 @@ const EVERYTHING = {
 } as const;
 
 const UNSTEADY = { refused: 0.02, lost: 0.03, unanswered: 0.03, resent: 0.02, late: 0.02 };
+
+const PERMITS = {
+  pool: 3,
+  poolHurry: 2,
+  poolLong: 0.5,
+  poolTry: 2,
+  poolDrain: 0.5,
+  poolAbort: 1,
+  seat: 3,
+  seatTry: 2,
+  seatLong: 0.5,
+  seatFixed: 2,
+  seatAbort: 1,
+  gateMake: 1,
+  gateCount: 3,
+  gatePass: 4,
+} as const;
+
+const PERMITS_AFTERWARDS = { pool: 1, seat: 2, gateCount: 1, gatePass: 2 } as const;
 
 export const KINDS = {
   /** A slow network, and nothing else. */
@@ -100,11 +127,59 @@ export const KINDS = {
   },
   /** The server breaks its promises: what was granted before proves nothing, but tokens go on growing. */
   unreliable: {
-    errands: EVERYTHING,
+    errands: { ...EVERYTHING, holdLong: 0.5 },
     fates: UNSTEADY,
     unheard: 0.1,
     misfortunes: ['setServerForth', 'forceRelease', 'crash'],
-    eitherOf: ['loseData', 'setServerBack'],
+    eitherOf: ['loseData', 'setServerBack', 'loseDataAndTime'],
+    mostMisfortunes: 3,
+    drift: false,
+    flawless: false,
+  },
+  /** Semaphores and latches on a slow network. */
+  permits: {
+    errands: { ...PERMITS, seatFixed: 0 },
+    afterwards: PERMITS_AFTERWARDS,
+    fates: {},
+    unheard: 0,
+    misfortunes: [],
+    eitherOf: [],
+    mostMisfortunes: 0,
+    drift: true,
+    flawless: true,
+  },
+  /** Semaphores and latches, while commands, answers, messages and connections get lost. */
+  lossyPermits: {
+    errands: { ...PERMITS, seatLong: 2 },
+    afterwards: PERMITS_AFTERWARDS,
+    fates: UNSTEADY,
+    unheard: 0.1,
+    misfortunes: ['cut', 'disconnect', 'freeze', 'restart'],
+    eitherOf: [],
+    mostMisfortunes: 3,
+    drift: true,
+    flawless: false,
+  },
+  /** Semaphores and latches, while processes die and stand still on top of that. */
+  stormyPermits: {
+    errands: PERMITS,
+    afterwards: PERMITS_AFTERWARDS,
+    fates: UNSTEADY,
+    unheard: 0.1,
+    misfortunes: ['cut', 'disconnect', 'freeze', 'restart', 'crash', 'stall', 'shutDown'],
+    eitherOf: ['suspend', 'setWallClock'],
+    mostMisfortunes: 5,
+    drift: true,
+    flawless: false,
+  },
+  /** Semaphores and latches on a server that breaks its promises; permits that are only counted are not among what it can mend. */
+  unreliablePermits: {
+    errands: { ...PERMITS, pool: 0, poolHurry: 0, poolLong: 0, poolTry: 0, poolDrain: 0, poolAbort: 0 },
+    afterwards: { ...PERMITS_AFTERWARDS, pool: 0 },
+    fates: UNSTEADY,
+    unheard: 0.1,
+    misfortunes: ['setServerForth', 'crash'],
+    eitherOf: ['loseData', 'setServerBack', 'loseDataAndTime'],
     mostMisfortunes: 3,
     drift: false,
     flawless: false,

@@ -3,6 +3,7 @@ import { LockEngine } from '../../../lib/engine/lock-engine.js';
 import { LockService } from '../../../lib/nest/lock.service.js';
 import type { History } from '../history.js';
 import { HistoryRecorder } from '../history-recorder.js';
+import { PermitRecorder } from '../permit-recorder.js';
 import { SimulatedLink } from './simulated-link.js';
 import type { SimulatedProcess } from './simulated-process.js';
 import type { VirtualTime } from './virtual-time.js';
@@ -16,12 +17,22 @@ interface EngineState {
   readonly queues: ReadonlyMap<string, unknown>;
   readonly leases: { readonly length: number };
   readonly several: ReadonlySet<unknown>;
+  readonly synchronizers: {
+    readonly lines: ReadonlyMap<string, unknown>;
+    readonly lanes: ReadonlyMap<string, unknown>;
+    readonly changes: ReadonlySet<unknown>;
+    readonly keeper: { readonly kept: ReadonlyMap<string, unknown> };
+  };
 }
+
+/** Milliseconds. */
+const SHUTDOWN_TIMEOUT = 500;
 
 /** A process with the lock service in it: all of it real but the clock and the network. */
 export class Member {
   readonly locks: LockService;
   readonly recorder: HistoryRecorder;
+  readonly permits: PermitRecorder;
   closing = false;
 
   constructor(
@@ -41,11 +52,13 @@ export class Member {
       watchdogTimeout: ms(settings.watchdogTimeout),
       fairWaitTimeout: ms(settings.placeTimeout),
       waitTime: FOREVER,
-      shutdownTimeout: ms(500),
+      shutdownTimeout: ms(SHUTDOWN_TIMEOUT),
       onLost: 'throw',
     });
     this.locks = new LockService(engine);
     this.recorder = new HistoryRecorder(history, process.name, this.locks, () => time.now, process.tick);
+    this.permits = new PermitRecorder(this.recorder, () => time.now);
+    link.synchronizers.onLease = (ids, deadline) => this.permits.leased(ids, deadline);
   }
 
   /** Ends without warning. */
@@ -58,18 +71,22 @@ export class Member {
 
   /** Ends in order. */
   close(): Promise<void> {
-    if (!this.closing) this.recorder.add({ kind: 'closing' });
+    if (!this.closing) this.recorder.add({ kind: 'closing', keepsFor: SHUTDOWN_TIMEOUT * 0.99 });
     this.closing = true;
     return this.locks.close();
   }
 
   /** What the engine has in hand. */
   get leftovers(): Readonly<Record<string, number>> {
-    const { queues, leases, several } = this.locks.engine as unknown as EngineState;
+    const { queues, leases, several, synchronizers } = this.locks.engine as unknown as EngineState;
     return {
       queues: queues.size,
       leases: leases.length,
       'callers of several locks': several.size,
+      // After its end a service is not asked for what it knew.
+      'lines of semaphores': this.closing ? 0 : synchronizers.lines.size,
+      'lanes of changes': synchronizers.lanes.size + synchronizers.changes.size,
+      'permits that are renewed': synchronizers.keeper.kept.size,
       subscriptions: this.link.subscriptions,
       timers: this.process.timers,
     };

@@ -8,6 +8,9 @@ export type Misfortune = (simulation: Simulation, member: Member, chance: Seeded
 /** Longer than any lease or command time-out: what was under way at the time of an upset has come in. */
 const UPSET = 1_100;
 
+/** Longer than any lease, extended ones included, and what a body may block the event loop for. */
+const LONGEST_BELIEF = 2_900;
+
 /** The process is killed; another one may take its place. */
 const crash: Misfortune = (simulation, member, chance) => {
   if (simulation.alive.length < 2) return;
@@ -31,8 +34,21 @@ const freeze: Misfortune = ({ server }, _member, chance) => server.freeze(chance
 const restart: Misfortune = ({ server }, _member, chance) => server.restart(chance.between(1, 500), true);
 
 const loseData: Misfortune = (simulation, _member, chance) => {
-  simulation.upset('the server lost its data', UPSET);
+  const { server, time } = simulation;
+  // Until its clock shows what it has shown before, tokens grow for those alone that have seen the last ones.
+  simulation.upset(
+    'the server lost its data',
+    Math.max(UPSET, server.behind + 100),
+    undefined,
+    time.now + LONGEST_BELIEF,
+  );
   simulation.server.restart(chance.between(20, 500), false);
+};
+
+/** Restored from an old snapshot of the whole machine, so to speak: neither its data nor its clock can be believed. */
+const loseDataAndTime: Misfortune = (simulation, member, chance) => {
+  simulation.server.setClock(-chance.between(1, 1_000));
+  loseData(simulation, member, chance);
 };
 
 const setServerBack: Misfortune = ({ server }, _member, chance) => server.setClock(-chance.between(1, 1_000));
@@ -63,6 +79,7 @@ export const MISFORTUNES = {
   freeze,
   restart,
   loseData,
+  loseDataAndTime,
   setServerBack,
   setServerForth,
   forceRelease,

@@ -17,10 +17,12 @@ import {
 } from '../../../lib/backends/lock-backend.js';
 import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
 import type { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
+import type { SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
 import { SimulatedCommand } from './simulated-command.js';
 import type { SimulatedProcess } from './simulated-process.js';
 import type { ServerClient, SimulatedServer } from './simulated-server.js';
 import { SimulatedSubscription } from './simulated-subscription.js';
+import { SimulatedSynchronizers } from './simulated-synchronizers.js';
 import type { VirtualTime } from './virtual-time.js';
 import type { Weather } from './weather.js';
 
@@ -32,6 +34,7 @@ export interface LinkSettings {
   readonly together: boolean;
   /** What stands in for the memory backend, for tests of the tests. */
   readonly disguise?: (backend: LockBackend) => LockBackend;
+  readonly disguiseSynchronizers?: (synchronizers: SynchronizerBackend) => SynchronizerBackend;
 }
 
 /** Things travel in order on a line. */
@@ -42,11 +45,13 @@ export interface Line {
 /** What joins one process to the server: a backend whose commands and messages are under way, and sometimes do not arrive. */
 export class SimulatedLink implements LockBackend, ServerClient {
   readonly description = 'simulated';
-  readonly synchronizers = undefined;
+  readonly synchronizers: SimulatedSynchronizers;
   readonly open = new Set<SimulatedCommand<unknown>>();
   readonly subscribed = new Set<SimulatedSubscription>();
   /** Grows with each connection. */
   connection = 1;
+  /** Of all fencing tokens that came this way: what is sent says it, as the scripts' callers do. */
+  private highestToken = 0;
   private closed = false;
   private cutUntil = 0;
   private cutKeeps = false;
@@ -60,6 +65,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
     readonly weather: Weather,
     readonly settings: LinkSettings,
   ) {
+    this.synchronizers = new SimulatedSynchronizers(this, settings.disguiseSynchronizers);
     server.join(this);
   }
 
@@ -77,6 +83,10 @@ export class SimulatedLink implements LockBackend, ServerClient {
 
   get subscriptions(): number {
     return this.subscribed.size;
+  }
+
+  get isClosed(): boolean {
+    return this.closed;
   }
 
   get isCut(): boolean {
@@ -118,16 +128,22 @@ export class SimulatedLink implements LockBackend, ServerClient {
     this.lines.set(name, line);
   }
 
-  acquire(request: AcquireRequest): Promise<AcquireReply> {
-    return this.send('acquire', (backend) => backend.acquire(request));
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const seen = this.highestToken;
+    const reply = await this.send('acquire', (backend) => raised(backend, [request], seen).acquire(request));
+    if (reply.acquired) this.sees(reply.token + reply.reserved);
+    return reply;
   }
 
   together(): boolean {
     return this.settings.together;
   }
 
-  acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
-    return this.send('acquire', (backend) => backend.acquireAll(requests));
+  async acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
+    const seen = this.highestToken;
+    const reply = await this.send('acquire', (backend) => raised(backend, requests, seen).acquireAll(requests));
+    if (reply.acquired) this.sees(...reply.tokens);
+    return reply;
   }
 
   release(request: ReleaseRequest): Promise<ReleaseReply> {
@@ -138,8 +154,11 @@ export class SimulatedLink implements LockBackend, ServerClient {
     );
   }
 
-  pass(request: PassRequest): Promise<Acquired | undefined> {
-    return this.send('acquire', (backend) => backend.pass(request));
+  async pass(request: PassRequest): Promise<Acquired | undefined> {
+    const seen = this.highestToken;
+    const reply = await this.send('acquire', (backend) => raised(backend, [request], seen).pass(request));
+    if (reply !== undefined) this.sees(reply.token + reply.reserved);
+    return reply;
   }
 
   renew(request: RenewRequest): Promise<boolean> {
@@ -185,7 +204,8 @@ export class SimulatedLink implements LockBackend, ServerClient {
     });
   }
 
-  private send<T>(
+  /** A command, on the line of those that keep their order. */
+  send<T>(
     line: string,
     execute: (backend: LockBackend) => Promise<T>,
     whenResent: (reply: T) => T = (reply) => reply,
@@ -193,4 +213,14 @@ export class SimulatedLink implements LockBackend, ServerClient {
     if (this.closed) return Promise.reject(new BackendError('the backend was closed', 'unavailable', 'refused'));
     return new SimulatedCommand(this, this.settings.oneLine ? 'commands' : line, execute, whenResent).answer;
   }
+
+  private sees(...tokens: readonly number[]): void {
+    this.highestToken = Math.max(this.highestToken, ...tokens);
+  }
+}
+
+/** The same backend, whose tokens are higher than what the client has seen, also when its data was lost. */
+function raised(backend: LockBackend, locks: readonly { key: string; type: LockType }[], seen: number): LockBackend {
+  if (seen > 0) for (const { key, type } of locks) void backend.raiseToken(key, type, seen);
+  return backend;
 }

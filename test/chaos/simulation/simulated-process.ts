@@ -38,7 +38,7 @@ export class SimulatedProcess implements Runtime {
   random = (): number => this.chance.next();
 
   uuid(): string {
-    return `${this.name.padStart(8, '0')}-0000-4000-8000-${String(++this.ids).padStart(12, '0')}`;
+    return `${this.name.replace('p', 'a').padStart(8, '0')}-0000-4000-8000-${String(++this.ids).padStart(12, '0')}`;
   }
 
   /** As Node's: whole milliseconds, at least one, often late. */

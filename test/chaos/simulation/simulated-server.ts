@@ -15,6 +15,8 @@ export class SimulatedServer {
   private readonly clients = new Set<ServerClient>();
   private frozenUntil = 0;
   private downUntil = 0;
+  /** The latest time that it showed when its clock was set. */
+  private latest = 0;
 
   /** @param rate how fast its clock runs */
   constructor(
@@ -31,6 +33,11 @@ export class SimulatedServer {
 
   /** Leases and tokens go by the wall clock, as in Redis. */
   wall = (): number => TODAY + this.time.now * this.rate + this.ahead;
+
+  /** By how many milliseconds its clock shows less than it has shown before. */
+  get behind(): number {
+    return Math.max(0, this.latest - this.wall());
+  }
 
   get isDown(): boolean {
     return this.time.now < this.downUntil;
@@ -53,6 +60,7 @@ export class SimulatedServer {
   }
 
   setClock(by: number): void {
+    this.latest = Math.max(this.latest, this.wall());
     this.ahead += by;
   }
 

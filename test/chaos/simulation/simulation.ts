@@ -1,26 +1,30 @@
 import type { LockBackend } from '../../../lib/backends/lock-backend.js';
+import type { SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
 import { lockScopes } from '../../../lib/engine/lock-scope.js';
 import { SeededRandom } from '../../support/seeded-random.js';
 import { History } from '../history.js';
 import { checkHistory, type Verdict } from '../history-checker.js';
 import { Caller } from './caller.js';
-import { ERRANDS, type Errand } from './errands.js';
+import { Caretaker } from './caretaker.js';
+import { Commons, POOL, SEATS } from './commons.js';
+import { drawErrand } from './draw-errand.js';
 import { KINDS, type KindName, kindOf, type ScheduleKind } from './kinds.js';
+import { leftOn } from './left-on-server.js';
 import { Member } from './member.js';
 import { MISFORTUNES } from './misfortunes.js';
-import { SCOPED_ERRANDS } from './scoped-errands.js';
 import { SimulatedLink } from './simulated-link.js';
 import { SimulatedProcess } from './simulated-process.js';
 import { SimulatedServer } from './simulated-server.js';
 import { VirtualTime } from './virtual-time.js';
 import { type Climate, Weather } from './weather.js';
 
-const ALL_ERRANDS: Record<string, Errand> = { ...ERRANDS, ...SCOPED_ERRANDS };
-
 /** Milliseconds after the last fault in which everybody must be served. */
 const LIVENESS_BOUND = 60_000;
 /** No lease, place or ghost of a command outlives the faults by more. */
 const AFTERMATH = 3_000;
+
+/** A third of the longest lease, and somewhat more. */
+const TOLD_WITHIN = 400;
 
 export interface Outcome {
   readonly seed: number;
@@ -35,6 +39,7 @@ export interface SimulationOptions {
   readonly kind?: KindName;
   /** Stands in for the memory backend, for tests of the tests. */
   readonly disguise?: (backend: LockBackend) => LockBackend;
+  readonly disguiseSynchronizers?: (synchronizers: SynchronizerBackend) => SynchronizerBackend;
 }
 
 /**
@@ -56,6 +61,8 @@ export class Simulation {
   private readonly link: { commandTimeout: number; oneLine: boolean; together: boolean };
   private readonly longestStay: number;
   private readonly variety: number;
+  private readonly commons: Commons;
+  private readonly caretaker: Caretaker | undefined;
   private busy = 0;
   private readonly troubles: string[] = [];
 
@@ -84,6 +91,9 @@ export class Simulation {
     };
     this.longestStay = chance.pick([2, 20, 60]);
     this.variety = chance.whole(1, 3);
+    const mishaps: readonly string[] = [...this.kind.misfortunes, ...this.kind.eitherOf];
+    this.commons = new Commons(this.fork(), mishaps.includes('crash') || mishaps.includes('shutDown'));
+    if (this.kind.afterwards !== undefined) this.caretaker = new Caretaker(this.commons, mishaps.includes('loseData'));
   }
 
   get alive(): readonly Member[] {
@@ -94,8 +104,9 @@ export class Simulation {
     const members = this.chance.whole(1, 4);
     for (let i = 0; i < members; i++) this.addMember();
     this.scheduleMisfortunes();
+    this.takeCare();
     this.time.at(this.window, () => this.calmDown());
-    await this.pass(() => this.time.now >= this.window && this.busy === 0, this.window + LIVENESS_BOUND);
+    await this.pass(() => this.time.now >= this.window && this.isDone, this.window + LIVENESS_BOUND);
     if (this.busy === 0) await this.secondAct();
     return this.conclude();
   }
@@ -113,6 +124,7 @@ export class Simulation {
     const link = new SimulatedLink(time, process, this.server, this.weather, {
       ...this.link,
       disguise: this.options.disguise,
+      disguiseSynchronizers: this.options.disguiseSynchronizers,
     });
     const settings = { watchdogTimeout: chance.whole(300, 1_000), placeTimeout: chance.whole(200, 600) };
     const member = new Member(time, process, link, this.history, settings);
@@ -122,8 +134,9 @@ export class Simulation {
   }
 
   /** From now on, and until what is under way has come in, earlier grants prove nothing. */
-  upset(reason: string, duration: number, lock?: string): void {
-    this.history.add('server', this.time.now, { kind: 'upset', until: this.time.now + duration, reason, lock });
+  upset(reason: string, duration: number, lock?: string, toldBy?: number): void {
+    const until = this.time.now + duration;
+    this.history.add('server', this.time.now, { kind: 'upset', until, reason, lock, toldBy });
   }
 
   private fork(): SeededRandom {
@@ -138,11 +151,11 @@ export class Simulation {
   private send(member: Member, errands: number, weights: ScheduleKind['errands']): void {
     const { process, recorder } = member;
     const chance = this.fork();
-    const caller = new Caller(recorder, process, chance, this.longestStay, this.variety);
+    const caller = new Caller(recorder, member.permits, this.commons, process, chance, this.longestStay, this.variety);
     const live = async () => {
       for (let errand = 0; errand < errands && !member.closing; errand++) {
         await process.sleep(chance.between(0, 40));
-        await draw(weights, chance)(caller);
+        await drawErrand(weights, chance)(caller);
       }
     };
     this.busy++;
@@ -171,6 +184,24 @@ export class Simulation {
     }
   }
 
+  /** Nobody is on an errand, and no latch waits for somebody. */
+  private get isDone(): boolean {
+    return this.busy === 0 && (this.commons.settled || this.isDeserted);
+  }
+
+  private get isDeserted(): boolean {
+    return this.alive.every(({ closing }) => closing);
+  }
+
+  /** For as long as there is something to do. */
+  private takeCare(): void {
+    const { caretaker } = this;
+    const member = this.alive.find(({ closing }) => !closing);
+    if (caretaker === undefined || (this.isDone && this.time.now >= this.window)) return;
+    member?.process.receive(0, () => caretaker.round(member, this.time.now));
+    this.time.after(caretaker.interval, () => this.takeCare());
+  }
+
   private calmDown(): void {
     this.weather.calm = true;
   }
@@ -180,24 +211,27 @@ export class Simulation {
     await this.pass(() => false, this.time.now + AFTERMATH);
     this.secondActFrom = this.time.now;
     const members = this.alive.filter(({ closing }) => !closing);
-    for (const member of members) for (let i = 0; i < 2; i++) this.send(member, 1, { hold: 1, hurry: 1, body: 1 });
-    await this.pass(() => this.busy === 0, this.time.now + LIVENESS_BOUND);
+    for (const member of members)
+      for (let i = 0; i < 2; i++) this.send(member, 1, this.kind.afterwards ?? { hold: 1, hurry: 1, body: 1 });
+    this.takeCare();
+    await this.pass(() => this.isDone, this.time.now + LIVENESS_BOUND);
     await this.pass(() => false, this.time.now + 200);
-    const { holds, queues, writers } = this.server.store;
-    const now = this.server.wall();
-    this.history.add('server', this.time.now, {
-      kind: 'left',
-      counts: {
-        locks: holds.alive(now).length,
-        queues: queues.alive(now).length,
-        'announced writers': writers.alive(now).length,
-      },
-    });
+    if (this.caretaker !== undefined) this.countPermits();
+    this.history.add('server', this.time.now, { kind: 'left', counts: leftOn(this.server, this.isDeserted) });
     await this.pass(() => false, this.time.now + 5_000);
     for (const member of this.alive) member.recorder.left(member.leftovers);
     for (const member of this.alive) void member.close();
     await this.pass(() => false, this.time.now + 5_000);
     for (const member of this.alive) member.recorder.left({ 'timers after its end': member.process.timers });
+  }
+
+  private countPermits(): void {
+    const { store, wall } = this.server;
+    store.synchronizers.reclaim(SEATS, wall());
+    for (const lock of [SEATS, ...(this.kind.errands.pool ? [POOL] : [])]) {
+      const available = store.synchronizers.count(lock);
+      this.history.add('server', this.time.now, { kind: 'permits-left', lock, available });
+    }
   }
 
   private secondActFrom = Number.POSITIVE_INFINITY;
@@ -213,7 +247,9 @@ export class Simulation {
     const trip = latency[1] * (slow > 0 ? 10 : 1);
     const servedWithin = 10 * trip + 100;
     const verdict = checkHistory(this.history, {
+      permits: this.commons.permits,
       servedWithin,
+      toldWithin: this.standsStill ? undefined : TOLD_WITHIN,
       servedSince: this.kind.flawless ? 0 : this.secondActFrom,
     });
     const troubles = [...this.troubles, ...this.flaws()];
@@ -224,6 +260,12 @@ export class Simulation {
     return { seed, kind, verdict: { ...verdict, sound: false, explanation }, history, events };
   }
 
+  /** Processes are held up, so that nobody can say when they hear of something. */
+  private get standsStill(): boolean {
+    const { misfortunes } = this.kind;
+    return misfortunes.includes('stall');
+  }
+
   /** What must not happen where nothing goes wrong. */
   private flaws(): string[] {
     if (!this.kind.flawless) return [];
@@ -231,14 +273,4 @@ export class Simulation {
       .filter(({ kind, ...record }) => kind === 'lost' || ('outcome' in record && record.outcome !== 'released'))
       .map((record) => `without any fault: ${JSON.stringify(record)}`);
   }
-}
-
-function draw(weights: ScheduleKind['errands'], chance: SeededRandom): Errand {
-  const entries = Object.entries(weights);
-  let drawn = chance.next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
-  for (const [name, weight] of entries) {
-    drawn -= weight;
-    if (drawn < 0) return ALL_ERRANDS[name];
-  }
-  return ALL_ERRANDS[entries[0][0]];
 }

@@ -1,0 +1,61 @@
+import type { SynchronizerBackend } from '../../lib/backends/synchronizer-backend.js';
+
+/** Semaphores and latches that break one promise. For tests of the history checker alone. */
+export type SynchronizerBreakage = (synchronizers: SynchronizerBackend) => SynchronizerBackend;
+
+/** Hands out one permit too many at times: a caller who finds none gets one all the same. */
+export const grantsOneTooMany: SynchronizerBreakage = (whole) => {
+  let refusals = 0;
+  return broken(whole, {
+    async takePermits(key, groups, request) {
+      const served = await whole.takePermits(key, groups, request);
+      return served === 0 && ++refusals % 3 === 0 ? 1 : served;
+    },
+  });
+};
+
+/** The same, of permits with a lease: an id is given that is not held. */
+export const leasesOneTooMany: SynchronizerBreakage = (whole) => {
+  let refusals = 0;
+  return broken(whole, {
+    async takeLeasedPermits(key, groups, leaseTime, request) {
+      const taken = await whole.takeLeasedPermits(key, groups, leaseTime, request);
+      return taken.served === 0 && ++refusals % 3 === 0 ? { ...taken, served: 1 } : taken;
+    },
+  });
+};
+
+/** Adds permits again when a request comes again. */
+export const forgetsRequests: SynchronizerBreakage = (whole) => {
+  let number = 1_000_000;
+  return broken(whole, {
+    addPermits: (key, permits, request) => whole.addPermits(key, permits, { ...request, number: ++number }),
+  });
+};
+
+/** Tells nobody of a release, nor that a latch is open. */
+export const tellsNobody: SynchronizerBreakage = (whole) =>
+  broken(whole, { subscribe: (key, kind) => whole.subscribe(key, kind, () => {}) });
+
+/** Says that it renewed, and does not. */
+export const renewsNothing: SynchronizerBreakage = (whole) =>
+  broken(whole, { renewPermits: async (_key, ids) => ids.map(() => true) });
+
+/** Opens a latch at the last step but one. */
+export const opensEarly: SynchronizerBreakage = (whole) =>
+  broken(whole, {
+    async getCount(key) {
+      const count = await whole.getCount(key);
+      return count === 1 ? 0 : count;
+    },
+  });
+
+function broken(whole: SynchronizerBackend, differences: Partial<SynchronizerBackend>): SynchronizerBackend {
+  return new Proxy(whole, {
+    get(target, property) {
+      const own = differences[property as keyof SynchronizerBackend];
+      const value = own ?? Reflect.get(target, property);
+      return typeof value === 'function' && own === undefined ? value.bind(target) : value;
+    },
+  });
+}

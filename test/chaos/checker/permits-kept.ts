@@ -1,0 +1,55 @@
+import { before, type Digest, type Tenure } from './tenure.js';
+import type { Violation } from './violation.js';
+
+/**
+ * Nobody gets permits whose lease is over. They are there until it ends: their release never says before that they are gone. Those that their process renews are
+ * reported as lost soon after their lease has ended.
+ *
+ * @param toldWithin milliseconds from the end of a lease to the report; undefined: processes stand still, so that none can be given
+ */
+export function permitsKept(toldWithin: number | undefined): (digest: Digest) => Violation[] {
+  return (digest) =>
+    digest.tenures.flatMap((tenure) => {
+      if (tenure.type !== 'permits' || tenure.suspect) return [];
+      const message =
+        givenTooLate(tenure, digest) ?? goneTooEarly(tenure, digest) ?? lossUntold(tenure, digest, toldWithin);
+      if (message === undefined) return [];
+      const { lock, call, granted } = tenure;
+      return [
+        {
+          rule: 'permits kept',
+          message: `${lock}: ${message}`,
+          at: digest.calls.get(call)?.releaseAsked ?? granted,
+          lock,
+          calls: [call],
+        },
+      ];
+    });
+}
+
+/** By the clocks of process and history, which differ somewhat. */
+const TOLERANCE = 10;
+
+function givenTooLate({ call, process, deadline, valid, granted }: Tenure, { closing }: Digest): string | undefined {
+  if (valid.length > 0 || granted.at <= deadline + TOLERANCE || closing.has(process)) return undefined;
+  return `${call} got permits at ${granted.at.toFixed(1)} whose lease had ended at ${deadline.toFixed(1)}`;
+}
+
+function goneTooEarly({ call, deadline, lost }: Tenure, { calls, upsets }: Digest): string | undefined {
+  const released = calls.get(call)?.released;
+  if (released?.outcome !== 'lost' || lost !== undefined || released.at >= deadline) return undefined;
+  if (upsets.some(({ at }) => at <= released.at)) return undefined;
+  return `the permits of ${call} were gone at ${released.at.toFixed(1)}, with a lease until ${deadline.toFixed(1)}`;
+}
+
+function lossUntold(
+  { call, process, deadline, lost, kept }: Tenure,
+  { calls, crashed, closing, end }: Digest,
+  toldWithin: number | undefined,
+): string | undefined {
+  if (!kept || toldWithin === undefined) return undefined;
+  const told = lost ?? calls.get(call)?.releaseAsked ?? crashed.get(process) ?? end;
+  const closed = closing.get(process);
+  if (told.at <= deadline + toldWithin || (closed !== undefined && before(closed, told))) return undefined;
+  return `the lease of ${call} ended at ${deadline.toFixed(1)}, and its process counted on it until ${told.at.toFixed(1)}`;
+}

@@ -1,0 +1,151 @@
+import { LockBusyError, LockNotOwnedError } from '../../lib/engine/errors.js';
+import { validity } from '../../lib/engine/lease-clock.js';
+import type { LatchStep } from './history.js';
+import type { HistoryRecorder } from './history-recorder.js';
+
+/** How long a caller waits. Neither: for as long as it takes. */
+export interface Patience {
+  readonly waitTime?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** Permits under record. */
+export interface RecordedPermits {
+  readonly call: string;
+  readonly ids: readonly string[];
+  /** Never rejects: what became of them is in the history. */
+  release(): Promise<void>;
+}
+
+/** Writes into a history what one process sees of its semaphores and latches. */
+export class PermitRecorder {
+  /** By the first id of each call. */
+  private readonly live = new Map<string, string>();
+  private readonly given = new Set<string>();
+  private readonly deadlines = new Map<string, number>();
+
+  /** @param now milliseconds on the clock of the history */
+  constructor(
+    private readonly recorder: HistoryRecorder,
+    private readonly now: () => number,
+  ) {
+    recorder.locks.on('lost', ({ name, owner, error }) => {
+      const call = this.live.get(owner);
+      if (call !== undefined) recorder.add({ kind: 'lost', call, lock: name, reason: error.message });
+      if (this.given.has(owner)) recorder.left({ 'losses of permits that were given back': 1 });
+    });
+  }
+
+  /** These permits have a lease until then, for certain. */
+  leased(ids: readonly string[], deadline: number): void {
+    for (const id of ids) {
+      this.deadlines.set(id, deadline);
+      const call = this.live.get(id);
+      if (call !== undefined) this.recorder.add({ kind: 'confirmed', call, validUntil: deadline });
+    }
+  }
+
+  /** Of a semaphore without ids. Gives nothing where the caller was refused. */
+  async take(name: string, permits: number, patience: Patience = {}): Promise<RecordedPermits | undefined> {
+    const semaphore = this.recorder.locks.getSemaphore(name);
+    const { waitTime, signal } = patience;
+    const call = this.recorder.sent(name, { ...patience, permits });
+    const taken = await this.answer(call, async () => {
+      if (waitTime !== undefined) return semaphore.tryAcquire(permits, waitTime, { signal });
+      await semaphore.acquire(permits, { signal });
+      return true;
+    });
+    return taken ? this.counted(name, call, permits) : undefined;
+  }
+
+  /** All that are available. */
+  async drain(name: string, total: number): Promise<RecordedPermits | undefined> {
+    const call = this.recorder.sent(name, { waitTime: 0, permits: total });
+    const drained = await this.answer(call, () => this.recorder.locks.getSemaphore(name).drainPermits());
+    return drained ? this.counted(name, call, drained) : undefined;
+  }
+
+  /** Of a semaphore with ids; without a leaseTime they are renewed. */
+  async lease(
+    name: string,
+    permits: number,
+    leaseTime?: number,
+    patience: Patience = {},
+  ): Promise<RecordedPermits | undefined> {
+    const semaphore = this.recorder.locks.getPermitExpirableSemaphore(name);
+    const { waitTime, signal } = patience;
+    const call = this.recorder.sent(name, { ...patience, permits });
+    const ids = await this.answer(call, () => {
+      return waitTime === undefined
+        ? semaphore.acquireMany(permits, leaseTime, { signal })
+        : semaphore.tryAcquireMany(permits, waitTime, leaseTime, { signal });
+    });
+    if (!ids) return undefined;
+    const [owner] = ids;
+    const validUntil = this.deadlines.get(owner);
+    const kept = leaseTime === undefined;
+    this.recorder.add({ kind: 'granted', call, lock: name, type: 'permits', owner, permits, validUntil, kept });
+    this.live.set(owner, call);
+    return { call, ids, release: () => this.release(call, () => semaphore.release(ids), owner) };
+  }
+
+  /** A fixed lease gets another length: what is counted on is the shorter one. */
+  async adjust(name: string, { call, ids }: RecordedPermits, leaseTime: number): Promise<void> {
+    const semaphore = this.recorder.locks.getPermitExpirableSemaphore(name);
+    const shorter = Math.min(this.deadlines.get(ids[0]) ?? 0, this.now() + validity(leaseTime));
+    this.recorder.add({ kind: 'confirmed', call, validUntil: shorter });
+    this.live.delete(ids[0]);
+    await Promise.all(ids.map((id) => semaphore.updateLeaseTime(id, leaseTime).catch(() => false)));
+  }
+
+  /** Waits for a latch. */
+  async pass(name: string, { waitTime, signal }: Patience = {}): Promise<void> {
+    const call = this.recorder.sent(name, { waitTime, signal });
+    const open = await this.answer(call, () => this.recorder.locks.getCountDownLatch(name).await(waitTime, { signal }));
+    if (open) this.recorder.add({ kind: 'granted', call, lock: name, type: 'latch', owner: call });
+  }
+
+  /** One step of a latch, asked and answered. Gives whether it was answered. */
+  async step(lock: string, asked: LatchStep, count: number, work: () => Promise<unknown>, answered?: LatchStep) {
+    this.recorder.add({ kind: 'latch', lock, step: asked, count });
+    const done = await work().then(
+      () => true,
+      () => false,
+    );
+    if (done && answered !== undefined) this.recorder.add({ kind: 'latch', lock, step: answered, count });
+    return done;
+  }
+
+  private counted(lock: string, call: string, permits: number): RecordedPermits {
+    this.recorder.add({ kind: 'granted', call, lock, type: 'permits', owner: call, permits });
+    const semaphore = this.recorder.locks.getSemaphore(lock);
+    return { call, ids: [], release: () => this.release(call, () => semaphore.release(permits)) };
+  }
+
+  private async release(call: string, give: () => Promise<void>, owner?: string): Promise<void> {
+    if (owner !== undefined) {
+      this.live.delete(owner);
+      this.given.add(owner);
+    }
+    this.recorder.add({ kind: 'release-asked', call });
+    try {
+      await give();
+      this.recorder.add({ kind: 'release-answered', call, outcome: 'released' });
+    } catch (error) {
+      const outcome = error instanceof LockNotOwnedError ? 'lost' : 'failed';
+      this.recorder.add({ kind: 'release-answered', call, outcome, reason: (error as Error).message });
+    }
+  }
+
+  /** Nothing, and a record of it, where it was refused. */
+  private async answer<T>(call: string, ask: () => Promise<T>): Promise<T | undefined> {
+    try {
+      const answer = await ask();
+      if (answer) return answer;
+      this.recorder.refused(call, new LockBusyError('there was none', call, -1, undefined));
+    } catch (error) {
+      this.recorder.refused(call, error as Error);
+    }
+    return undefined;
+  }
+}

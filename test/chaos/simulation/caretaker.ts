@@ -1,0 +1,57 @@
+import { lockScopes } from '../../../lib/engine/lock-scope.js';
+import { type Commons, type Gate, POOL, SEATS } from './commons.js';
+import { countDown } from './latch-errands.js';
+import type { Member } from './member.js';
+
+const BEAT = 100;
+/** A latch as old as that gets the steps that nobody has taken over. */
+const SOON = 200;
+/** A latch as old as that whose steps died with their process is ended. */
+const LATE = 2_000;
+
+/** Sees to it that there are permits, and that no latch stays closed because nobody came, or who came died. */
+export class Caretaker {
+  private readonly set = new Set<string>();
+  private readonly ended = new Map<Gate, number>();
+
+  /** @param forgetful the server loses what was set */
+  constructor(
+    private readonly commons: Commons,
+    private readonly forgetful: boolean,
+  ) {}
+
+  get interval(): number {
+    return BEAT;
+  }
+
+  /** One round, by the hands of this process. */
+  round(member: Member, now: number): void {
+    lockScopes.run(undefined, () => {
+      for (const [name, permits] of this.commons.permits) this.supply(member, name, permits);
+      for (const gate of this.commons.gates) this.finish(member, gate, now - gate.since);
+    });
+  }
+
+  private supply({ locks }: Member, name: string, permits: number): void {
+    if (this.set.has(name) && !this.forgetful) return;
+    const semaphore = name === POOL ? locks.getSemaphore(POOL) : locks.getPermitExpirableSemaphore(SEATS);
+    semaphore.trySetPermits(permits).then(
+      () => this.set.add(name),
+      () => {},
+    );
+  }
+
+  private finish(member: Member, gate: Gate, age: number): void {
+    const { permits, locks } = member;
+    if (gate.set && age > SOON) while (gate.claimed < gate.count) void countDown(member, gate);
+    const doubtful = this.commons.mortal || this.forgetful;
+    if (!doubtful || gate.ended || age < (this.ended.get(gate) ?? LATE)) return;
+    this.ended.set(gate, age + 1_000);
+    const latch = locks.getCountDownLatch(gate.name);
+    void permits
+      .step(gate.name, 'ending', 0, () => latch.delete(), 'ended')
+      .then((done) => {
+        gate.ended ||= done;
+      });
+  }
+}

@@ -1,0 +1,20 @@
+import { POOL, SEATS } from './commons.js';
+import type { SimulatedServer } from './simulated-server.js';
+
+/**
+ * What should not be there any more when everybody has gone.
+ *
+ * @param deserted no process is left that could end latches
+ */
+export function leftOn({ store, wall }: SimulatedServer, deserted: boolean): Readonly<Record<string, number>> {
+  const { holds, queues, writers, synchronizers } = store;
+  const now = wall();
+  const latches = [...synchronizers.counters.keys()].filter((key) => key !== POOL && key !== SEATS);
+  return {
+    locks: holds.alive(now).length,
+    queues: queues.alive(now).length,
+    'announced writers': writers.alive(now).length,
+    latches: deserted ? 0 : latches.length,
+    'permits with a lease': synchronizers.heldOf(SEATS).size,
+  };
+}
