@@ -67,11 +67,12 @@ export class PermitKeeper {
   }
 
   /** Renews nothing any more, and says what it kept. */
-  close(): readonly { readonly semaphore: Synchronizer; readonly ids: readonly string[] }[] {
-    const all = [...this.kept.values()].flatMap(({ semaphore, ids }) => {
-      return inParts([...ids.keys()]).map((part) => ({ semaphore, ids: part }));
-    });
-    for (const { semaphore, ids } of all) for (const id of ids) this.drop(semaphore, id);
+  close(): readonly { readonly semaphore: Synchronizer; readonly ids: { readonly size: number } }[] {
+    const all = [...this.kept.values()];
+    for (const { retry } of all) retry?.cancel();
+    this.kept.clear();
+    this.beat?.cancel();
+    this.beat = undefined;
     return all;
   }
 

@@ -1,7 +1,7 @@
 import type { RequestId, SynchronizerBackend } from '../backends/synchronizer-backend.js';
 import { abortedError } from './caller.js';
 import { ChangeLane } from './change-lane.js';
-import { type Change, giveLeasedPermits } from './changes.js';
+import type { Change } from './changes.js';
 import { LockConfigurationError } from './errors.js';
 import type { LockEngine } from './lock-engine.js';
 import { toLockName } from './lock-name.js';
@@ -95,13 +95,13 @@ export class Synchronizers {
     for (const line of [...this.lines.values()]) line.expel(error);
   }
 
-  /** Gives back the permits that were kept, and lets end what is under way. */
+  /** Lets end what is under way. Permits that are still kept lapse with their leases: what they stand for may still go on. */
   async close(): Promise<void> {
-    for (const { semaphore, ids } of this.keeper.close()) {
-      const { logger } = this.engine.parts.events;
-      logger.warn(`Shutdown: permits of ${semaphore.what} that are still held are given back: ${ids.length}`);
-      this.settle(this.change(semaphore, giveLeasedPermits, ids));
-    }
+    const { logger } = this.engine.parts.events;
+    for (const { semaphore, ids } of this.keeper.close())
+      logger.warn(
+        `Shutdown: ${ids.size} permits of ${semaphore.what} are still held; they are renewed no more, and lapse with their leases`,
+      );
     this.closed = true;
     for (const lane of this.lanes.values()) lane.close();
     await Promise.all([...this.lines.values()].map((line) => line.close()));
