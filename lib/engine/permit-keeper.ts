@@ -66,10 +66,13 @@ export class PermitKeeper {
     return confirmed;
   }
 
-  /** Renews nothing any more, and says what it kept. */
-  close(): readonly { readonly semaphore: Synchronizer; readonly ids: { readonly size: number } }[] {
-    const all = [...this.kept.values()];
-    for (const { retry } of all) retry?.cancel();
+  /** Renews nothing any more, and says how many permits it kept. */
+  close(): readonly { readonly semaphore: Synchronizer; readonly count: number }[] {
+    const all = [...this.kept.values()].map(({ semaphore, ids }) => ({ semaphore, count: ids.size }));
+    for (const { retry, ids } of this.kept.values()) {
+      retry?.cancel();
+      ids.clear();
+    }
     this.kept.clear();
     this.beat?.cancel();
     this.beat = undefined;

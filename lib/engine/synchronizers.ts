@@ -98,9 +98,9 @@ export class Synchronizers {
   /** Lets end what is under way. Permits that are still kept lapse with their leases: what they stand for may still go on. */
   async close(): Promise<void> {
     const { logger } = this.engine.parts.events;
-    for (const { semaphore, ids } of this.keeper.close())
+    for (const { semaphore, count } of this.keeper.close())
       logger.warn(
-        `Shutdown: ${ids.size} permits of ${semaphore.what} are still held; they are renewed no more, and lapse with their leases`,
+        `Shutdown: ${count} permits of ${semaphore.what} are still held; they are renewed no more, and lapse with their leases`,
       );
     this.closed = true;
     for (const lane of this.lanes.values()) lane.close();
