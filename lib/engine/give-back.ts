@@ -103,7 +103,7 @@ export class GiveBack {
           sent,
           reply.token,
           since,
-          tokenBlock(reserve, reply.reserved),
+          tokenBlock(reply.reserved),
         );
         this.queue.hold(heir);
         if (this.queue.waiting.remove(next)) {

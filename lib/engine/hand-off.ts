@@ -14,9 +14,8 @@ export interface TokenBlock {
   left: number;
 }
 
-/** @param asked how many were asked for; the backend may have reserved fewer */
-export function tokenBlock(asked: number, reserved: number): TokenBlock | undefined {
-  return asked > 0 ? { left: reserved } : undefined;
+export function tokenBlock(reserved: number): TokenBlock | undefined {
+  return reserved > 0 ? { left: reserved } : undefined;
 }
 
 /**

@@ -58,7 +58,7 @@ export class HeldLock {
     public token: number,
     /** When the lock came into this process, on the monotonic clock, in whole ms: hand-offs do not change it. */
     readonly since: number,
-    /** Undefined: nobody waited when it was acquired. */
+    /** Undefined: none were reserved. */
     readonly block?: TokenBlock,
   ) {
     this.validFor = leaseTime;

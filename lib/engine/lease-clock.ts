@@ -24,6 +24,11 @@ export class LeaseClock {
     return Math.max(this.runtime.monotonic() - since.monotonic, this.runtime.wall() - since.wall);
   }
 
+  /** The age of what began at `since`, at a moment that was read before: for many at once. */
+  ageAt(since: Moment, now: Moment): number {
+    return Math.max(now.monotonic - since.monotonic, now.wall - since.wall);
+  }
+
   diverged(since: Moment): boolean {
     const monotonic = this.runtime.monotonic() - since.monotonic;
     return Math.abs(this.runtime.wall() - since.wall - monotonic) > DIVERGENCE;

@@ -42,6 +42,8 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   /** Acquisitions whose answer is awaited. */
   private attempts = 0;
+  /** The latest of them. Who comes before it is sent is counted in: hand-offs need tokens. */
+  private asking: { reserve: number } | undefined;
   /** A several-lock acquisition has the queue to itself for one attempt. */
   private claimed = false;
   /** Among those who wait are callers that try once: so that thousands who wait need not be looked through for none. */
@@ -63,6 +65,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     }
     this.waiting.push(waiter);
     this.tried ||= waiter.triesOnce;
+    if (this.asking?.reserve === 0) this.asking.reserve = this.departures.handOff.block;
     if (waiter.mayLeave) waiter.watch((departure) => this.depart(waiter, departure));
     if (this.waiting.length === 1 && !waiter.triesOnce) this.contended?.arrive(waiter.patience);
     if (this.waiting.length > 1 || this.holder !== undefined) this.beImpatient();
@@ -183,14 +186,15 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     const request = this.request(waiter);
     waiter.sent = this.parts.clock.now();
     this.attempts++;
+    if (request.type !== 'read') this.asking = request;
     this.contended?.begin();
     this.parts.backend.acquire(request).then(
-      (reply) => this.answered(waiter, reply, request.reserve),
+      (reply) => this.answered(waiter, reply),
       (error) => this.failed(waiter, error),
     );
   }
 
-  private request(waiter: Waiter): AcquireRequest {
+  private request(waiter: Waiter): AcquireRequest & { reserve: number } {
     const { type, leaseTime } = waiter.terms;
     return {
       key: this.key,
@@ -203,7 +207,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     };
   }
 
-  private answered(waiter: Waiter, reply: AcquireReply, asked: number): void {
+  private answered(waiter: Waiter, reply: AcquireReply): void {
     const { type, leaseTime, fixed } = waiter.terms;
     const sent = waiter.sent as Moment;
     if (!reply.acquired) return this.foundBusy(waiter, reply);
@@ -214,7 +218,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.settleAttempt(waiter);
     this.contended?.acquired();
     const since = Math.floor(this.parts.runtime.monotonic());
-    const block = tokenBlock(asked, reply.reserved);
+    const block = tokenBlock(reply.reserved);
     const { name, owner } = waiter;
     const held = new HeldLock(this, name, this.key, type, owner, leaseTime, fixed, sent, reply.token, since, block);
     this.hold(held);
@@ -256,7 +260,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   private settleAttempt(waiter: Waiter): void {
     this.attempts--;
-    this.failure = waiter.sent = undefined;
+    this.failure = this.asking = waiter.sent = undefined;
     waiter.unsettled = false;
   }
 

@@ -137,28 +137,29 @@ export class Watchdog {
   private renewWhatIsDue(confirmedSince: number): boolean {
     // Those that fall due soon go along, so that renewals travel in few commands.
     const dueAge = this.leaseTime / 3 - this.leaseTime / 60;
+    const now = this.clock.now();
     for (let started = 0; started < RENEWALS_PER_TURN; started++) {
       const held = this.resting.oldest;
       if (held === undefined) return false;
-      if (this.clock.age(held.confirmed) < dueAge && held.confirmed.monotonic >= confirmedSince) return false;
+      const age = this.clock.ageAt(held.confirmed, now);
+      if (age < dueAge && held.confirmed.monotonic >= confirmedSince) return false;
       this.resting.remove(held);
-      if (this.overdue(held))
+      if (age >= validity(held.validFor))
         this.lose(
           held,
           'this process could not renew it before its lease ended (was the event loop blocked, or the machine suspended?)',
         );
-      else this.renew(held);
+      else this.renew(held, now);
     }
     return true;
   }
 
-  private renew(held: HeldLock): void {
+  private renew(held: HeldLock, sent = this.clock.now()): void {
     this.renewing.push(held);
-    const sent = this.clock.now();
     held.unsettled++;
     const { key, type, owner } = held;
     // An extension that is under way must not be cut short by a renewal that overtakes its answer.
-    const leaseTime = Math.max(held.leaseTime, ...held.extensions);
+    const leaseTime = held.extensions.length > 0 ? Math.max(held.leaseTime, ...held.extensions) : held.leaseTime;
     this.backend.renew({ key, type, owner, leaseTime }).then(
       (there) => {
         held.unsettled--;
