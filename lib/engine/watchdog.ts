@@ -135,14 +135,17 @@ export class Watchdog {
 
   /** @returns whether more are due than one turn takes */
   private renewWhatIsDue(confirmedSince: number): boolean {
-    // Those that fall due soon go along, so that renewals travel in few commands.
-    const dueAge = this.leaseTime / 3 - this.leaseTime / 60;
+    const due = this.leaseTime / 3;
+    // Those that fall due soon go along, so that renewals travel in few commands; where there are many, in small crowds.
+    const soon = due - this.leaseTime / 60;
     const now = this.clock.now();
-    for (let started = 0; started < RENEWALS_PER_TURN; started++) {
+    for (let started = 0; ; started++) {
       const held = this.resting.oldest;
       if (held === undefined) return false;
+      const isFull = started >= RENEWALS_PER_TURN;
       const age = this.clock.ageAt(held.confirmed, now);
-      if (age < dueAge && held.confirmed.monotonic >= confirmedSince) return false;
+      if (age < (isFull ? due : soon) && held.confirmed.monotonic >= confirmedSince) return false;
+      if (isFull) return true;
       this.resting.remove(held);
       if (age >= validity(held.validFor))
         this.lose(
@@ -151,7 +154,6 @@ export class Watchdog {
         );
       else this.renew(held, now);
     }
-    return true;
   }
 
   private renew(held: HeldLock, sent = this.clock.now()): void {

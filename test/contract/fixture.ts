@@ -20,6 +20,8 @@ export interface Capabilities {
   readonly types?: readonly LockType[];
   /** Whether `listeners` counts the clients of every node. Default true. */
   readonly countsListeners?: boolean;
+  /** Whether those who are let in together have different tokens. Default true. */
+  readonly tokensDiffer?: boolean;
   /** Whether tokens are reserved for hand-offs. Default true. */
   readonly reserves?: boolean;
 }

@@ -40,6 +40,9 @@ const NOT_THERE: Refusal = { granted: false, index: 0, remaining: -1, holder: un
  * Redlock: a lock is held by who holds it on a majority of independent nodes, so that it outlives the loss of the others. A node
  * that is down or slow costs nothing while a majority answers, and its time-out otherwise.
  *
+ * Tokens grow from each holder to those who come after it; readers who enter at the same moment may have the same one, because the
+ * largest of two majorities can be one number.
+ *
  * Its nodes must not be replicas of each other. A node that lost its data helps whoever asks next: let it restart after the longest
  * lease, or with its data. Fair locks are refused: independent queues have no one order.
  *
