@@ -24,6 +24,8 @@ type Reader = Waiter<HeldLock | undefined>;
 export class Downgrade implements LockKeeper {
   /** Until it is given back, or lost. */
   private read: HeldLock | undefined;
+  /** Where the latest of them stands, or stood: who gives back what was lost must not open a new queue. */
+  private queue!: AcquisitionQueue;
   private readonly waiting = new Set<Reader>();
   /** The write lock is gone. */
   private over = false;
@@ -82,10 +84,6 @@ export class Downgrade implements LockKeeper {
     else this.queue.lost(read);
   }
 
-  private get queue(): AcquisitionQueue {
-    return this.engine.queue('read', this.write.key);
-  }
-
   private attempt(): void {
     const [first] = this.waiting;
     if (first === undefined || this.sent !== undefined) return;
@@ -110,6 +108,7 @@ export class Downgrade implements LockKeeper {
     this.unanswered = false;
     this.pause = FIRST_PAUSE;
     if (!reply.acquired) return this.dismiss();
+    this.queue = this.engine.queue('read', this.write.key);
     const read = this.queue.fulfil(first.name, this.write.owner, first.terms, sent, reply.token, this);
     this.read = read;
     if (this.waiting.size === 0) void this.giveBack(read);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockNotOwnedError, LockUpgradeError } from '../../lib/engine/errors.js';
+import { LockLostError, LockNotOwnedError, LockUpgradeError } from '../../lib/engine/errors.js';
 import type { LockService } from '../../lib/nest/lock.service.js';
-import { ms, openWorld, STORES } from '../support/lock-world.js';
+import { ms, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, Section } from '../support/section.js';
 import { until } from '../support/until.js';
 import { refused } from '../support/watched-backend.js';
@@ -87,6 +87,16 @@ describe.each(STORES)('the read/write lock, on %s', (store) => {
       expect(await two.isLocked('order')).toBe(false);
       expect(await flow(() => write(two).tryLock(0, 1_000))).toBe(true);
     }));
+
+  it('leaves nothing behind when the read lock is lost that a writer has kept', async () => {
+    const process = await world.process();
+    const { locks } = process;
+    const reader = await locks.withLock('order', { type: 'write' }, () => locks.acquire('order', { type: 'read' }));
+    await locks.forceRelease('order');
+    expect(reader.signal.aborted).toBe(true);
+    expect(await errorOf(reader.release())).toBeInstanceOf(LockLostError);
+    await nothingIsLeft(process);
+  });
 
   it('read → write upgrade does not deadlock silently', () =>
     flow(async () => {
