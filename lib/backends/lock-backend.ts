@@ -3,7 +3,7 @@ import type { SynchronizerBackend } from './synchronizer-backend.js';
 /** How a lock is shared. See `LockOptions.type`. */
 export type LockType = 'reentrant' | 'fair' | 'read' | 'write' | 'fenced';
 
-/** One owner of one lock. `key` is the whole key, prefix included; `owner` is `<clientId>:<n>`. */
+/** One owner of one lock. `key` is the whole key, prefix included; `owner` is `<clientId>:<n>`, of one type (read and write count as one). */
 export interface Holding {
   readonly key: string;
   readonly type: LockType;

@@ -14,7 +14,8 @@ export class ScriptCommand extends Command {
   resent = false;
 
   constructor(name: string, args: string[]) {
-    super(name, args, { replyEncoding: 'utf8' });
+    super(name, [], { replyEncoding: 'utf8' });
+    this.args = args; // strings already: ioredis would copy and look through the hundreds that a batch has
   }
 
   /** ioredis asks for the bytes each time that it writes them to a socket. */

@@ -10,18 +10,13 @@
   A single number comes bare: Redis sends it at less cost than a list.
 ]]
 -- @include names
-local call, pcall = redis.call, redis.pcall
+local pcall = redis.pcall
 local publish = ARGV[1]
 local answers = {}
 
 for i = 1, #KEYS do
   local lock = KEYS[i]
-  local there = pcall('HEXISTS', lock, 'mode')
-  if there == 0 then
-    there = call('HDEL', lock, ARGV[1 + i])
-  elseif there == 1 then
-    there = 0 -- a read/write lock
-  end
+  local there = pcall('HDEL', lock, ARGV[1 + i])
   if there == 1 then
     local listeners = publish == '' and 0 or pcall(publish, prefixed('redisson_lock__channel', lock), '0')
     -- A user who may not publish has freed the lock all the same: then nobody listened.
