@@ -1,8 +1,10 @@
 import type { Subscription, Wake } from '../backends/lock-backend.js';
 import type { Runtime, Timer } from '../backends/runtime.js';
 
-/** A waiter of rank r lets r others go first, each for so many milliseconds. */
+/** A waiter of rank r lets r others go first, and gives each so many milliseconds to take the lock. */
 const TURN = 10;
+/** As many more while it is not the next: whom it waits for may be at work, and ends within that time (see HandOff's tenure). */
+const WORK = 15;
 const FIRST_BACKOFF = 50;
 const LONGEST_BACKOFF = 1_000;
 
@@ -10,8 +12,8 @@ const LONGEST_BACKOFF = 1_000;
  * When this process may ask the backend for one lock again: after a message, when the holder's lease ends, when it is its turn
  * among the processes, or after an outage's pause. It never polls.
  *
- * Turns: who released a lock that n others listen for takes rank n. Each message lowers it by one; at rank r the next try comes
- * after r × 10 ms at the latest. Who leaves without waiting remembers its rank for as long (it lingers), so that a caller who comes
+ * Turns: who released a lock that n others listen for takes rank n. Each message lowers it by one; at rank 0 the
+ * next try comes at once, at rank 1 after 10 ms at the latest, at rank r after 15 + r × 10 ms. Who leaves without waiting remembers its rank for as long (it lingers), so that a caller who comes
  * straight back does not overtake those who wait.
  */
 export class Contention {
@@ -79,7 +81,7 @@ export class Contention {
     this.lingersUntil = this.runtime.monotonic() + listeners * TURN;
     if (!waiting) return;
     this.listen();
-    this.rest(listeners * TURN);
+    this.restForTurn();
   }
 
   /** Milliseconds for which this process still remembers that others wait. */
@@ -126,6 +128,11 @@ export class Contention {
     this.timer = delay < 0 ? undefined : this.runtime.timer(delay + 1, () => this.wake(), 'keep-alive');
   }
 
+  /** A look at the moment at which others hand the lock on would take it out of turn: later, there is a message first. */
+  private restForTurn(): void {
+    this.rest(this.rank * TURN + (this.rank > 1 ? WORK : 0));
+  }
+
   private wakeUp(): void {
     this.resting = false;
     this.timer?.cancel();
@@ -147,7 +154,7 @@ export class Contention {
       if (this.subscription !== subscription) return;
       this.echoes = 0;
       if (!this.resting) this.missed = true;
-      else if (this.rank > 0) this.rest(this.rank * TURN);
+      else if (this.rank > 0) this.restForTurn();
       else this.wake();
     });
   }
@@ -163,7 +170,7 @@ export class Contention {
       if (this.rank > 0) this.rank--;
     }
     if (!this.resting) this.missed = true;
-    else if (this.rank > 0) this.rest(this.rank * TURN);
+    else if (this.rank > 0) this.restForTurn();
     else this.wake();
   }
 }

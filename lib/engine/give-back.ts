@@ -1,6 +1,6 @@
 import type { Contention } from './contention.js';
 import type { EngineParts } from './engine-parts.js';
-import { HandOff, tokenBlock } from './hand-off.js';
+import { HandOff, type Route, tokenBlock } from './hand-off.js';
 import { HeldLock, type ReleaseOutcome } from './held-lock.js';
 import { validity } from './lease-clock.js';
 import type { LinkedQueue } from './linked-queue.js';
@@ -41,7 +41,7 @@ export class GiveBack {
     }
     const next = this.queue.waiting.first;
     if (next === undefined) return this.release(held);
-    const route = this.handOff.route(held, next, this.parts.clock, this.parts.runtime.monotonic());
+    const route = this.route(held, next);
     if (route === 'release') return this.release(held);
     if (route === 'pass') return this.pass(held, next);
     if (this.handOff.takesBreath()) this.parts.runtime.nextTurn(() => this.handOnAfterBreath(held));
@@ -49,11 +49,15 @@ export class GiveBack {
     return HANDED_ON;
   }
 
+  private route(held: HeldLock, next: Waiter): Route {
+    const { clock, runtime } = this.parts;
+    return this.handOff.route(held, next, this.queue.waiting.length, clock, runtime.monotonic());
+  }
+
   private handOnAfterBreath(held: HeldLock): void {
     if (held.lost !== undefined) return;
     const next = this.queue.waiting.first;
-    const { clock, runtime } = this.parts;
-    if (next !== undefined && this.handOff.route(held, next, clock, runtime.monotonic()) === 'local') {
+    if (next !== undefined && this.route(held, next) === 'local') {
       this.handOn(held, next);
     } else {
       void this.giveBack(held);
