@@ -102,6 +102,9 @@ export interface Subscription {
   close(): void;
 }
 
+/** Milliseconds: those who were woken by one message ask at about the same time. */
+export const LINE_MEMORY = 1_000;
+
 /**
  * What a lock engine asks of the place where locks are kept. Every implementation passes the suite in test/contract.
  *
@@ -150,6 +153,13 @@ export interface LockBackend {
   forceRelease(key: string): Promise<boolean>;
 
   inspect(key: string): Promise<LockState>;
+
+  /**
+   * Numbers those who were woken by one message and found the lock taken by the same `holder` all the same: 1, 2, … in the order in which
+   * they ask, so that not all of them try again at the next message. Forgotten after {@link LINE_MEMORY}, and with another holder.
+   * Absent: this backend does not number them, and all try again.
+   */
+  lineUp?(key: string, holder: string): Promise<number>;
 
   /**
    * Listens for releases of this lock. One connection serves all subscriptions; those of one channel share one. For a fair

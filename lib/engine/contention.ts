@@ -27,12 +27,17 @@ export class Contention {
   /** Messages of our own releases that are still to come back to us. */
   private echoes = 0;
   private missed = false;
+  /** A message let the try begin that is under way. */
+  private woken = false;
+  private heardSoFar = 0;
   private failures = 0;
 
   constructor(
     private readonly subscribe: (listener: (wake: Wake) => void) => Subscription,
     private readonly runtime: Runtime,
     private readonly retry: () => void,
+    /** The backend's place for one who came too late, if it numbers them. */
+    private readonly lineUp: (holder: string) => Promise<number> | undefined = () => undefined,
   ) {}
 
   /** A try is sent. */
@@ -41,11 +46,14 @@ export class Contention {
   }
 
   /** A try found the lock busy: sleep, unless a message came meanwhile. */
-  busy(remaining: number): void {
+  busy(remaining: number, holder?: string): void {
+    const { woken } = this;
     this.failures = 0;
+    this.woken = false;
     if (this.subscription !== undefined && this.missed) return;
     this.listen();
     this.rest(remaining);
+    if (woken && holder !== undefined) this.standInLine(holder);
   }
 
   /**
@@ -61,6 +69,7 @@ export class Contention {
 
   acquired(): void {
     this.rank = this.failures = 0;
+    this.woken = false;
     this.wakeUp();
   }
 
@@ -112,7 +121,7 @@ export class Contention {
 
   /** Calls back when it no longer lingers. */
   afterLingering(callback: () => void): void {
-    this.timer?.cancel();
+    this.wakeUp();
     this.timer = this.runtime.timer(this.lingering, callback);
   }
 
@@ -159,7 +168,19 @@ export class Contention {
     });
   }
 
+  /** Others who were woken too were faster: from now on each comes at a message of its own. */
+  private standInLine(holder: string): void {
+    const { heardSoFar } = this;
+    this.lineUp(holder)?.then(
+      (place) => {
+        if (this.resting && this.heardSoFar === heardSoFar) this.rank = place;
+      },
+      () => {}, // then all try again, as before
+    );
+  }
+
   private heard(wake: Wake): void {
+    this.heardSoFar++;
     if (wake.kind === 'resync') {
       this.echoes = this.rank = 0;
     } else {
@@ -171,6 +192,9 @@ export class Contention {
     }
     if (!this.resting) this.missed = true;
     else if (this.rank > 0) this.restForTurn();
-    else this.wake();
+    else {
+      this.woken = wake.kind === 'message';
+      this.wake();
+    }
   }
 }

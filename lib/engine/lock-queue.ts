@@ -100,6 +100,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     keeper: LockKeeper = this,
   ): HeldLock {
     this.claimed = false;
+    this.contended?.acquired();
     const { type, leaseTime, fixed } = terms;
     const since = Math.floor(this.parts.runtime.monotonic());
     const held = new HeldLock(keeper, name, this.key, type, owner, leaseTime, fixed, sent, token, since);
@@ -163,6 +164,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
       (listener) => backend.subscribe(this.key, this.type, clientId, listener),
       runtime,
       () => this.pump(),
+      (holder) => (this.type === 'read' ? undefined : backend.lineUp?.(this.key, holder)),
     );
     return this.contended;
   }
@@ -233,7 +235,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     if (waiter.settled) this.leavePlace(waiter);
     this.refuseTriers((trier) => this.busyError(trier));
     if (this.waiting.length > 0) {
-      this.contention.busy(reply.remaining);
+      this.contention.busy(reply.remaining, reply.holder);
       this.beImpatient();
       if (this.keepsPlace(waiter)) this.announce();
     }

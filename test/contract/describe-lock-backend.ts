@@ -9,6 +9,7 @@ import { describeFairness } from './fair.contract.js';
 import { describeFairPlaces } from './fair-places.contract.js';
 import type { Capabilities, Fixture } from './fixture.js';
 import { describeInspection } from './inspect.contract.js';
+import { describeLine } from './line.contract.js';
 import { describeOwnership } from './ownership.contract.js';
 import { describeReadWrite } from './read-write.contract.js';
 import { describeTokens } from './tokens.contract.js';
@@ -49,6 +50,7 @@ export function describeLockBackend(
     describeAcquireAll(world);
     describeConcurrency(world);
     describeInspection(world);
+    describeLine(world);
     describeClose(world);
   });
 }

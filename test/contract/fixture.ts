@@ -24,6 +24,8 @@ export interface Capabilities {
   readonly tokensDiffer?: boolean;
   /** Whether tokens are reserved for hand-offs. Default true. */
   readonly reserves?: boolean;
+  /** Whether those who were woken in vain are numbered. Default true. */
+  readonly numbers?: boolean;
 }
 
 export const ALL_TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];

@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { openWorld, STORES } from '../support/lock-world.js';
 import { Section } from '../support/section.js';
+import { until } from '../support/until.js';
 
 /** Jain's index: 1 when all shares are equal, 1/n when one has everything. */
 function jain(shares: readonly number[]): number {
@@ -51,6 +53,26 @@ describe.each(STORES)('fairness among processes, on %s', (store) => {
   it('costs a few commands a body, however many wait', async () => {
     const { commandsPerBody } = await contend(8, 5, 5);
     expect(commandsPerBody).toBeLessThan(6);
+  });
+
+  it('lets those who were woken in vain come one by one', async () => {
+    const made = await world.processes(8);
+    const [first, ...others] = made;
+    const held = await first.locks.acquire('order');
+    const waiting = others.map(async ({ locks }) => {
+      const lease = await locks.acquire('order');
+      await sleep(20); // long enough to stand in line meanwhile, also on a slow machine
+      await lease.release();
+    });
+    await until(() => made.reduce((sum, { backend }) => sum + backend.subscriptions, 0) === 7);
+    await sleep(50); // each has looked once more
+    for (const { backend } of made) backend.commands.length = 0;
+    await held.release();
+    await Promise.all(waiting);
+    const tries = others.map(({ backend }) => backend.count('acquire'));
+    // All at once at first; then one a turn, and whoever is next may look once whether its turn was taken. Without numbers: 28.
+    expect(tries.reduce((sum, count) => sum + count)).toBeLessThan(24);
+    expect(others.reduce((sum, { backend }) => sum + backend.count('lineUp'), 0)).toBeGreaterThan(4);
   });
 
   it('gives a process with one caller its turns beside one with a hundred', async () => {

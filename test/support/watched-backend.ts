@@ -118,6 +118,12 @@ export class WatchedBackend implements LockBackend {
     return this.run('inspect', key, () => this.backend.inspect(key));
   }
 
+  get lineUp(): LockBackend['lineUp'] {
+    const { backend } = this;
+    if (backend.lineUp === undefined) return undefined;
+    return (key, holder) => this.run('lineUp', holder, () => backend.lineUp?.(key, holder) as Promise<number>);
+  }
+
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
     let confirmed = this.silence === undefined;
     const subscription = this.backend.subscribe(key, type, clientId, (wake) => confirmed && listener(wake));

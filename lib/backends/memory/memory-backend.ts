@@ -5,6 +5,7 @@ import {
   type AcquireRequest,
   BackendError,
   type Holding,
+  LINE_MEMORY,
   type LockBackend,
   type LockState,
   type LockType,
@@ -164,6 +165,15 @@ export class MemoryBackend implements LockBackend {
       queue: this.store.queues.get(key, now)?.owners(now) ?? [],
       token: this.store.fencing.lastOf(key, this.wallMicros()),
     };
+  }
+
+  async lineUp(key: string, holder: string): Promise<number> {
+    const now = this.now();
+    const { lines } = this.store;
+    const last = lines.get(key, now);
+    const count = last?.holder === holder ? last.count + 1 : 1;
+    lines.set(key, { holder, count, until: now + LINE_MEMORY }, now);
+    return count;
   }
 
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {

@@ -9,6 +9,13 @@ import { SynchronizerStore } from './synchronizer-store.js';
 /** The clock of a store, as `TIME` is the clock of a Redis server. */
 export type StoreClock = Pick<Runtime, 'monotonic' | 'wall'>;
 
+/** How many were woken in vain since this holder has the lock. */
+interface Line {
+  readonly holder: string;
+  readonly count: number;
+  readonly until: number;
+}
+
 /**
  * Where memory backends keep their locks. Those that share a store contend with each other, as processes do that share a
  * Redis; `new MemoryStore()` gives locks that nobody else sees.
@@ -22,6 +29,8 @@ export class MemoryStore {
   readonly queues = new LapsingMap<Places>((places, now) => places.isOver(now));
   /** @internal Announced writers. */
   readonly writers = new LapsingMap<Places>((places, now) => places.isOver(now));
+  /** @internal Those who were woken in vain. */
+  readonly lines = new LapsingMap<Line>(({ until }, now) => until <= now);
   /** @internal */
   readonly fencing = new FencingClocks((key) => this.holds.has(key));
   /** @internal Semaphores and latches. */

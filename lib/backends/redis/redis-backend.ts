@@ -4,6 +4,7 @@ import {
   type AcquireReply,
   type AcquireRequest,
   type Holding,
+  LINE_MEMORY,
   type LockBackend,
   type LockState,
   type LockType,
@@ -18,6 +19,7 @@ import type { Runtime } from '../runtime.js';
 import { type Acquisitions, PlainAcquisitions, ReplicatedAcquisitions } from './acquisitions.js';
 import { FencingTokens } from './fencing-tokens.js';
 import { slotOf } from './hash-slot.js';
+import { line } from './lock-keys.js';
 import { forceRelease, inspect } from './lock-state.js';
 import { NodeBatches } from './node-batches.js';
 import { ofEachType } from './of-each-type.js';
@@ -30,6 +32,7 @@ import { ReleaseBatch } from './release-batch.js';
 import { ReleaseChannels } from './release-channels.js';
 import { RenewBatch } from './renew-batch.js';
 import type { ScriptContext } from './script-context.js';
+import { scripts } from './scripts.js';
 import { SingleCalls } from './single-calls.js';
 
 export interface RedisBackendOptions {
@@ -139,6 +142,10 @@ export class RedisBackend implements LockBackend {
 
   inspect(key: string): Promise<LockState> {
     return inspect(key, this.scripts);
+  }
+
+  async lineUp(key: string, holder: string): Promise<number> {
+    return Number(await this.scripts.single.call(scripts['line-up-1'], [line(key)], [holder, String(LINE_MEMORY)]));
   }
 
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {

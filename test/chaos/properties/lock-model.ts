@@ -18,6 +18,8 @@ class Lock {
   plain: string | undefined;
   writer: string | undefined;
   readonly readers = new Set<string>();
+  /** Who was ever among them: a reader that lapsed is not gone at once from where it is kept. */
+  readonly everRead = new Set<string>();
   /** Fair waiters, in their order. */
   readonly queue: string[] = [];
   /** Writers that wait. */
@@ -65,8 +67,10 @@ export class LockModel {
 
   grant(part: Part): void {
     const lock = this.at(part.key);
-    if (part.type === 'read') lock.readers.add(part.owner);
-    else if (part.type === 'write') lock.writer = part.owner;
+    if (part.type === 'read') {
+      lock.readers.add(part.owner);
+      lock.everRead.add(part.owner);
+    } else if (part.type === 'write') lock.writer = part.owner;
     else lock.plain = part.owner;
     this.forgetPlace(part);
   }
