@@ -117,7 +117,8 @@ const handle: Errand = async (caller) => {
   recorder.granted(outer, lease);
   await caller.stay();
   if (chance.chance(0.5)) {
-    const inner = recorder.sent(name);
+    // Re-entry does not wait; once the lock was lost it is an attempt as any other.
+    const inner = recorder.sent(name, lease.held ? {} : { waitTime: 0 });
     const entered = await lock.tryLock().catch((error: Error) => error);
     const share = currentLease(name);
     if (entered === true && share !== undefined) {
