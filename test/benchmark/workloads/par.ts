@@ -19,9 +19,9 @@ export const par: Workload = {
 };
 
 async function inFlight(bench: Bench, callers: number, least: number): Promise<Outcome> {
-  const rounds = bench.quick ? 3 : 7;
+  const rounds = bench.quick ? 9 : 27;
   const shape = { processes: 1, connections: 1, keys: 'fresh', body: 0 } as const;
-  const contest: Contest = { name: `par ${callers}`, ...shape, callers, duration: 300, rounds };
+  const contest: Contest = { name: `par ${callers}`, ...shape, callers, duration: 100, rounds };
   const standings = new Standings(contest, await play(bench, contest, bench.contestants));
   const throughput = standings.ratio('opsPerSecond', floor);
   const cpu = standings.ratio('clientCpu', floor);
