@@ -39,7 +39,7 @@ export class HeldLeases {
   }
 
   async keep(duration: number): Promise<Kept> {
-    const stopWatching = watchEventLoop(5);
+    const stopWatching = watchEventLoop(10);
     const before = { cpu: process.cpuUsage(), time: performance.now() };
     await delay(duration);
     const { user, system } = process.cpuUsage(before.cpu);
