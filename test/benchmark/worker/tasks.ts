@@ -7,6 +7,8 @@ import type { Drained, Waited } from './waiting-crowd.js';
 export interface Tasks {
   open(contestant: string, port: number, connections: number): Promise<void>;
   loop(job: LoopJob): Promise<LoopResult>;
+  /** Against another contestant in this same process: the median latency of each, in µs. */
+  duel(rival: string, key: string, turns: number): Promise<readonly number[]>;
   /** Its first connection holds the key, and `count` callers of its second one wait for it. */
   gather(key: string, count: number): Promise<void>;
   watch(duration: number): Promise<Waited>;

@@ -2,6 +2,7 @@
 import type { LockClient } from '../contestants/contestant.js';
 import { contestantOf } from '../contestants/contestants.js';
 import { DecoratedCalls } from './decorated-calls.js';
+import { duel } from './duel.js';
 import { HeldLeases } from './held-leases.js';
 import { runLoop } from './lock-loop.js';
 import { countIoredis } from './sent-commands.js';
@@ -9,6 +10,8 @@ import type { Answer, Order, Tasks } from './tasks.js';
 import { WaitingCrowd } from './waiting-crowd.js';
 
 const clients: LockClient[] = [];
+const rivals = new Map<string, LockClient>();
+let server: number;
 let crowd: WaitingCrowd;
 let leases: HeldLeases;
 const calls = new DecoratedCalls();
@@ -16,9 +19,15 @@ const calls = new DecoratedCalls();
 const tasks: Tasks = {
   async open(name, port, connections) {
     const { open } = contestantOf(name);
+    server = port;
     while (clients.length < connections) clients.push(await open!(port));
   },
   loop: (job) => runLoop(clients, job),
+  async duel(name, key, turns) {
+    const rival = rivals.get(name) ?? (await contestantOf(name).open!(server));
+    rivals.set(name, rival);
+    return duel([clients[0], rival], key, turns);
+  },
   gather(key, count) {
     crowd = new WaitingCrowd(clients[0], clients[1]);
     return crowd.gather(key, count);

@@ -1,8 +1,11 @@
+import { keyOf } from '../contestants/contestant.js';
 import { floor } from '../contestants/floor.js';
-import { factor } from '../report/figures.js';
+import { thisLibrary } from '../contestants/this-library.js';
+import { median } from '../measure/statistics.js';
+import { factor, figure } from '../report/figures.js';
 import { type Contest, play } from './contest.js';
 import { Standings } from './standings.js';
-import type { Workload } from './workload.js';
+import type { Bench, Workload } from './workload.js';
 
 const MOST = 1.1;
 
@@ -13,11 +16,41 @@ export const seq: Workload = {
     const shape = { processes: 1, connections: 1, callers: 1, keys: 'fresh', body: 0 } as const;
     const contest: Contest = { name: 'seq', ...shape, duration: 150, rounds };
     const standings = new Standings(contest, await play(bench, contest, bench.contestants));
-    const latency = standings.ratio('p50', floor);
+    const { ours, theirs, ratio } = await duels(bench, rounds);
     return {
-      tables: [standings.table('seq: one caller, a fresh key each time, acquire and release')],
-      bars: [{ promise: `seq: latency (p50) ≤ ${MOST} × floor`, measured: factor(latency), met: latency <= MOST }],
+      tables: [
+        standings.table('seq: one caller, a fresh key each time, acquire and release', [
+          `Where the processes run changes a latency by up to a factor of three, from round to round. So the promise is measured by taking turns within one process, four operations each: ${figure(ours)} µs, and the floor ${figure(theirs)} µs.`,
+        ]),
+      ],
+      bars: [
+        {
+          promise: `seq: latency (p50) ≤ ${MOST} × floor, in turns within one process`,
+          measured: factor(ratio),
+          met: ratio <= MOST,
+        },
+      ],
       panels: [standings.panel('One caller, a fresh key each time')],
     };
   },
 };
+
+/** The medians of their latencies in µs, and of our ratio to the floor. */
+async function duels(bench: Bench, rounds: number) {
+  const crew = await bench.crew(thisLibrary, 1, 1);
+  const results: (readonly number[])[] = [];
+  try {
+    for (let round = 0; round <= rounds; round++) {
+      bench.progress(`seq: in turns with the floor, round ${round} of ${rounds}`);
+      results.push(...(await crew.run('duel', floor.name, keyOf(thisLibrary, `duel:${round}`), 250)));
+    }
+  } finally {
+    crew.close();
+  }
+  results.shift(); // the first round warms up
+  return {
+    ours: median(results.map(([ours]) => ours)),
+    theirs: median(results.map(([, theirs]) => theirs)),
+    ratio: median(results.map(([ours, theirs]) => ours / theirs)),
+  };
+}
