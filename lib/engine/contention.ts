@@ -12,9 +12,10 @@ const LONGEST_BACKOFF = 1_000;
  * When this process may ask the backend for one lock again: after a message, when the holder's lease ends, when it is its turn
  * among the processes, or after an outage's pause. It never polls.
  *
- * Turns: who released a lock that n others listen for takes rank n. Each message lowers it by one; at rank 0 the
- * next try comes at once, at rank 1 after 10 ms at the latest, at rank r after 15 + r × 10 ms. Who leaves without waiting remembers its rank for as long (it lingers), so that a caller who comes
- * straight back does not overtake those who wait.
+ * Turns: who released a lock that n others listen for takes rank n. Each message lowers it by one; at rank 0 the next try comes at
+ * once, at rank 1 after 10 ms at the latest, at rank r after 15 + r × 10 ms. Who leaves without waiting remembers its rank for a while
+ * (it lingers), so that a caller who comes straight back does not overtake those who wait. Newcomers have rank 0: when several are
+ * woken at once, the backend numbers those who came too late, and the number is their rank.
  */
 export class Contention {
   /** Nothing is to be tried: a message or a timer will call `retry`. */
