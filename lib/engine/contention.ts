@@ -163,9 +163,7 @@ export class Contention {
     subscription.ready.then(() => {
       if (this.subscription !== subscription) return;
       this.echoes = 0;
-      if (!this.resting) this.missed = true;
-      else if (this.rank > 0) this.restForTurn();
-      else this.wake();
+      this.stir(false);
     });
   }
 
@@ -191,10 +189,15 @@ export class Contention {
       }
       if (this.rank > 0) this.rank--;
     }
+    this.stir(wake.kind === 'message');
+  }
+
+  /** Something may have changed: look when it is this process's turn, or after the try that is under way. */
+  private stir(woken: boolean): void {
     if (!this.resting) this.missed = true;
     else if (this.rank > 0) this.restForTurn();
     else {
-      this.woken = wake.kind === 'message';
+      this.woken = woken;
       this.wake();
     }
   }

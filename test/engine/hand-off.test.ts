@@ -5,7 +5,7 @@ import type { Lease } from '../../lib/engine/lease.js';
 import type { LockOptions } from '../../lib/engine/lock-options.js';
 import { leftovers, NOTHING, openVirtualWorld, openWorld, STORES, type VirtualProcess } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
-import { answerLost, refused } from '../support/watched-backend.js';
+import { answerAfter, answerLost, refused } from '../support/watched-backend.js';
 
 describe('hand-off', () => {
   const world = openVirtualWorld();
@@ -212,11 +212,7 @@ describe('hand-off', () => {
       const process = await passing();
       const { locks, backend, runtime, first } = process;
       const answer = latch();
-      backend.disturb(async (execute) => {
-        const reply = await execute();
-        await answer.promise;
-        return reply;
-      }, 'pass');
+      backend.disturb(answerAfter(answer.promise), 'pass');
       const abort = new AbortController();
       const leaving = errorOf(locks.acquire('order', how === 'aborts' ? { signal: abort.signal } : { waitTime: 100 }));
       const waiting = locks.acquire('order');

@@ -11,7 +11,7 @@ import type { Lease } from '../../lib/engine/lease.js';
 import { leftovers, ms, NOTHING, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
 import { until } from '../support/until.js';
-import { answerLost, refused } from '../support/watched-backend.js';
+import { answerAfter, answerLost, refused } from '../support/watched-backend.js';
 import { WatchedAbort } from '../support/watched-signal.js';
 
 describe.each(STORES)('several locks at once, on %s', (store) => {
@@ -243,11 +243,7 @@ describe.each(STORES)('several locks at once, on %s', (store) => {
       const answer = latch();
       let leaked!: Promise<Lease>;
       const outer = await locks.withLock('a', async (lease) => {
-        backend.disturb(async (execute) => {
-          const reply = await execute();
-          await answer.promise;
-          return reply;
-        }, 'acquire');
+        backend.disturb(answerAfter(answer.promise), 'acquire');
         leaked = locks.acquire(['a', 'b']);
         await until(() => other.locks.isLocked('b'));
         return lease;
@@ -285,11 +281,7 @@ describe.each(STORES)('several locks at once, on %s', (store) => {
     it.each(['abort', 'timeout'])('while the attempt is under way, after %s', async (how) => {
       const [process, other] = await world.processes(2);
       const answer = latch();
-      process.backend.disturb(async (execute) => {
-        const reply = await execute();
-        await answer.promise;
-        return reply;
-      }, 'acquireAll');
+      process.backend.disturb(answerAfter(answer.promise), 'acquireAll');
       const abort = new WatchedAbort();
       const options = how === 'abort' ? { signal: abort.signal } : { waitTime: 500 };
       const refusal = errorOf(process.locks.acquire(['a', 'b'], options));

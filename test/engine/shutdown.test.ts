@@ -2,6 +2,7 @@ import { LockAbortedError, LockUnavailableError } from '../../lib/engine/errors.
 import type { Lease } from '../../lib/engine/lease.js';
 import { leftovers, ms, NOTHING, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
+import { answerAfter } from '../support/watched-backend.js';
 
 describe('shutdown', () => {
   const world = openVirtualWorld();
@@ -257,11 +258,7 @@ describe('shutdown', () => {
     const { locks, backend, runtime } = await world.process(settings);
     const other = await world.process();
     const answer = latch();
-    backend.disturb(async (execute) => {
-      const reply = await execute();
-      await answer.promise;
-      return reply;
-    }, 'acquire');
+    backend.disturb(answerAfter(answer.promise), 'acquire');
     const waiting = errorOf(locks.acquire('order'));
     await runtime.settle();
     const closed = locks.close();

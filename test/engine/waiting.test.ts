@@ -4,6 +4,7 @@ import type { Lease } from '../../lib/engine/lease.js';
 import { type LockProcess, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
 import { until } from '../support/until.js';
+import { answerAfter } from '../support/watched-backend.js';
 import { WatchedAbort } from '../support/watched-signal.js';
 
 describe.each(STORES)('waiting, on %s', (store) => {
@@ -249,11 +250,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
       async (how) => {
         const [process, other] = await world.processes(2);
         const late = latch();
-        process.backend.disturb(async (execute) => {
-          const reply = await execute();
-          await late.promise;
-          return reply;
-        }, 'acquire');
+        process.backend.disturb(answerAfter(late.promise), 'acquire');
         await leaves(process, how, () => until(() => other.locks.isLocked('order')));
         expect(await other.locks.isLocked('order')).toBe(true);
         late.open();
@@ -314,11 +311,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
     const lateAnswers = async (count: number) => {
       const [process, other] = await world.processes(2);
       const late = latch();
-      process.backend.disturb(async (execute) => {
-        const reply = await execute();
-        await late.promise;
-        return reply;
-      }, 'acquire');
+      process.backend.disturb(answerAfter(late.promise), 'acquire');
       const abort = new AbortController();
       const head = errorOf(process.locks.acquire('order', { signal: abort.signal }));
       const others = Array.from({ length: count }, () => process.locks.acquire('order'));

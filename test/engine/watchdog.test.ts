@@ -2,7 +2,7 @@ import { LockLostError, LockUnavailableError } from '../../lib/engine/errors.js'
 import type { Lease } from '../../lib/engine/lease.js';
 import { leftovers, ms, NOTHING, openVirtualWorld } from '../support/lock-world.js';
 import { errorOf, latch } from '../support/section.js';
-import { answerLost, refused } from '../support/watched-backend.js';
+import { answerAfter, answerLost, refused } from '../support/watched-backend.js';
 
 /** What is certainly left of a lease of 30 s: 1 % and 2 ms are allowed for clock drift. */
 const VALID = 29_698;
@@ -62,11 +62,7 @@ describe('the watchdog', () => {
   it('renews no lock after its release, also when a renewal was under way then', async () => {
     const { locks, backend, runtime } = await world.process();
     const answer = latch();
-    backend.disturb(async (execute) => {
-      const reply = await execute();
-      await answer.promise;
-      return reply;
-    }, 'renew');
+    backend.disturb(answerAfter(answer.promise), 'renew');
     const lease = await locks.acquire('order');
     await runtime.advance(10_100);
     await lease.release();
@@ -465,11 +461,7 @@ describe('the watchdog', () => {
     const { locks, backend, runtime } = await world.process();
     const lease = await locks.acquire('order', { leaseTime: '60s' });
     const answer = latch();
-    backend.disturb(async (execute) => {
-      const reply = await execute();
-      await answer.promise;
-      return reply;
-    }, 'renew');
+    backend.disturb(answerAfter(answer.promise), 'renew');
     const extended = lease.extend('5s');
     expect(lease.remainingTime()).toBeLessThan(5_000);
     await runtime.advance(5_000);
@@ -483,11 +475,7 @@ describe('the watchdog', () => {
     const { locks, backend, runtime } = await world.process();
     const other = await world.process();
     const answer = latch();
-    backend.disturb(async (execute) => {
-      const reply = await execute();
-      await answer.promise;
-      return reply;
-    }, 'renew');
+    backend.disturb(answerAfter(answer.promise), 'renew');
     const first = await locks.acquire('order');
     const second = locks.acquire('order');
     await runtime.advance(10_100);

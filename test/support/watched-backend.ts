@@ -33,6 +33,15 @@ export const answerLost: Disturbance = async (execute) => {
   throw new BackendError('no answer in time', 'unavailable', 'unknown');
 };
 
+/** The command is executed at once, and its answer comes when `until` settles. */
+export const answerAfter =
+  (until: Promise<void>): Disturbance =>
+  async (execute) => {
+    const reply = await execute();
+    await until;
+    return reply;
+  };
+
 /** A real backend that counts what it is asked, and whose commands can be disturbed. */
 export class WatchedBackend implements LockBackend {
   /** Names of all commands so far. */
@@ -119,9 +128,8 @@ export class WatchedBackend implements LockBackend {
   }
 
   get lineUp(): LockBackend['lineUp'] {
-    const { backend } = this;
-    if (backend.lineUp === undefined) return undefined;
-    return (key, holder) => this.run('lineUp', holder, () => backend.lineUp?.(key, holder) as Promise<number>);
+    const lineUp = this.backend.lineUp?.bind(this.backend);
+    return lineUp && ((key, holder) => this.run('lineUp', holder, () => lineUp(key, holder)));
   }
 
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
