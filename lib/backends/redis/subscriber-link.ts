@@ -82,12 +82,12 @@ export class SubscriberLink {
     this.beat();
   }
 
-  /** What one tick asks for goes out together; what it takes back at once is not asked for at all. */
+  /** What one turn of the event loop asks for goes out together, after the answers that others wait for; what it takes back at once is not asked for at all. */
   private change(channel: string): void {
     this.changed.add(channel);
     if (this.scheduled || !this.ready) return;
     this.scheduled = true;
-    process.nextTick(() => this.flush());
+    setImmediate(() => this.flush());
   }
 
   private flush(): void {
