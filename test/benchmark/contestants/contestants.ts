@@ -1,3 +1,4 @@
+import { bare } from './bare.js';
 import type { Contestant } from './contestant.js';
 import { floor } from './floor.js';
 import { ioredisLock } from './ioredis-lock.js';
@@ -22,7 +23,7 @@ export const PEERS: readonly Contestant[] = [
 export const CONTESTANTS: readonly Contestant[] = [thisLibrary, floor, ...PEERS];
 
 export function contestantOf(name: string): Contestant {
-  const contestant = CONTESTANTS.find((each) => each.name === name);
+  const contestant = [...CONTESTANTS, bare].find((each) => each.name === name);
   if (contestant === undefined) throw new Error(`there is no contestant '${name}'`);
   return contestant;
 }

@@ -31,8 +31,16 @@ class NodeCrew implements Crew {
     return Promise.all(this.workers.map((worker) => worker.run(task, args))) as never;
   }
 
+  suspend(): void {
+    for (const worker of this.workers) worker.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    for (const worker of this.workers) worker.kill('SIGCONT');
+  }
+
   close(): void {
-    for (const worker of this.workers) worker.kill();
+    for (const worker of this.workers) worker.kill('SIGKILL');
   }
 }
 
@@ -69,7 +77,7 @@ class Worker {
     });
   }
 
-  kill(): void {
-    this.child.kill('SIGKILL');
+  kill(signal: NodeJS.Signals): void {
+    this.child.kill(signal);
   }
 }

@@ -43,6 +43,14 @@ class RedissonCrew implements Crew {
     return [JSON.parse(await answer)];
   }
 
+  suspend(): void {
+    this.child.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.child.kill('SIGCONT');
+  }
+
   close(): void {
     this.child.kill('SIGKILL');
   }

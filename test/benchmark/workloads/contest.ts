@@ -8,10 +8,10 @@ import type { LoopJob, LoopResult } from '../worker/lock-loop.js';
 import type { Bench } from './workload.js';
 
 /** Milliseconds until a process has compiled what it runs often. */
-const WARM_UP = 1_000;
+const WARM_UP = 2_000;
 
-/** Callers of one or several processes who acquire and release over and over. */
-export interface Contest {
+/** Callers of one or several processes, and the locks that they want. */
+export interface Setting {
   readonly name: string;
   readonly processes: number;
   /** Of each process. */
@@ -21,6 +21,10 @@ export interface Contest {
   readonly keys: 'one' | 'fresh';
   /** Milliseconds. */
   readonly body: number;
+}
+
+/** Callers who acquire and release over and over. */
+export interface Contest extends Setting {
   /** Milliseconds of a round, or one operation of each caller. */
   readonly duration: number | 'once';
   readonly rounds: number;
@@ -65,13 +69,17 @@ export async function play(bench: Bench, contest: Contest, contestants: readonly
         try {
           const crew = crews.get(contestant) ?? (await start(bench, contest, contestant));
           crews.set(contestant, crew);
+          crew.resume();
           const figures = await playRound(bench, contest, crew, keyOf(contestant, `${contest.name}:${round}`));
           rounds.set(contestant, [...(rounds.get(contestant) ?? []), figures]);
         } catch (error) {
           failed.add(contestant);
           console.error(`${contest.name}: ${contestant.name} drops out: ${(error as Error).message}`);
         }
-        if (lasting && !failed.has(contestant)) continue;
+        if (lasting && !failed.has(contestant)) {
+          crews.get(contestant)?.suspend();
+          continue;
+        }
         crews.get(contestant)?.close();
         crews.delete(contestant);
       }
@@ -82,19 +90,18 @@ export async function play(bench: Bench, contest: Contest, contestants: readonly
   return rounds;
 }
 
-/** Each round begins with another one. */
+/** Each round begins with another one, and every other goes backwards: nobody always plays after the same. */
 function inTurn(contestants: readonly Contestant[], round: number): Contestant[] {
   const first = round % contestants.length;
-  return [...contestants.slice(first), ...contestants.slice(0, first)];
+  const order = [...contestants.slice(first), ...contestants.slice(0, first)];
+  return round % 2 === 0 ? order : order.reverse();
 }
 
-/** What has just been started is slow: it plays a round that does not count. */
-async function start(bench: Bench, contest: Contest, contestant: Contestant): Promise<Crew> {
+/** Starts a crew. What has just been started is slow: at first it plays what does not count, without bodies. */
+export async function start(bench: Bench, contest: Setting, contestant: Contestant): Promise<Crew> {
   const crew = await bench.crew(contestant, contest.processes, contest.connections);
   try {
-    const { duration } = contest;
-    const warmUp = jobOf(contest, keyOf(contestant, contest.name), duration === 'once' ? 'once' : WARM_UP);
-    await crew.run('loop', warmUp);
+    await crew.run('loop', jobOf({ ...contest, body: 0 }, keyOf(contestant, `${contest.name}:warm-up`), WARM_UP));
   } catch (error) {
     crew.close();
     throw error;
@@ -108,7 +115,7 @@ async function playRound({ meter }: Bench, contest: Contest, crew: Crew, key: st
   return figuresOf(result, load, job);
 }
 
-function jobOf({ callers, keys, body, processes }: Contest, key: string, duration: LoopJob['duration']): LoopJob {
+function jobOf({ callers, keys, body, processes }: Setting, key: string, duration: LoopJob['duration']): LoopJob {
   // A moment ahead, so that several processes start together.
   const startAt = sharedNow() + (processes > 1 ? 100 : 5);
   return { callers, key, keys, body, duration, startAt, keepHoldings: processes > 1 };

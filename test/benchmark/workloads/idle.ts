@@ -1,14 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Contestant, keyOf } from '../contestants/contestant.js';
 import { thisLibrary } from '../contestants/this-library.js';
+import type { Crew } from '../crew/crew.js';
+import { median } from '../measure/statistics.js';
 import { count, figure, percent } from '../report/figures.js';
+import { type Setting, start } from './contest.js';
 import { type Bar, type Bench, contenders, type Workload } from './workload.js';
 
 const WAITERS = 2_000;
+const SETTING: Setting = { name: 'idle', processes: 1, connections: 2, callers: 100, keys: 'one', body: 0 };
 /** Milliseconds from the arrival of the waiters until they are looked at. */
 const SETTLING = 1_000;
 /** Milliseconds after the release: what is not served by then counts as this long. */
 const PATIENCE = 10_000;
+/** Who serves all of them in time does so again: what takes milliseconds is easily disturbed. */
+const DRAINS = 5;
 
 interface Idle {
   /** Shares of one core. */
@@ -48,7 +54,7 @@ export const idle: Workload = {
           title: `idle: ${count(WAITERS)} callers wait for 5 s for a held lock, then it is released`,
           columns,
           rows,
-          notes: [],
+          notes: [`Who serves all within ${PATIENCE / 1e3} s does so ${DRAINS} times; the median counts.`],
         },
       ],
       bars: barsOf(results),
@@ -65,22 +71,37 @@ export const idle: Workload = {
 
 async function wait(bench: Bench, contestant: Contestant): Promise<Idle> {
   const duration = bench.quick ? 2_000 : 5_000;
-  const crew = await bench.crew(contestant, 1, 2);
+  const crew = await start(bench, SETTING, contestant);
   try {
-    await crew.run('gather', keyOf(contestant, 'idle'), WAITERS);
-    await delay(SETTLING);
+    await gather(crew, keyOf(contestant, 'idle'));
     const { result, load } = await bench.meter.during(() => crew.run('watch', duration));
-    const [{ served, elapsed }] = await crew.run('drain', PATIENCE);
+    const drains = [await drain(crew)];
+    while (drains[0].inTime && drains.length < DRAINS) {
+      await gather(crew, keyOf(contestant, `idle:${drains.length}`));
+      drains.push(await drain(crew));
+      if (!drains[drains.length - 1].inTime) break; // its waiters still stand in the way
+    }
     return {
       clientCpu: result[0].cpu / 1e3 / duration,
       serverCpu: load.cpu / 1e3 / duration,
       commandsPerSecond: (load.commands / duration) * 1e3,
-      served,
-      drained: served < WAITERS ? PATIENCE : elapsed,
+      served: drains[0].served,
+      drained: median(drains.map(({ elapsed }) => elapsed)),
     };
   } finally {
     crew.close();
   }
+}
+
+async function gather(crew: Crew, key: string): Promise<void> {
+  await crew.run('gather', key, WAITERS);
+  await delay(SETTLING);
+}
+
+async function drain(crew: Crew) {
+  const [{ served, elapsed }] = await crew.run('drain', PATIENCE);
+  const inTime = served === WAITERS;
+  return { served, inTime, elapsed: inTime ? elapsed : PATIENCE };
 }
 
 function barsOf(results: ReadonlyMap<Contestant, Idle>): Bar[] {

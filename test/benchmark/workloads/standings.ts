@@ -1,3 +1,4 @@
+import { bare } from '../contestants/bare.js';
 import type { Contestant } from '../contestants/contestant.js';
 import { PEERS } from '../contestants/contestants.js';
 import { floor } from '../contestants/floor.js';
@@ -113,6 +114,6 @@ export class Standings {
 }
 
 function asListed(one: Contestant, other: Contestant): number {
-  const order = [thisLibrary, floor, ...PEERS];
+  const order = [thisLibrary, floor, ...PEERS, bare];
   return order.indexOf(one) - order.indexOf(other);
 }
