@@ -195,7 +195,7 @@ export class FairQueue implements AcquisitionQueue {
   private hold(name: string, owner: string, terms: AcquisitionTerms, sent: Moment, token: number): HeldLock {
     const held = new HeldLock(this, name, this.key, 'fair', owner, terms.leaseTime, terms.fixed, sent, token, 0);
     this.holders.add(held);
-    this.parts.watchdog.guard(held);
+    this.parts.watchdog.guard(held, this.parts.clock.now());
     return held;
   }
 

@@ -2,7 +2,7 @@ import type { Contention } from './contention.js';
 import type { EngineParts } from './engine-parts.js';
 import { HandOff, type Route, tokenBlock } from './hand-off.js';
 import { HeldLock, type ReleaseOutcome } from './held-lock.js';
-import { validity } from './lease-clock.js';
+import { type Moment, validity } from './lease-clock.js';
 import type { LinkedQueue } from './linked-queue.js';
 import type { Waiter } from './waiter.js';
 
@@ -15,7 +15,8 @@ export interface GivenBackTo {
   readonly contention: Contention;
   /** Undefined: none was met. */
   readonly contended: Contention | undefined;
-  hold(held: HeldLock): void;
+  /** @param now a moment that has just been read */
+  hold(held: HeldLock, now: Moment): void;
   drop(held: HeldLock): void;
   /** Gives back in the background what the backend may hold for a waiter's own owner. */
   settleOrphan(waiter: Waiter): void;
@@ -89,7 +90,8 @@ export class GiveBack {
           this.queue.resume();
           return 'gone';
         }
-        if (clock.age(sent) >= validity(leaseTime)) {
+        const now = clock.now();
+        if (clock.age(sent, now) >= validity(leaseTime)) {
           // The new lease has ended before its owner heard of it.
           this.unsettle(next);
           this.queue.resume();
@@ -109,7 +111,7 @@ export class GiveBack {
           since,
           tokenBlock(reply.reserved),
         );
-        this.queue.hold(heir);
+        this.queue.hold(heir, now);
         if (this.queue.waiting.remove(next)) {
           this.announce(heir);
           next.grant(heir);

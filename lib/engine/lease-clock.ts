@@ -20,13 +20,12 @@ export class LeaseClock {
     return { monotonic: this.runtime.monotonic(), wall: this.runtime.wall() };
   }
 
-  age(since: Moment): number {
-    return Math.max(this.runtime.monotonic() - since.monotonic, this.runtime.wall() - since.wall);
-  }
-
-  /** The age of what began at `since`, at a moment that was read before: for many at once. */
-  ageAt(since: Moment, now: Moment): number {
-    return Math.max(now.monotonic - since.monotonic, now.wall - since.wall);
+  /** @param now a moment that has just been read: reading the clocks is what costs most here */
+  age(since: Moment, now?: Moment): number {
+    const { runtime } = this;
+    const monotonic = now === undefined ? runtime.monotonic() : now.monotonic;
+    const wall = now === undefined ? runtime.wall() : now.wall;
+    return Math.max(monotonic - since.monotonic, wall - since.wall);
   }
 
   diverged(since: Moment): boolean {

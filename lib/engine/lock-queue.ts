@@ -102,9 +102,10 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.claimed = false;
     this.contended?.acquired();
     const { type, leaseTime, fixed } = terms;
-    const since = Math.floor(this.parts.runtime.monotonic());
+    const now = this.parts.clock.now();
+    const since = Math.floor(now.monotonic);
     const held = new HeldLock(keeper, name, this.key, type, owner, leaseTime, fixed, sent, token, since);
-    this.hold(held);
+    this.hold(held, now);
     this.pump();
     return held;
   }
@@ -132,11 +133,11 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     return this.waiting.length;
   }
 
-  hold(held: HeldLock): void {
+  hold(held: HeldLock, now: Moment): void {
     this.seen = this.failure = undefined;
     if (this.holder === undefined) this.holder = held;
     else this.others = [...this.others, held];
-    this.parts.watchdog.guard(held);
+    this.parts.watchdog.guard(held, now);
   }
 
   drop(held: HeldLock): void {
@@ -213,17 +214,19 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     const { type, leaseTime, fixed } = waiter.terms;
     const sent = waiter.sent as Moment;
     if (!reply.acquired) return this.foundBusy(waiter, reply);
-    if (this.parts.clock.age(sent) >= validity(leaseTime)) {
+    const { clock } = this.parts;
+    const now = clock.now();
+    if (clock.age(sent, now) >= validity(leaseTime)) {
       const late = `the answer came after the lease of ${leaseTime} ms had ended`;
       return this.failed(waiter, new BackendError(late, 'unavailable', 'unknown'));
     }
     this.settleAttempt(waiter);
     this.contended?.acquired();
-    const since = Math.floor(this.parts.runtime.monotonic());
+    const since = Math.floor(now.monotonic);
     const block = tokenBlock(reply.reserved);
     const { name, owner } = waiter;
     const held = new HeldLock(this, name, this.key, type, owner, leaseTime, fixed, sent, reply.token, since, block);
-    this.hold(held);
+    this.hold(held, now);
     if (this.waiting.remove(waiter)) waiter.grant(held);
     else void this.giveBack(held);
     this.pump();

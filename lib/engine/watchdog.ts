@@ -32,13 +32,14 @@ export class Watchdog {
     private readonly leaseTime: number,
   ) {}
 
-  guard(held: HeldLock): void {
+  /** @param now a moment that has just been read */
+  guard(held: HeldLock, now: Moment): void {
     if (held.fixed) this.alarm(held);
     else this.resting.push(held);
     // What was long under way may fall due before the next beat.
-    if (this.beat !== undefined && this.runtime.monotonic() - held.confirmed.monotonic < this.leaseTime / 10) return;
+    if (this.beat !== undefined && now.monotonic - held.confirmed.monotonic < this.leaseTime / 10) return;
     this.beat?.cancel();
-    this.lastBeat ??= this.clock.now();
+    this.lastBeat ??= now;
     this.schedule();
   }
 
@@ -143,7 +144,7 @@ export class Watchdog {
       const held = this.resting.oldest;
       if (held === undefined) return false;
       const isFull = started >= RENEWALS_PER_TURN;
-      const age = this.clock.ageAt(held.confirmed, now);
+      const age = this.clock.age(held.confirmed, now);
       if (age < (isFull ? due : soon) && held.confirmed.monotonic >= confirmedSince) return false;
       if (isFull) return true;
       this.resting.remove(held);

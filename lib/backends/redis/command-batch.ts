@@ -55,6 +55,8 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
   /** Requests without an answer. */
   private live = 0;
   private scheduled = false;
+  /** Of what was asked for last: requests of one tick share it. */
+  private deadline = 0;
   private timer: Timer | undefined;
   private closed = false;
 
@@ -68,8 +70,8 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
   call(request: Request): Promise<Reply> {
     return new Promise((resolve, reject) => {
       if (this.closed) return reject(this.endError());
-      const deadline = this.runtime.monotonic() + this.commandTimeout;
-      this.queue.push({ request, deadline, resolve, reject, settled: false });
+      if (!this.scheduled) this.deadline = this.runtime.monotonic() + this.commandTimeout;
+      this.queue.push({ request, deadline: this.deadline, resolve, reject, settled: false });
       this.live++;
       this.timer ??= this.watch(this.commandTimeout);
       if (this.flights === MOST_IN_FLIGHT) return;
