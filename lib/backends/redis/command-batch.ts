@@ -73,6 +73,7 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
       if (!this.scheduled) this.deadline = this.runtime.monotonic() + this.commandTimeout;
       this.queue.push({ request, deadline: this.deadline, resolve, reject, settled: false });
       this.live++;
+      this.connection.underWay++;
       this.timer ??= this.watch(this.commandTimeout);
       if (this.flights === MOST_IN_FLIGHT) return;
       if (this.queue.length >= LARGEST_BATCH) this.runtime.detached(this.flush);
@@ -110,9 +111,9 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
     return items;
   }
 
-  /** Half of what is under way, so that one half is in the server's hands while the other is in ours. */
+  /** Half of all that is under way, releases beside acquisitions: one half is in the server's hands while the other is in ours. */
   private fullBatch(): number {
-    return Math.min(LARGEST_BATCH, Math.max(SMALLEST_FULL_BATCH, Math.ceil(this.live / 2)));
+    return Math.min(LARGEST_BATCH, Math.max(SMALLEST_FULL_BATCH, Math.ceil(this.connection.underWay / 2)));
   }
 
   private launch(items: Item<Request, Reply>[]): void {
@@ -222,6 +223,7 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
   private settle(item: Item<Request, Reply>): void {
     item.settled = true;
     this.live--;
+    this.connection.underWay--;
   }
 
   private reject(item: Item<Request, Reply>, error: BackendError): void {

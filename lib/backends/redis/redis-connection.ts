@@ -52,6 +52,8 @@ const CLOSE_TIMEOUT = 1_000;
 export class RedisConnection {
   readonly description: string;
   readonly isCluster: boolean;
+  /** Requests of all batches that have no answer yet. */
+  underWay = 0;
   private readonly client: Client;
   private readonly owned: boolean;
   private readonly ownWatch: FailoverWatch | undefined;
