@@ -12,7 +12,7 @@ const BODY = 5;
 export const handoff: Workload = {
   name: 'handoff',
   async run(bench) {
-    const rounds = bench.quick ? 3 : 7;
+    const rounds = bench.quick ? 3 : 15;
     const shape = { processes: 1, connections: CONNECTIONS, callers: CALLERS, keys: 'one', body: BODY } as const;
     const contest: Contest = { name: 'handoff', ...shape, duration: 'once', rounds };
     const contestants = contenders(bench).filter((contestant) => contestant !== redisson);
