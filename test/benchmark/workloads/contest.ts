@@ -10,6 +10,9 @@ import type { Bench } from './workload.js';
 /** Milliseconds until a process has compiled what it runs often. */
 const WARM_UP = 2_000;
 
+/** A process has its luck with what its compiler makes of the code, for good: so many take part one after another. */
+export const CREWS = 3;
+
 /** Callers of one or several processes, and the locks that they want. */
 export interface Setting {
   readonly name: string;
@@ -59,7 +62,7 @@ export type Rounds = ReadonlyMap<Contestant, readonly Round[]>;
 export async function play(bench: Bench, contest: Contest, contestants: readonly Contestant[]): Promise<Rounds> {
   const rounds = new Map<Contestant, Round[]>();
   const crews = new Map<Contestant, Crew>();
-  const lasting = contest.processes === 1;
+  const roundsOfCrew = contest.processes === 1 ? Math.ceil(contest.rounds / CREWS) : 1;
   const failed = new Set<Contestant>();
   try {
     for (let round = 1; round <= contest.rounds; round++) {
@@ -76,7 +79,7 @@ export async function play(bench: Bench, contest: Contest, contestants: readonly
           failed.add(contestant);
           console.error(`${contest.name}: ${contestant.name} drops out: ${(error as Error).message}`);
         }
-        if (lasting && !failed.has(contestant)) {
+        if (round % roundsOfCrew > 0 && !failed.has(contestant)) {
           crews.get(contestant)?.suspend();
           continue;
         }

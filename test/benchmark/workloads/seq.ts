@@ -3,7 +3,7 @@ import { floor } from '../contestants/floor.js';
 import { thisLibrary } from '../contestants/this-library.js';
 import { median } from '../measure/statistics.js';
 import { factor, figure } from '../report/figures.js';
-import { type Contest, play } from './contest.js';
+import { type Contest, CREWS, play } from './contest.js';
 import { Standings } from './standings.js';
 import type { Bench, Workload } from './workload.js';
 
@@ -37,17 +37,18 @@ export const seq: Workload = {
 
 /** The medians of their latencies in µs, and of our ratio to the floor. */
 async function duels(bench: Bench, rounds: number) {
-  const crew = await bench.crew(thisLibrary, 1, 1);
   const results: (readonly number[])[] = [];
-  try {
-    for (let round = 0; round <= rounds; round++) {
-      bench.progress(`seq: in turns with the floor, round ${round} of ${rounds}`);
-      results.push(...(await crew.run('duel', floor.name, keyOf(thisLibrary, `duel:${round}`), 250)));
+  for (let process = 1; process <= CREWS; process++) {
+    bench.progress(`seq: in turns with the floor, process ${process} of ${CREWS}`);
+    const crew = await bench.crew(thisLibrary, 1, 1);
+    try {
+      const duel = () => crew.run('duel', floor.name, keyOf(thisLibrary, 'duel'), 250);
+      for (let warmUp = 1; warmUp <= 4; warmUp++) await duel();
+      for (let round = 1; round <= rounds / CREWS; round++) results.push(...(await duel()));
+    } finally {
+      crew.close();
     }
-  } finally {
-    crew.close();
   }
-  results.shift(); // the first round warms up
   return {
     ours: median(results.map(([ours]) => ours)),
     theirs: median(results.map(([, theirs]) => theirs)),
