@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { guard } from '../../support/process-guard.js';
 import type { Contestant } from '../contestants/contestant.js';
 import type { Answer, Order, Tasks } from '../worker/tasks.js';
 import { type Crew, TASK_LIMIT } from './crew.js';
@@ -51,6 +52,7 @@ class Worker {
 
   constructor() {
     this.child = fork(WORKER, { execArgv: ['--expose-gc'], serialization: 'advanced' });
+    guard(this.child);
     this.child.on('message', ({ id, result, error }: Answer) => {
       const awaited = this.awaited.get(id);
       this.awaited.delete(id);

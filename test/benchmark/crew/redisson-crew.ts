@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { guard } from '../../support/process-guard.js';
 import type { LoopJob } from '../worker/lock-loop.js';
 import type { Tasks } from '../worker/tasks.js';
 import { type Crew, TASK_LIMIT } from './crew.js';
@@ -31,6 +32,7 @@ class RedissonCrew implements Crew {
   private awaited: { resolve(line: string): void; reject(error: Error): void } | undefined;
 
   constructor(private readonly child: ChildProcess) {
+    guard(child);
     this.ready = this.line();
     createInterface({ input: child.stdout! }).on('line', (line) => this.awaited?.resolve(line));
     child.once('error', (error) => this.awaited?.reject(error));

@@ -56,17 +56,19 @@ export async function runLoop(clients: readonly LockClient[], job: LoopJob): Pro
 
   async function call(client: LockClient, connection: number, caller: number, index: number): Promise<void> {
     const until = duration === 'once' ? 0 : startAt + duration;
+    let asked = sharedNow();
     do {
-      const asked = sharedNow();
       const handle = await client.acquire(shared ? key : `${key}:${++fresh}`);
       const began = shared ? sharedNow() : 0;
       if (body > 0) await delay(body);
       if (shared) holdings.push(began, sharedNow());
       await client.release(handle);
-      latencies.push(sharedNow() - asked);
+      const ended = sharedNow();
+      latencies.push(ended - asked);
       if (duration === 'once') arrivals[connection].push(caller);
       counts[index]++;
-    } while (sharedNow() < until);
+      asked = ended;
+    } while (asked < until);
   }
 
   await delay(Math.max(0, startAt - sharedNow()));
