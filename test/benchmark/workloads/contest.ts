@@ -8,7 +8,7 @@ import type { LoopJob, LoopResult } from '../worker/lock-loop.js';
 import type { Bench } from './workload.js';
 
 /** Milliseconds until a process has compiled what it runs often. */
-const WARM_UP = 1_000;
+const WARM_UP = 2_000;
 
 /** A process has its luck with what its compiler makes of the code, for good: so many take part one after another. */
 export const CREWS = 3;
