@@ -102,7 +102,7 @@ export interface Subscription {
   close(): void;
 }
 
-/** Milliseconds: longer than that, who stands in line does not wait for those before it. */
+/** Milliseconds: those who were woken by one message ask at about the same time. */
 export const LINE_MEMORY = 1_000;
 
 /**
@@ -155,8 +155,8 @@ export interface LockBackend {
   inspect(key: string): Promise<LockState>;
 
   /**
-   * Numbers those who listen and found the lock taken by the same `holder`: 1, 2, … in the order in which they ask, so that not all of
-   * them try again at the next message. Forgotten after {@link LINE_MEMORY}, and with another holder.
+   * Numbers those who were woken by one message and found the lock taken by the same `holder` all the same: 1, 2, … in the order in which
+   * they ask, so that not all of them try again at the next message. Forgotten after {@link LINE_MEMORY}, and with another holder.
    * Absent: this backend does not number them, and all try again.
    */
   lineUp?(key: string, holder: string): Promise<number>;

@@ -1,10 +1,10 @@
-import { LINE_MEMORY, type Subscription, type Wake } from '../backends/lock-backend.js';
+import type { Subscription, Wake } from '../backends/lock-backend.js';
 import type { Runtime, Timer } from '../backends/runtime.js';
 
 /** A waiter of rank r lets r others go first, and gives each so many milliseconds to take the lock. */
 const TURN = 10;
-/** As many more before it looks by itself: whom it waits for may be at work, and ends within that time (see HandOff's tenure). */
-const WORK = 20;
+/** As many more while it is not the next: whom it waits for may be at work, and ends within that time (see HandOff's tenure). */
+const WORK = 15;
 const FIRST_BACKOFF = 50;
 const LONGEST_BACKOFF = 1_000;
 
@@ -13,9 +13,9 @@ const LONGEST_BACKOFF = 1_000;
  * among the processes, or after an outage's pause. It never polls.
  *
  * Turns: who released a lock that n others listen for takes rank n. Each message lowers it by one; at rank 0 the next try comes at
- * once, at rank r after 20 + r × 10 ms at the latest. Who leaves without waiting remembers its rank for a while
- * (it lingers), so that a caller who comes straight back does not overtake those who wait. Newcomers have rank 0; the backend numbers
- * those who, listening already or just woken, find that others are faster, and the number is their rank.
+ * once, at rank 1 after 10 ms at the latest, at rank r after 15 + r × 10 ms. Who leaves without waiting remembers its rank for a while
+ * (it lingers), so that a caller who comes straight back does not overtake those who wait. Newcomers have rank 0: when several are
+ * woken at once, the backend numbers those who came too late, and the number is their rank.
  */
 export class Contention {
   /** Nothing is to be tried: a message or a timer will call `retry`. */
@@ -24,14 +24,12 @@ export class Contention {
   private subscription: Subscription | undefined;
   private timer: Timer | undefined;
   private rank = 0;
-  /** The rank is a number from the backend's line, and believed until then: those before us may have left. */
-  private lineEnds: number | undefined;
   private lingersUntil = 0;
   /** Messages of our own releases that are still to come back to us. */
   private echoes = 0;
   private missed = false;
-  /** Others may have been faster than the try that is under way: who finds the lock busy then stands in line. */
-  private lining = false;
+  /** A message let the try begin that is under way. */
+  private woken = false;
   private heardSoFar = 0;
   private failures = 0;
 
@@ -50,13 +48,13 @@ export class Contention {
 
   /** A try found the lock busy: sleep, unless a message came meanwhile. */
   busy(remaining: number, holder?: string): void {
-    const { lining } = this;
+    const { woken } = this;
     this.failures = 0;
-    this.lining = false;
+    this.woken = false;
     if (this.subscription !== undefined && this.missed) return;
     this.listen();
     this.rest(remaining);
-    if (lining && holder !== undefined) this.standInLine(holder);
+    if (woken && holder !== undefined) this.standInLine(holder);
   }
 
   /**
@@ -72,7 +70,7 @@ export class Contention {
 
   acquired(): void {
     this.rank = this.failures = 0;
-    this.lining = false;
+    this.woken = false;
     this.wakeUp();
   }
 
@@ -89,7 +87,6 @@ export class Contention {
   /** A release was heard by `listeners` other processes: let them go first. */
   yieldTo(listeners: number, waiting: boolean): void {
     this.rank = listeners;
-    this.lineEnds = undefined;
     if (listeners === 0) return;
     this.lingersUntil = this.runtime.monotonic() + listeners * TURN;
     if (!waiting) return;
@@ -143,7 +140,7 @@ export class Contention {
 
   /** A look at the moment at which others hand the lock on would take it out of turn: later, there is a message first. */
   private restForTurn(): void {
-    this.rest(WORK + this.rank * TURN);
+    this.rest(this.rank * TURN + (this.rank > 1 ? WORK : 0));
   }
 
   private wakeUp(): void {
@@ -166,18 +163,16 @@ export class Contention {
     subscription.ready.then(() => {
       if (this.subscription !== subscription) return;
       this.echoes = 0;
-      this.stir(true);
+      this.stir(false);
     });
   }
 
-  /** Others hold it or were woken too, and were faster: from now on each comes at a message of its own. */
+  /** Others who were woken too were faster: from now on each comes at a message of its own. */
   private standInLine(holder: string): void {
     const { heardSoFar } = this;
     this.lineUp(holder)?.then(
       (place) => {
-        if (!this.resting || this.heardSoFar !== heardSoFar) return;
-        this.rank = place;
-        this.lineEnds = this.runtime.monotonic() + LINE_MEMORY;
+        if (this.resting && this.heardSoFar === heardSoFar) this.rank = place;
       },
       () => {}, // then all try again, as before
     );
@@ -192,24 +187,17 @@ export class Contention {
         this.echoes--;
         return;
       }
-      if (this.rank > 0) this.moveUp();
+      if (this.rank > 0) this.rank--;
     }
     this.stir(wake.kind === 'message');
   }
 
-  /** Somebody before us had its turn, or has long been gone. */
-  private moveUp(): void {
-    const now = this.runtime.monotonic();
-    this.rank = this.lineEnds !== undefined && now >= this.lineEnds ? 0 : this.rank - 1;
-    if (this.lineEnds !== undefined) this.lineEnds = now + LINE_MEMORY;
-  }
-
   /** Something may have changed: look when it is this process's turn, or after the try that is under way. */
-  private stir(lining: boolean): void {
+  private stir(woken: boolean): void {
     if (!this.resting) this.missed = true;
     else if (this.rank > 0) this.restForTurn();
     else {
-      this.lining = lining;
+      this.woken = woken;
       this.wake();
     }
   }

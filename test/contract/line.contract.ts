@@ -1,11 +1,11 @@
 import { LINE_MEMORY } from '../../lib/backends/lock-backend.js';
 import { type ContractWorld, SHORT } from './contract-world.js';
 
-/** The numbers of those who wait for one holder. */
+/** The numbers of those who were woken and came too late. */
 export function describeLine(world: ContractWorld): void {
   const lineUp = (client: number, key: string, holder: string) => world.clients[client].backend.lineUp?.(key, holder);
 
-  describe('the line of those who wait', () => {
+  describe('the line of those who were woken in vain', () => {
     if (world.capabilities.numbers === false) {
       it('is not kept', () => {
         for (const { backend } of world.clients) expect(backend.lineUp).toBeUndefined();

@@ -59,7 +59,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
     // Node.js warns of a leak at more than ten.
     expect(abort.listeners).toBeLessThanOrEqual(10);
     const commands = waiter.backend.count();
-    expect(commands).toBeLessThanOrEqual(3); // a look, another when it listens, its number in the line
+    expect(commands).toBeLessThanOrEqual(2);
     await sleep(300);
     expect(waiter.backend.count()).toBe(commands);
     expect(waiter.backend.subscribed).toBe(1);

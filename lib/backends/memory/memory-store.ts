@@ -9,7 +9,7 @@ import { SynchronizerStore } from './synchronizer-store.js';
 /** The clock of a store, as `TIME` is the clock of a Redis server. */
 export type StoreClock = Pick<Runtime, 'monotonic' | 'wall'>;
 
-/** How many stand in line since this holder has the lock. */
+/** How many were woken in vain since this holder has the lock. */
 interface Line {
   readonly holder: string;
   readonly count: number;
@@ -29,7 +29,7 @@ export class MemoryStore {
   readonly queues = new LapsingMap<Places>((places, now) => places.isOver(now));
   /** @internal Announced writers. */
   readonly writers = new LapsingMap<Places>((places, now) => places.isOver(now));
-  /** @internal Those who stand in line. */
+  /** @internal Those who were woken in vain. */
   readonly lines = new LapsingMap<Line>(({ until }, now) => until <= now);
   /** @internal */
   readonly fencing = new FencingClocks((key) => this.holds.has(key));

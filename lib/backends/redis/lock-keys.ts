@@ -18,7 +18,7 @@ export const fairPlaces = (key: string): string => prefixed('nestjs_redis_lock_p
 /** Writers that wait, with the time at which each announcement lapses. */
 export const announcedWriters = (key: string): string => prefixed('nestjs_redis_lock_writers', key);
 
-/** How many stand in line since the lock has its holder. */
+/** How many were woken in vain since the lock has its holder. */
 export const line = (key: string): string => prefixed('nestjs_redis_lock_line', key);
 
 /** The leases of the permits of a semaphore, where they have any. */

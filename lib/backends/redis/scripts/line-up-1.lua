@@ -1,5 +1,5 @@
 --[[
-  Numbers those who listen and found the lock taken by the same holder.
+  Numbers those who were woken and found the lock taken by the same holder all the same.
 
   KEYS[1]  line: how many there were, and the holder
 
