@@ -29,3 +29,21 @@ export interface Runtime {
   /** Runs `work` outside any lock scope, so that what it opens does not keep the caller's scope alive. */
   detached<T>(work: () => T): T;
 }
+
+/**
+ * A timer for giving up on an answer. Node.js calls timers before it reads sockets, so after the event loop was blocked a
+ * plain one would be faster than answers that have long been there: this one lets them come first.
+ */
+export function deadlineTimer(runtime: Runtime, delay: number, giveUp: () => void, keepAlive?: 'keep-alive'): Timer {
+  let cancelled = false;
+  const afterAnswers = () => {
+    if (!cancelled) giveUp();
+  };
+  const timer = runtime.timer(delay, () => runtime.nextTurn(afterAnswers), keepAlive);
+  return {
+    cancel: () => {
+      cancelled = true;
+      timer.cancel();
+    },
+  };
+}

@@ -1,4 +1,4 @@
-import type { Runtime, Timer } from '../backends/runtime.js';
+import { deadlineTimer, type Runtime, type Timer } from '../backends/runtime.js';
 import { AbortListener } from './abort-listener.js';
 import type { Milliseconds } from './duration.js';
 import { LockAbortedError } from './errors.js';
@@ -68,7 +68,7 @@ export abstract class Caller<Granted> {
       this.unlisten = () => listener.remove(onAbort);
     }
     if (waitTime > 0 && waitTime !== Number.POSITIVE_INFINITY) {
-      this.timer = this.runtime.timer(waitTime, () => this.refuse(leave('timeout')), 'keep-alive');
+      this.timer = deadlineTimer(this.runtime, waitTime, () => this.refuse(leave('timeout')), 'keep-alive');
     }
   }
 

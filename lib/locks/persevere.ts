@@ -1,5 +1,5 @@
 import type { BackendError } from '../backends/lock-backend.js';
-import type { Runtime, Timer } from '../backends/runtime.js';
+import { deadlineTimer, type Runtime, type Timer } from '../backends/runtime.js';
 import type { WaitTerms } from '../engine/caller.js';
 import { LockAbortedError, LockBusyError, LockLostError, LockUnavailableError } from '../engine/errors.js';
 import type { BackOff } from './back-off.js';
@@ -19,7 +19,7 @@ export class Deadline {
     this.end = runtime.monotonic() + waitTime;
     this.signal = signal === undefined ? this.controller.signal : AbortSignal.any([this.controller.signal, signal]);
     if (waitTime > 0 && waitTime !== Number.POSITIVE_INFINITY)
-      this.timer = runtime.timer(waitTime, () => this.controller.abort(), 'keep-alive');
+      this.timer = deadlineTimer(runtime, waitTime, () => this.controller.abort(), 'keep-alive');
   }
 
   /** Milliseconds. */

@@ -28,6 +28,17 @@ describe('a lock service on Redis', () => {
   const asleep = ({ backend }: LockProcess) =>
     until(() => backend.subscriptions > 0 && backend.count('acquire') > backend.subscriptions);
 
+  it('gives what came while the event loop was blocked, also after waitTime', async () => {
+    const locks = await world.service();
+    await locks.withLock('order', async () => {});
+    const acquisition = locks.acquire('order', { waitTime: ms(100) });
+    setImmediate(() => {
+      const end = performance.now() + 1_000;
+      while (performance.now() < end);
+    });
+    await (await acquisition).release();
+  });
+
   describe('asks Redis', () => {
     it('once for an uncontended acquisition, and once for its release', async () => {
       const locks = await world.service();

@@ -60,6 +60,20 @@ describe('a Redis cluster', () => {
     expect(await client.get(`nestjs_redis_lock_clock:{${tagOf(slotOf('{a}'))}}`)).toBe(String(Math.max(...tokens)));
   });
 
+  it('counts answers that came while the event loop was blocked', async () => {
+    const backend = open({ commandTimeout: 200 });
+    const locks = Array.from({ length: 20 }, () => request());
+    await Promise.all(locks.map((lock) => backend.acquire(lock)));
+    const renew = () => Promise.all(locks.map((lock) => backend.renew(lock)));
+    await renew(); // so that the servers know the script
+    const renewals = renew();
+    setImmediate(() => {
+      const end = performance.now() + 1_000;
+      while (performance.now() < end);
+    });
+    expect(await renewals).not.toContain(false);
+  });
+
   it('takes many locks of all slots at once, with cold script caches on every node', async () => {
     const backend = open();
     await Promise.all(client.nodes('master').map((node) => node.script('FLUSH')));

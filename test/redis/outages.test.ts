@@ -66,6 +66,51 @@ describe('when Redis is away', () => {
     await proxy.stop();
   });
 
+  it('answers that came while the event loop was blocked count, and the connection stays', async () => {
+    const backend = world.backend({ commandTimeout: 200 });
+    const lock = world.request();
+    const calls: (() => Promise<unknown>)[] = [
+      () => backend.acquire(lock),
+      () => backend.inspect(lock.key),
+      () => backend.renew(lock),
+      () => backend.release(lock),
+    ];
+    for (const call of calls) await call(); // so that the server knows the scripts
+    const before = await world.connections('normal');
+    for (const call of calls) {
+      const answer = call();
+      setImmediate(() => blockEventLoop(1_000));
+      await expect(answer).resolves.not.toBe(false);
+    }
+    expect(await world.connections('normal')).toEqual(before);
+    expect(world.errors).toEqual([]);
+  });
+
+  it('what was asked before the event loop was blocked has its whole time afterwards', async () => {
+    const backend = world.backend({ commandTimeout: 500 });
+    await backend.acquire(world.request());
+    const acquisition = backend.acquire(world.request());
+    blockEventLoop(1_000);
+    expect(await acquisition).toMatchObject({ acquired: true });
+  });
+
+  it('a connection stays for as long as its own socketTimeout allows', async () => {
+    const { port } = world.server;
+    const backend = world.backend({
+      connection: { host: '127.0.0.1', port, socketTimeout: 60_000 },
+      commandTimeout: 200,
+    });
+    const lock = world.request();
+    await backend.acquire(lock);
+    const before = await world.connections('normal');
+    world.server.pause();
+    await failure(backend.renew(lock));
+    await failure(backend.renew(lock));
+    world.server.resume();
+    await until(() => succeeds(backend.renew(lock)));
+    expect(await world.connections('normal')).toEqual(before);
+  });
+
   it('a release whose answer was lost is sent again, and says so', async () => {
     const proxy = await startTcpProxy(world.server.port);
     const backend = world.backend({ connection: proxy.url });
@@ -129,6 +174,11 @@ describe('when Redis is away', () => {
     }
   });
 });
+
+function blockEventLoop(time: number): void {
+  const end = performance.now() + time;
+  while (performance.now() < end);
+}
 
 async function succeeds(call: Promise<unknown>): Promise<boolean> {
   const [{ status }] = await Promise.allSettled([call]);

@@ -1,5 +1,5 @@
 import { BackendError, type Holding, type LockBackend } from '../lock-backend.js';
-import type { Runtime, Timer } from '../runtime.js';
+import { deadlineTimer, type Runtime, type Timer } from '../runtime.js';
 
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 2_000;
@@ -117,7 +117,7 @@ export class QuorumNode {
 
   private within<T>(patience: number, settled: Promise<T>): Question<T> {
     const inTime = new Promise<T>((resolve, reject) => {
-      const timer = this.runtime.timer(patience, () => reject(this.silence(patience)));
+      const timer = deadlineTimer(this.runtime, patience, () => reject(this.silence(patience)));
       settled.then(resolve, reject).finally(() => timer.cancel());
     });
     return { inTime, settled };

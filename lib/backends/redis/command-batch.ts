@@ -1,5 +1,5 @@
 import { BackendError } from '../lock-backend.js';
-import type { Runtime, Timer } from '../runtime.js';
+import { deadlineTimer, type Runtime, type Timer } from '../runtime.js';
 import { slotOf } from './hash-slot.js';
 import type { RedisConnection } from './redis-connection.js';
 import { callError, mayConcernOneKey } from './redis-errors.js';
@@ -25,7 +25,8 @@ export interface BatchedScript<Request extends { readonly key: string }, Reply> 
 
 interface Item<Request, Reply> {
   readonly request: Request;
-  readonly deadline: number;
+  /** Set at the end of the tick in which it was asked for. */
+  deadline: number;
   readonly resolve: (reply: Reply) => void;
   readonly reject: (error: BackendError) => void;
   settled: boolean;
@@ -55,8 +56,8 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
   /** Requests without an answer. */
   private live = 0;
   private scheduled = false;
-  /** Of what was asked for last: requests of one tick share it. */
-  private deadline = 0;
+  /** Requests at the end of the queue that were asked for in this tick. */
+  private fresh = 0;
   private timer: Timer | undefined;
   private closed = false;
 
@@ -70,13 +71,12 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
   call(request: Request): Promise<Reply> {
     return new Promise((resolve, reject) => {
       if (this.closed) return reject(this.endError());
-      if (!this.scheduled) this.deadline = this.runtime.monotonic() + this.commandTimeout;
-      this.queue.push({ request, deadline: this.deadline, resolve, reject, settled: false });
+      this.queue.push({ request, deadline: Number.POSITIVE_INFINITY, resolve, reject, settled: false });
+      this.fresh++;
       this.live++;
       this.connection.underWay++;
       this.timer ??= this.watch(this.commandTimeout);
-      if (this.flights === MOST_IN_FLIGHT) return;
-      if (this.queue.length >= LARGEST_BATCH) this.runtime.detached(this.flush);
+      if (this.queue.length >= LARGEST_BATCH && this.flights < MOST_IN_FLIGHT) this.runtime.detached(this.flush);
       else this.schedule();
     });
   }
@@ -84,6 +84,7 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
   /** Rejects what has no answer. */
   close(): void {
     this.closed = true;
+    this.fresh = 0;
     this.timer?.cancel();
     const items = this.calls.splice(0).flatMap((batch) => batch.items);
     for (const item of [...items, ...this.queue.splice(0)]) this.reject(item, this.endError());
@@ -100,8 +101,17 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
 
   private readonly flush = (): void => {
     this.scheduled = false;
+    this.setDeadlines();
     while (this.queue.length > 0 && this.flights < MOST_IN_FLIGHT) this.launch(this.nextItems());
   };
+
+  /** Requests of one tick share a deadline, from its end on: nothing is sent or answered while it lasts, however long that is. */
+  private setDeadlines(): void {
+    if (this.fresh === 0) return;
+    const deadline = this.runtime.monotonic() + this.commandTimeout;
+    for (let i = this.queue.length - this.fresh; i < this.queue.length; i++) this.queue[i].deadline = deadline;
+    this.fresh = 0;
+  }
 
   private nextItems(): Item<Request, Reply>[] {
     const full = this.fullBatch();
@@ -191,16 +201,17 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
 
   /** One timer for all: requests stand in the order of their deadlines. */
   private watch(delay: number): Timer {
-    return this.runtime.timer(delay, () => {
-      const now = this.runtime.monotonic();
-      for (const batch of [...this.calls]) this.expire(batch, now);
-      const waiting = this.queue.findIndex(({ deadline }) => deadline > now);
-      for (const item of this.queue.splice(0, waiting < 0 ? this.queue.length : waiting)) {
-        this.reject(item, this.timeout('refused'));
-      }
-      this.timer = undefined;
-      if (this.live > 0) this.timer = this.watch(Math.max(1, this.earliestDeadline() - now));
-    });
+    return deadlineTimer(this.runtime, delay, () => this.expireWhatIsDue());
+  }
+
+  private expireWhatIsDue(): void {
+    const now = this.runtime.monotonic();
+    for (const batch of [...this.calls]) this.expire(batch, now);
+    const waiting = this.queue.findIndex(({ deadline }) => deadline > now);
+    for (const item of this.queue.splice(0, waiting < 0 ? this.queue.length : waiting)) {
+      this.reject(item, this.timeout('refused'));
+    }
+    this.timer = this.live > 0 ? this.watch(Math.max(1, this.earliestDeadline() - now)) : undefined;
   }
 
   private expire(batch: BatchCall<Request, Reply>, now: number): void {
@@ -208,7 +219,10 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
     const over = items.filter(({ settled, deadline }) => !settled && deadline <= now);
     if (over.length === 0) return;
     const isLast = items.every((item) => item.settled || item.deadline <= now);
-    if (isLast) call!.abandon();
+    if (isLast) {
+      call!.abandon();
+      this.connection.overdue(call!);
+    }
     for (const item of over) this.reject(item, this.timeout(isLast && !call!.written ? 'refused' : 'unknown'));
     // It may never be answered: those behind it are not to wait for that.
     if (isLast) this.land(batch);

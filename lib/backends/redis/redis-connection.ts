@@ -1,5 +1,5 @@
 import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from 'ioredis';
-import type { Runtime } from '../runtime.js';
+import { deadlineTimer, type Runtime } from '../runtime.js';
 import { type Client, type ClientSource, clientOf, isCluster } from './client-source.js';
 import { FailoverWatch } from './failover-watch.js';
 import { errorCode, messageOf, withoutSecrets } from './redis-errors.js';
@@ -42,6 +42,9 @@ const SUBSCRIBER_OPTIONS: RedisOptions = {
   disconnectTimeout: 100, // there is nothing to flush
 };
 
+/** A `socketTimeout` that is never over. */
+const NEVER = 2 ** 31 - 1;
+
 /** How long a socket may take to say good-bye. */
 const CLOSE_TIMEOUT = 1_000;
 
@@ -56,6 +59,8 @@ export class RedisConnection {
   underWay = 0;
   private readonly client: Client;
   private readonly owned: boolean;
+  /** As it was before {@link judgeSilence} set it aside; empty: the client is not ours. */
+  private readonly ownTimeout: Pick<RedisOptions, 'socketTimeout'>;
   private readonly ownWatch: FailoverWatch | undefined;
   private readonly watch: FailoverWatch | undefined;
 
@@ -74,6 +79,8 @@ export class RedisConnection {
     this.owned = source.owned;
     this.description = source.description;
     this.isCluster = isCluster(source.client);
+    const options: RedisOptions & ClusterOptions = source.client.options;
+    this.ownTimeout = source.owned ? { socketTimeout: (options.redisOptions ?? options).socketTimeout } : {};
     if (source.failovers === 'unwatched') this.ownWatch = this.watchFailovers(source.client);
     this.watch = this.ownWatch ?? sharedWatch;
     if (this.owned) this.connect();
@@ -98,6 +105,18 @@ export class RedisConnection {
     });
   }
 
+  /**
+   * A call had no answer in time. A half-open connection says nothing by itself: one of ours on which nothing came for the command
+   * time-out is made anew.
+   */
+  overdue(call: ScriptCall): void {
+    const { runtime, commandTimeout } = this.context;
+    const { silence } = call;
+    if (silence === undefined || !this.judgesSilence) return;
+    if (silence >= commandTimeout) call.hangUp(new Error(`nothing came from the server within ${commandTimeout} ms`));
+    else deadlineTimer(runtime, commandTimeout - silence, () => this.overdue(call));
+  }
+
   /** The node that has this slot, as far as the client knows; one name for all when it is no cluster. */
   nodeOf(slot: number | undefined): string {
     return slot !== undefined && isCluster(this.client) ? (this.client.slots[slot]?.[0] ?? '') : '';
@@ -117,7 +136,7 @@ export class RedisConnection {
   /** A client of ours to subscribe with, not connected yet: to the node of a slot, where it matters. Undefined: no node is known. */
   subscriberClient(slot: number | undefined): Redis | undefined {
     const node = isCluster(this.client) ? this.subscriberNode(this.client, slot) : this.client;
-    const client = node?.duplicate({ ...SUBSCRIBER_OPTIONS });
+    const client = node?.duplicate({ ...SUBSCRIBER_OPTIONS, ...this.ownTimeout });
     if (client !== undefined) this.watch?.follow(client);
     return client;
   }
@@ -171,8 +190,28 @@ export class RedisConnection {
     this.context.runtime.detached(() => {
       this.client.on('error', (error: unknown) => this.context.onError(withoutSecrets(error)));
       if (!isCluster(this.client)) this.watch?.follow(this.client);
+      if (this.judgesSilence) {
+        if (isCluster(this.client)) this.client.on('+node', (node: Redis) => this.judgeSilence(node));
+        else this.judgeSilence(this.client);
+      }
       this.client.connect().catch(() => {}); // told by 'error'
     });
+  }
+
+  /** Not where the user has set a `socketTimeout`: then ioredis does as it is told. */
+  private get judgesSilence(): boolean {
+    return this.ownTimeout.socketTimeout === this.context.commandTimeout;
+  }
+
+  /**
+   * ioredis ends a connection on which an answer is overdue, but looks at its clock before it reads what has come: after the event
+   * loop was blocked, it would end one whose answers are there. So it does that only while it connects, and {@link overdue} afterwards.
+   */
+  private judgeSilence(client: Redis): void {
+    client.on('ready', () => {
+      client.options.socketTimeout = NEVER;
+    });
+    client.on('close', () => Object.assign(client.options, this.ownTimeout));
   }
 
   private watchFailovers({ options }: Client): FailoverWatch {

@@ -1,5 +1,5 @@
 import { type AcquireReply, type AcquireRequest, BackendError, type Holding } from '../lock-backend.js';
-import type { Runtime } from '../runtime.js';
+import { deadlineTimer, type Runtime } from '../runtime.js';
 import type { AcquireBatch } from './acquire-batch.js';
 import type { BatchedScript } from './command-batch.js';
 import type { RedisConnection } from './redis-connection.js';
@@ -67,7 +67,7 @@ export class ReplicaCheck {
     const { connection, runtime, commandTimeout, minReplicas, replicaTimeout } = this.options;
     return new Promise((resolve, reject) => {
       const timeout = commandTimeout + replicaTimeout;
-      const timer = runtime.timer(timeout, () => reject(new Error(`no answer within ${timeout} ms`)));
+      const timer = deadlineTimer(runtime, timeout, () => reject(new Error(`no answer within ${timeout} ms`)));
       const replicas = runtime.detached(() => connection.countReplicas(socket, minReplicas, replicaTimeout));
       replicas.then(resolve, reject).finally(() => timer.cancel());
     });

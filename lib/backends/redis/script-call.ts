@@ -38,6 +38,16 @@ export class ScriptCall implements Delivery {
     return this.command.socket;
   }
 
+  /** See {@link ScriptCommand.silence}. */
+  get silence(): number | undefined {
+    return this.command.silence;
+  }
+
+  /** Ends the connection that it was written to: what has no answer is sent again on a new one. */
+  hangUp(error: Error): void {
+    this.command.socket?.destroy(error);
+  }
+
   /** Nobody waits for it any more: it is not to be executed if that can still be avoided. */
   abandon(): void {
     this.command.abandon();

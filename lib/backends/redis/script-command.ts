@@ -1,7 +1,12 @@
 import { Command } from 'ioredis';
 import type { Client } from './client-source.js';
 
-type Socket = { readonly destroyed?: boolean };
+/** As much as is needed of a `net.Socket`. */
+interface Socket {
+  readonly destroyed: boolean;
+  readonly bytesRead: number;
+  destroy(error: Error): void;
+}
 
 /**
  * A command that knows how often it went out. ioredis sends commands again whose reply was lost with the connection, and a
@@ -12,6 +17,9 @@ export class ScriptCommand extends Command {
   socket: Socket | undefined;
   /** The connection broke after it was written, and it was written again: it may have been executed twice. */
   resent = false;
+  private writtenAt = 0;
+  /** Bytes that had come by then. */
+  private readBefore = 0;
 
   constructor(name: string, args: string[]) {
     super(name, [], { replyEncoding: 'utf8' });
@@ -22,6 +30,8 @@ export class ScriptCommand extends Command {
   override toWritable(socket: Socket): string | Buffer {
     if (this.socket?.destroyed) this.resent = true;
     this.socket = socket;
+    this.writtenAt = performance.now();
+    this.readBefore = socket.bytesRead;
     return super.toWritable(socket);
   }
 
@@ -44,6 +54,13 @@ export class ScriptCommand extends Command {
         next = replacement;
       },
     });
+  }
+
+  /** For how many ms nothing at all has come on its connection since it was written; undefined: something has, or the connection is gone. */
+  get silence(): number | undefined {
+    const { socket } = this;
+    if (socket === undefined || socket.destroyed || socket.bytesRead !== this.readBefore) return undefined;
+    return performance.now() - this.writtenAt;
   }
 
   /**

@@ -1,5 +1,5 @@
 import { BackendError } from '../lock-backend.js';
-import type { Runtime } from '../runtime.js';
+import { deadlineTimer, type Runtime } from '../runtime.js';
 import type { RedisConnection } from './redis-connection.js';
 import { callError, type Delivery } from './redis-errors.js';
 import type { Script } from './scripts.js';
@@ -37,8 +37,9 @@ export class SingleCalls {
         end();
         reject(error);
       };
-      const timer = runtime.timer(commandTimeout, () => {
+      const timer = deadlineTimer(runtime, commandTimeout, () => {
         call.abandon();
+        connection.overdue(call);
         const message = `${connection.description}: no answer within ${commandTimeout} ms`;
         fail(new BackendError(message, 'unavailable', call.written ? 'unknown' : 'refused'));
       });

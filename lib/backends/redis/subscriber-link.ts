@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { BackendError } from '../lock-backend.js';
-import type { Timer } from '../runtime.js';
+import { deadlineTimer, type Timer } from '../runtime.js';
 import type { ConnectionContext } from './redis-connection.js';
 import { errorCode, messageOf, withoutSecrets } from './redis-errors.js';
 
@@ -157,7 +157,7 @@ export class SubscriberLink {
   }
 
   private expectWithin(time: number): void {
-    this.patience ??= this.context.runtime.timer(time, () => this.end());
+    this.patience ??= deadlineTimer(this.context.runtime, time, () => this.end());
   }
 
   private answered(): void {
