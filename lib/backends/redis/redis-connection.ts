@@ -137,7 +137,9 @@ export class RedisConnection {
   subscriberClient(slot: number | undefined): Redis | undefined {
     const node = isCluster(this.client) ? this.subscriberNode(this.client, slot) : this.client;
     const client = node?.duplicate({ ...SUBSCRIBER_OPTIONS, ...this.ownTimeout });
-    if (client !== undefined) this.watch?.follow(client);
+    if (client === undefined) return undefined;
+    this.watch?.follow(client);
+    if (this.judgesSilence) this.judgeSilence(client);
     return client;
   }
 
@@ -205,7 +207,8 @@ export class RedisConnection {
 
   /**
    * ioredis ends a connection on which an answer is overdue, but looks at its clock before it reads what has come: after the event
-   * loop was blocked, it would end one whose answers are there. So it does that only while it connects, and {@link overdue} afterwards.
+   * loop was blocked, it would end one whose answers are there. So it does that only while it connects; afterwards {@link overdue} does,
+   * and a subscriber's own patience.
    */
   private judgeSilence(client: Redis): void {
     client.on('ready', () => {
