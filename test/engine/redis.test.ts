@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockAbortedError, LockKeyError, LockLostError, LockUnavailableError } from '../../lib/engine/errors.js';
+import { blockEventLoop } from '../support/block-event-loop.js';
 import { freePort } from '../support/free-port.js';
 import { type LockProcess, ms, nothingIsLeft, openWorld } from '../support/lock-world.js';
 import { startProcess } from '../support/processes/start-process.js';
@@ -32,10 +33,7 @@ describe('a lock service on Redis', () => {
     const locks = await world.service();
     await locks.withLock('order', async () => {});
     const acquisition = locks.acquire('order', { waitTime: ms(100) });
-    setImmediate(() => {
-      const end = performance.now() + 1_000;
-      while (performance.now() < end);
-    });
+    setImmediate(() => blockEventLoop(1_000));
     await (await acquisition).release();
   });
 

@@ -1,3 +1,4 @@
+import { blockEventLoop } from '../support/block-event-loop.js';
 import { freePort } from '../support/free-port.js';
 import { startTcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/until.js';
@@ -174,11 +175,6 @@ describe('when Redis is away', () => {
     }
   });
 });
-
-function blockEventLoop(time: number): void {
-  const end = performance.now() + time;
-  while (performance.now() < end);
-}
 
 async function succeeds(call: Promise<unknown>): Promise<boolean> {
   const [{ status }] = await Promise.allSettled([call]);

@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisBackend } from '../../lib/backends/redis/redis-backend.js';
 import type { Runtime } from '../../lib/backends/runtime.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
+import { blockEventLoop } from '../support/block-event-loop.js';
 import { startTcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/until.js';
 import { CLIENT, Ear, RedisWorld } from './redis-world.js';
@@ -33,6 +35,20 @@ describe('subscriptions in Redis', () => {
     expect(await world.connections('pubsub')).toEqual([]);
     await subscribe(backend, world.key()).ready;
     expect(await world.connections('pubsub')).toHaveLength(1);
+  });
+
+  it('stay where they are when the event loop was blocked', async () => {
+    const backend = world.backend({ commandTimeout: 200 });
+    const { ear, ready } = subscribe(backend, world.key());
+    await ready;
+    const before = await world.connections('pubsub');
+    const joining = subscribe(backend, world.key());
+    setImmediate(() => blockEventLoop(1_000)); // when the command is sent
+    await joining.ready;
+    await sleep(50);
+    expect(await world.connections('pubsub')).toEqual(before);
+    expect(ear.count('resync')).toBe(0);
+    expect(world.errors).toEqual([]);
   });
 
   it('share one connection, and one subscription for each channel', async () => {
