@@ -17,7 +17,8 @@ export class ScriptCall implements Delivery {
     done: (reply: unknown) => void,
     fail: (error: unknown) => void,
   ) {
-    const asked = [script.sha1, String(keys.length), ...keys, ...args];
+    // Not one literal: V8 would come to put its arrays into the old generation, where each keeps its hundreds of strings from being collected soon.
+    const asked = [script.sha1, String(keys.length)].concat(keys, args);
     this.send('evalsha', asked, done, (error) => {
       if (!isUnknownScript(error)) return fail(error);
       this.wasResent = this.command.resent;
