@@ -35,15 +35,22 @@ export interface Runtime {
  * plain one would be faster than answers that have long been there: this one lets them come first.
  */
 export function deadlineTimer(runtime: Runtime, delay: number, giveUp: () => void, keepAlive?: 'keep-alive'): Timer {
-  let cancelled = false;
-  const afterAnswers = () => {
-    if (!cancelled) giveUp();
-  };
-  const timer = runtime.timer(delay, () => runtime.nextTurn(afterAnswers), keepAlive);
-  return {
-    cancel: () => {
-      cancelled = true;
-      timer.cancel();
-    },
-  };
+  return new DeadlineTimer(runtime, delay, giveUp, keepAlive);
+}
+
+class DeadlineTimer implements Timer {
+  private readonly timer: Timer;
+  private cancelled = false;
+
+  constructor(runtime: Runtime, delay: number, giveUp: () => void, keepAlive?: 'keep-alive') {
+    const afterAnswers = () => {
+      if (!this.cancelled) giveUp();
+    };
+    this.timer = runtime.timer(delay, () => runtime.nextTurn(afterAnswers), keepAlive);
+  }
+
+  cancel(): void {
+    this.cancelled = true;
+    this.timer.cancel();
+  }
 }

@@ -10,6 +10,7 @@ import { busyRefusal, finalRefusal, type Obstruction, unavailableRefusal } from 
 import { PlaceKeeper } from './place-keeper.js';
 import { QueuePatience } from './queue-patience.js';
 import type { Departure, Waiter } from './waiter.js';
+import { WaiterRequest } from './waiter-request.js';
 
 const FIRST_BACKOFF = 50;
 const LONGEST_BACKOFF = 1_000;
@@ -118,20 +119,11 @@ export class FairQueue implements AcquisitionQueue {
     if (waiter.sent !== undefined || waiter.settled) return;
     waiter.sent = this.parts.clock.now();
     this.underWay++;
-    this.parts.backend
-      .acquire({
-        key: this.key,
-        type: 'fair',
-        owner: waiter.owner,
-        leaseTime: waiter.terms.leaseTime,
-        reserve: 0,
-        placeTimeout: waiter.triesOnce ? 0 : this.parts.placeTimeout,
-        preferWriters: false,
-      })
-      .then(
-        (reply) => this.answered(waiter, reply),
-        (error) => this.failed(waiter, error),
-      );
+    const placeTimeout = waiter.triesOnce ? 0 : this.parts.placeTimeout;
+    this.parts.backend.acquire(new WaiterRequest(this.key, waiter, 0, placeTimeout, false)).then(
+      (reply) => this.answered(waiter, reply),
+      (error) => this.failed(waiter, error),
+    );
   }
 
   private answered(waiter: Waiter, reply: AcquireReply): void {

@@ -5,6 +5,7 @@ import type { LockLostError } from './errors.js';
 import type { TokenBlock } from './hand-off.js';
 import type { Lease } from './lease.js';
 import type { Moment } from './lease-clock.js';
+import { listOf } from './list-of.js';
 
 /** Who is told when the last share of a held lock is given back, and when the lock is lost. */
 export interface LockKeeper {
@@ -68,7 +69,7 @@ export class HeldLock {
   validFor: number;
 
   share(lease: Lease): void {
-    this.shares = this.shares.length === 0 ? [lease] : [...this.shares, lease];
+    this.shares = this.shares.length === 0 ? listOf(lease) : [...this.shares, lease];
   }
 
   /** Lets it lapse: what its shares do does not matter any more. */

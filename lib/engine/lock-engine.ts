@@ -12,6 +12,7 @@ import type { HeldLock } from './held-lock.js';
 import { Lease } from './lease.js';
 import { LeaseClock } from './lease-clock.js';
 import { LinkedQueue } from './linked-queue.js';
+import { listOf } from './list-of.js';
 import { MAX_KEY_BYTES, toLockName, toLockNames } from './lock-name.js';
 import { type AcquisitionTerms, type LockOptions, toTerms } from './lock-options.js';
 import { LockQueue } from './lock-queue.js';
@@ -308,7 +309,7 @@ export class LockEngine implements QueueKeeper {
     const scoped = this.admit(what);
     return new Promise((resolve, reject) => {
       const granted = (held: HeldLock) => {
-        const lease = this.lease([held], terms);
+        const lease = this.lease(listOf(held), terms);
         this.announce(lease, waiter.since);
         resolve(lease);
       };

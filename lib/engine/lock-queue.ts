@@ -1,10 +1,4 @@
-import {
-  type AcquireReply,
-  type AcquireRequest,
-  BackendError,
-  type Busy,
-  type LockType,
-} from '../backends/lock-backend.js';
+import { type AcquireReply, BackendError, type Busy, type LockType } from '../backends/lock-backend.js';
 import type { AcquisitionQueue } from './acquisition-queue.js';
 import { Contention } from './contention.js';
 import type { EngineParts } from './engine-parts.js';
@@ -19,6 +13,7 @@ import { busyRefusal, finalRefusal, type Obstruction, unavailableRefusal } from 
 import { PlaceKeeper } from './place-keeper.js';
 import { QueuePatience } from './queue-patience.js';
 import type { Departure, Waiter } from './waiter.js';
+import { WaiterRequest } from './waiter-request.js';
 
 const NO_MORE: readonly HeldLock[] = [];
 
@@ -43,7 +38,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   /** Acquisitions whose answer is awaited. */
   private attempts = 0;
   /** The latest of them. Who comes before it is sent is counted in: hand-offs need tokens. */
-  private asking: { reserve: number } | undefined;
+  private asking: WaiterRequest | undefined;
   /** A several-lock acquisition has the queue to itself for one attempt. */
   private claimed = false;
   /** Among those who wait are callers that try once: so that thousands who wait need not be looked through for none. */
@@ -197,17 +192,11 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     );
   }
 
-  private request(waiter: Waiter): AcquireRequest & { reserve: number } {
-    const { type, leaseTime } = waiter.terms;
-    return {
-      key: this.key,
-      type,
-      owner: waiter.owner,
-      leaseTime,
-      reserve: type === 'read' || this.waiting.length === 1 ? 0 : this.departures.handOff.block,
-      placeTimeout: this.keepsPlace(waiter) ? this.parts.placeTimeout : 0,
-      preferWriters: this.parts.preferWriters,
-    };
+  private request(waiter: Waiter): WaiterRequest {
+    const { placeTimeout, preferWriters } = this.parts;
+    const alone = waiter.terms.type === 'read' || this.waiting.length === 1;
+    const reserve = alone ? 0 : this.departures.handOff.block;
+    return new WaiterRequest(this.key, waiter, reserve, this.keepsPlace(waiter) ? placeTimeout : 0, preferWriters);
   }
 
   private answered(waiter: Waiter, reply: AcquireReply): void {

@@ -4,6 +4,7 @@ import type { Milliseconds } from './duration.js';
 import { LockBusyError, LockConfigurationError, LockUpgradeError } from './errors.js';
 import type { HeldLock } from './held-lock.js';
 import type { Lease } from './lease.js';
+import { listOf } from './list-of.js';
 import type { LockEngine } from './lock-engine.js';
 import type { AcquisitionTerms } from './lock-options.js';
 import type { Reentry } from './lock-scope.js';
@@ -57,7 +58,7 @@ async function enter(
   try {
     if (scope.live && held.lost === undefined) {
       if (held.type === 'write' && terms.type === 'read') return await downgrade(engine, held, gate, name, terms);
-      return engine.lease([held], terms, [gate]);
+      return engine.lease(listOf(held), terms, listOf(gate));
     }
     return await acquireAnew(engine, gate, name, terms);
   } catch (error) {
@@ -85,7 +86,7 @@ function downgrade(
   engine.admit('acquire()');
   return new Promise((resolve, reject) => {
     const granted = (read: HeldLock | undefined) => {
-      if (read !== undefined) return resolve(engine.lease([read], terms, [gate]));
+      if (read !== undefined) return resolve(engine.lease(listOf(read), terms, listOf(gate)));
       const waitTime = Math.max(0, waiter.patience) as Milliseconds;
       resolve(acquireAnew(engine, gate, name, { ...terms, waitTime }));
     };

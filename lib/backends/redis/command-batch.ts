@@ -23,13 +23,16 @@ export interface BatchedScript<Request extends { readonly key: string }, Reply> 
   read(reply: unknown, index: number, request: Request, call: ScriptCall): Reply;
 }
 
-interface Item<Request, Reply> {
-  readonly request: Request;
+class Item<Request, Reply> {
   /** Set at the end of the tick in which it was asked for. */
-  deadline: number;
-  readonly resolve: (reply: Reply) => void;
-  readonly reject: (error: BackendError) => void;
-  settled: boolean;
+  deadline = Number.POSITIVE_INFINITY;
+  settled = false;
+
+  constructor(
+    readonly request: Request,
+    readonly resolve: (reply: Reply) => void,
+    readonly reject: (error: BackendError) => void,
+  ) {}
 }
 
 /** Script calls that went out together. */
@@ -71,7 +74,7 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
   call(request: Request): Promise<Reply> {
     return new Promise((resolve, reject) => {
       if (this.closed) return reject(this.endError());
-      this.queue.push({ request, deadline: Number.POSITIVE_INFINITY, resolve, reject, settled: false });
+      this.queue.push(new Item(request, resolve, reject));
       this.fresh++;
       this.live++;
       this.connection.underWay++;

@@ -9,7 +9,7 @@ const FOLDER = new URL('../../../../test/benchmark/', import.meta.url);
 
 const FIGURES = `Each figure is the median over rounds in which the contestants took turns; factors are medians of the rounds' own factors.
 Each contestant has three processes in turn, which warm up for two seconds; who does not play is stopped, so that its compiler and timers
-take nothing from others.
+take nothing from others, and before each round has 100 ms that do not count, to get up to speed again.
 \`sent\` counts what the clients sent, \`executed\` what the server executed, with what scripts call. CPU is that of all processes of
 the contestant (client) and of redis-server. A latency lasts from the call of acquire to the end of release, body included.
 Overlaps compare the times at which the lock was held, across processes, on one monotonic clock.`;

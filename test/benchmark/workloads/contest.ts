@@ -10,6 +10,12 @@ import type { Bench } from './workload.js';
 /** Milliseconds until a process has compiled what it runs often. */
 const WARM_UP = 2_000;
 
+/**
+ * Milliseconds before each round that do not count. A process that was stopped finds its threads and the server on one core, and
+ * runs at two thirds of its speed until the operating system has spread them again, which takes it some 60 ms.
+ */
+const LEAD_IN = 100;
+
 /** A process has its luck with what its compiler makes of the code, for good: so many take part one after another. */
 export const CREWS = 3;
 
@@ -73,7 +79,9 @@ export async function play(bench: Bench, contest: Contest, contestants: readonly
           const crew = crews.get(contestant) ?? (await start(bench, contest, contestant));
           crews.set(contestant, crew);
           crew.resume();
-          const figures = await playRound(bench, contest, crew, keyOf(contestant, `${contest.name}:${round}`));
+          const key = keyOf(contestant, `${contest.name}:${round}`);
+          await leadIn(contest, crew, `${key}:lead-in`);
+          const figures = await playRound(bench, contest, crew, key);
           rounds.set(contestant, [...(rounds.get(contestant) ?? []), figures]);
         } catch (error) {
           failed.add(contestant);
@@ -110,6 +118,11 @@ export async function start(bench: Bench, contest: Setting, contestant: Contesta
     throw error;
   }
   return crew;
+}
+
+/** Without bodies, and with a fresh key each time: nobody has to wait. */
+async function leadIn(contest: Setting, crew: Crew, key: string): Promise<void> {
+  await crew.run('loop', jobOf({ ...contest, keys: 'fresh', body: 0 }, key, LEAD_IN));
 }
 
 async function playRound({ meter }: Bench, contest: Contest, crew: Crew, key: string): Promise<Round> {

@@ -1,0 +1,22 @@
+import type { AcquireRequest, LockType } from '../backends/lock-backend.js';
+import type { Waiter } from './waiter.js';
+
+/** What the backend is asked for one waiter. */
+export class WaiterRequest implements AcquireRequest {
+  readonly type: LockType;
+  readonly owner: string;
+  readonly leaseTime: number;
+
+  constructor(
+    readonly key: string,
+    { owner, terms }: Waiter,
+    /** Grows while it was not sent: who comes meanwhile is handed the lock. */
+    public reserve: number,
+    readonly placeTimeout: number,
+    readonly preferWriters: boolean,
+  ) {
+    this.type = terms.type;
+    this.owner = owner;
+    this.leaseTime = terms.leaseTime;
+  }
+}
