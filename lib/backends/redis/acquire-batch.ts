@@ -81,7 +81,7 @@ export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply>
   }
 
   read(reply: unknown, index: number, request: AcquireRequest, call: ScriptCall): AcquireReply {
-    if (!Array.isArray(reply)) return this.tokens.acquired(Number(reply), 0);
+    if (!Array.isArray(reply)) return this.tokens.acquired(Number(reply) + index, 0);
     const answers: readonly unknown[] = reply;
     const answer = answers[index + 1];
     refuseFailure(answer, this.form.keys, request, call, this.connection);

@@ -10,7 +10,8 @@
   ARGV[3 + i]  owner
 
   Returns { reserved with each, answer, ... }: a token, { ttl, holder } when busy, or { { error, type of the lock } }.
-  A single token with nothing reserved comes bare: Redis sends a number at less cost than a list.
+  Where all were free and nothing is reserved, the first token comes bare, and the others follow it: Redis sends a number at less
+  cost than a list.
 ]]
 -- @include tokens
 local call = redis.call
@@ -27,7 +28,7 @@ for i = 1, count do
     if not nextToken then
       openClock(KEYS[1], seen, reserve, count)
     end
-    call('HSET', lock, ARGV[3 + i], 1)
+    call('HSET', lock, ARGV[3 + i], '1')
     call('PEXPIRE', lock, lease)
     answers[1 + i] = drawToken()
   else
@@ -37,7 +38,7 @@ for i = 1, count do
 end
 
 if not taken then
-  if count == 1 and reserved == 0 then
+  if reserved == 0 then
     return answers[2]
   end
   answers[1] = reserved

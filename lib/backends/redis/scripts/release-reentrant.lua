@@ -7,7 +7,7 @@
   ARGV[1 + i]  owner
 
   Returns for each: how many listened, −1 when this owner was not there, or { { error, type of the lock } }.
-  A single number comes bare: Redis sends it at less cost than a list.
+  The same number for all comes bare: Redis sends it at less cost than a list.
 ]]
 -- @include names
 local pcall = redis.pcall
@@ -27,7 +27,8 @@ for i = 1, #KEYS do
     answers[i] = { { there.err, pcall('TYPE', lock).ok or 'unknown' } }
   end
 end
-if #answers == 1 and type(answers[1]) == 'number' then
-  return answers[1]
+local same = type(answers[1]) == 'number'
+for i = 2, #answers do
+  same = same and answers[i] == answers[1]
 end
-return answers
+return same and answers[1] or answers

@@ -21,6 +21,6 @@ end
 
 -- The field is set, not counted up: a command that is sent twice must not count twice.
 local function takePlain(lock, owner, lease)
-  redis.call('HSET', lock, owner, 1)
+  redis.call('HSET', lock, owner, '1')
   redis.call('PEXPIRE', lock, lease)
 end

@@ -89,7 +89,7 @@ end
 
 local function takeReader(lock, owner, lease)
   redis.call('HSETNX', lock, 'mode', 'read')
-  redis.call('HSET', lock, owner, 1)
+  redis.call('HSET', lock, owner, '1')
   setReadLease(lock, owner, lease)
 end
 
@@ -114,7 +114,7 @@ local function setWriteLease(lock, owner, lease)
 end
 
 local function takeWriter(lock, owner, writers, lease)
-  redis.call('HSET', lock, 'mode', 'write', owner .. ':write', 1)
+  redis.call('HSET', lock, 'mode', 'write', owner .. ':write', '1')
   setWriteLease(lock, owner, lease)
   redis.call('ZREM', writers, owner)
 end
