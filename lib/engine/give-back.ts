@@ -35,14 +35,14 @@ export class GiveBack {
     private readonly queue: GivenBackTo,
   ) {}
 
-  giveBack(held: HeldLock): Promise<ReleaseOutcome> {
+  giveBack(held: HeldLock, now?: Moment): Promise<ReleaseOutcome> {
     if (held.lost !== undefined) {
       this.parts.orphans.giveBack(held, held.leaseTime);
       return Promise.resolve('gone');
     }
     const next = this.queue.waiting.first;
     if (next === undefined) return this.release(held);
-    const route = this.route(held, next);
+    const route = this.route(held, next, now);
     if (route === 'release') return this.release(held);
     if (route === 'pass') return this.pass(held, next);
     if (this.handOff.takesBreath()) this.parts.runtime.nextTurn(() => this.handOnAfterBreath(held));
@@ -50,9 +50,8 @@ export class GiveBack {
     return HANDED_ON;
   }
 
-  private route(held: HeldLock, next: Waiter): Route {
-    const { clock, runtime } = this.parts;
-    return this.handOff.route(held, next, this.queue.waiting.length, clock, runtime.monotonic());
+  private route(held: HeldLock, next: Waiter, now = this.parts.clock.now()): Route {
+    return this.handOff.route(held, next, this.queue.waiting.length, this.parts.clock, now);
   }
 
   private handOnAfterBreath(held: HeldLock): void {

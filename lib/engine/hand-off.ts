@@ -1,5 +1,5 @@
 import type { HeldLock } from './held-lock.js';
-import type { LeaseClock } from './lease-clock.js';
+import type { LeaseClock, Moment } from './lease-clock.js';
 import type { Waiter } from './waiter.js';
 
 /** How long one acquisition may be handed on inside a process before other processes get their turn, in ms. */
@@ -38,16 +38,16 @@ export class HandOff {
   private count = 0;
 
   /** @param waiting how many callers wait in this process */
-  route(held: HeldLock, next: Waiter, waiting: number, clock: LeaseClock, now: number): Route {
+  route(held: HeldLock, next: Waiter, waiting: number, clock: LeaseClock, now: Moment): Route {
     const { since, block } = held;
-    if (now - since >= (waiting > 1 ? TENURE : LAST_TENURE)) return 'release';
+    if (now.monotonic - since >= (waiting > 1 ? TENURE : LAST_TENURE)) return 'release';
     if (next.triesOnce || held.type === 'read' || held.type === 'fair' || next.terms.type !== held.type)
       return 'release';
     if (block?.left === 0) {
       this.block = Math.min(this.block * 2, LARGEST_BLOCK);
       return 'release';
     }
-    return block !== undefined && sameLease(held, next) && fresh(held, clock) ? 'local' : 'pass';
+    return block !== undefined && sameLease(held, next) && fresh(held, clock, now) ? 'local' : 'pass';
   }
 
   /** Whether the next hand-off has to let the event loop go round first. */
@@ -62,6 +62,6 @@ function sameLease(held: HeldLock, next: Waiter): boolean {
 }
 
 /** What a successor inherits must be known to be there, and must last until the watchdog's next round. */
-function fresh(held: HeldLock, clock: LeaseClock): boolean {
-  return held.unsettled === 0 && clock.age(held.confirmed) < held.leaseTime / 2;
+function fresh(held: HeldLock, clock: LeaseClock, now: Moment): boolean {
+  return held.unsettled === 0 && clock.age(held.confirmed, now) < held.leaseTime / 2;
 }

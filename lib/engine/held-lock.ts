@@ -9,8 +9,12 @@ import { listOf } from './list-of.js';
 
 /** Who is told when the last share of a held lock is given back, and when the lock is lost. */
 export interface LockKeeper {
-  /** Frees the lock or passes it on. Settles when the caller may go on. */
-  giveBack(held: HeldLock): Promise<ReleaseOutcome>;
+  /**
+   * Frees the lock or passes it on. Settles when the caller may go on.
+   *
+   * @param now a moment that has just been read
+   */
+  giveBack(held: HeldLock, now?: Moment): Promise<ReleaseOutcome>;
   /** Keeps it out of queues and renewals: it lapses by itself. */
   forget(held: HeldLock): void;
   lost(held: HeldLock): void;
@@ -78,10 +82,10 @@ export class HeldLock {
   }
 
   /** Takes one share away; the last one frees the lock or passes it on. */
-  drop(share: Lease): Promise<ReleaseOutcome> {
+  drop(share: Lease, now: Moment): Promise<ReleaseOutcome> {
     this.shares = this.shares.length === 1 ? NO_SHARES : this.shares.filter((other) => other !== share);
     if (this.shares.length > 0) return STILL_SHARED;
-    return this.keeper.giveBack(this);
+    return this.keeper.giveBack(this, now);
   }
 
   lose(error: LockLostError): void {

@@ -1,7 +1,7 @@
 import { type Duration, MIN_LEASE_TIME, toMilliseconds } from './duration.js';
 import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from './errors.js';
 import type { HeldLock, ReleaseOutcome } from './held-lock.js';
-import { validity } from './lease-clock.js';
+import { type Moment, validity } from './lease-clock.js';
 import type { LockEngine } from './lock-engine.js';
 import { LockScope, lockScopes } from './lock-scope.js';
 import type { ShareGate } from './share-gate.js';
@@ -241,13 +241,15 @@ export class Lease {
   }
 
   private end(): Promise<void> {
-    const overdue = this.loss === undefined && this.left() <= 0;
-    const heard = this.service.parts.events.hears('released');
+    const { clock, events } = this.service.parts;
+    const now = clock.now();
+    const overdue = this.loss === undefined && this.left(now) <= 0;
+    const heard = events.hears('released');
     const freed = heard ? this.locks.filter(({ shares }) => shares.length === 1) : NOTHING_TOLD;
     const dropped =
       this.locks.length === 1
-        ? this.locks[0].drop(this)
-        : Promise.all(this.locks.map((lock) => lock.drop(this))).then(worst);
+        ? this.locks[0].drop(this, now)
+        : Promise.all(this.locks.map((lock) => lock.drop(this, now))).then(worst);
     return dropped.then((outcome) => this.ended(outcome, overdue, freed));
   }
 
@@ -277,10 +279,10 @@ export class Lease {
     this.warn(error.message);
   }
 
-  private left(): number {
+  private left(now?: Moment): number {
     const { clock } = this.service.parts;
     let least = Number.POSITIVE_INFINITY;
-    for (const lock of this.locks) least = Math.min(least, validity(lock.validFor) - clock.age(lock.confirmed));
+    for (const lock of this.locks) least = Math.min(least, validity(lock.validFor) - clock.age(lock.confirmed, now));
     return least;
   }
 

@@ -105,11 +105,11 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     return held;
   }
 
-  giveBack(held: HeldLock): Promise<ReleaseOutcome> {
+  giveBack(held: HeldLock, now?: Moment): Promise<ReleaseOutcome> {
     held.downgrade?.abandon();
     // A writer that reads too may leave its read lock behind: the next writer cannot have the lock yet.
     if (held.downgrade !== undefined && held.lost === undefined) return this.departures.release(held);
-    return this.departures.giveBack(held);
+    return this.departures.giveBack(held, now);
   }
 
   forget(held: HeldLock): void {
