@@ -34,7 +34,7 @@ export function acquireSeveral(
   const title = names.join(', ');
   if (terms.signal?.aborted) throw abortedError(title, terms.signal);
   return new Promise((resolve, reject) => {
-    const caller = new Waiter<Lease>(title, title, engine.newOwner(), terms, engine.parts.runtime, resolve, reject);
+    const caller = new Waiter<Lease>(title, title, engine.newOwner, terms, engine.parts.runtime, resolve, reject);
     caller.scoped = scoped;
     const work = new SeveralAcquisition(engine, all, terms, caller);
     caller.watch(() => {

@@ -203,9 +203,7 @@ export class LockEngine implements QueueKeeper {
     return key;
   }
 
-  newOwner(): string {
-    return `${this.parts.clientId}:${++this.ownerCount}`;
-  }
+  readonly newOwner = (): string => `${this.parts.clientId}:${++this.ownerCount}`;
 
   queue(type: LockType, key: string): AcquisitionQueue {
     const present = this.queues.get(type, key);
@@ -313,7 +311,7 @@ export class LockEngine implements QueueKeeper {
         this.announce(lease, waiter.since);
         resolve(lease);
       };
-      const waiter: Waiter = new Waiter(name, key, this.newOwner(), terms, this.parts.runtime, granted, reject);
+      const waiter: Waiter = new Waiter(name, key, this.newOwner, terms, this.parts.runtime, granted, reject);
       waiter.scoped = scoped;
       this.queue(terms.type, key).enqueue(waiter);
     });

@@ -30,7 +30,7 @@ export function reenter(engine: LockEngine, reentry: Reentry, name: string, term
     const waiter: Waiter = new Waiter(
       name,
       held.key,
-      held.owner,
+      () => held.owner,
       terms,
       engine.parts.runtime,
       () =>
@@ -91,7 +91,7 @@ function downgrade(
       resolve(acquireAnew(engine, gate, name, { ...terms, waitTime }));
     };
     const { runtime } = engine.parts;
-    const waiter = new Waiter<HeldLock | undefined>(name, held.key, held.owner, terms, runtime, granted, reject);
+    const waiter = new Waiter<HeldLock | undefined>(name, held.key, () => held.owner, terms, runtime, granted, reject);
     held.downgrade ??= new Downgrade(engine, held);
     held.downgrade.enqueue(waiter);
   });

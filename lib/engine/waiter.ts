@@ -20,17 +20,24 @@ export class Waiter<Granted = HeldLock> extends Caller<Granted> {
   unsettled = false;
   /** A message for it came while its acquisition was under way. */
   woken = false;
+  private ownerId: string | undefined;
 
   constructor(
     name: string,
     readonly key: string,
-    readonly owner: string,
+    private readonly newOwner: () => string,
     terms: AcquisitionTerms,
     runtime: Runtime,
     granted: (held: Granted) => void,
     refused: (error: Error) => void,
   ) {
     super(name, terms, runtime, granted, refused);
+  }
+
+  /** Made when it is first asked for: who is handed the lock has its predecessor's. */
+  get owner(): string {
+    this.ownerId ??= this.newOwner();
+    return this.ownerId;
   }
 
   get what(): string {

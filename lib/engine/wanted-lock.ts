@@ -87,8 +87,8 @@ export class WantedLock {
         resolve();
       };
       const terms = { ...this.terms, waitTime };
-      const owner = this.engine.newOwner();
-      const waiter: Waiter = new Waiter(this.name, this.key, owner, terms, this.engine.parts.runtime, taken, reject);
+      const { parts, newOwner } = this.engine;
+      const waiter: Waiter = new Waiter(this.name, this.key, newOwner, terms, parts.runtime, taken, reject);
       waiter.scoped = scoped;
       if (this.reentry === undefined) this.queue.enqueue(waiter);
       else this.waitAtGate(this.reentry, waiter, departed);
