@@ -42,13 +42,16 @@ describe('fencing tokens in Redis', () => {
     expect(last).toBeGreaterThan(1_700_000_000_000_000);
   });
 
-  it('are given one by one to the locks of a batch', async () => {
+  it.each([0, 10])('are given one by one to the locks of a batch, with %d reserved for each', async (reserve) => {
     const backend = world.backend();
     const replies = await Promise.all(
-      Array.from({ length: 300 }, () => backend.acquire(world.request('reentrant', { reserve: 10 }))),
+      Array.from({ length: 300 }, () => backend.acquire(world.request('reentrant', { reserve }))),
     );
     const tokens = replies.map((reply) => (reply.acquired ? reply.token : 0)).sort((a, b) => a - b);
-    for (const [n, value] of tokens.slice(1).entries()) expect(value - tokens[n]).toBeGreaterThan(10);
+    expect(tokens[0]).toBeGreaterThan(1_700_000_000_000_000);
+    for (const [n, value] of tokens.slice(1).entries()) expect(value - tokens[n]).toBeGreaterThan(reserve);
+    const key = 'nestjs_redis_lock_clock';
+    expect(Number(await world.redis.get(key))).toBe(tokens[tokens.length - 1] + reserve);
   });
 
   it('are reserved as long as the clock leads by no more than a second', async () => {

@@ -49,6 +49,22 @@ describe('commands of the Redis backend', () => {
     expect(await world.redis.pttl(long.key)).toBeGreaterThan(60_000);
   });
 
+  it('answer each lock, whether all of a batch have the same answer or not', async () => {
+    const backend = world.backend();
+    const locks = Array.from({ length: 4 }, () => world.request());
+    const release = async () =>
+      (await Promise.all(locks.map((lock) => backend.release(lock)))).map(({ released }) => released);
+    const acquire = async () =>
+      (await Promise.all(locks.map((lock) => backend.acquire(lock)))).map(({ acquired }) => acquired);
+    expect(await acquire()).toEqual([true, true, true, true]);
+    expect(await release()).toEqual([true, true, true, true]);
+    expect(await release()).toEqual([false, false, false, false]);
+    await backend.acquire(locks[1]);
+    await backend.acquire({ ...locks[2], owner: `${locks[2].owner}0` });
+    expect(await acquire()).toEqual([true, true, false, true]);
+    expect(await release()).toEqual([true, true, false, true]);
+  });
+
   it('go on after SCRIPT FLUSH, in the middle of traffic', async () => {
     const backend = world.backend();
     const pairs = requests(400).map(async (lock, n) => {
