@@ -38,6 +38,7 @@ export function deadlineTimer(runtime: Runtime, delay: number, giveUp: () => voi
   return new DeadlineTimer(runtime, delay, giveUp, keepAlive);
 }
 
+/** A class, for the reason in engine/list-of.ts. */
 class DeadlineTimer implements Timer {
   private readonly timer: Timer;
   private cancelled = false;

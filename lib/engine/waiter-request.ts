@@ -1,7 +1,7 @@
 import type { AcquireRequest, LockType } from '../backends/lock-backend.js';
 import type { Waiter } from './waiter.js';
 
-/** What the backend is asked for one waiter. */
+/** What the backend is asked for one waiter. A class, for the reason in list-of.ts. */
 export class WaiterRequest implements AcquireRequest {
   readonly type: LockType;
   readonly owner: string;

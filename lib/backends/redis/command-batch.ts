@@ -23,6 +23,7 @@ export interface BatchedScript<Request extends { readonly key: string }, Reply> 
   read(reply: unknown, index: number, request: Request, call: ScriptCall): Reply;
 }
 
+/** A class, for the reason in engine/list-of.ts. */
 class Item<Request, Reply> {
   /** Set at the end of the tick in which it was asked for. */
   deadline = Number.POSITIVE_INFINITY;

@@ -11,8 +11,8 @@ import type { Bench } from './workload.js';
 const WARM_UP = 2_000;
 
 /**
- * Milliseconds before each round that do not count. A process that was stopped finds its threads and the server on one core, and
- * runs at two thirds of its speed until the operating system has spread them again, which takes it some 60 ms.
+ * Milliseconds before each round that do not count. For some 60 ms after a stop a process runs at two thirds of its speed, the floor too.
+ * Pinned to one core it does not: so it seems to be the operating system that spreads threads over the cores again.
  */
 const LEAD_IN = 100;
 
