@@ -1,6 +1,6 @@
 import type { Contention } from './contention.js';
 import type { EngineParts } from './engine-parts.js';
-import { HandOff, type Route, tokenBlock } from './hand-off.js';
+import { HandOff, type Route, TokenBlock } from './hand-off.js';
 import { HeldLock, type ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
 import type { LinkedQueue } from './linked-queue.js';
@@ -78,7 +78,7 @@ export class GiveBack {
     this.queue.drop(held);
     this.queue.underWay++;
     const { type, leaseTime, fixed } = next.terms;
-    const reserve = this.queue.waiting.length > 1 ? this.handOff.block : 0;
+    const { reserve } = this;
     const sent = clock.now();
     next.sent = sent;
     return backend.pass({ key: held.key, type, from: held.owner, to: next.owner, leaseTime, reserve }).then(
@@ -108,7 +108,7 @@ export class GiveBack {
           sent,
           reply.token,
           since,
-          tokenBlock(reply.reserved),
+          TokenBlock.of(reply.reserved),
         );
         this.queue.hold(heir, now);
         if (this.queue.waiting.remove(next)) {
@@ -152,7 +152,12 @@ export class GiveBack {
     );
   }
 
-  get handOff(): HandOff {
+  /** How many tokens to reserve with the next acquisition: for those who wait behind it. */
+  get reserve(): number {
+    return this.queue.waiting.length > 1 ? this.handOff.block : 0;
+  }
+
+  private get handOff(): HandOff {
     this.counted ??= new HandOff();
     return this.counted;
   }

@@ -6,18 +6,24 @@ import type { Waiter } from './waiter.js';
 const TENURE = 20;
 /** The same, when a single caller is left: it goes along, where the process would have to come back for it alone. */
 const LAST_TENURE = 25;
+/** Fencing tokens to reserve at first: blocks are powers of two, so that acquisitions of different locks ask for the same. */
 const FIRST_BLOCK = 64;
-const LARGEST_BLOCK = 8_192;
+/** On a fast machine, bodies that do nothing need some 25,000 in a tenure. */
+const LARGEST_BLOCK = 32_768;
 /** So many hand-offs run before timers and sockets get their turn. */
 const HAND_OFFS_PER_TURN = 256;
 
 /** Fencing tokens that were reserved with an acquisition, for those to whom it will be handed on. */
-export interface TokenBlock {
+export class TokenBlock {
   left: number;
-}
 
-export function tokenBlock(reserved: number): TokenBlock | undefined {
-  return reserved > 0 ? { left: reserved } : undefined;
+  constructor(readonly size: number) {
+    this.left = size;
+  }
+
+  static of(reserved: number): TokenBlock | undefined {
+    return reserved > 0 ? new TokenBlock(reserved) : undefined;
+  }
 }
 
 /**
@@ -33,21 +39,29 @@ export type Route = 'local' | 'pass' | 'release';
  * @see D. Dice, V. J. Marathe, N. Shavit, Lock Cohorting: A General Technique for Designing NUMA Locks (PPoPP 2012)
  */
 export class HandOff {
-  /** How many tokens to reserve with an acquisition behind which others wait. */
+  /** How many tokens to reserve with an acquisition behind which others wait: as many as fill a tenure at the last one's pace. */
   block = FIRST_BLOCK;
   private count = 0;
 
   /** @param waiting how many callers wait in this process */
   route(held: HeldLock, next: Waiter, waiting: number, clock: LeaseClock, now: Moment): Route {
     const { since, block } = held;
-    if (now.monotonic - since >= (waiting > 1 ? TENURE : LAST_TENURE)) return 'release';
-    if (next.triesOnce || held.type === 'read' || held.type === 'fair' || next.terms.type !== held.type)
-      return 'release';
-    if (block?.left === 0) {
-      this.block = Math.min(this.block * 2, LARGEST_BLOCK);
+    const elapsed = now.monotonic - since;
+    if (block?.left === 0 || elapsed >= (waiting > 1 ? TENURE : LAST_TENURE)) {
+      if (block !== undefined) this.learn(block, elapsed);
       return 'release';
     }
+    if (next.triesOnce || held.type === 'read' || held.type === 'fair' || next.terms.type !== held.type)
+      return 'release';
     return block !== undefined && sameLease(held, next) && fresh(held, clock, now) ? 'local' : 'pass';
+  }
+
+  /** Grows at once, and shrinks by halves: who was stopped for a moment is not slow. */
+  private learn({ size, left }: TokenBlock, elapsed: number): void {
+    // The start of a tenure is known to a millisecond.
+    const needed = ((size - left) * TENURE) / Math.max(1, elapsed);
+    const block = 2 ** Math.ceil(Math.log2(needed));
+    this.block = Math.min(Math.max(block, this.block / 2, FIRST_BLOCK), LARGEST_BLOCK);
   }
 
   /** Whether the next hand-off has to let the event loop go round first. */

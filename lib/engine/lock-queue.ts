@@ -4,7 +4,7 @@ import { Contention } from './contention.js';
 import type { EngineParts } from './engine-parts.js';
 import type { LockBusyError, LockUnavailableError } from './errors.js';
 import { GiveBack, type GivenBackTo } from './give-back.js';
-import { tokenBlock } from './hand-off.js';
+import { TokenBlock } from './hand-off.js';
 import { HeldLock, type LockKeeper, type ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
 import { LinkedQueue } from './linked-queue.js';
@@ -60,7 +60,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     }
     this.waiting.push(waiter);
     this.tried ||= waiter.triesOnce;
-    if (this.asking?.reserve === 0) this.asking.reserve = this.departures.handOff.block;
+    if (this.asking?.reserve === 0) this.asking.reserve = this.departures.reserve;
     if (waiter.mayLeave) waiter.watch((departure) => this.depart(waiter, departure));
     if (this.waiting.length === 1 && !waiter.triesOnce) this.contended?.arrive(waiter.patience);
     if (this.waiting.length > 1 || this.holder !== undefined) this.beImpatient();
@@ -194,8 +194,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   private request(waiter: Waiter): WaiterRequest {
     const { placeTimeout, preferWriters } = this.parts;
-    const alone = waiter.terms.type === 'read' || this.waiting.length === 1;
-    const reserve = alone ? 0 : this.departures.handOff.block;
+    const reserve = waiter.terms.type === 'read' ? 0 : this.departures.reserve;
     return new WaiterRequest(this.key, waiter, reserve, this.keepsPlace(waiter) ? placeTimeout : 0, preferWriters);
   }
 
@@ -212,7 +211,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.settleAttempt(waiter);
     this.contended?.acquired();
     const since = Math.floor(now.monotonic);
-    const block = tokenBlock(reply.reserved);
+    const block = TokenBlock.of(reply.reserved);
     const { name, owner } = waiter;
     const held = new HeldLock(this, name, this.key, type, owner, leaseTime, fixed, sent, reply.token, since, block);
     this.hold(held, now);

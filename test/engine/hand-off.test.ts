@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Acquired, PassRequest } from '../../lib/backends/lock-backend.js';
+import type { Acquired, AcquireRequest, PassRequest } from '../../lib/backends/lock-backend.js';
 import { LockLostError } from '../../lib/engine/errors.js';
 import type { Lease } from '../../lib/engine/lease.js';
 import type { LockOptions } from '../../lib/engine/lock-options.js';
 import { leftovers, NOTHING, openVirtualWorld, openWorld, STORES, type VirtualProcess } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
-import { answerAfter, answerLost, refused } from '../support/watched-backend.js';
+import { answerAfter, answerLost, type Disturbance, refused } from '../support/watched-backend.js';
 
 describe('hand-off', () => {
   const world = openVirtualWorld();
@@ -163,10 +163,29 @@ describe('hand-off', () => {
       await runtime.advance(30);
       await held.release();
       await (await runtime.until(theirs)).release();
-      // 64 in the first block; blocks double while nobody else listens.
+      // 64 in the first block, and somebody else listens.
       expect(bodies).toBeLessThan(1_000);
       await runtime.until(Promise.all(all));
       expect(bodies).toBe(5_000);
+    });
+
+    it('whose tokens are as many as its time takes at the pace of the bodies before', async () => {
+      const { locks, backend, runtime } = await world.process();
+      const reserves: number[] = [];
+      const watch: Disturbance = (execute, request) => {
+        reserves.push((request as AcquireRequest | PassRequest).reserve);
+        return execute();
+      };
+      backend.disturb(watch, 'acquire', 'pass');
+      const before = await locks.acquire('order');
+      const bodies = (time: number, count: number) =>
+        Array.from({ length: count }, () => locks.withLock('order', () => runtime.block(time)));
+      const all = [...bodies(0.05, 2_000), ...bodies(4, 40)];
+      await before.release();
+      await runtime.until(Promise.all(all));
+      // 64 take 3.2 ms, so the 20 ms take 400 of them; later, they take five.
+      expect([...new Set(reserves)]).toEqual([0, 64, 512, 256, 128]);
+      expect(reserves.slice(-4, -1)).toEqual([64, 64, 64]);
     });
   });
 
