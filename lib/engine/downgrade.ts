@@ -11,7 +11,6 @@ import type { Waiter } from './waiter.js';
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1_000;
 
-const KEPT: Promise<ReleaseOutcome> = Promise.resolve('released');
 
 /** It is granted nothing where the write lock was given back meanwhile: then it is on its own. */
 type Reader = Waiter<HeldLock | undefined>;
@@ -66,8 +65,8 @@ export class Downgrade implements LockKeeper {
     this.dismiss();
   }
 
-  giveBack(read: HeldLock): Promise<ReleaseOutcome> {
-    if (!this.over && read.lost === undefined) return KEPT;
+  giveBack(read: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
+    if (!this.over && read.lost === undefined) return 'released';
     this.read = undefined;
     return this.queue.giveBack(read);
   }

@@ -79,11 +79,11 @@ export class FairQueue implements AcquisitionQueue {
     return this.hold(name, owner, terms, sent, token);
   }
 
-  giveBack(held: HeldLock): Promise<ReleaseOutcome> {
+  giveBack(held: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
     const { orphans, clock, backend } = this.parts;
     if (held.lost !== undefined) {
       orphans.giveBack(held, held.leaseTime);
-      return Promise.resolve('gone');
+      return 'gone';
     }
     this.drop(held);
     this.underWay++;

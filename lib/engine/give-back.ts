@@ -24,8 +24,6 @@ export interface GivenBackTo {
   resume(): void;
 }
 
-const HANDED_ON: Promise<ReleaseOutcome> = Promise.resolve('released');
-
 /** What happens to a lock whose last share was given back: to the next waiter of this process, or out of it. */
 export class GiveBack {
   private counted: HandOff | undefined;
@@ -35,10 +33,10 @@ export class GiveBack {
     private readonly queue: GivenBackTo,
   ) {}
 
-  giveBack(held: HeldLock, now?: Moment): Promise<ReleaseOutcome> {
+  giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome> {
     if (held.lost !== undefined) {
       this.parts.orphans.giveBack(held, held.leaseTime);
-      return Promise.resolve('gone');
+      return 'gone';
     }
     const next = this.queue.waiting.first;
     if (next === undefined) return this.release(held);
@@ -47,7 +45,7 @@ export class GiveBack {
     if (route === 'pass') return this.pass(held, next);
     if (this.handOff.takesBreath()) this.parts.runtime.nextTurn(() => this.handOnAfterBreath(held));
     else this.handOn(held, next);
-    return HANDED_ON;
+    return 'released';
   }
 
   private route(held: HeldLock, next: Waiter, now = this.parts.clock.now()): Route {

@@ -14,7 +14,7 @@ export interface LockKeeper {
    *
    * @param now a moment that has just been read
    */
-  giveBack(held: HeldLock, now?: Moment): Promise<ReleaseOutcome>;
+  giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome>;
   /** Keeps it out of queues and renewals: it lapses by itself. */
   forget(held: HeldLock): void;
   lost(held: HeldLock): void;
@@ -25,7 +25,6 @@ export type ReleaseOutcome = 'released' | 'gone' | 'unreachable';
 
 const NO_SHARES: readonly Lease[] = [];
 const NO_EXTENSIONS: readonly number[] = [];
-const STILL_SHARED: Promise<ReleaseOutcome> = Promise.resolve('released');
 
 /**
  * A lock that the backend holds for one owner of this process. Leases are shares in it: one for the acquisition, one for
@@ -82,9 +81,9 @@ export class HeldLock {
   }
 
   /** Takes one share away; the last one frees the lock or passes it on. */
-  drop(share: Lease, now: Moment): Promise<ReleaseOutcome> {
+  drop(share: Lease, now: Moment): ReleaseOutcome | Promise<ReleaseOutcome> {
     this.shares = this.shares.length === 1 ? NO_SHARES : this.shares.filter((other) => other !== share);
-    if (this.shares.length > 0) return STILL_SHARED;
+    if (this.shares.length > 0) return 'released';
     return this.keeper.giveBack(this, now);
   }
 

@@ -34,6 +34,8 @@ export class Lease {
   /** The locks' own tokens go on growing when they are handed on. */
   private readonly token: number;
   private readonly tokenList: readonly number[] | undefined;
+  /** Its share was given back, or is on its way. @internal */
+  released = false;
   private ending: Promise<void> | undefined;
   private abort: AbortController | undefined;
   private loss: LockLostError | undefined;
@@ -96,12 +98,7 @@ export class Lease {
 
   /** Neither released nor lost, as far as was noticed. @internal */
   get live(): boolean {
-    return this.ending === undefined && this.loss === undefined;
-  }
-
-  /** Its share was given back, or is on its way. @internal */
-  get released(): boolean {
-    return this.ending !== undefined;
+    return !this.released && this.loss === undefined;
   }
 
   /** Whether the lock is certainly held at this moment. */
@@ -122,7 +119,7 @@ export class Lease {
    */
   assertHeld(): void {
     if (this.held) return;
-    if (this.ending !== undefined)
+    if (this.released)
       throw new LockNotOwnedError(`The lease of '${this.name}' was released already`, this.name);
     throw (
       this.loss ??
@@ -141,7 +138,7 @@ export class Lease {
    */
   async extend(duration: Duration): Promise<void> {
     const leaseTime = toMilliseconds(duration, `extend() of '${this.name}': duration`, MIN_LEASE_TIME);
-    if (this.ending !== undefined)
+    if (this.released)
       throw new LockNotOwnedError(`The lease of '${this.name}' was released already`, this.name);
     if (this.loss !== undefined) throw this.loss;
     try {
@@ -177,7 +174,8 @@ export class Lease {
    *   reached is no error: the release is tried again in the background, and the lock lapses with its lease.
    */
   release(): Promise<void> {
-    if (this.ending !== undefined) return this.ending.then(undefined, () => undefined);
+    if (this.released) return Promise.resolve(this.ending).catch(() => {});
+    this.released = true;
     this.ending = this.end();
     return this.ending;
   }
@@ -197,7 +195,7 @@ export class Lease {
     const shared = this.locks.some((lock) => lock.shares.length > 1);
     if (shared || !this.live || this.left() <= 0) return this.release();
     const { backend, clock, watchdog } = this.service.parts;
-    this.ending = Promise.resolve();
+    this.released = true;
     this.service.leaseEnded(this);
     const leaseTime = Math.ceil(duration);
     const sent = clock.now();
@@ -235,12 +233,12 @@ export class Lease {
   }
 
   private assertLive(): void {
-    if (this.ending !== undefined)
+    if (this.released)
       throw new LockNotOwnedError(`The lease of '${this.name}' was released already`, this.name);
     if (this.loss !== undefined) throw this.loss;
   }
 
-  private end(): Promise<void> {
+  private async end(): Promise<void> {
     const { clock, events } = this.service.parts;
     const now = clock.now();
     const overdue = this.loss === undefined && this.left(now) <= 0;
@@ -250,10 +248,8 @@ export class Lease {
       this.locks.length === 1
         ? this.locks[0].drop(this, now)
         : Promise.all(this.locks.map((lock) => lock.drop(this, now))).then(worst);
-    return dropped.then((outcome) => this.ended(outcome, overdue, freed));
-  }
-
-  private ended(outcome: ReleaseOutcome, overdue: boolean, freed: readonly HeldLock[]): void {
+    // Handed on in here: nothing to wait for.
+    const outcome = typeof dropped === 'string' ? dropped : await dropped;
     for (const gate of this.gates) gate.leave();
     this.service.leaseEnded(this);
     if (this.loss !== undefined || overdue || outcome === 'gone') return this.reportLoss(outcome);

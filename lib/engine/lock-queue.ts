@@ -105,7 +105,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     return held;
   }
 
-  giveBack(held: HeldLock, now?: Moment): Promise<ReleaseOutcome> {
+  giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome> {
     held.downgrade?.abandon();
     // A writer that reads too may leave its read lock behind: the next writer cannot have the lock yet.
     if (held.downgrade !== undefined && held.lost === undefined) return this.departures.release(held);
