@@ -34,7 +34,7 @@ export function acquireSeveral(
   const title = names.join(', ');
   if (terms.signal?.aborted) throw abortedError(title, terms.signal);
   return new Promise((resolve, reject) => {
-    const caller = new Waiter<Lease>(title, title, engine.newOwner, terms, engine.parts.runtime, resolve, reject);
+    const caller = new Waiter<Lease>(title, engine.newOwner, terms, engine.parts.runtime, resolve, reject);
     caller.scoped = scoped;
     const work = new SeveralAcquisition(engine, all, terms, caller);
     caller.watch(() => {
@@ -58,6 +58,7 @@ class SeveralAcquisition {
   private failure: BackendError | undefined;
   private obstacle: Obstacle | undefined;
   private owner: string;
+  private readonly began: number | undefined;
 
   constructor(
     private readonly engine: LockEngine,
@@ -66,6 +67,7 @@ class SeveralAcquisition {
     private readonly caller: Waiter<Lease>,
   ) {
     this.owner = caller.owner;
+    this.began = engine.began();
   }
 
   async run(): Promise<void> {
@@ -193,7 +195,7 @@ class SeveralAcquisition {
     const locks = this.all.map(({ held }) => held as HeldLock);
     const gates = this.all.flatMap(({ gate }) => gate ?? []);
     const lease = this.engine.lease(locks, this.terms, gates);
-    this.engine.announce(lease, this.caller.since);
+    this.engine.announce(lease, this.began);
     this.caller.grant(lease);
   }
 

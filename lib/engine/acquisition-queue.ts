@@ -12,6 +12,7 @@ export interface QueueKeeper {
 
 /** Where the callers of one process wait for one lock. */
 export interface AcquisitionQueue extends LockKeeper {
+  readonly name: string;
   readonly key: string;
   readonly type: LockType;
 

@@ -11,7 +11,6 @@ import type { Waiter } from './waiter.js';
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1_000;
 
-
 /** It is granted nothing where the write lock was given back meanwhile: then it is on its own. */
 type Reader = Waiter<HeldLock | undefined>;
 
@@ -107,7 +106,7 @@ export class Downgrade implements LockKeeper {
     this.unanswered = false;
     this.pause = FIRST_PAUSE;
     if (!reply.acquired) return this.dismiss();
-    this.queue = this.engine.queue('read', this.write.key);
+    this.queue = this.engine.queue('read', this.write.name, this.write.key);
     const read = this.queue.fulfil(first.name, this.write.owner, first.terms, sent, reply.token, this);
     this.read = read;
     if (this.waiting.size === 0) void this.giveBack(read);

@@ -8,6 +8,7 @@ export interface LockLogger {
 
 /** What listeners of `LockService.on` are told. Times are milliseconds. @publicApi */
 export interface LockEvents {
+  /** `waited` is 0 when nobody listened yet as the acquisition began. */
   acquired: { readonly name: string; readonly owner: string; readonly fencingToken: number; readonly waited: number };
   released: { readonly name: string; readonly owner: string };
   renewed: { readonly name: string; readonly owner: string };

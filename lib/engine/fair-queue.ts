@@ -37,6 +37,7 @@ export class FairQueue implements AcquisitionQueue {
 
   constructor(
     private readonly parts: EngineParts,
+    readonly name: string,
     readonly key: string,
   ) {
     const standing = () => [...this.waiting].filter((waiter) => !waiter.triesOnce);

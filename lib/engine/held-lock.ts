@@ -42,6 +42,8 @@ export class HeldLock {
   /** The lengths of those of them that extend the lease. */
   extensions: readonly number[] = NO_EXTENSIONS;
 
+  private aloneInList: readonly HeldLock[] | undefined;
+
   /** Where it stands with the watchdog. */
   list: AgingList | undefined;
   older: HeldLock | undefined;
@@ -70,6 +72,12 @@ export class HeldLock {
 
   /** Milliseconds of lease that were confirmed at {@link confirmed}; differs from leaseTime after `extend`. */
   validFor: number;
+
+  /** A list of it alone: one for all to whom it is handed on. */
+  get alone(): readonly HeldLock[] {
+    this.aloneInList ??= listOf(this);
+    return this.aloneInList;
+  }
 
   share(lease: Lease): void {
     this.shares = this.shares.length === 0 ? listOf(lease) : [...this.shares, lease];

@@ -119,8 +119,7 @@ export class Lease {
    */
   assertHeld(): void {
     if (this.held) return;
-    if (this.released)
-      throw new LockNotOwnedError(`The lease of '${this.name}' was released already`, this.name);
+    if (this.released) throw new LockNotOwnedError(`The lease of '${this.name}' was released already`, this.name);
     throw (
       this.loss ??
       new LockLostError(
@@ -138,8 +137,7 @@ export class Lease {
    */
   async extend(duration: Duration): Promise<void> {
     const leaseTime = toMilliseconds(duration, `extend() of '${this.name}': duration`, MIN_LEASE_TIME);
-    if (this.released)
-      throw new LockNotOwnedError(`The lease of '${this.name}' was released already`, this.name);
+    if (this.released) throw new LockNotOwnedError(`The lease of '${this.name}' was released already`, this.name);
     if (this.loss !== undefined) throw this.loss;
     try {
       await Promise.all(this.locks.map((lock) => this.service.parts.watchdog.extend(lock, leaseTime)));
@@ -233,8 +231,7 @@ export class Lease {
   }
 
   private assertLive(): void {
-    if (this.released)
-      throw new LockNotOwnedError(`The lease of '${this.name}' was released already`, this.name);
+    if (this.released) throw new LockNotOwnedError(`The lease of '${this.name}' was released already`, this.name);
     if (this.loss !== undefined) throw this.loss;
   }
 

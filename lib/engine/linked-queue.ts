@@ -7,7 +7,7 @@ export interface Linked<Element> {
 /** Elements in the order of their arrival. Each can leave from any place at once, and what has left is not kept alive. */
 export class LinkedQueue<Element extends Linked<Element>> {
   first: Element | undefined = undefined;
-  private last: Element | undefined = undefined;
+  last: Element | undefined = undefined;
   length = 0;
 
   push(element: Element): void {

@@ -12,7 +12,6 @@ import type { HeldLock } from './held-lock.js';
 import { Lease } from './lease.js';
 import { LeaseClock } from './lease-clock.js';
 import { LinkedQueue } from './linked-queue.js';
-import { listOf } from './list-of.js';
 import { MAX_KEY_BYTES, toLockName, toLockNames } from './lock-name.js';
 import { type AcquisitionTerms, type LockOptions, toTerms } from './lock-options.js';
 import { LockQueue } from './lock-queue.js';
@@ -94,7 +93,7 @@ export class LockEngine implements QueueKeeper {
       if (typeof names === 'string') {
         const terms =
           options === undefined ? this.defaults : toTerms(options, this.defaults, `${what} of ${quoted([names])}`);
-        return this.acquireOne(toLockName(names, what), terms, what);
+        return this.acquireOne(names, terms, what);
       }
       const list = Array.isArray(names) ? toLockNames(names, what) : [toLockName(names, what)];
       const terms = toTerms(options ?? {}, this.defaults, `${what} of ${quoted(list)}`);
@@ -154,8 +153,7 @@ export class LockEngine implements QueueKeeper {
 
   /** Callers of this process that wait for this lock. */
   waiting(name: string): number {
-    const key = this.keyOf(name);
-    return QUEUE_TYPES.reduce((sum, type) => sum + (this.queues.get(type, key)?.length ?? 0), 0);
+    return this.queues.named(name).reduce((sum, { length }) => sum + length, 0);
   }
 
   /** Ends by itself what a caller asks of the backend outside an acquisition, with the errors of this library. */
@@ -205,12 +203,8 @@ export class LockEngine implements QueueKeeper {
 
   readonly newOwner = (): string => `${this.parts.clientId}:${++this.ownerCount}`;
 
-  queue(type: LockType, key: string): AcquisitionQueue {
-    const present = this.queues.get(type, key);
-    if (present !== undefined) return present;
-    const queue = type === 'fair' ? new FairQueue(this.parts, key) : new LockQueue(this.parts, key, type);
-    this.queues.add(queue);
-    return queue;
+  queue(type: LockType, name: string, key: string): AcquisitionQueue {
+    return this.queues.get(type, name) ?? this.newQueue(type, name, key);
   }
 
   retire(queue: AcquisitionQueue): void {
@@ -242,10 +236,15 @@ export class LockEngine implements QueueKeeper {
     return scoped;
   }
 
-  announce(lease: Lease, since: number): void {
+  /** The present moment, if anybody is to be told how long an acquisition took. */
+  began(): number | undefined {
+    return this.parts.events.hears('acquired') ? this.parts.runtime.monotonic() : undefined;
+  }
+
+  announce(lease: Lease, began: number | undefined): void {
     const { events, runtime } = this.parts;
     if (!events.hears('acquired')) return;
-    const waited = runtime.monotonic() - since;
+    const waited = began === undefined ? 0 : runtime.monotonic() - began;
     for (const { name, owner, token, shares } of lease.locks)
       if (shares.length === 1) events.emit('acquired', { name, owner, fencingToken: token, waited });
   }
@@ -300,21 +299,30 @@ export class LockEngine implements QueueKeeper {
   }
 
   private acquireOne(name: string, terms: AcquisitionTerms, what: string): Promise<Lease> {
-    const key = this.keyOf(name);
+    const queue = this.queues.get(terms.type, name);
+    // The name of a queue was checked when the queue was made.
+    const key = queue?.key ?? this.keyOf(toLockName(name, what));
     if (terms.signal?.aborted) throw abortedError(name, terms.signal);
     const reentry = lockScopes.getStore() === undefined ? undefined : findReentry(this, key, terms.type);
     if (reentry !== undefined) return reenter(this, reentry, name, terms);
     const scoped = this.admit(what);
+    const began = this.began();
     return new Promise((resolve, reject) => {
       const granted = (held: HeldLock) => {
-        const lease = this.lease(listOf(held), terms);
-        this.announce(lease, waiter.since);
+        const lease = this.lease(held.alone, terms);
+        this.announce(lease, began);
         resolve(lease);
       };
-      const waiter: Waiter = new Waiter(name, key, this.newOwner, terms, this.parts.runtime, granted, reject);
+      const waiter: Waiter = new Waiter(name, this.newOwner, terms, this.parts.runtime, granted, reject);
       waiter.scoped = scoped;
-      this.queue(terms.type, key).enqueue(waiter);
+      (queue ?? this.newQueue(terms.type, name, key)).enqueue(waiter);
     });
+  }
+
+  private newQueue(type: LockType, name: string, key: string): AcquisitionQueue {
+    const queue = type === 'fair' ? new FairQueue(this.parts, name, key) : new LockQueue(this.parts, name, key, type);
+    this.queues.add(queue);
+    return queue;
   }
 
   private finish(lease: Lease, began: number, holdAtLeast: number): Promise<void> {
@@ -331,9 +339,6 @@ export class LockEngine implements QueueKeeper {
 }
 
 const NO_GATES: readonly ShareGate[] = [];
-
-/** The queues that one key can have: readers and writers share one. */
-const QUEUE_TYPES: readonly LockType[] = ['reentrant', 'fair', 'fenced', 'write'];
 
 export function abortedError(name: string, signal: AbortSignal): LockAbortedError {
   return new LockAbortedError(`Waiting for the lock '${name}' was aborted by the caller's signal`, name, {

@@ -49,6 +49,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   constructor(
     private readonly parts: EngineParts,
+    readonly name: string,
     readonly key: string,
     readonly type: LockType,
   ) {}

@@ -29,7 +29,6 @@ export function reenter(engine: LockEngine, reentry: Reentry, name: string, term
   return new Promise((resolve, reject) => {
     const waiter: Waiter = new Waiter(
       name,
-      held.key,
       () => held.owner,
       terms,
       engine.parts.runtime,
@@ -91,7 +90,7 @@ function downgrade(
       resolve(acquireAnew(engine, gate, name, { ...terms, waitTime }));
     };
     const { runtime } = engine.parts;
-    const waiter = new Waiter<HeldLock | undefined>(name, held.key, () => held.owner, terms, runtime, granted, reject);
+    const waiter = new Waiter<HeldLock | undefined>(name, () => held.owner, terms, runtime, granted, reject);
     held.downgrade ??= new Downgrade(engine, held);
     held.downgrade.enqueue(waiter);
   });

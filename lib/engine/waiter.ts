@@ -24,7 +24,6 @@ export class Waiter<Granted = HeldLock> extends Caller<Granted> {
 
   constructor(
     name: string,
-    readonly key: string,
     private readonly newOwner: () => string,
     terms: AcquisitionTerms,
     runtime: Runtime,

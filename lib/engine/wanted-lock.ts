@@ -88,7 +88,7 @@ export class WantedLock {
       };
       const terms = { ...this.terms, waitTime };
       const { parts, newOwner } = this.engine;
-      const waiter: Waiter = new Waiter(this.name, this.key, newOwner, terms, parts.runtime, taken, reject);
+      const waiter: Waiter = new Waiter(this.name, newOwner, terms, parts.runtime, taken, reject);
       waiter.scoped = scoped;
       if (this.reentry === undefined) this.queue.enqueue(waiter);
       else this.waitAtGate(this.reentry, waiter, departed);
@@ -128,6 +128,6 @@ export class WantedLock {
   }
 
   private get queue() {
-    return this.engine.queue(this.terms.type, this.key);
+    return this.engine.queue(this.terms.type, this.name, this.key);
   }
 }

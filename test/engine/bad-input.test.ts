@@ -130,6 +130,17 @@ describe('bad input', () => {
     await locks.withLock('order', { waitTime: Number.POSITIVE_INFINITY as never, leaseTime: 150.5 }, async () => {});
   });
 
+  it('is told from good input: a name that looks like another lock’s type and name stands for itself', async () => {
+    const { locks } = await world.process({ keyPrefix: '' });
+    for (const type of ['read', 'write', 'fair', 'fenced'] as const) {
+      const held = await locks.acquire('order', { type });
+      const likely = await locks.tryAcquire(`${type === 'read' ? 'write' : type}\0order`);
+      expect(likely?.held).toBe(true);
+      await likely?.release();
+      await held.release();
+    }
+  });
+
   it('counts the prefix into the length of a name', async () => {
     const { locks, backend } = await world.process({ keyPrefix: 'p'.repeat(500) });
     const error = await errorOf(locks.acquire('x'.repeat(600)));

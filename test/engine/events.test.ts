@@ -37,6 +37,18 @@ describe('events', () => {
     ]);
   });
 
+  it('tell who listens since later that an acquisition waited for 0 ms', async () => {
+    const { locks, runtime } = await world.process();
+    const holder = await locks.acquire('order');
+    const waiting = locks.acquire('order');
+    await runtime.advance(70);
+    const waited: number[] = [];
+    locks.on('acquired', (event) => waited.push(event.waited));
+    await holder.release();
+    await (await runtime.until(waiting)).release();
+    expect(waited).toEqual([0]);
+  });
+
   it('come once for one acquisition, however often it is re-entered', async () => {
     const { locks } = await world.process();
     const heard = listen(locks);
@@ -183,7 +195,7 @@ describe('a wait of more than 30 s', () => {
     expect(logger.warnings).toEqual([]);
     await runtime.advance(2_000);
     expect(logger.warnings).toEqual([
-      expect.stringMatching(/A caller waits for the lock 'order'.* for 30 s; held by /),
+      expect.stringMatching(/^A caller waits for the lock 'order' for over 30 s; held by /),
     ]);
     expect(logger.warnings[0]).toContain(holder.owner);
     await runtime.advance(300_000);
@@ -197,7 +209,9 @@ describe('a wait of more than 30 s', () => {
     const holder = await locks.acquire('order');
     const all = Array.from({ length: 10 }, () => locks.withLock('order', async () => {}));
     await runtime.advance(31_000);
-    expect(logger.warnings).toEqual([expect.stringMatching(/10 callers wait .* held by/)]);
+    expect(logger.warnings).toEqual([
+      expect.stringMatching(/^10 callers wait for the lock 'order', the longest for over 30 s; held by /),
+    ]);
     expect(logger.warnings[0]).toContain(holder.owner);
     await holder.release();
     await runtime.until(Promise.all(all));
@@ -213,6 +227,23 @@ describe('a wait of more than 30 s', () => {
     }
     await runtime.until(Promise.all(all));
     expect(logger.warnings).toEqual([]);
+  });
+
+  it('is warned of in the next 30 s when the queue moves on meanwhile', async () => {
+    const { locks, runtime, logger } = await world.process();
+    const holder = await locks.acquire('order');
+    const first = locks.acquire('order');
+    await runtime.advance(5_000);
+    const second = locks.acquire('order');
+    await runtime.advance(20_000);
+    await holder.release();
+    const next = await runtime.until(first);
+    await runtime.advance(34_000);
+    expect(logger.warnings).toEqual([]);
+    await runtime.advance(2_000);
+    expect(logger.warnings).toEqual([expect.stringContaining(`A caller waits for the lock 'order' for over 30 s`)]);
+    await next.release();
+    await (await runtime.until(second)).release();
   });
 
   it('leaves no timer when the caller gives up', async () => {
