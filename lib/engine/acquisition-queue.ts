@@ -12,8 +12,6 @@ export interface QueueKeeper {
 
 /** Where the callers of one process wait for one lock. */
 export interface AcquisitionQueue extends LockKeeper {
-  readonly name: string;
-  readonly key: string;
   readonly type: LockType;
 
   /** Callers that wait. */
@@ -36,12 +34,5 @@ export interface AcquisitionQueue extends LockKeeper {
    *
    * @param keeper who is told in place of this queue what becomes of the lock
    */
-  fulfil(
-    name: string,
-    owner: string,
-    terms: AcquisitionTerms,
-    sent: Moment,
-    token: number,
-    keeper?: LockKeeper,
-  ): HeldLock;
+  fulfil(owner: string, terms: AcquisitionTerms, sent: Moment, token: number, keeper?: LockKeeper): HeldLock;
 }

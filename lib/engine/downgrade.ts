@@ -40,6 +40,14 @@ export class Downgrade implements LockKeeper {
     private readonly write: HeldLock,
   ) {}
 
+  get name(): string {
+    return this.write.name;
+  }
+
+  get key(): string {
+    return this.write.key;
+  }
+
   enqueue(waiter: Reader): void {
     if (this.read !== undefined) return waiter.grant(this.read);
     this.waiting.add(waiter);
@@ -107,7 +115,7 @@ export class Downgrade implements LockKeeper {
     this.pause = FIRST_PAUSE;
     if (!reply.acquired) return this.dismiss();
     this.queue = this.engine.queue('read', this.write.name, this.write.key);
-    const read = this.queue.fulfil(first.name, this.write.owner, first.terms, sent, reply.token, this);
+    const read = this.queue.fulfil(this.write.owner, first.terms, sent, reply.token, this);
     this.read = read;
     if (this.waiting.size === 0) void this.giveBack(read);
     for (const waiter of this.takeAll()) waiter.grant(read);

@@ -75,9 +75,9 @@ export class FairQueue implements AcquisitionQueue {
     this.retireIfIdle();
   }
 
-  fulfil(name: string, owner: string, terms: AcquisitionTerms, sent: Moment, token: number): HeldLock {
+  fulfil(owner: string, terms: AcquisitionTerms, sent: Moment, token: number): HeldLock {
     this.underWay--;
-    return this.hold(name, owner, terms, sent, token);
+    return this.hold(owner, terms, sent, token, this.parts.clock.now());
   }
 
   giveBack(held: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
@@ -128,16 +128,18 @@ export class FairQueue implements AcquisitionQueue {
   }
 
   private answered(waiter: Waiter, reply: AcquireReply): void {
-    const { name, owner, terms } = waiter;
+    const { owner, terms } = waiter;
     const sent = waiter.sent as Moment;
-    if (reply.acquired && this.parts.clock.age(sent) >= validity(terms.leaseTime)) {
+    const { clock } = this.parts;
+    const now = clock.now();
+    if (reply.acquired && clock.age(sent, now) >= validity(terms.leaseTime)) {
       const late = `the answer came after the lease of ${terms.leaseTime} ms had ended`;
       return this.failed(waiter, new BackendError(late, 'unavailable', 'unknown'));
     }
     this.settleAttempt(waiter);
     this.failures = 0;
     if (reply.acquired) {
-      const held = this.hold(name, owner, terms, sent, reply.token);
+      const held = this.hold(owner, terms, sent, reply.token, now);
       if (waiter.settled) void this.giveBack(held);
       this.remove(waiter);
       waiter.grant(held);
@@ -185,10 +187,10 @@ export class FairQueue implements AcquisitionQueue {
     waiter.unsettled = false;
   }
 
-  private hold(name: string, owner: string, terms: AcquisitionTerms, sent: Moment, token: number): HeldLock {
-    const held = new HeldLock(this, name, this.key, 'fair', owner, terms.leaseTime, terms.fixed, sent, token, 0);
+  private hold(owner: string, terms: AcquisitionTerms, sent: Moment, token: number, now: Moment): HeldLock {
+    const held = new HeldLock(this, 'fair', owner, terms.leaseTime, terms.fixed, sent, token, 0);
     this.holders.add(held);
-    this.parts.watchdog.guard(held, this.parts.clock.now());
+    this.parts.watchdog.guard(held, now);
     return held;
   }
 

@@ -94,11 +94,9 @@ export class GiveBack {
           this.queue.resume();
           return 'released';
         }
-        const { keeper, key, since } = held;
+        const { keeper, since } = held;
         const heir = new HeldLock(
           keeper,
-          next.name,
-          key,
           type,
           next.owner,
           leaseTime,

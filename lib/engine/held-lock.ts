@@ -9,6 +9,9 @@ import { listOf } from './list-of.js';
 
 /** Who is told when the last share of a held lock is given back, and when the lock is lost. */
 export interface LockKeeper {
+  /** Of the lock. */
+  readonly name: string;
+  readonly key: string;
   /**
    * Frees the lock or passes it on. Settles when the caller may go on.
    *
@@ -51,8 +54,6 @@ export class HeldLock {
 
   constructor(
     readonly keeper: LockKeeper,
-    readonly name: string,
-    readonly key: string,
     readonly type: LockType,
     readonly owner: string,
     /** The lease that was asked for at the acquisition. */
@@ -72,6 +73,14 @@ export class HeldLock {
 
   /** Milliseconds of lease that were confirmed at {@link confirmed}; differs from leaseTime after `extend`. */
   validFor: number;
+
+  get name(): string {
+    return this.keeper.name;
+  }
+
+  get key(): string {
+    return this.keeper.key;
+  }
 
   /** A list of it alone: one for all to whom it is handed on. */
   get alone(): readonly HeldLock[] {

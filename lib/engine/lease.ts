@@ -7,6 +7,7 @@ import { LockScope, lockScopes } from './lock-scope.js';
 import type { ShareGate } from './share-gate.js';
 
 const NOTHING_TOLD: readonly HeldLock[] = [];
+const ENDED: Promise<void> = Promise.resolve();
 
 /**
  * One successful acquisition of one lock, or of several at once: proof that this code holds it, for as long as `held` says so.
@@ -34,8 +35,6 @@ export class Lease {
   /** The locks' own tokens go on growing when they are handed on. */
   private readonly token: number;
   private readonly tokenList: readonly number[] | undefined;
-  /** Its share was given back, or is on its way. @internal */
-  released = false;
   private ending: Promise<void> | undefined;
   private abort: AbortController | undefined;
   private loss: LockLostError | undefined;
@@ -98,7 +97,12 @@ export class Lease {
 
   /** Neither released nor lost, as far as was noticed. @internal */
   get live(): boolean {
-    return !this.released && this.loss === undefined;
+    return this.ending === undefined && this.loss === undefined;
+  }
+
+  /** Its share was given back, or is on its way. @internal */
+  get released(): boolean {
+    return this.ending !== undefined;
   }
 
   /** Whether the lock is certainly held at this moment. */
@@ -172,8 +176,8 @@ export class Lease {
    *   reached is no error: the release is tried again in the background, and the lock lapses with its lease.
    */
   release(): Promise<void> {
-    if (this.released) return Promise.resolve(this.ending).catch(() => {});
-    this.released = true;
+    if (this.ending !== undefined) return this.ending.catch(() => {});
+    this.ending = ENDED; // whoever is told of it may release it again
     this.ending = this.end();
     return this.ending;
   }
@@ -193,7 +197,7 @@ export class Lease {
     const shared = this.locks.some((lock) => lock.shares.length > 1);
     if (shared || !this.live || this.left() <= 0) return this.release();
     const { backend, clock, watchdog } = this.service.parts;
-    this.released = true;
+    this.ending = ENDED;
     this.service.leaseEnded(this);
     const leaseTime = Math.ceil(duration);
     const sent = clock.now();
@@ -235,7 +239,7 @@ export class Lease {
     if (this.loss !== undefined) throw this.loss;
   }
 
-  private async end(): Promise<void> {
+  private end(): Promise<void> {
     const { clock, events } = this.service.parts;
     const now = clock.now();
     const overdue = this.loss === undefined && this.left(now) <= 0;
@@ -245,8 +249,17 @@ export class Lease {
       this.locks.length === 1
         ? this.locks[0].drop(this, now)
         : Promise.all(this.locks.map((lock) => lock.drop(this, now))).then(worst);
-    // Handed on in here: nothing to wait for.
-    const outcome = typeof dropped === 'string' ? dropped : await dropped;
+    if (typeof dropped !== 'string') return dropped.then((outcome) => this.ended(outcome, overdue, freed));
+    // Handed on in here, or still shared: nothing to wait for.
+    try {
+      this.ended(dropped, overdue, freed);
+      return ENDED;
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  private ended(outcome: ReleaseOutcome, overdue: boolean, freed: readonly HeldLock[]): void {
     for (const gate of this.gates) gate.leave();
     this.service.leaseEnded(this);
     if (this.loss !== undefined || overdue || outcome === 'gone') return this.reportLoss(outcome);

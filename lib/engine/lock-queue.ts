@@ -87,20 +87,13 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.resume();
   }
 
-  fulfil(
-    name: string,
-    owner: string,
-    terms: AcquisitionTerms,
-    sent: Moment,
-    token: number,
-    keeper: LockKeeper = this,
-  ): HeldLock {
+  fulfil(owner: string, terms: AcquisitionTerms, sent: Moment, token: number, keeper: LockKeeper = this): HeldLock {
     this.claimed = false;
     this.contended?.acquired();
     const { type, leaseTime, fixed } = terms;
     const now = this.parts.clock.now();
     const since = Math.floor(now.monotonic);
-    const held = new HeldLock(keeper, name, this.key, type, owner, leaseTime, fixed, sent, token, since);
+    const held = new HeldLock(keeper, type, owner, leaseTime, fixed, sent, token, since);
     this.hold(held, now);
     this.pump();
     return held;
@@ -213,8 +206,8 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.contended?.acquired();
     const since = Math.floor(now.monotonic);
     const block = TokenBlock.of(reply.reserved);
-    const { name, owner } = waiter;
-    const held = new HeldLock(this, name, this.key, type, owner, leaseTime, fixed, sent, reply.token, since, block);
+    const { owner } = waiter;
+    const held = new HeldLock(this, type, owner, leaseTime, fixed, sent, reply.token, since, block);
     this.hold(held, now);
     if (this.waiting.remove(waiter)) waiter.grant(held);
     else void this.giveBack(held);

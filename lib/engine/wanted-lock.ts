@@ -71,7 +71,7 @@ export class WantedLock {
 
   /** Ends a claim: the backend gave it to `owner`. */
   fulfil(owner: string, sent: Moment, token: number): void {
-    this.held = this.queue.fulfil(this.name, owner, this.terms, sent, token);
+    this.held = this.queue.fulfil(owner, this.terms, sent, token);
   }
 
   /** Ends a claim of a lock that is shared. */
