@@ -3,7 +3,7 @@ import type { LeaseClock, Moment } from './lease-clock.js';
 import type { Waiter } from './waiter.js';
 
 /** How long one acquisition may be handed on inside a process before other processes get their turn, in ms. */
-const TENURE = 17;
+const TENURE = 20;
 /** The same, when a single caller is left: it goes along, where the process would have to come back for it alone. */
 const LAST_TENURE = 25;
 /** Fencing tokens to reserve at first: blocks are powers of two, so that acquisitions of different locks ask for the same. */

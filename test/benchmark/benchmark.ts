@@ -10,6 +10,8 @@ import { redisson } from './contestants/redisson.js';
 import { startNodeCrew } from './crew/node-crew.js';
 import { prepareRedisson, startRedissonCrew } from './crew/redisson-crew.js';
 import { ServerMeter } from './measure/server-meter.js';
+import { watchStolenTime } from './measure/stolen-time.js';
+import { percent } from './report/figures.js';
 import { machine } from './report/machine.js';
 import { writeResults } from './report/results.js';
 import { printed, printedBar } from './report/table.js';
@@ -51,17 +53,21 @@ try {
   const where = await machine(redis);
   console.log(`${where}\n`);
   const outcomes: Outcome[] = [];
+  const stolen: string[] = [];
   for (const workload of workloads) {
+    const stolenSince = watchStolenTime();
     const outcome = await workload.run(bench);
     outcomes.push(outcome);
+    stolen.push(`${workload.name} ${percent(stolenSince())}`);
     progress('');
     for (const table of outcome.tables) console.log(printed(table));
     console.log(`${outcome.bars.map(printedBar).join('\n')}\n`);
+    console.log(`CPU time that the machine's host gave to others meanwhile: ${stolen.at(-1)}\n`);
     await redis.flushall();
   }
   const complete = names.length === 0 && !flags.quick && !flags.alone;
   const left = [...absent].map(([{ name }, reason]) => `${name}: not here, because ${reason}`);
-  if (complete) writeResults(where, contestants, left, outcomes);
+  if (complete) writeResults(where, stolen, contestants, left, outcomes);
   const missed = outcomes.flatMap(({ bars }) => bars).filter(({ met }) => !met);
   console.log(missed.length === 0 ? 'All promises are kept.' : `Not kept:\n${missed.map(printedBar).join('\n')}`);
 } finally {

@@ -183,7 +183,7 @@ describe('hand-off', () => {
       const all = [...bodies(0.05, 2_000), ...bodies(4, 40)];
       await before.release();
       await runtime.until(Promise.all(all));
-      // 64 take 3.2 ms, so the 17 ms take 340 of them; later, they take five.
+      // 64 take 3.2 ms, so the 20 ms take 400 of them; later, they take five.
       expect([...new Set(reserves)]).toEqual([0, 64, 512, 256, 128]);
       expect(reserves.slice(-4, -1)).toEqual([64, 64, 64]);
     });

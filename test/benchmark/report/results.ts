@@ -17,6 +17,7 @@ Overlaps compare the times at which the lock was held, across processes, on one 
 /** Writes RESULTS.md and results.svg, beside the benchmark's sources. */
 export function writeResults(
   machine: string,
+  stolen: readonly string[],
   contestants: readonly Contestant[],
   absent: readonly string[],
   outcomes: readonly Outcome[],
@@ -42,6 +43,7 @@ export function writeResults(
     '## Workloads',
     '',
     FIGURES,
+    `CPU time that the machine's host gave to others meanwhile: ${stolen.join(', ')}.`,
     '',
     ...outcomes.flatMap(({ tables }) => tables.map(markdown)),
   ].join('\n');
