@@ -22,7 +22,7 @@ export abstract class Caller<Granted> {
   /** It runs in a lock scope, and may go on waiting during shutdown. */
   scoped = false;
 
-  /** When it came. Not looked up for who may wait for ever: that took a tenth of a hand-off's time. */
+  /** When it came, where its wait is limited: to read the clock for everybody took a tenth of a hand-off's time. */
   private readonly since: number;
   private timer: Timer | undefined;
   private unlisten: (() => void) | undefined;

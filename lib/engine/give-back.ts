@@ -9,6 +9,8 @@ import type { Waiter } from './waiter.js';
 /** The queue that a lock goes back to. */
 export interface GivenBackTo {
   readonly waiting: LinkedQueue<Waiter>;
+  /** How many tokens to reserve with the next acquisition. */
+  readonly reserve: number;
   /** Releases and passes whose answer is awaited. */
   underWay: number;
   /** The other processes, made when they are first met. */
@@ -76,7 +78,7 @@ export class GiveBack {
     this.queue.drop(held);
     this.queue.underWay++;
     const { type, leaseTime, fixed } = next.terms;
-    const { reserve } = this;
+    const { reserve } = this.queue;
     const sent = clock.now();
     next.sent = sent;
     return backend.pass({ key: held.key, type, from: held.owner, to: next.owner, leaseTime, reserve }).then(
@@ -148,9 +150,9 @@ export class GiveBack {
     );
   }
 
-  /** How many tokens to reserve with the next acquisition: for those who wait behind it. */
-  get reserve(): number {
-    return this.queue.waiting.length > 1 ? this.handOff.block : 0;
+  /** How many tokens a tenure of this queue needs. */
+  get block(): number {
+    return this.handOff.block;
   }
 
   private get handOff(): HandOff {

@@ -13,7 +13,7 @@ export interface LockKeeper {
   readonly name: string;
   readonly key: string;
   /**
-   * Frees the lock or passes it on. Settles when the caller may go on.
+   * Frees the lock or passes it on. A promise settles when the caller may go on; without one, that is at once.
    *
    * @param now a moment that has just been read
    */

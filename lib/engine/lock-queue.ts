@@ -61,7 +61,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     }
     this.waiting.push(waiter);
     this.tried ||= waiter.triesOnce;
-    if (this.asking?.reserve === 0) this.asking.reserve = this.departures.reserve;
+    if (this.asking?.reserve === 0) this.asking.reserve = this.reserve;
     if (waiter.mayLeave) waiter.watch((departure) => this.depart(waiter, departure));
     if (this.waiting.length === 1 && !waiter.triesOnce) this.contended?.arrive(waiter.patience);
     if (this.waiting.length > 1 || this.holder !== undefined) this.beImpatient();
@@ -120,6 +120,11 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   get length(): number {
     return this.waiting.length;
+  }
+
+  /** For those who wait behind the next one; a lock that nobody else wants is not burdened with what hand-offs need. */
+  get reserve(): number {
+    return this.waiting.length > 1 ? this.departures.block : 0;
   }
 
   hold(held: HeldLock, now: Moment): void {
@@ -188,7 +193,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   private request(waiter: Waiter): WaiterRequest {
     const { placeTimeout, preferWriters } = this.parts;
-    const reserve = waiter.terms.type === 'read' ? 0 : this.departures.reserve;
+    const reserve = waiter.terms.type === 'read' ? 0 : this.reserve;
     return new WaiterRequest(this.key, waiter, reserve, this.keepsPlace(waiter) ? placeTimeout : 0, preferWriters);
   }
 
