@@ -68,6 +68,8 @@ export interface ReleaseReply {
   readonly listeners: number;
   /** The connection broke while the release was under way, so that it may have been executed twice. */
   readonly resent: boolean;
+  /** Where this owner was not there: when that was, by the backend's clock. See {@link BackendError.validUntil}. */
+  readonly at?: number;
 }
 
 export interface PassRequest {
@@ -112,6 +114,8 @@ export const LINE_MEMORY = 1_000;
  * - An acquisition is idempotent: an owner that is there already is renewed to `leaseTime` and gets a (new) token.
  * - Times are measured by the backend's own clock.
  * - A call that gets no answer within the backend's command time-out rejects with `outcome: 'unknown'`.
+ * - What takes something (an acquisition, a pass, a place, permits) is not executed any more once that time-out is over, however long
+ *   it was under way: nobody would know of it. See {@link BackendError.validUntil}.
  */
 export interface LockBackend {
   /** For logs: `redis 127.0.0.1:6379/0`. Never holds a secret. */
@@ -125,7 +129,7 @@ export interface LockBackend {
   /** True when {@link acquireAll} can take all these keys in one step. */
   together(keys: readonly string[]): boolean;
 
-  /** Takes all or none, in one step. Only of `reentrant`, `fenced`, `read` and `write` requests, for keys that are {@link together}. */
+  /** Takes all or none, in one step. Only of `reentrant`, `fenced`, `read` and `write` requests of one leaseTime, for keys that are {@link together}. */
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply>;
 
   /** Frees what this owner holds and wakes who waits, unless it is to be done quietly. */
@@ -177,16 +181,20 @@ export interface LockBackend {
  * - `kind` `unavailable`: no answer, or one that another try may change (LOADING, READONLY, OOM, CLUSTERDOWN, …).
  *   `denied`: the server refuses this user or command. `key`: something that is no lock of this kind stands under the key.
  * - `outcome` `refused`: it was certainly not executed. `unknown`: it may have been, or may still be.
+ * - `validUntil`: of an unknown outcome, the time on the backend's clock, in ms, after which it is certainly not executed any more. A
+ *   release that finds nothing ({@link ReleaseReply.at}) before that time proves nothing. Undefined: it is not under way any more.
  */
 export class BackendError extends Error {
   override readonly name = 'BackendError';
+  readonly validUntil: number | undefined;
 
   constructor(
     message: string,
     readonly kind: 'unavailable' | 'denied' | 'key',
     readonly outcome: 'refused' | 'unknown',
-    options?: ErrorOptions,
+    options?: ErrorOptions & { readonly validUntil?: number },
   ) {
     super(message, options);
+    this.validUntil = outcome === 'unknown' ? options?.validUntil : undefined;
   }
 }

@@ -13,6 +13,8 @@ export interface RequestId {
   readonly lane: string;
   /** Grows with each request of the client. */
   readonly number: number;
+  /** It was sent before, and that copy may still be under way: the answer is remembered whatever it is, so that the copy changes nothing. */
+  readonly repeated?: boolean;
 }
 
 /** For so many milliseconds a request is remembered after it was executed. */

@@ -164,7 +164,9 @@ class SeveralAcquisition {
   private ask<T>(reply: Promise<T>, requests: readonly AcquireRequest[]): Promise<T> {
     return reply.catch((error: BackendError) => {
       if (error.outcome !== 'refused') {
-        for (const request of requests) this.engine.parts.orphans.giveBack(request, this.terms.leaseTime);
+        const { validUntil } = error;
+        for (const { key, type, owner, leaseTime } of requests)
+          this.engine.parts.orphans.giveBack({ key, type, owner, leaseTime, validUntil });
         this.owner = this.engine.newOwner();
       }
       throw error;

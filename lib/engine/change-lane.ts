@@ -74,7 +74,7 @@ export class ChangeLane {
   }
 
   private async deliver(batch: readonly Pending[]): Promise<readonly unknown[]> {
-    const request = this.nextRequest();
+    let request = this.nextRequest();
     const items = batch.map(({ item }) => item);
     const end = this.runtime.monotonic() + LONGEST_OUTAGE;
     for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
@@ -83,6 +83,7 @@ export class ChangeLane {
       } catch (error) {
         const hopeless = (error as BackendError).kind !== 'unavailable';
         if (hopeless || this.closing || this.runtime.monotonic() + pause > end) throw error;
+        if ((error as BackendError).outcome === 'unknown') request = { ...request, repeated: true };
       }
       await new Promise<void>((resolve) => void this.runtime.timer(pause, resolve, 'keep-alive'));
     }

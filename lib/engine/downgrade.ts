@@ -6,6 +6,7 @@ import type { HeldLock, LockKeeper, ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
 import type { LockEngine } from './lock-engine.js';
 import { finalRefusal, unavailableRefusal } from './lock-refusal.js';
+import type { Orphan } from './orphans.js';
 import type { Waiter } from './waiter.js';
 
 const FIRST_PAUSE = 50;
@@ -29,8 +30,8 @@ export class Downgrade implements LockKeeper {
   private over = false;
   /** When the acquisition that is under way was sent. */
   private sent: Moment | undefined;
-  /** An acquisition got no answer: the backend may hold the read lock all the same. */
-  private unanswered = false;
+  /** An acquisition got no answer: the backend may hold the read lock all the same, or take it until this time of its clock. */
+  private unanswered: Pick<Orphan, 'validUntil'> | undefined;
   private failure: BackendError | undefined;
   private pause = FIRST_PAUSE;
   private timer: Timer | undefined;
@@ -64,18 +65,16 @@ export class Downgrade implements LockKeeper {
     this.over = true;
     if (this.read !== undefined && this.read.shares.length === 0) void this.giveBack(this.read);
     if (this.sent !== undefined) return;
-    if (this.unanswered) {
-      this.unanswered = false;
-      const { key, owner, leaseTime } = this.write;
-      this.engine.parts.orphans.giveBack({ key, type: 'read', owner }, leaseTime);
-    }
+    if (this.read === undefined) this.undoUnanswered();
     this.dismiss();
   }
 
   giveBack(read: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
     if (!this.over && read.lost === undefined) return 'released';
     this.read = undefined;
-    return this.queue.giveBack(read);
+    const outcome = this.queue.giveBack(read);
+    this.undoUnanswered();
+    return outcome;
   }
 
   forget(read: HeldLock): void {
@@ -88,6 +87,13 @@ export class Downgrade implements LockKeeper {
     // What nobody used may lapse beside the write lock: it must not be taken from the next reader.
     if (read.shares.length === 0) this.queue.forget(read);
     else this.queue.lost(read);
+  }
+
+  private undoUnanswered(): void {
+    if (this.unanswered === undefined) return;
+    const { key, owner, leaseTime } = this.write;
+    this.engine.parts.orphans.giveBack({ key, type: 'read', owner, leaseTime, ...this.unanswered });
+    this.unanswered = undefined;
   }
 
   private attempt(): void {
@@ -111,7 +117,6 @@ export class Downgrade implements LockKeeper {
       return this.failed(new BackendError(late, 'unavailable', 'unknown'));
     }
     this.sent = this.failure = undefined;
-    this.unanswered = false;
     this.pause = FIRST_PAUSE;
     if (!reply.acquired) return this.dismiss();
     this.queue = this.engine.queue('read', this.write.name, this.write.key);
@@ -124,7 +129,7 @@ export class Downgrade implements LockKeeper {
   private failed(error: BackendError): void {
     this.sent = undefined;
     this.failure = error;
-    this.unanswered ||= error.outcome !== 'refused';
+    if (error.outcome !== 'refused') this.unanswered = { validUntil: error.validUntil };
     if (this.over) return this.abandon();
     const { description } = this.engine.parts.backend;
     if (error.kind !== 'unavailable') return this.refuseAll((waiter) => finalRefusal(waiter, description, error));

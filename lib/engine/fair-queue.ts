@@ -7,6 +7,7 @@ import { type Moment, validity } from './lease-clock.js';
 import { LinkedQueue } from './linked-queue.js';
 import type { AcquisitionTerms } from './lock-options.js';
 import { busyRefusal, finalRefusal, type Obstruction, unavailableRefusal } from './lock-refusal.js';
+import { type Orphan, orphanOf } from './orphans.js';
 import { PlaceKeeper } from './place-keeper.js';
 import { QueuePatience } from './queue-patience.js';
 import type { Departure, Waiter } from './waiter.js';
@@ -25,6 +26,8 @@ export class FairQueue implements AcquisitionQueue {
   private readonly waiting = new LinkedQueue<Waiter>();
   private readonly byOwner = new Map<string, Waiter>();
   private readonly holders = new Set<HeldLock>();
+  /** Locks whose waiters had attempts without an answer, and until when those may be executed. */
+  private readonly doubts = new WeakMap<HeldLock, number>();
   private readonly places: PlaceKeeper;
   private readonly patience: QueuePatience;
   private subscription: Subscription | undefined;
@@ -83,7 +86,7 @@ export class FairQueue implements AcquisitionQueue {
   giveBack(held: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
     const { orphans, clock, backend } = this.parts;
     if (held.lost !== undefined) {
-      orphans.giveBack(held, held.leaseTime);
+      orphans.giveBack(orphanOf(held));
       return 'gone';
     }
     this.drop(held);
@@ -91,13 +94,14 @@ export class FairQueue implements AcquisitionQueue {
     return backend.release(held).then(
       (reply) => {
         this.underWay--;
+        this.followUp(held);
         this.retireIfIdle();
         const twice = reply.resent && clock.age(held.confirmed) < validity(held.validFor);
         return reply.released || twice ? 'released' : 'gone';
       },
       () => {
         this.underWay--;
-        orphans.giveBack(held, held.validFor);
+        orphans.giveBack({ ...orphanOf(held), leaseTime: held.validFor, ...this.doubtAbout(held) });
         this.retireIfIdle();
         return 'unreachable';
       },
@@ -111,7 +115,7 @@ export class FairQueue implements AcquisitionQueue {
 
   lost(held: HeldLock): void {
     this.forget(held);
-    if (held.shares.length === 0) this.parts.orphans.giveBack(held, held.leaseTime);
+    if (held.shares.length === 0) this.parts.orphans.giveBack({ ...orphanOf(held), ...this.doubtAbout(held) });
     else this.parts.events.emit('lost', { name: held.name, owner: held.owner, error: held.lost as Error });
     this.attemptFirst();
   }
@@ -140,6 +144,7 @@ export class FairQueue implements AcquisitionQueue {
     this.failures = 0;
     if (reply.acquired) {
       const held = this.hold(owner, terms, sent, reply.token, now);
+      if (waiter.doubtfulUntil !== undefined) this.doubts.set(held, waiter.doubtfulUntil);
       if (waiter.settled) void this.giveBack(held);
       this.remove(waiter);
       waiter.grant(held);
@@ -161,10 +166,9 @@ export class FairQueue implements AcquisitionQueue {
   }
 
   private failed(waiter: Waiter, error: BackendError): void {
-    const { unsettled } = waiter;
     this.settleAttempt(waiter);
     this.failure = error;
-    waiter.unsettled = unsettled || error.outcome !== 'refused';
+    if (error.outcome === 'unknown') waiter.doubtfulUntil = Math.max(waiter.doubtfulUntil ?? 0, error.validUntil ?? 0);
     if (waiter.settled) this.settleOrphan(waiter);
     else if (waiter.triesOnce || error.kind !== 'unavailable') {
       this.leave(waiter);
@@ -184,7 +188,6 @@ export class FairQueue implements AcquisitionQueue {
   private settleAttempt(waiter: Waiter): void {
     this.underWay--;
     waiter.sent = this.failure = undefined;
-    waiter.unsettled = false;
   }
 
   private hold(owner: string, terms: AcquisitionTerms, sent: Moment, token: number, now: Moment): HeldLock {
@@ -258,10 +261,21 @@ export class FairQueue implements AcquisitionQueue {
     this.places.stop();
   }
 
-  private settleOrphan(waiter: Waiter): void {
-    if (!waiter.unsettled) return;
-    waiter.unsettled = false;
-    this.parts.orphans.giveBack({ key: this.key, type: 'fair', owner: waiter.owner }, waiter.terms.leaseTime);
+  /** A waiter keeps its owner, and so its place, over attempts without an answer: what they may still do is undone in the end. */
+  private settleOrphan({ owner, terms, doubtfulUntil }: Waiter): void {
+    if (doubtfulUntil === undefined) return;
+    const { leaseTime } = terms;
+    this.parts.orphans.giveBack({ key: this.key, type: 'fair', owner, leaseTime, ...doubt(doubtfulUntil) });
+  }
+
+  /** An earlier attempt of the same owner may still be under way. */
+  private followUp(held: HeldLock): void {
+    if (this.doubts.has(held)) this.parts.orphans.giveBack({ ...orphanOf(held), ...this.doubtAbout(held) });
+  }
+
+  private doubtAbout(held: HeldLock): Pick<Orphan, 'validUntil' | 'waits'> | undefined {
+    const until = this.doubts.get(held);
+    return until === undefined ? undefined : doubt(until);
   }
 
   private leavePlace(waiter: Waiter): void {
@@ -294,4 +308,9 @@ export class FairQueue implements AcquisitionQueue {
     }
     return unavailableRefusal(waiter, this.parts.backend.description, this.failure);
   }
+}
+
+/** 0: what had no answer is over. */
+function doubt(until: number): Pick<Orphan, 'validUntil' | 'waits'> {
+  return { waits: true, ...(until > 0 && { validUntil: until }) };
 }

@@ -1,9 +1,11 @@
+import { BackendError } from '../backends/lock-backend.js';
 import type { Contention } from './contention.js';
 import type { EngineParts } from './engine-parts.js';
 import { HandOff, type Route, TokenBlock } from './hand-off.js';
 import { HeldLock, type ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
 import type { LinkedQueue } from './linked-queue.js';
+import { orphanOf } from './orphans.js';
 import type { Waiter } from './waiter.js';
 
 /** The queue that a lock goes back to. */
@@ -20,8 +22,8 @@ export interface GivenBackTo {
   /** @param now a moment that has just been read */
   hold(held: HeldLock, now: Moment): void;
   drop(held: HeldLock): void;
-  /** Gives back in the background what the backend may hold for a waiter's own owner. */
-  settleOrphan(waiter: Waiter): void;
+  /** Gives back in the background what the backend may hold for a waiter's owner, and the waiter gets another one. */
+  disown(waiter: Waiter, error: BackendError): void;
   /** What was under way has ended: go on. */
   resume(): void;
 }
@@ -37,7 +39,7 @@ export class GiveBack {
 
   giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome> {
     if (held.lost !== undefined) {
-      this.parts.orphans.giveBack(held, held.leaseTime);
+      this.parts.orphans.giveBack(orphanOf(held));
       return 'gone';
     }
     const next = this.queue.waiting.first;
@@ -68,7 +70,6 @@ export class GiveBack {
     held.token++;
     if (held.block !== undefined) held.block.left--;
     this.queue.waiting.remove(next);
-    this.queue.settleOrphan(next);
     this.announce(held);
     next.grant(held);
   }
@@ -91,8 +92,10 @@ export class GiveBack {
         }
         const now = clock.now();
         if (clock.age(sent, now) >= validity(leaseTime)) {
-          // The new lease has ended before its owner heard of it.
-          this.unsettle(next);
+          this.queue.disown(
+            next,
+            new BackendError('the answer came after the lease had ended', 'unavailable', 'unknown'),
+          );
           this.queue.resume();
           return 'released';
         }
@@ -116,10 +119,10 @@ export class GiveBack {
         this.queue.resume();
         return 'released';
       },
-      () => {
+      (error: BackendError) => {
         this.queue.underWay--;
         next.sent = undefined;
-        this.unsettle(next);
+        this.queue.disown(next, error);
         return this.abandon(held);
       },
     );
@@ -168,15 +171,9 @@ export class GiveBack {
 
   /** The backend did not say whether it is free: see to it in the background, and go on. */
   private abandon(held: HeldLock): ReleaseOutcome {
-    this.parts.orphans.giveBack(held, held.validFor);
+    this.parts.orphans.giveBack({ ...orphanOf(held), leaseTime: held.validFor });
     this.queue.resume();
     return 'unreachable';
-  }
-
-  /** The backend may hold the lock for this waiter's owner. */
-  private unsettle(waiter: Waiter): void {
-    waiter.unsettled = true;
-    if (waiter.settled) this.queue.settleOrphan(waiter);
   }
 
   private announce({ name, owner, token }: HeldLock): void {

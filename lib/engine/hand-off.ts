@@ -8,6 +8,8 @@ const TENURE = 20;
 const LAST_TENURE = 25;
 /** Fencing tokens to reserve at first: blocks are powers of two, so that acquisitions of different locks ask for the same. */
 const FIRST_BLOCK = 64;
+/** A lock whose bodies take longer than a tenure is handed on once in a while. */
+const SMALLEST_BLOCK = 1;
 /** On a fast machine, bodies that do nothing need some 25,000 in a tenure. */
 const LARGEST_BLOCK = 32_768;
 /** So many hand-offs run before timers and sockets get their turn. */
@@ -61,7 +63,7 @@ export class HandOff {
     // The start of a tenure is known to a millisecond.
     const needed = ((size - left) * TENURE) / Math.max(1, elapsed);
     const block = 2 ** Math.ceil(Math.log2(needed));
-    this.block = Math.min(Math.max(block, this.block / 2, FIRST_BLOCK), LARGEST_BLOCK);
+    this.block = Math.min(Math.max(block, this.block / 2, SMALLEST_BLOCK), LARGEST_BLOCK);
   }
 
   /** Whether the next hand-off has to let the event loop go round first. */

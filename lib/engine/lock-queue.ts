@@ -10,6 +10,7 @@ import { type Moment, validity } from './lease-clock.js';
 import { LinkedQueue } from './linked-queue.js';
 import type { AcquisitionTerms } from './lock-options.js';
 import { busyRefusal, finalRefusal, type Obstruction, unavailableRefusal } from './lock-refusal.js';
+import { orphanOf } from './orphans.js';
 import { PlaceKeeper } from './place-keeper.js';
 import { QueuePatience } from './queue-patience.js';
 import type { Departure, Waiter } from './waiter.js';
@@ -114,7 +115,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   lost(held: HeldLock): void {
     this.forget(held);
-    if (held.shares.length === 0) this.parts.orphans.giveBack(held, held.leaseTime);
+    if (held.shares.length === 0) this.parts.orphans.giveBack(orphanOf(held));
     else this.parts.events.emit('lost', { name: held.name, owner: held.owner, error: held.lost as Error });
   }
 
@@ -141,11 +142,13 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     else [this.holder, ...this.others] = this.others;
   }
 
-  settleOrphan(waiter: Waiter): void {
-    if (!waiter.unsettled) return;
-    waiter.unsettled = false;
-    const { type, leaseTime } = waiter.terms;
-    this.parts.orphans.giveBack({ key: this.key, type, owner: waiter.owner }, leaseTime);
+  disown(waiter: Waiter, { outcome, validUntil }: BackendError): void {
+    if (outcome === 'refused') return;
+    const { owner, terms } = waiter;
+    const { type, leaseTime } = terms;
+    const waits = this.keepsPlace(waiter);
+    this.parts.orphans.giveBack({ key: this.key, type, owner, leaseTime, validUntil, waits });
+    waiter.renewOwner();
   }
 
   resume(): void {
@@ -233,12 +236,10 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   }
 
   private failed(waiter: Waiter, error: BackendError): void {
-    const { unsettled } = waiter;
     this.settleAttempt(waiter);
     this.failure = error;
-    waiter.unsettled = unsettled || error.outcome !== 'refused';
-    if (waiter.settled) this.settleOrphan(waiter);
-    else if (error.kind !== 'unavailable') {
+    this.disown(waiter, error);
+    if (!waiter.settled && error.kind !== 'unavailable') {
       this.leave(waiter);
       waiter.refuse(finalRefusal(waiter, this.parts.backend.description, error));
     }
@@ -253,7 +254,6 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   private settleAttempt(waiter: Waiter): void {
     this.attempts--;
     this.failure = this.asking = waiter.sent = undefined;
-    waiter.unsettled = false;
   }
 
   /** Callers that are content with one attempt, and have seen one. */
@@ -267,7 +267,6 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
         continue;
       }
       this.waiting.remove(trier);
-      this.settleOrphan(trier);
       trier.refuse(refusal(trier));
     }
   }
@@ -282,10 +281,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   /** Takes a waiter out; what the backend may know of it is undone, now or when its acquisition is answered. */
   private leave(waiter: Waiter): void {
     this.waiting.remove(waiter);
-    if (waiter.sent === undefined) {
-      this.settleOrphan(waiter);
-      this.leavePlace(waiter);
-    }
+    if (waiter.sent === undefined) this.leavePlace(waiter);
     if (this.waiting.length === 0) {
       this.contended?.calm();
       this.patience?.close();

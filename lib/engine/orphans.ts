@@ -1,12 +1,28 @@
-import type { Holding, LockBackend } from '../backends/lock-backend.js';
+import type { Holding, LockBackend, ReleaseReply } from '../backends/lock-backend.js';
 import type { Runtime } from '../backends/runtime.js';
 
-const FIRST_PAUSE = 100;
-const LONGEST_PAUSE = 2_000;
+const FIRST_PAUSE = 50;
+const LONGEST_PAUSE = 500;
+
+/** What the backend may hold for an owner that nobody uses. */
+export interface Orphan extends Holding {
+  /** Milliseconds after which it has lapsed by itself. */
+  readonly leaseTime: number;
+  /** The backend's time after which the request that took it, or may still take it, is not executed any more (see BackendError). */
+  readonly validUntil?: number;
+  /** The owner may also have a place among the waiters. */
+  readonly waits?: boolean;
+}
+
+/** A lock that was held, and is nobody's any more. */
+export function orphanOf({ key, type, owner, leaseTime }: Holding & { readonly leaseTime: number }): Orphan {
+  return { key, type, owner, leaseTime };
+}
 
 /**
  * Gives back, in the background, what the backend may hold for owners that nobody uses: acquisitions and releases whose answer
- * was lost. It tries until the backend answers or the lease has ended by itself.
+ * was lost. It tries until the backend answers that nothing is there, at a time when nothing can come any more, or the lease has
+ * ended by itself.
  */
 export class Orphans {
   private closed = false;
@@ -16,19 +32,35 @@ export class Orphans {
     private readonly runtime: Runtime,
   ) {}
 
-  giveBack(holding: Holding, leaseTime: number): void {
-    const { key, type, owner } = holding;
-    this.attempt({ key, type, owner }, this.runtime.monotonic() + leaseTime, FIRST_PAUSE);
+  giveBack(orphan: Orphan): void {
+    this.runtime.detached(() => this.attempt(orphan, this.runtime.monotonic() + orphan.leaseTime, FIRST_PAUSE));
   }
 
   close(): void {
     this.closed = true;
   }
 
-  private attempt(holding: Holding, until: number, pause: number): void {
-    this.backend.release(holding).catch(() => {
-      if (this.closed || this.runtime.monotonic() + pause > until) return;
-      this.runtime.timer(pause, () => this.attempt(holding, until, Math.min(pause * 2, LONGEST_PAUSE)));
-    });
+  private attempt(orphan: Orphan, until: number, pause: number): void {
+    const { key, type, owner, waits } = orphan;
+    if (waits) this.backend.leavePlace({ key, type, owner }).catch(() => {});
+    this.backend.release({ key, type, owner }).then(
+      (reply) => {
+        if (mayStillCome(orphan, reply)) this.attemptLater(orphan, until, pause);
+      },
+      () => {
+        if (this.runtime.monotonic() + pause <= until) this.attemptLater(orphan, until, pause);
+      },
+    );
   }
+
+  private attemptLater(orphan: Orphan, until: number, pause: number): void {
+    if (this.closed) return;
+    this.runtime.timer(pause, () => this.attempt(orphan, until, Math.min(pause * 2, LONGEST_PAUSE)));
+  }
+}
+
+/** The request, or a second copy of it, may be executed after this answer, and take the lock once more. */
+function mayStillCome({ validUntil }: Orphan, { released, at }: ReleaseReply): boolean {
+  if (validUntil === undefined) return false;
+  return released || (at !== undefined && at <= validUntil);
 }

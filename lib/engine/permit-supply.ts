@@ -28,8 +28,8 @@ export class CountedPermits implements Supply<Contender<void>> {
     const sizes = callers.map(({ permits }) => permits);
     return {
       takes: true,
-      ask: async () => ({
-        served: await this.backend.takePermits(this.semaphore.key, sizes, request),
+      ask: async (repeated) => ({
+        served: await this.backend.takePermits(this.semaphore.key, sizes, { ...request, repeated }),
         remaining: -1,
       }),
       grant: (index) => callers[index].grant(),
@@ -89,9 +89,9 @@ export class LeasedPermits implements Supply<LeasedContender> {
     let sent = clock.now();
     return {
       takes: true,
-      ask: () => {
+      ask: (repeated) => {
         sent = clock.now();
-        return this.take(ids, leaseTime ?? this.keeper.leaseTime, sent, request);
+        return this.take(ids, leaseTime ?? this.keeper.leaseTime, sent, { ...request, repeated });
       },
       grant: (index) => {
         if (leaseTime === undefined) this.keeper.keep(this.semaphore, ids[index], sent);

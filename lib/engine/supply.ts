@@ -40,7 +40,8 @@ export interface Supplied {
 export interface Question {
   /** Whether a yes takes something: then its answer has to be known, also when nobody waits any more. */
   readonly takes: boolean;
-  ask(): Promise<Supplied>;
+  /** @param repeated it was asked before, without an answer, and may still be on its way */
+  ask(repeated: boolean): Promise<Supplied>;
   /** Hands it to a caller that was served. */
   grant(index: number): void;
   /** These callers were served after they had left. */

@@ -16,8 +16,8 @@ export class Waiter<Granted = HeldLock> extends Caller<Granted> {
 
   /** When its acquisition that is under way was sent. */
   sent: Moment | undefined;
-  /** An acquisition of it got no answer: Redis may hold the lock for its owner. */
-  unsettled = false;
+  /** Of a fair waiter: acquisitions without an answer, which the backend may execute until this time of its clock. */
+  doubtfulUntil: number | undefined;
   /** A message for it came while its acquisition was under way. */
   woken = false;
   private ownerId: string | undefined;
@@ -37,6 +37,11 @@ export class Waiter<Granted = HeldLock> extends Caller<Granted> {
   get owner(): string {
     this.ownerId ??= this.newOwner();
     return this.ownerId;
+  }
+
+  /** What the backend may hold for the owner so far is nobody's from now on. */
+  renewOwner(): void {
+    this.ownerId = undefined;
   }
 
   get what(): string {

@@ -98,7 +98,7 @@ export class WaitingLine<C extends Contender<never>> {
   private ask(attempt: Attempt<C>): void {
     this.triedLast = attempt.trying;
     this.contention.begin();
-    this.asking = attempt.question.ask().then(
+    this.asking = attempt.question.ask(attempt.unsettled).then(
       (supplied) => this.answered(attempt, supplied),
       (error) => this.failed(attempt, error),
     );

@@ -80,6 +80,7 @@ export function createLockService(options: RedisLockOptions): LockService {
     commandTimeout: duration('commandTimeout', 2_000, 10),
     replicaTimeout: duration('replicaTimeout', 1_000, 1),
     onError: oncePerMessage((error) => engine?.parts.events.emit('error', error)),
+    onWarning: (message) => engine?.parts.events.logger.warn(message),
   });
   engine = new LockEngine({ ...settings, backend });
   return new LockService(engine);
@@ -92,6 +93,7 @@ interface BackendSurroundings {
   readonly commandTimeout: number;
   readonly replicaTimeout: number;
   readonly onError: (error: unknown) => void;
+  readonly onWarning: (message: string) => void;
 }
 
 function makeBackend(options: RedisLockOptions, surroundings: BackendSurroundings): LockBackend {

@@ -43,7 +43,7 @@ describe('the layout in Redis', () => {
 
   it('of a fenced lock has its own token counter', async () => {
     const { key, token, backend, lock } = await take('fenced', { key: 'lock:f' });
-    expect(await world.keys()).toEqual([key, 'redisson_lock_token:{lock:f}']);
+    expect(await world.keys()).toEqual([key, 'nestjs_redis_lock_clock', 'redisson_lock_token:{lock:f}']);
     expect(await world.redis.get('redisson_lock_token:{lock:f}')).toBe(String(token));
     await world.redis.incrby('redisson_lock_token:{lock:f}', 10_000_000); // as Java would, and ahead of the time
     await backend.release(lock);

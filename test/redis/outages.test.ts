@@ -123,7 +123,7 @@ describe('when Redis is away', () => {
     const release = backend.release(lock);
     await until(() => proxy.droppedReplies > 0);
     await proxy.heal();
-    expect(await release).toEqual({ released: false, listeners: 0, resent: true });
+    expect(await release).toEqual({ released: false, listeners: 0, resent: true, at: expect.any(Number) });
     await backend.close();
     await proxy.stop();
   });

@@ -2,7 +2,10 @@ import type { Acquired, LockType } from '../lock-backend.js';
 import { LapsingMap } from './lapsing-map.js';
 
 /** How far, in µs, tokens that were reserved may run ahead of the wall clock. */
-const MAX_LEAD = 1_000_000;
+const MOST_LEAD = 100_000;
+
+/** How far, in µs, a clock starts ahead that is not there yet: above all that one may have given whose data was lost. */
+const FIRST_LEAD = 150_000;
 
 /** How long, in µs, a free lock keeps its own last token. */
 const KEPT = 60_000_000;
@@ -16,8 +19,8 @@ export class FencingClock {
   constructor(public last: number) {}
 
   draw(wallMicros: number, reserve: number): Acquired {
-    const token = Math.max(this.last + 1, wallMicros);
-    const reserved = Math.max(0, Math.min(reserve, wallMicros + MAX_LEAD - token));
+    const token = Math.max(this.last + 1, this.last === 0 ? wallMicros + FIRST_LEAD : wallMicros);
+    const reserved = Math.max(0, Math.min(reserve, wallMicros + MOST_LEAD - token));
     this.last = token + reserved;
     return { acquired: true, token, reserved };
   }
@@ -57,11 +60,11 @@ export class FencingClocks {
     return this.fenced.get(key, wallMicros)?.last;
   }
 
-  /** A new clock is set before it is kept: one that is behind would be swept at once. */
+  /** A fenced lock's own clock starts above the shared one. It is set before it is kept: one that is behind would be swept at once. */
   private use<T>(key: string, type: LockType, wallMicros: number, work: (clock: FencingClock) => T): T {
     if (type !== 'fenced') return work(this.shared);
     const known = this.fenced.get(key, wallMicros);
-    const clock = known ?? new FencingClock(this.forgotten);
+    const clock = known ?? new FencingClock(Math.max(this.forgotten, this.shared.draw(wallMicros, 0).token));
     const result = work(clock);
     if (known === undefined) this.fenced.set(key, clock, wallMicros);
     return result;

@@ -85,7 +85,7 @@ export class MemoryBackend implements LockBackend {
     const now = this.now();
     const { key, type, owner, quietly } = request;
     const hold = this.store.holds.get(key, now);
-    if (!hold?.has(owner, type, now)) return { released: false, listeners: 0, resent: false };
+    if (!hold?.has(owner, type, now)) return { released: false, listeners: 0, resent: false, at: now };
     hold.remove(owner, type);
     const over = hold.isOver(now);
     if (over) this.store.holds.delete(key);

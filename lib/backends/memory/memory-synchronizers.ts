@@ -159,12 +159,12 @@ export class MemorySynchronizers implements SynchronizerBackend {
   }
 
   /** Runs what a request changes, once; what changes nothing gives undefined, and is not remembered. */
-  private once<T>(key: string, { lane, number }: RequestId, unchanged: T, work: () => T | undefined): T {
+  private once<T>(key: string, { lane, number, repeated }: RequestId, unchanged: T, work: () => T | undefined): T {
     const now = this.open(key);
     const id = `${lane} ${key}`;
     const latest = this.objects.requests.get(id, now);
     if (latest !== undefined && latest.number >= number) return latest.answer as T;
-    const answer = work();
+    const answer = work() ?? (repeated ? unchanged : undefined);
     if (answer === undefined) return unchanged;
     this.objects.requests.set(id, { number, answer, forgottenAt: now + REQUEST_MEMORY }, now);
     return answer;

@@ -1,7 +1,7 @@
 import type { BackendError, Holding, LockBackend, LockType } from '../lock-backend.js';
 import { mostCommon } from './majority-view.js';
 import { count, poll, undecided, type Votes } from './poll.js';
-import type { Question, QuorumNode } from './quorum-node.js';
+import type { Granting, Question, QuorumNode } from './quorum-node.js';
 import type { QuorumNodes } from './quorum-nodes.js';
 
 /** What one node says to an attempt. */
@@ -145,9 +145,9 @@ function takeBack(
 ): void {
   for (const [number, { settled }] of questions.entries()) {
     if (votes.replies.get(number)?.granted === false) continue;
-    const granted = settled.then(
-      (reply) => reply.granted,
-      ({ outcome }: BackendError) => outcome === 'unknown',
+    const granted: Promise<Granting> = settled.then(
+      (reply) => ({ possible: reply.granted }),
+      ({ outcome, validUntil }: BackendError) => ({ possible: outcome === 'unknown', validUntil }),
     );
     for (const owner of [...owners, ...predecessors])
       nodes.all[number].takeBack(owner, granted, leaseTime, manner === 'quietly');
@@ -163,7 +163,7 @@ function releaseLeftBehind(
   for (const [number, node] of nodes.all.entries()) {
     const reply = replies.get(number);
     if (reply === undefined) {
-      for (const owner of predecessors) node.takeBack(owner, Promise.resolve(true), leaseTime, true);
+      for (const owner of predecessors) node.takeBack(owner, Promise.resolve({ possible: true }), leaseTime, true);
     } else if (!reply.granted) {
       for (const owner of owners.filter(({ type }) => type === 'write'))
         node.leavePlace(owner, nodes.nodeTimeout).inTime.catch(() => {});

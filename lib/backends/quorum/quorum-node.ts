@@ -12,6 +12,14 @@ export interface Question<T> {
   readonly settled: Promise<T>;
 }
 
+/** What is known of an acquisition on one node. */
+export interface Granting {
+  /** The node has granted it, or may have. */
+  readonly possible: boolean;
+  /** Until this time of the node's clock, it may still do so. */
+  readonly validUntil?: number;
+}
+
 type Command<T> = (backend: LockBackend) => Promise<T>;
 
 /**
@@ -61,9 +69,19 @@ export class QuorumNode {
     return this.within(patience, this.deliver(idOf(owner), trials, FIRST_PAUSE, command));
   }
 
-  /** Takes back an acquisition that nobody wants any more, if the node has granted it. */
-  takeBack(owner: Holding, granted: Promise<boolean>, trials: number, quietly: boolean): void {
-    const command = async (backend: LockBackend) => (await granted) && (await backend.release({ ...owner, quietly }));
+  /** Takes back an acquisition that nobody wants any more, if the node has granted it, or may still do so. */
+  takeBack(owner: Holding, granted: Promise<Granting>, trials: number, quietly: boolean): void {
+    const command = async (backend: LockBackend) => {
+      const { possible, validUntil } = await granted;
+      if (!possible) return;
+      const { released, at } = await backend.release({ ...owner, quietly });
+      if (validUntil !== undefined && (released || (at !== undefined && at <= validUntil)))
+        throw new BackendError(
+          `${backend.description}: the acquisition may still be executed`,
+          'unavailable',
+          'unknown',
+        );
+    };
     this.deliver(idOf(owner), trials, FIRST_PAUSE, command).catch(() => {});
   }
 

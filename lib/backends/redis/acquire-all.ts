@@ -1,6 +1,7 @@
 import type { AcquireAllReply, AcquireRequest } from '../lock-backend.js';
 import { busy } from './acquire-batch.js';
 import { announcedWriters, fencingToken } from './lock-keys.js';
+import { integerOf, listOf } from './reply-shape.js';
 import { clockOf, type ScriptContext } from './script-context.js';
 import { scripts } from './scripts.js';
 
@@ -12,23 +13,23 @@ export async function acquireAll(
   const { connection, tokens, single, replicaCheck } = context;
   if (requests.length === 0) return { acquired: true, tokens: [] };
   const keys = requests.flatMap(({ key }) => [key, fencingToken(key), announcedWriters(key)]);
-  const args = requests.flatMap(({ type, owner, leaseTime, placeTimeout, preferWriters }) => [
+  const args = requests.flatMap(({ type, owner, placeTimeout, preferWriters }) => [
     type,
     owner,
-    String(leaseTime),
     String(placeTimeout),
     preferWriters ? '1' : '0',
   ]);
-  const { reply, call } = await single.send(
+  const { reply, call } = await single.callInTime(
     scripts['acquire-all'],
     [clockOf(connection, requests[0].key), ...keys],
-    [tokens.seen, ...args],
+    [tokens.seen, String(requests[0].leaseTime), ...args],
   );
-  const [acquired, ...rest] = reply as unknown[];
-  if (Number(acquired) === 1) {
+  const server = connection.description;
+  const [acquired, ...rest] = listOf(reply, server);
+  if (integerOf(acquired, server) === 1) {
     await replicaCheck?.confirm(call, requests);
-    return { acquired: true, tokens: rest.map((token) => tokens.acquired(Number(token), 0).token) };
+    return { acquired: true, tokens: rest.map((token) => tokens.acquired(integerOf(token, server), 0).token) };
   }
-  const { remaining, holder } = busy(rest[1], rest[2]);
-  return { acquired: false, index: Number(rest[0]), remaining, holder };
+  const { remaining, holder } = busy(rest[1], rest[2], server);
+  return { acquired: false, index: integerOf(rest[0], server), remaining, holder };
 }

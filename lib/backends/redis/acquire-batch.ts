@@ -4,6 +4,7 @@ import type { FencingTokens } from './fencing-tokens.js';
 import { keysOf, LOCK, type LockKey, refuseFailure } from './item-answer.js';
 import { announcedWriters, fairPlaces, fairQueue, fairTimeouts, fencingToken, readLease } from './lock-keys.js';
 import type { RedisConnection } from './redis-connection.js';
+import { integerOf } from './reply-shape.js';
 import type { ScriptCall } from './script-call.js';
 import { clockOf } from './script-context.js';
 import { type ScriptName, scripts } from './scripts.js';
@@ -12,8 +13,6 @@ import { type ScriptName, scripts } from './scripts.js';
 interface AcquireForm {
   readonly script: ScriptName;
   readonly keys: readonly LockKey<AcquireRequest>[];
-  /** Its tokens come from the clock that stands before all locks, and not from a counter of each lock. */
-  readonly clock: boolean;
   /** What it takes beside the lease time, the highest token and the reserve. */
   readonly option?: (request: AcquireRequest) => string;
 }
@@ -32,20 +31,17 @@ export const FAIR_KEYS: readonly LockKey<{ readonly key: string }>[] = [
 ];
 
 const FORMS: Record<LockType, AcquireForm> = {
-  reentrant: { script: 'acquire-reentrant', keys: [LOCK], clock: true },
-  fenced: {
-    script: 'acquire-fenced',
-    keys: [LOCK, { of: ({ key }) => fencingToken(key), type: 'string' }],
-    clock: false,
-  },
-  fair: { script: 'acquire-fair', keys: FAIR_KEYS, clock: true, option: placeTimeout },
-  read: { script: 'acquire-read', keys: [LOCK, READ_LEASE, WRITERS], clock: true, option: preferWriters },
-  write: { script: 'acquire-write', keys: [LOCK, WRITERS], clock: true, option: placeTimeout },
+  reentrant: { script: 'acquire-reentrant', keys: [LOCK] },
+  fenced: { script: 'acquire-fenced', keys: [LOCK, { of: ({ key }) => fencingToken(key), type: 'string' }] },
+  fair: { script: 'acquire-fair', keys: FAIR_KEYS, option: placeTimeout },
+  read: { script: 'acquire-read', keys: [LOCK, READ_LEASE, WRITERS], option: preferWriters },
+  write: { script: 'acquire-write', keys: [LOCK, WRITERS], option: placeTimeout },
 };
 
 /** Acquisitions of one lock type, as they travel together. */
 export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply> {
   readonly script;
+  readonly limited = true;
   private readonly form: AcquireForm;
 
   constructor(
@@ -68,31 +64,34 @@ export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply>
 
   keys(requests: readonly AcquireRequest[]): string[] {
     const keys = keysOf(this.form.keys, requests);
-    if (this.form.clock) keys.unshift(clockOf(this.connection, requests[0].key));
+    keys.unshift(clockOf(this.connection, requests[0].key));
     return keys;
   }
 
   args(requests: readonly AcquireRequest[]): string[] {
     const [first] = requests;
-    const args = [String(first.leaseTime), this.tokens.seen, String(first.reserve)];
+    const args = [this.tokens.seen, String(first.leaseTime), String(first.reserve)];
     if (this.form.option !== undefined) args.push(this.form.option(first));
     for (const { owner } of requests) args.push(owner);
     return args;
   }
 
   read(reply: unknown, index: number, request: AcquireRequest, call: ScriptCall): AcquireReply {
-    if (!Array.isArray(reply)) return this.tokens.acquired(Number(reply) + index, 0);
+    const server = this.connection.description;
+    if (!Array.isArray(reply)) return this.tokens.acquired(integerOf(reply, server) + index, 0);
     const answers: readonly unknown[] = reply;
     const answer = answers[index + 1];
     refuseFailure(answer, this.form.keys, request, call, this.connection);
-    if (!Array.isArray(answer)) return this.tokens.acquired(Number(answer), Number(answers[0]));
+    if (!Array.isArray(answer)) return this.tokens.acquired(integerOf(answer, server), integerOf(answers[0], server));
     const [first, second, ...counter] = answer;
-    return counter.length > 0 ? this.tokens.acquired(Number(first), Number(second)) : busy(first, second);
+    return counter.length > 0
+      ? this.tokens.acquired(integerOf(first, server), integerOf(second, server))
+      : busy(first, second, server);
   }
 }
 
-export function busy(ttl: unknown, holder: unknown): Busy {
-  const remaining = Number(ttl);
+export function busy(ttl: unknown, holder: unknown, server: string): Busy {
+  const remaining = integerOf(ttl, server);
   return {
     acquired: false,
     remaining: remaining < 0 ? -1 : Math.max(1, Math.ceil(remaining)),

@@ -67,7 +67,7 @@ export class ReplicatedAcquisitions implements Acquisitions {
     const { runtime, commandTimeout, replicaTimeout } = options;
     const { tokens } = scripts;
     // No answer for so long is no sign of a broken connection here.
-    const patience = { ...options, commandTimeout: commandTimeout + replicaTimeout };
+    const patience = { onWarning: () => {}, ...options, commandTimeout: commandTimeout + replicaTimeout };
     const connection = scripts.connection.duplicate(patience);
     this.check = new ReplicaCheck({ ...options, connection, giveBack });
     const single = new SingleCalls(connection, runtime, commandTimeout);

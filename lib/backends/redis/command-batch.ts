@@ -15,6 +15,8 @@ const MOST_IN_FLIGHT = 2;
 /** What a batch needs to know of the requests that travel in it. */
 export interface BatchedScript<Request extends { readonly key: string }, Reply> {
   readonly script: Script;
+  /** It takes something, and is not to be executed after the command time-out. */
+  readonly limited: boolean;
   /** Whether both can share the arguments that are sent once a call. */
   alike(one: Request, other: Request): boolean;
   keys(requests: readonly Request[]): string[];
@@ -160,23 +162,25 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
     flight.open++;
     this.calls.push(batch);
     const requests = items.map(({ request }) => request);
-    batch.call = this.connection.run(
-      this.script.script,
-      this.script.keys(requests),
-      this.script.args(requests),
-      items.length > 1,
-      (reply) => {
+    batch.call = this.connection.run({
+      script: this.script.script,
+      keys: this.script.keys(requests),
+      args: this.script.args(requests),
+      // The last of them came last.
+      deadline: this.script.limited ? items[items.length - 1].deadline : undefined,
+      divisible: items.length > 1,
+      done: (reply) => {
         this.deliver(batch, reply);
         this.land(batch);
       },
-      (error) => {
+      fail: (error) => {
         const open = items.filter((item) => !item.settled);
         // What one name is refused, the others need not be.
         if (items.length > 1 && mayConcernOneKey(error)) for (const item of open) this.send(flight, [item]);
         else for (const item of open) this.reject(item, callError(error, batch.call!, this.connection.description));
         this.land(batch);
       },
-    );
+    });
   }
 
   private deliver({ items, call }: BatchCall<Request, Reply>, reply: unknown): void {
@@ -227,7 +231,8 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
       call!.abandon();
       this.connection.overdue(call!);
     }
-    for (const item of over) this.reject(item, this.timeout(isLast && !call!.written ? 'refused' : 'unknown'));
+    const outcome = isLast && !call!.written ? 'refused' : 'unknown';
+    for (const item of over) this.reject(item, this.timeout(outcome, call!.validUntil));
     // It may never be answered: those behind it are not to wait for that.
     if (isLast) this.land(batch);
   }
@@ -250,9 +255,9 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> {
     item.reject(error);
   }
 
-  private timeout(outcome: BackendError['outcome']): BackendError {
-    const { description } = this.connection;
-    return new BackendError(`${description}: no answer within ${this.commandTimeout} ms`, 'unavailable', outcome);
+  private timeout(outcome: BackendError['outcome'], validUntil?: number): BackendError {
+    const message = `${this.connection.description}: no answer within ${this.commandTimeout} ms`;
+    return new BackendError(message, 'unavailable', outcome, { validUntil });
   }
 
   private endError(): BackendError {

@@ -1,13 +1,14 @@
 import type { LockState } from '../lock-backend.js';
 import { fairPlaces, fairQueue, fairTimeouts, fencingToken } from './lock-keys.js';
+import { listOf } from './reply-shape.js';
 import type { ScriptContext } from './script-context.js';
 import { scripts } from './scripts.js';
 
 /** What stands under a key, whatever its type. */
-export async function inspect(key: string, { single }: ScriptContext): Promise<LockState> {
+export async function inspect(key: string, { single, connection }: ScriptContext): Promise<LockState> {
   const keys = [key, fairQueue(key), fairTimeouts(key), fairPlaces(key), fencingToken(key)];
   const reply = await single.call(scripts['inspect-5'], keys, []);
-  const [mode, held, queue, token] = reply as [string, unknown[], string[], unknown];
+  const [mode, held, queue, token] = listOf(reply, connection.description) as [string, unknown[], string[], unknown];
   const owners: { owner: string; remaining: number }[] = [];
   for (let n = 0; n < held.length; n += 2) {
     owners.push({ owner: String(held[n]), remaining: Number(held[n + 1]) < 0 ? -1 : Math.max(1, Number(held[n + 1])) });

@@ -1,5 +1,6 @@
 import type { Acquired, LockType, PassRequest } from '../lock-backend.js';
 import { announcedWriters, fairPlaces, fairQueue, fairTimeouts, fencingToken } from './lock-keys.js';
+import { integerOf, listOf } from './reply-shape.js';
 import { clockOf, type ScriptContext } from './script-context.js';
 import { type ScriptName, scripts } from './scripts.js';
 
@@ -17,14 +18,16 @@ export async function pass(request: PassRequest, context: ScriptContext): Promis
   const { key, type, from, to, leaseTime, reserve } = request;
   const clock = type === 'fenced' ? fencingToken(key) : clockOf(connection, key);
   const publish = publishMode.known ?? (await publishMode.ask());
-  const { reply, call } = await single.send(
+  const { reply, call } = await single.callInTime(
     scripts[SCRIPTS[type]],
     [clock, key, ...companions(type, key)],
-    [String(leaseTime), tokens.seen, String(reserve), from, to, publish],
+    [tokens.seen, String(leaseTime), String(reserve), from, to, publish],
   );
-  if (!Array.isArray(reply)) return undefined;
+  if (reply === null) return undefined;
+  const server = connection.description;
+  const [token, reserved] = listOf(reply, server).map((part) => integerOf(part, server));
   await replicaCheck?.confirm(call, [{ key, type, owner: to }]);
-  return tokens.acquired(Number(reply[0]), Number(reply[1]));
+  return tokens.acquired(token, reserved);
 }
 
 function companions(type: LockType, key: string): string[] {

@@ -1,4 +1,5 @@
 import { BackendError } from '../lock-backend.js';
+import { integerOf } from './reply-shape.js';
 import { scripts } from './scripts.js';
 import type { SingleCalls } from './single-calls.js';
 
@@ -44,7 +45,8 @@ export class PublishMode {
 
   private async knowsSharded(): Promise<boolean> {
     try {
-      return Number(await this.single.call(scripts['knows-command'], [], ['spublish'])) === 1;
+      const reply = await this.single.call(scripts['knows-command'], [], ['spublish']);
+      return integerOf(reply, 'the cluster') === 1;
     } catch (error) {
       if (!(error instanceof BackendError) || error.kind !== 'denied') throw error;
       const message = `${error.message}. Messages go to all of the cluster: set shardedPubSub to 'on' if others use sharded pub/sub`;

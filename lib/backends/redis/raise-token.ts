@@ -1,5 +1,6 @@
 import type { LockType } from '../lock-backend.js';
 import { fencingToken } from './lock-keys.js';
+import { integerOf } from './reply-shape.js';
 import { clockOf, type ScriptContext } from './script-context.js';
 import { scripts } from './scripts.js';
 
@@ -7,6 +8,6 @@ import { scripts } from './scripts.js';
 export async function raiseToken(key: string, type: LockType, token: number, context: ScriptContext): Promise<void> {
   const { connection, tokens, single } = context;
   const clock = type === 'fenced' ? fencingToken(key) : clockOf(connection, key);
-  await single.call(scripts['raise-token-1'], [clock], [String(token)]);
+  integerOf(await single.call(scripts['raise-token-1'], [clock], [String(token)]), connection.description);
   tokens.acquired(token, 0);
 }

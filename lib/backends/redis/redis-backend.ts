@@ -31,6 +31,7 @@ import { RedisSynchronizers } from './redis-synchronizers.js';
 import { ReleaseBatch } from './release-batch.js';
 import { ReleaseChannels } from './release-channels.js';
 import { RenewBatch } from './renew-batch.js';
+import { integerOf } from './reply-shape.js';
 import type { ScriptContext } from './script-context.js';
 import { scripts } from './scripts.js';
 import { SingleCalls } from './single-calls.js';
@@ -49,6 +50,8 @@ export interface RedisBackendOptions {
   readonly replicaTimeout: number;
   /** Is told of what no call fails with: connections that break, listeners that throw. */
   readonly onError: (error: unknown) => void;
+  /** Is told, once, of a set-up of the server that makes locks unsafe. */
+  readonly onWarning?: (message: string) => void;
 }
 
 /**
@@ -67,8 +70,8 @@ export class RedisBackend implements LockBackend {
   private readonly renewals: Record<LockType, NodeBatches<RenewRequest, boolean>>;
 
   constructor(private readonly options: RedisBackendOptions) {
-    const { runtime, commandTimeout, onError } = options;
-    const context: ConnectionContext = { runtime, commandTimeout, onError };
+    const { runtime, commandTimeout, onError, onWarning = () => {} } = options;
+    const context: ConnectionContext = { runtime, commandTimeout, onError, onWarning };
     const connection = RedisConnection.open(options.connection, context);
     this.connection = connection;
     this.description = connection.description;
@@ -145,7 +148,9 @@ export class RedisBackend implements LockBackend {
   }
 
   async lineUp(key: string, holder: string): Promise<number> {
-    return Number(await this.scripts.single.call(scripts['line-up-1'], [line(key)], [holder, String(LINE_MEMORY)]));
+    const { single, connection } = this.scripts;
+    const reply = await single.call(scripts['line-up-1'], [line(key)], [holder, String(LINE_MEMORY)]);
+    return integerOf(reply, connection.description);
   }
 
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {

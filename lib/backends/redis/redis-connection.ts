@@ -1,11 +1,13 @@
 import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import { deadlineTimer, type Runtime } from '../runtime.js';
 import { type Client, type ClientSource, clientOf, isCluster } from './client-source.js';
+import { warnOfEviction } from './eviction-warning.js';
 import { FailoverWatch } from './failover-watch.js';
-import { errorCode, messageOf, withoutSecrets } from './redis-errors.js';
-import { ScriptCall } from './script-call.js';
+import { ExpiredError, errorCode, messageOf, withoutSecrets } from './redis-errors.js';
+import { ScriptCall, type ScriptRequest } from './script-call.js';
 import { ScriptCommand, sendOn } from './script-command.js';
-import type { Script } from './scripts.js';
+import type { ServerClock } from './server-clock.js';
+import { ServerClocks } from './server-clocks.js';
 
 /** A cluster by its nodes. @publicApi */
 export interface ClusterConnection {
@@ -27,6 +29,8 @@ export interface ConnectionContext {
   readonly commandTimeout: number;
   /** Errors of our own clients, without secrets. */
   readonly onError: (error: unknown) => void;
+  /** Is told of a set-up that makes locks unsafe. */
+  readonly onWarning: (message: string) => void;
 }
 
 /** After a short outage a lock should not wait for seconds: ioredis alone would go up to five. */
@@ -63,11 +67,16 @@ export class RedisConnection {
   private readonly ownTimeout: Pick<RedisOptions, 'socketTimeout'>;
   private readonly ownWatch: FailoverWatch | undefined;
   private readonly watch: FailoverWatch | undefined;
+  private readonly clocks: ServerClocks;
+  /** Looks at the server's set-up, once; undefined: somebody else does, or it is done. */
+  private inspection: (() => void) | undefined;
 
   /** @throws ConnectionError when `connection` cannot be used */
   static open(connection: Connection, context: ConnectionContext): RedisConnection {
     const source = context.runtime.detached(() => clientOf(connection, defaults(context)));
-    return new RedisConnection(source, context);
+    const opened = new RedisConnection(source, context);
+    opened.inspection = () => warnOfEviction(opened.client, opened.description, context.onWarning);
+    return opened;
   }
 
   private constructor(
@@ -83,26 +92,26 @@ export class RedisConnection {
     this.ownTimeout = source.owned ? { socketTimeout: (options.redisOptions ?? options).socketTimeout } : {};
     if (source.failovers === 'unwatched') this.ownWatch = this.watchFailovers(source.client);
     this.watch = this.ownWatch ?? sharedWatch;
+    this.clocks = new ServerClocks(this.client, this.owned, this.description, () => this.greeted());
     if (this.owned) this.connect();
   }
 
-  /**
-   * Runs a script; `done` or `fail` is called once, later. All keys must be in one slot of a cluster.
-   *
-   * @param divisible the caller will repeat it in parts when its keys are on different nodes
-   */
-  run(
-    script: Script,
-    keys: readonly string[],
-    args: readonly string[],
-    divisible: boolean,
-    done: (reply: unknown) => void,
-    fail: (error: unknown) => void,
-  ): ScriptCall {
-    return new ScriptCall(this.client, script, keys, args, divisible, done, (error) => {
-      if (errorCode(messageOf(error)) === 'READONLY') this.leaveReplica();
-      fail(error);
-    });
+  /** Runs a script, as soon as the server is known: its clock, and that it is the right database. */
+  run(request: ScriptRequest): ScriptCall {
+    const call = new ScriptCall(this.client, request);
+    const clock = this.clocks.of(request.keys);
+    if (clock.known || request.keys.length === 0) this.send(call, request, clock);
+    else
+      this.clocks.learn(request.keys).then(
+        (learned) => this.send(call, request, learned),
+        (error) => request.fail(error),
+      );
+    return call;
+  }
+
+  /** Notes what time a script has told. */
+  sampleClock(call: ScriptCall, keys: readonly string[], time: number): void {
+    this.clocks.of(keys).sample(time, call.writtenAt, call.socket);
   }
 
   /**
@@ -111,9 +120,11 @@ export class RedisConnection {
    */
   overdue(call: ScriptCall): void {
     const { runtime, commandTimeout } = this.context;
-    const { silence } = call;
+    const command = call.latest ?? this.clocks.question;
+    const silence = command?.silence;
     if (silence === undefined || !this.judgesSilence) return;
-    if (silence >= commandTimeout) call.hangUp(new Error(`nothing came from the server within ${commandTimeout} ms`));
+    if (silence >= commandTimeout)
+      command?.hangUp(new Error(`nothing came from the server within ${commandTimeout} ms`));
     else deadlineTimer(runtime, commandTimeout - silence, () => this.overdue(call));
   }
 
@@ -188,8 +199,29 @@ export class RedisConnection {
     });
   }
 
+  private send(call: ScriptCall, request: ScriptRequest, clock: ServerClock, isSecond = false): void {
+    const { deadline, done } = request;
+    const limit = deadline === undefined ? undefined : clock.limit(deadline);
+    const answered = (reply: unknown) => {
+      if (!isExpired(reply)) return done(reply);
+      // The server's clock was set, or this machine slept. But what was long under way is not wanted any more.
+      const now = this.context.runtime.monotonic();
+      if (now - call.writtenAt < this.context.commandTimeout / 2) clock.forget();
+      clock.sample(Number(reply[1]), call.writtenAt, call.socket);
+      if (isSecond || now >= (deadline as number)) request.fail(new ExpiredError());
+      else this.send(call, request, clock, true);
+    };
+    call.send(limit, answered, (error) => {
+      if (errorCode(messageOf(error)) === 'READONLY') this.leaveReplica();
+      request.fail(error);
+    });
+    if (clock.isStale(call.writtenAt)) this.clocks.refresh(request.keys);
+  }
+
   private connect(): void {
     this.context.runtime.detached(() => {
+      // What answers from now on may be another server.
+      this.client.on('ready', () => this.clocks.forget());
       this.client.on('error', (error: unknown) => this.context.onError(withoutSecrets(error)));
       if (!isCluster(this.client)) this.watch?.follow(this.client);
       if (this.judgesSilence) {
@@ -217,6 +249,13 @@ export class RedisConnection {
     client.on('close', () => Object.assign(client.options, this.ownTimeout));
   }
 
+  /** A server has answered for the first time. */
+  private greeted(): void {
+    const { inspection } = this;
+    this.inspection = undefined;
+    inspection?.();
+  }
+
   private watchFailovers({ options }: Client): FailoverWatch {
     return this.context.runtime.detached(() => new FailoverWatch(options));
   }
@@ -232,6 +271,10 @@ export class RedisConnection {
     if (!isCluster(this.client)) return this.client.duplicate({ ...defaults(context), lazyConnect: true });
     return this.client.duplicate([], { lazyConnect: true });
   }
+}
+
+function isExpired(reply: unknown): reply is readonly ['expired', time: number] {
+  return Array.isArray(reply) && reply[0] === 'expired';
 }
 
 function defaults({

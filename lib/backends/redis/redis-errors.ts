@@ -5,12 +5,25 @@ export class ConnectionError extends Error {
   override readonly name = 'ConnectionError';
 }
 
+/** The server refused a request because the time of its caller was over, twice in a row. */
+export class ExpiredError extends Error {
+  override readonly name = 'ExpiredError';
+
+  constructor() {
+    super(
+      'the request reached the server after its time, twice in a row: the network is slow, or the clock of the server jumps',
+    );
+  }
+}
+
 /** What is known of a command that failed. */
 export interface Delivery {
   /** It left this process, at least once. */
   readonly written: boolean;
   /** It may have been executed by a server whose answer was lost. */
   readonly resent: boolean;
+  /** Server time in ms after which it is not executed any more; undefined: it may always be. */
+  readonly validUntil: number | undefined;
 }
 
 /** Reply codes at the start of Redis's messages; Redis 6 puts its own words before that of an error inside a script. */
@@ -35,14 +48,16 @@ export function mayConcernOneKey(error: unknown): boolean {
 
 /** What a whole call failed with, as the engine is to see it. */
 export function callError(error: unknown, delivery: Delivery, server: string, keys?: readonly string[]): BackendError {
+  if (error instanceof BackendError) return error;
   const message = messageOf(error);
   const code = errorCode(message);
   if (code === 'WRONGTYPE' && keys !== undefined) return wrongType(keys.join(' or '), 'value of another type', server);
   // An error reply of Redis means that the script did not start, unless it was the second time; NOPERM may come in the middle of it.
-  const answered = isReply(error) && code !== 'NOPERM';
+  const answered = error instanceof ExpiredError || (isReply(error) && code !== 'NOPERM');
   const outcome = !delivery.written || (answered && !delivery.resent) ? 'refused' : 'unknown';
   return new BackendError(`${server}: ${message}${remedy(code)}`, kindOf(code), outcome, {
     cause: withoutSecrets(error),
+    validUntil: delivery.validUntil,
   });
 }
 
@@ -50,7 +65,8 @@ export function callError(error: unknown, delivery: Delivery, server: string, ke
 export function itemError(message: string, delivery: Delivery, server: string): BackendError {
   const code = errorCode(message);
   const outcome = code === 'NOPERM' || delivery.resent ? 'unknown' : 'refused';
-  return new BackendError(`${server}: ${message}${remedy(code)}`, kindOf(code), outcome);
+  const { validUntil } = delivery;
+  return new BackendError(`${server}: ${message}${remedy(code)}`, kindOf(code), outcome, { validUntil });
 }
 
 export function wrongType(key: string, found: string, server: string): BackendError {

@@ -11,6 +11,7 @@ import { slotOf } from './hash-slot.js';
 import { latchChannel, latestRequest, permitLeases, semaphoreChannel } from './lock-keys.js';
 import { errorCode } from './redis-errors.js';
 import type { ReleaseChannels } from './release-channels.js';
+import { integerOf, listOf, unexpected } from './reply-shape.js';
 import type { ScriptContext } from './script-context.js';
 import { type ScriptName, scripts } from './scripts.js';
 
@@ -24,17 +25,15 @@ export class RedisSynchronizers implements SynchronizerBackend {
   ) {}
 
   async takePermits(key: string, groups: readonly number[], request: RequestId): Promise<number> {
-    const args = [request.number, REQUEST_MEMORY, ...groups];
-    return Number(await this.run('semaphore-take-2', [key, latestRequest(key, request.lane)], args));
+    return this.integer(await this.take('semaphore-take-2', [key], request, groups));
   }
 
   async drainPermits(key: string, request: RequestId): Promise<number> {
-    const args = [request.number, REQUEST_MEMORY];
-    return Number(await this.run('semaphore-drain-2', [key, latestRequest(key, request.lane)], args));
+    return this.integer(await this.take('semaphore-drain-2', [key], request, []));
   }
 
   async availablePermits(key: string): Promise<number> {
-    return Number(await this.run('counter-1', [key], []));
+    return this.integer(await this.run('counter-1', [key], []));
   }
 
   async addPermits(key: string, permits: number, request: RequestId): Promise<void> {
@@ -42,11 +41,11 @@ export class RedisSynchronizers implements SynchronizerBackend {
   }
 
   async addPermitsIfExists(key: string, permits: number, request: RequestId): Promise<boolean> {
-    return Number(await this.change('semaphore-add-2', [key], request, [permits, 1])) === 1;
+    return this.integer(await this.change('semaphore-add-2', [key], request, [permits, 1])) === 1;
   }
 
   async trySetPermits(key: string, permits: number, request: RequestId): Promise<boolean> {
-    return Number(await this.change('semaphore-set-2', [key], request, [permits])) === 1;
+    return this.integer(await this.change('semaphore-set-2', [key], request, [permits])) === 1;
   }
 
   async takeLeasedPermits(
@@ -56,18 +55,20 @@ export class RedisSynchronizers implements SynchronizerBackend {
     request: RequestId,
   ): Promise<TakenPermits> {
     const sizes = groups.map((ids) => ids.length);
-    const args = [leaseTime, groups.length, ...sizes, ...groups.flat()];
-    const reply = await this.change('permit-take-3', [key, permitLeases(key)], request, args);
-    const [served, remaining] = (reply as unknown[]).map(Number);
+    const publish = await this.publishCommand(key, semaphoreChannel(key));
+    const args = [publish, leaseTime, groups.length, ...sizes, ...groups.flat()];
+    const [served, remaining] = this.integers(
+      await this.take('permit-take-3', [key, permitLeases(key)], request, args),
+    );
     return { served, remaining };
   }
 
   async giveLeasedPermits(key: string, ids: readonly string[], request: RequestId): Promise<readonly boolean[]> {
-    return flags(await this.change('permit-give-3', [key, permitLeases(key)], request, ids));
+    return this.flags(await this.change('permit-give-3', [key, permitLeases(key)], request, ids));
   }
 
   async renewPermits(key: string, ids: readonly string[], leaseTime: number): Promise<readonly boolean[]> {
-    return flags(await this.run('permit-renew-1', [permitLeases(key)], [leaseTime, ...ids]));
+    return this.flags(await this.run('permit-renew-1', [permitLeases(key)], [leaseTime, ...ids]));
   }
 
   async setPermits(key: string, permits: number, request: RequestId): Promise<void> {
@@ -77,12 +78,12 @@ export class RedisSynchronizers implements SynchronizerBackend {
   async countPermits(key: string): Promise<PermitCounts> {
     const publish = await this.publishCommand(key, semaphoreChannel(key));
     const reply = await this.run('permit-count-2', [key, permitLeases(key)], [publish]);
-    const [available, acquired] = (reply as unknown[]).map(Number);
+    const [available, acquired] = this.integers(reply);
     return { available, acquired };
   }
 
   async trySetCount(key: string, count: number, request: RequestId): Promise<boolean> {
-    return Number(await this.change('latch-set-2', [key], request, [count], latchChannel(key))) === 1;
+    return this.integer(await this.change('latch-set-2', [key], request, [count], latchChannel(key))) === 1;
   }
 
   async countDown(key: string, steps: number, request: RequestId): Promise<void> {
@@ -90,16 +91,29 @@ export class RedisSynchronizers implements SynchronizerBackend {
   }
 
   async getCount(key: string): Promise<number> {
-    return Number(await this.run('counter-1', [key], []));
+    return this.integer(await this.run('counter-1', [key], []));
   }
 
   async deleteLatch(key: string, request: RequestId): Promise<boolean> {
-    return Number(await this.change('latch-delete-2', [key], request, [], latchChannel(key))) === 1;
+    return this.integer(await this.change('latch-delete-2', [key], request, [], latchChannel(key))) === 1;
   }
 
   subscribe(key: string, kind: SynchronizerKind, listener: (wake: Wake) => void): Subscription {
     const channel = kind === 'latch' ? latchChannel(key) : semaphoreChannel(key);
     return this.channels.subscribeTo(channel, sameSlot(key, channel), listener);
+  }
+
+  /** A script that takes permits: it is executed neither twice nor late. */
+  private async take(
+    script: ScriptName,
+    keys: readonly [key: string, ...others: string[]],
+    { lane, number, repeated }: RequestId,
+    args: readonly Argument[],
+  ): Promise<unknown> {
+    const all = [number, REQUEST_MEMORY, repeated ? 1 : 0, ...args].map(String);
+    const { single } = this.context;
+    const sent = single.callInTime(scripts[script], [...keys, latestRequest(keys[0], lane)], all);
+    return (await this.answer(keys[0], sent)).reply;
   }
 
   /** A script that tells who waits, and is not executed twice. */
@@ -121,25 +135,39 @@ export class RedisSynchronizers implements SynchronizerBackend {
     return command === 'SPUBLISH' && !sameSlot(key, channel) ? 'PUBLISH' : command;
   }
 
-  private async run(script: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
-    const { single, connection } = this.context;
+  private run(script: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+    return this.answer(keys[0], this.context.single.call(scripts[script], keys, args.map(String)));
+  }
+
+  private async answer<T>(key: string, sent: Promise<T>): Promise<T> {
+    const { connection } = this.context;
     try {
-      return await single.call(scripts[script], keys, args.map(String));
+      return await sent;
     } catch (error) {
       const { message } = error as BackendError;
       if (errorCode(message) === 'READONLY') connection.leaveReplica();
       if (!message.includes('not an integer')) throw error;
       const remedy = 'Choose another name or keyPrefix, or delete that key';
-      throw new BackendError(`${connection.description}: ${keys[0]} holds no number. ${remedy}`, 'key', 'refused');
+      throw new BackendError(`${connection.description}: ${key} holds no number. ${remedy}`, 'key', 'refused');
     }
+  }
+
+  /** '101' → true, false, true */
+  private flags(digits: unknown): boolean[] {
+    if (typeof digits !== 'string' || !/^[01]*$/.test(digits))
+      throw unexpected(digits, this.context.connection.description);
+    return [...digits].map((digit) => digit === '1');
+  }
+
+  private integer(reply: unknown): number {
+    return integerOf(reply, this.context.connection.description);
+  }
+
+  private integers(reply: unknown): number[] {
+    return listOf(reply, this.context.connection.description).map((part) => this.integer(part));
   }
 }
 
 function sameSlot(key: string, channel: string): boolean {
   return slotOf(key) === slotOf(channel);
-}
-
-/** '101' → true, false, true */
-function flags(digits: unknown): boolean[] {
-  return [...String(digits)].map((digit) => digit === '1');
 }

@@ -4,6 +4,7 @@ import type { BatchedScript } from './command-batch.js';
 import { keysOf, LOCK, type LockKey, refuseFailure } from './item-answer.js';
 import { readLease } from './lock-keys.js';
 import type { RedisConnection } from './redis-connection.js';
+import { integerOf } from './reply-shape.js';
 import type { ScriptCall } from './script-call.js';
 import { type ScriptName, scripts } from './scripts.js';
 
@@ -25,6 +26,8 @@ const FORMS: Record<LockType, ReleaseForm> = {
 /** Releases of one lock type, as they travel together. */
 export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply> {
   readonly script;
+  /** A release that comes late is as good as one that comes in time. */
+  readonly limited = false;
   private readonly form: ReleaseForm;
 
   /**
@@ -58,9 +61,13 @@ export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply>
   read(reply: unknown, index: number, request: ReleaseRequest, call: ScriptCall): ReleaseReply {
     const answer = Array.isArray(reply) ? reply[index] : reply;
     refuseFailure(answer, this.form.keys, request, call, this.connection);
-    const [told, head] = Array.isArray(answer) ? [Number(answer[0]), String(answer[1])] : [Number(answer)];
-    const listeners = told < 0 || request.quietly ? 0 : this.others(request, told, head);
-    return { released: told !== NOT_THERE, listeners, resent: call.resent };
+    const server = this.connection.description;
+    const [first, second] = Array.isArray(answer) ? answer : [answer];
+    const told = integerOf(first, server);
+    if (told === NOT_THERE)
+      return { released: false, listeners: 0, resent: call.resent, at: integerOf(second, server) };
+    const listeners = told < 0 || request.quietly ? 0 : this.others(request, told, second && String(second));
+    return { released: true, listeners, resent: call.resent };
   }
 }
 

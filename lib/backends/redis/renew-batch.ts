@@ -3,6 +3,7 @@ import type { BatchedScript } from './command-batch.js';
 import { keysOf, LOCK, type LockKey, refuseFailure } from './item-answer.js';
 import { readLease } from './lock-keys.js';
 import type { RedisConnection } from './redis-connection.js';
+import { integerOf, listOf } from './reply-shape.js';
 import type { ScriptCall } from './script-call.js';
 import { type ScriptName, scripts } from './scripts.js';
 
@@ -24,6 +25,8 @@ const FORMS: Record<LockType, RenewForm> = {
 /** Renewals of one lock type, as they travel together. */
 export class RenewBatch implements BatchedScript<RenewRequest, boolean> {
   readonly script;
+  /** It takes nothing. */
+  readonly limited = false;
   private readonly form: RenewForm;
 
   constructor(
@@ -49,8 +52,10 @@ export class RenewBatch implements BatchedScript<RenewRequest, boolean> {
   }
 
   read(reply: unknown, index: number, request: RenewRequest, call: ScriptCall): boolean {
-    const answer = (reply as readonly unknown[])[index];
-    refuseFailure(answer, this.form.keys, request, call, this.connection);
-    return Number(answer) === 1;
+    const server = this.connection.description;
+    const [time, ...answers] = listOf(reply, server);
+    if (index === 0) this.connection.sampleClock(call, [request.key], integerOf(time, server));
+    refuseFailure(answers[index], this.form.keys, request, call, this.connection);
+    return integerOf(answers[index], server) === 1;
   }
 }

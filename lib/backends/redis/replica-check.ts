@@ -83,6 +83,7 @@ export interface TracedReply {
 /** Acquisitions that tell by which call they came. */
 export class TracedBatch implements BatchedScript<AcquireRequest, TracedReply> {
   readonly script;
+  readonly limited = true;
 
   constructor(private readonly batch: AcquireBatch) {
     this.script = batch.script;

@@ -3,64 +3,90 @@ import type { Delivery } from './redis-errors.js';
 import { ScriptCommand, sendOn } from './script-command.js';
 import type { Script } from './scripts.js';
 
+/** What a script is called with, and who is told of its end: `done` or `fail` is called once, later. */
+export interface ScriptRequest {
+  readonly script: Script;
+  /** All in one slot of a cluster. */
+  readonly keys: readonly string[];
+  readonly args: readonly string[];
+  /**
+   * When the caller stops waiting, on the monotonic clock. Given for scripts that take something: they get the server's time at that
+   * moment as their first argument, and do nothing afterwards. Undefined: the script does not ask for it.
+   */
+  readonly deadline: number | undefined;
+  /** The caller will repeat it in parts when its keys are on different nodes. */
+  readonly divisible: boolean;
+  done(reply: unknown): void;
+  fail(error: unknown): void;
+}
+
 /** One run of a script: by its checksum, or by its source where the server does not know it (yet, or any more). */
 export class ScriptCall implements Delivery {
-  private command!: ScriptCommand;
+  /** Server time in ms after which it is not executed any more, as the script was told. */
+  validUntil: number | undefined;
+  private command: ScriptCommand | undefined;
   private wasResent = false;
+  private abandoned = false;
 
   constructor(
     private readonly client: Client,
-    script: Script,
-    keys: readonly string[],
-    args: readonly string[],
-    private readonly divisible: boolean,
-    done: (reply: unknown) => void,
-    fail: (error: unknown) => void,
-  ) {
+    private readonly request: ScriptRequest,
+  ) {}
+
+  /** @param limit what the script gets as its first argument */
+  send(limit: string | undefined, done: (reply: unknown) => void, fail: (error: unknown) => void): void {
+    if (this.abandoned) return;
+    const { script, keys, args } = this.request;
+    const own = limit === undefined ? NO_LIMIT : [limit];
+    if (limit !== undefined) this.validUntil = Number(limit);
     // Not one literal: V8 would come to put its arrays into the old generation, where each keeps its hundreds of strings from being collected soon.
-    const asked = [script.sha1, String(keys.length)].concat(keys, args);
-    this.send('evalsha', asked, done, (error) => {
-      if (!isUnknownScript(error)) return fail(error);
-      this.wasResent = this.command.resent;
-      this.send('eval', [script.source, ...asked.slice(1)], done, fail);
+    const asked = [script.sha1, String(keys.length)].concat(keys, own, args);
+    this.write('evalsha', asked, done, (error) => {
+      // Late, it would be executed for nobody.
+      if (!isUnknownScript(error) || this.abandoned) return fail(error);
+      this.wasResent = this.resent;
+      this.write('eval', [script.source, ...asked.slice(1)], done, fail);
     });
   }
 
   get written(): boolean {
-    return this.command.socket !== undefined;
+    return this.command?.socket !== undefined;
   }
 
   get resent(): boolean {
-    return this.wasResent || this.command.resent;
+    return this.wasResent || this.command?.resent === true;
   }
 
   /** The connection that it was executed on. */
   get socket(): object | undefined {
-    return this.command.socket;
+    return this.command?.socket;
   }
 
-  /** See {@link ScriptCommand.silence}. */
-  get silence(): number | undefined {
-    return this.command.silence;
+  /** When it was written last, on the monotonic clock. */
+  get writtenAt(): number {
+    return this.command?.writtenAt ?? 0;
   }
 
-  /** Ends the connection that it was written to: what has no answer is sent again on a new one. */
-  hangUp(error: Error): void {
-    this.command.socket?.destroy(error);
+  /** What was written of it; undefined: nothing was, as long as the server's clock is not known. */
+  get latest(): ScriptCommand | undefined {
+    return this.command;
   }
 
   /** Nobody waits for it any more: it is not to be executed if that can still be avoided. */
   abandon(): void {
-    this.command.abandon();
+    this.abandoned = true;
+    this.command?.abandon();
   }
 
-  private send(name: string, args: string[], done: (reply: unknown) => void, fail: (error: unknown) => void): void {
+  private write(name: string, args: string[], done: (reply: unknown) => void, fail: (error: unknown) => void): void {
     const command = new ScriptCommand(name, args);
     this.command = command;
-    if (this.divisible && this.client.isCluster) command.failOnTryAgain();
+    if (this.request.divisible && this.client.isCluster) command.failOnTryAgain();
     sendOn(this.client, command).then(done, fail);
   }
 }
+
+const NO_LIMIT: readonly string[] = [];
 
 function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT');

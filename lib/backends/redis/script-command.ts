@@ -17,7 +17,8 @@ export class ScriptCommand extends Command {
   socket: Socket | undefined;
   /** The connection broke after it was written, and it was written again: it may have been executed twice. */
   resent = false;
-  private writtenAt = 0;
+  /** When it was written last, on the monotonic clock. */
+  writtenAt = 0;
   /** Bytes that had come by then. */
   private readBefore = 0;
 
@@ -61,6 +62,11 @@ export class ScriptCommand extends Command {
     const { socket } = this;
     if (socket === undefined || socket.destroyed || socket.bytesRead !== this.readBefore) return undefined;
     return performance.now() - this.writtenAt;
+  }
+
+  /** Ends the connection that it was written to: what has no answer is sent again on a new one. */
+  hangUp(error: Error): void {
+    this.socket?.destroy(error);
   }
 
   /**

@@ -1,12 +1,13 @@
 import { BackendError } from '../lock-backend.js';
 import { deadlineTimer, type Runtime } from '../runtime.js';
 import type { RedisConnection } from './redis-connection.js';
-import { callError, type Delivery } from './redis-errors.js';
+import { callError } from './redis-errors.js';
+import type { ScriptCall } from './script-call.js';
 import type { Script } from './scripts.js';
 
 export interface SingleReply {
   readonly reply: unknown;
-  readonly call: Delivery & { readonly socket: object | undefined };
+  readonly call: ScriptCall;
 }
 
 /** Script calls that are too rare to travel in batches. Each is answered within the command time-out. */
@@ -21,11 +22,20 @@ export class SingleCalls {
   ) {}
 
   async call(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return (await this.send(script, keys, args)).reply;
+    return (await this.send(script, keys, args, false)).reply;
   }
 
-  /** With what is known of its delivery. */
-  send(script: Script, keys: readonly string[], args: readonly string[]): Promise<SingleReply> {
+  /** As {@link call}, for a script that takes something: its first argument is when it must not be executed any more. */
+  callInTime(script: Script, keys: readonly string[], args: readonly string[]): Promise<SingleReply> {
+    return this.send(script, keys, args, true);
+  }
+
+  private send(
+    script: Script,
+    keys: readonly string[],
+    args: readonly string[],
+    limited: boolean,
+  ): Promise<SingleReply> {
     const { connection, runtime, commandTimeout } = this;
     return new Promise((resolve, reject) => {
       if (this.closed) return reject(closedError(connection));
@@ -41,21 +51,23 @@ export class SingleCalls {
         call.abandon();
         connection.overdue(call);
         const message = `${connection.description}: no answer within ${commandTimeout} ms`;
-        fail(new BackendError(message, 'unavailable', call.written ? 'unknown' : 'refused'));
+        const { validUntil } = call;
+        fail(new BackendError(message, 'unavailable', call.written ? 'unknown' : 'refused', { validUntil }));
       });
       this.open.add(fail);
       const call = runtime.detached(() =>
-        connection.run(
+        connection.run({
           script,
           keys,
           args,
-          false,
-          (reply) => {
+          deadline: limited ? runtime.monotonic() + commandTimeout : undefined,
+          divisible: false,
+          done: (reply) => {
             end();
             resolve({ reply, call });
           },
-          (error) => fail(callError(error, call, connection.description, keys)),
-        ),
+          fail: (error) => fail(callError(error, call, connection.description, keys)),
+        }),
       );
     });
   }

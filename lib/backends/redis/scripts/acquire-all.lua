@@ -6,30 +6,32 @@
   KEYS[3i]      its token counter, if it is fenced
   KEYS[3i + 1]  zset: writers that wait, and until when that is believed
 
-  ARGV[1]       highest token that the caller has seen
-  ARGV[5i - 3]  type
-  ARGV[5i - 2]  owner
-  ARGV[5i - 1]  lease time in ms
-  ARGV[5i]      ms for which to announce a writer that has to wait; 0: leave no trace
-  ARGV[5i + 1]  1: a reader stands back while a writer waits
+  ARGV[1]       server time in ms after which it is not executed
+  ARGV[2]       highest token that the caller has seen
+  ARGV[3]       lease time in ms
+  ARGV[4i]      type
+  ARGV[4i + 1]  owner
+  ARGV[4i + 2]  ms for which to announce a writer that has to wait; 0: leave no trace
+  ARGV[4i + 3]  1: a reader stands back while a writer waits
 
-  Returns { 1, token, ... }, or { 0, number of the first that is busy (from 0), ttl, holder }.
+  Returns { 1, token, ... }, or { 0, number of the first that is busy (from 0), ttl, holder },
+  or { 'expired', server time in ms } when it came too late.
 ]]
+-- @include request
 -- @include tokens
 -- @include plain-lock
 -- @include read-write
-local seen = tonumber(ARGV[1])
 local count = (#KEYS - 1) / 3
 
 for i = 1, count do
-  local lock, writers, type, owner = KEYS[3 * i - 1], KEYS[3 * i + 1], ARGV[5 * i - 3], ARGV[5 * i - 2]
+  local lock, writers, type, owner = KEYS[3 * i - 1], KEYS[3 * i + 1], ARGV[4 * i], ARGV[4 * i + 1]
   local busy
   if type == 'read' then
-    busy = busyReader(lock, owner, writers, ARGV[5 * i + 1] == '1')
+    busy = busyReader(lock, owner, writers, ARGV[4 * i + 3] == '1')
   elseif type == 'write' then
     busy = busyWriter(lock, owner)
-    if busy and tonumber(ARGV[5 * i]) > 0 then
-      announceWriter(writers, owner, millis(), tonumber(ARGV[5 * i]))
+    if busy and tonumber(ARGV[4 * i + 2]) > 0 then
+      announceWriter(writers, owner, math.floor(micros / 1000), tonumber(ARGV[4 * i + 2]))
     end
   else
     busy = busyPlain(lock, owner)
@@ -40,9 +42,9 @@ for i = 1, count do
 end
 
 local reply = { 1 }
-openClock(KEYS[1], seen, 0, count)
+openClock(KEYS[1], 0, count)
 for i = 1, count do
-  local lock, type, owner, lease = KEYS[3 * i - 1], ARGV[5 * i - 3], ARGV[5 * i - 2], tonumber(ARGV[5 * i - 1])
+  local lock, type, owner = KEYS[3 * i - 1], ARGV[4 * i], ARGV[4 * i + 1]
   if type == 'read' then
     takeReader(lock, owner, lease)
   elseif type == 'write' then
@@ -53,8 +55,8 @@ for i = 1, count do
   reply[1 + i] = drawToken()
 end
 for i = 1, count do
-  if ARGV[5 * i - 3] == 'fenced' then
-    openClock(KEYS[3 * i], seen, 0, 1)
+  if ARGV[4 * i] == 'fenced' then
+    openCounter(KEYS[3 * i], KEYS[1], 0)
     reply[1 + i] = drawToken()
   end
 end

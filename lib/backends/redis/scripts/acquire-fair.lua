@@ -7,21 +7,24 @@
   KEYS[4i]         zset: when the place of each lapses
   KEYS[4i + 1]     zset: until when each of our waiters is known to be alive
 
-  ARGV[1]          lease time in ms
+  ARGV[1]          server time in ms after which it is not executed
   ARGV[2]          highest token that the caller has seen
-  ARGV[3]          tokens to reserve with each acquisition
-  ARGV[4]          ms for which to keep a place of those who have to wait; 0: leave no trace
-  ARGV[4 + i]      owner
+  ARGV[3]          lease time in ms
+  ARGV[4]          tokens to reserve with each acquisition
+  ARGV[5]          ms for which to keep a place of those who have to wait; 0: leave no trace
+  ARGV[5 + i]      owner
 
   Returns { reserved with each, answer, ... }: a token, { ttl, holder } when busy, or { { error, types of the keys } }.
+  { 'expired', server time in ms } when it came too late.
 ]]
+-- @include request
 -- @include each
 -- @include tokens
 -- @include plain-lock
 -- @include fair-queue
-local lease, seen, reserve, placeTimeout = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local count = #ARGV - 4
-local now = millis()
+local reserve, placeTimeout = tonumber(ARGV[4]), tonumber(ARGV[5])
+local count = #ARGV - 5
+local now = math.floor(micros / 1000)
 
 local function obstacle(lock, owner, queue, head, lapse)
   local busy = busyPlain(lock, owner)
@@ -32,7 +35,7 @@ local function obstacle(lock, owner, queue, head, lapse)
 end
 
 local function acquire(i)
-  local lock, owner, queue = KEYS[4 * i - 2], ARGV[4 + i], fairQueue(4 * i - 1)
+  local lock, owner, queue = KEYS[4 * i - 2], ARGV[5 + i], fairQueue(4 * i - 1)
   local head, lapse = headOf(queue, now)
   local busy = obstacle(lock, owner, queue, head, lapse)
   if busy then
@@ -42,7 +45,7 @@ local function acquire(i)
     return busy
   end
   if not nextToken then
-    openClock(KEYS[1], seen, reserve, count)
+    openClock(KEYS[1], reserve, count)
   end
   takePlain(lock, owner, lease)
   leaveQueue(queue, owner)

@@ -6,28 +6,31 @@
   KEYS[3i]      lease of this reader
   KEYS[3i + 1]  zset: writers that wait, and until when that is believed
 
-  ARGV[1]       lease time in ms
+  ARGV[1]       server time in ms after which it is not executed
   ARGV[2]       highest token that the caller has seen
-  ARGV[3]       tokens to reserve with each acquisition
-  ARGV[4]       1: stand back while a writer waits
-  ARGV[4 + i]   owner
+  ARGV[3]       lease time in ms
+  ARGV[4]       tokens to reserve with each acquisition
+  ARGV[5]       1: stand back while a writer waits
+  ARGV[5 + i]   owner
 
   Returns { reserved with each, answer, ... }: a token, { ttl, holder } when busy, or { { error, types of the keys } }.
+  { 'expired', server time in ms } when it came too late.
 ]]
+-- @include request
 -- @include each
 -- @include tokens
 -- @include read-write
-local lease, seen, reserve, preferWriters = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
-local count = #ARGV - 4
+local reserve, preferWriters = tonumber(ARGV[4]), ARGV[5] == '1'
+local count = #ARGV - 5
 
 local function acquire(i)
-  local lock, writers, owner = KEYS[3 * i - 1], KEYS[3 * i + 1], ARGV[4 + i]
+  local lock, writers, owner = KEYS[3 * i - 1], KEYS[3 * i + 1], ARGV[5 + i]
   local busy = busyReader(lock, owner, writers, preferWriters)
   if busy then
     return busy
   end
   if not nextToken then
-    openClock(KEYS[1], seen, reserve, count)
+    openClock(KEYS[1], reserve, count)
   end
   takeReader(lock, owner, lease)
   return drawToken()

@@ -4,19 +4,22 @@
   KEYS[1]      clock of the fencing tokens
   KEYS[1 + i]  lock
 
-  ARGV[1]      lease time in ms
+  ARGV[1]      server time in ms after which it is not executed
   ARGV[2]      highest token that the caller has seen
-  ARGV[3]      tokens to reserve with each acquisition
-  ARGV[3 + i]  owner
+  ARGV[3]      lease time in ms
+  ARGV[4]      tokens to reserve with each acquisition
+  ARGV[4 + i]  owner
 
   Returns { reserved with each, answer, ... }: a token, { ttl, holder } when busy, or { { error, type of the lock } }.
   Where all were free and nothing is reserved, the first token comes bare, and the others follow it: Redis sends a number at less
-  cost than a list.
+  cost than a list. { 'expired', server time in ms } when it came too late.
 ]]
+-- @include request
+-- @include expire
 -- @include tokens
 local call = redis.call
-local lease, seen, reserve = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local count = #ARGV - 3
+local reserve = tonumber(ARGV[4])
+local count = #ARGV - 4
 local answers = { 0 }
 local taken
 
@@ -26,10 +29,10 @@ for i = 1, count do
   local ttl = call('PTTL', lock)
   if ttl == -2 then
     if not nextToken then
-      openClock(KEYS[1], seen, reserve, count)
+      openClock(KEYS[1], reserve, count)
     end
-    call('HSET', lock, ARGV[3 + i], '1')
-    call('PEXPIRE', lock, lease)
+    call('HSET', lock, ARGV[4 + i], '1')
+    expire(lock, lease)
     answers[1 + i] = drawToken()
   else
     taken = taken or {}
@@ -49,13 +52,13 @@ end
 -- @include plain-lock
 local function acquire(item)
   local i, ttl = item[1], item[2]
-  local lock, owner = KEYS[1 + i], ARGV[3 + i]
+  local lock, owner = KEYS[1 + i], ARGV[4 + i]
   local busy = busyPlain(lock, owner, ttl)
   if busy then
     return busy
   end
   if not nextToken then
-    openClock(KEYS[1], seen, reserve, count)
+    openClock(KEYS[1], reserve, count)
   end
   takePlain(lock, owner, lease)
   return drawToken()

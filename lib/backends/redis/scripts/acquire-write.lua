@@ -5,31 +5,34 @@
   KEYS[2i]      lock
   KEYS[2i + 1]  zset: writers that wait, and until when that is believed
 
-  ARGV[1]       lease time in ms
+  ARGV[1]       server time in ms after which it is not executed
   ARGV[2]       highest token that the caller has seen
-  ARGV[3]       tokens to reserve with each acquisition
-  ARGV[4]       ms for which to announce those who have to wait; 0: leave no trace
-  ARGV[4 + i]   owner
+  ARGV[3]       lease time in ms
+  ARGV[4]       tokens to reserve with each acquisition
+  ARGV[5]       ms for which to announce those who have to wait; 0: leave no trace
+  ARGV[5 + i]   owner
 
   Returns { reserved with each, answer, ... }: a token, { ttl, holder } when busy, or { { error, types of the keys } }.
+  { 'expired', server time in ms } when it came too late.
 ]]
+-- @include request
 -- @include each
 -- @include tokens
 -- @include read-write
-local lease, seen, reserve, placeTimeout = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local count = #ARGV - 4
+local reserve, placeTimeout = tonumber(ARGV[4]), tonumber(ARGV[5])
+local count = #ARGV - 5
 
 local function acquire(i)
-  local lock, writers, owner = KEYS[2 * i], KEYS[2 * i + 1], ARGV[4 + i]
+  local lock, writers, owner = KEYS[2 * i], KEYS[2 * i + 1], ARGV[5 + i]
   local busy = busyWriter(lock, owner)
   if busy then
     if placeTimeout > 0 then
-      announceWriter(writers, owner, millis(), placeTimeout)
+      announceWriter(writers, owner, math.floor(micros / 1000), placeTimeout)
     end
     return busy
   end
   if not nextToken then
-    openClock(KEYS[1], seen, reserve, count)
+    openClock(KEYS[1], reserve, count)
   end
   takeWriter(lock, owner, writers, lease)
   return drawToken()

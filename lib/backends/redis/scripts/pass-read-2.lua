@@ -4,17 +4,20 @@
   KEYS[1]  clock of the fencing tokens
   KEYS[2]  lock
 
-  ARGV[1]  lease time in ms
+  ARGV[1]  server time in ms after which it is not executed
   ARGV[2]  highest token that the caller has seen
-  ARGV[3]  tokens to reserve
-  ARGV[4]  owner until now
-  ARGV[5]  owner from now on
+  ARGV[3]  lease time in ms
+  ARGV[4]  tokens to reserve
+  ARGV[5]  owner until now
+  ARGV[6]  owner from now on
 
-  Returns { token, reserved }, or nil when neither of them is there, or the lock is written by the first.
+  Returns { token, reserved }, or nil when neither of them is there, or the lock is written by the first;
+  { 'expired', server time in ms } when it came too late.
 ]]
+-- @include request
 -- @include tokens
 -- @include read-write
-local lock, from, to = KEYS[2], ARGV[4], ARGV[5]
+local lock, from, to = KEYS[2], ARGV[5], ARGV[6]
 
 if reads(lock, from) then
   redis.call('HDEL', lock, from)
@@ -25,8 +28,8 @@ if reads(lock, from) then
 elseif not reads(lock, to) then
   return nil
 end
-openClock(KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), 1)
-takeReader(lock, to, tonumber(ARGV[1]))
+openClock(KEYS[1], tonumber(ARGV[4]), 1)
+takeReader(lock, to, lease)
 if redis.call('HGET', lock, 'mode') == 'read' then
   fitToReaders(lock)
 end

@@ -4,22 +4,25 @@
   KEYS[1]  clock of the fencing tokens; for a fenced lock, its own counter
   KEYS[2]  lock
 
-  ARGV[1]  lease time in ms
+  ARGV[1]  server time in ms after which it is not executed
   ARGV[2]  highest token that the caller has seen
-  ARGV[3]  tokens to reserve
-  ARGV[4]  owner until now
-  ARGV[5]  owner from now on
+  ARGV[3]  lease time in ms
+  ARGV[4]  tokens to reserve
+  ARGV[5]  owner until now
+  ARGV[6]  owner from now on
 
-  Returns { token, reserved }, or nil when neither of them is there.
+  Returns { token, reserved }, or nil when neither of them is there;
+  { 'expired', server time in ms } when it came too late.
 ]]
+-- @include request
 -- @include tokens
 -- @include plain-lock
-local lock, from, to = KEYS[2], ARGV[4], ARGV[5]
+local lock, from, to = KEYS[2], ARGV[5], ARGV[6]
 
 if not holdsPlain(lock, from) and not holdsPlain(lock, to) then
   return nil
 end
-openClock(KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), 1)
+openClock(KEYS[1], tonumber(ARGV[4]), 1)
 redis.call('HDEL', lock, from)
-takePlain(lock, to, ARGV[1])
+takePlain(lock, to, lease)
 return { drawToken(), reserved }

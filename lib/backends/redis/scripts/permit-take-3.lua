@@ -6,20 +6,25 @@
   KEYS[2]      zset: ids of the permits that are held, and when the lease of each ends
   KEYS[3]      latest request of this lane
 
-  ARGV[1]      PUBLISH or SPUBLISH
+  ARGV[1]      server time in ms after which it is not executed
   ARGV[2]      number of the request
   ARGV[3]      ms for which to remember it
-  ARGV[4]      lease time in ms
-  ARGV[5]      groups
-  ARGV[5 + i]  permits of a group
+  ARGV[4]      1: an earlier copy may still be under way, so the answer is remembered whatever it is
+  ARGV[5]      PUBLISH or SPUBLISH
+  ARGV[6]      lease time in ms
+  ARGV[7]      groups
+  ARGV[7 + i]  permits of a group
   then         their ids, in hexadecimal digits
 
-  Returns { groups that have theirs, ms after which it makes sense to ask again; −1 when no lease ends }.
+  Returns { groups that have theirs, ms after which it makes sense to ask again; −1 when no lease ends },
+  or { 'expired', server time in ms } when it came too late.
 ]]
+-- @include limit
 -- @include leased-permits
 -- @include requests
 local semaphore, held, latest = KEYS[1], KEYS[2], KEYS[3]
-local publish, number, memory, lease, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local number, memory, isRepeated, publish = tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1', ARGV[5]
+local lease, groups = tonumber(ARGV[6]), tonumber(ARGV[7])
 -- What Redisson writes for a permit without a lease.
 local FOR_EVER = 922337203685477
 
@@ -28,13 +33,12 @@ if last > number then
   return { 0, -1 }
 end
 local isRepetition = last == number
-local now = millis()
 local reclaimed = reclaimPermits(semaphore, held, now)
 local available = counterOf(semaphore)
-local taken, served, nextId = 0, 0, 6 + groups
+local taken, served, nextId = 0, 0, 8 + groups
 local ids = {}
 for group = 1, groups do
-  local size = tonumber(ARGV[5 + group])
+  local size = tonumber(ARGV[7 + group])
   if isRepetition then
     if not redis.call('ZSCORE', held, rawId(ARGV[nextId])) then
       break
@@ -49,8 +53,10 @@ for group = 1, groups do
   end
   served, nextId = served + 1, nextId + size
 end
-if taken > 0 then
+if taken > 0 or (isRepeated and not isRepetition) then
   remember(latest, ARGV[2], '', memory)
+end
+if taken > 0 then
   redis.call('DECRBY', semaphore, taken)
 end
 for _, id in ipairs(ids) do

@@ -9,7 +9,7 @@
   ARGV[1]       PUBLISH or SPUBLISH; empty: tell nobody
   ARGV[1 + i]   owner
 
-  Returns for each: { how many listened, head }, −2 when nobody waits, −1 when this owner was not there, or { { error, types } }.
+  Returns for each: { how many listened, head }, −2 when nobody waits, { −1, server time in ms } when this owner was not there, or { { error, types } }.
 ]]
 -- @include each
 -- @include plain-lock
@@ -20,7 +20,7 @@ local now = millis()
 local function release(i)
   local lock, owner = KEYS[4 * i - 3], ARGV[1 + i]
   if not holdsPlain(lock, owner) then
-    return -1
+    return { -1, now }
   end
   redis.call('HDEL', lock, owner)
   local listeners, head = wakeHead(fairQueue(4 * i - 2), lock, publish, now)

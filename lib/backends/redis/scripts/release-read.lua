@@ -7,7 +7,7 @@
   ARGV[1]       PUBLISH or SPUBLISH; empty: tell nobody
   ARGV[1 + i]   owner
 
-  Returns for each: how many listened, −2 when others still hold the lock, −1 when this owner was not there, or { { error, types } }.
+  Returns for each: how many listened, −2 when others still hold the lock, { −1, server time in ms } when this owner was not there, or { { error, types } }.
 ]]
 -- @include each
 -- @include publish
@@ -17,7 +17,7 @@ local publish = ARGV[1]
 local function release(i)
   local lock, lease, owner = KEYS[2 * i - 1], KEYS[2 * i], ARGV[1 + i]
   if not reads(lock, owner) then
-    return -1
+    return { -1, millis() }
   end
   local left = redis.call('PTTL', lease)
   redis.call('DEL', lease)

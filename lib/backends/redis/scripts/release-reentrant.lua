@@ -6,10 +6,11 @@
   ARGV[1]      PUBLISH or SPUBLISH; empty: tell nobody
   ARGV[1 + i]  owner
 
-  Returns for each: how many listened, −1 when this owner was not there, or { { error, type of the lock } }.
+  Returns for each: how many listened, { −1, server time in ms } when this owner was not there, or { { error, type of the lock } }.
   The same number for all comes bare: Redis sends it at less cost than a list.
 ]]
 -- @include names
+-- @include time
 local pcall = redis.pcall
 local publish = ARGV[1]
 local answers = {}
@@ -22,7 +23,7 @@ for i = 1, #KEYS do
     -- A user who may not publish has freed the lock all the same: then nobody listened.
     answers[i] = type(listeners) == 'number' and listeners or 0
   elseif there == 0 then
-    answers[i] = -1
+    answers[i] = { -1, millis() }
   else
     answers[i] = { { there.err, pcall('TYPE', lock).ok or 'unknown' } }
   end

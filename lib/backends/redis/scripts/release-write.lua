@@ -6,7 +6,7 @@
   ARGV[1]      PUBLISH or SPUBLISH; empty: tell nobody
   ARGV[1 + i]  owner
 
-  Returns for each: how many listened, −1 when this owner was not there, or { { error, type of the lock } }.
+  Returns for each: how many listened, { −1, server time in ms } when this owner was not there, or { { error, type of the lock } }.
 ]]
 -- @include each
 -- @include publish
@@ -16,7 +16,7 @@ local publish = ARGV[1]
 local function release(i)
   local lock = KEYS[i]
   if redis.call('HDEL', lock, ARGV[1 + i] .. ':write') == 0 then
-    return -1
+    return { -1, millis() }
   end
   endWriting(lock)
   return tell(publish, prefixed('redisson_rwlock', lock), '1')

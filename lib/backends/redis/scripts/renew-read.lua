@@ -7,7 +7,7 @@
   ARGV[1]       lease time in ms
   ARGV[1 + i]   owner
 
-  Returns for each: 1, 0 when this owner is not there, or { { error, types of the keys } }.
+  Returns { server time in ms, answer, ... }: 1, 0 when this owner is not there, or { { error, types of the keys } }.
 ]]
 -- @include each
 -- @include read-write
@@ -22,8 +22,8 @@ local function renew(i)
   return 1
 end
 
-local answers = {}
+local answers = { millis() }
 for i = 1, #KEYS / 2 do
-  answers[i] = each(renew, i, 2 * i - 1, 2)
+  answers[1 + i] = each(renew, i, 2 * i - 1, 2)
 end
 return answers

@@ -6,10 +6,11 @@
   ARGV[1]      lease time in ms
   ARGV[1 + i]  owner
 
-  Returns for each: 1, 0 when this owner is not there, or { { error, type of the lock } }.
+  Returns { server time in ms, answer, ... }: 1, 0 when this owner is not there, or { { error, type of the lock } }.
 ]]
 -- @include each
 -- @include plain-lock
+-- @include time
 local lease = ARGV[1]
 
 local function renew(i)
@@ -19,8 +20,8 @@ local function renew(i)
   return redis.call('PEXPIRE', KEYS[i], lease)
 end
 
-local answers = {}
+local answers = { millis() }
 for i = 1, #KEYS do
-  answers[i] = each(renew, i, i, 1)
+  answers[1 + i] = each(renew, i, i, 1)
 end
 return answers

@@ -6,7 +6,7 @@
   ARGV[1]      lease time in ms
   ARGV[1 + i]  owner
 
-  Returns for each: 1, 0 when this owner is not there, or { { error, type of the lock } }.
+  Returns { server time in ms, answer, ... }: 1, 0 when this owner is not there, or { { error, type of the lock } }.
 ]]
 -- @include each
 -- @include read-write
@@ -20,8 +20,8 @@ local function renew(i)
   return 1
 end
 
-local answers = {}
+local answers = { millis() }
 for i = 1, #KEYS do
-  answers[i] = each(renew, i, i, 1)
+  answers[1 + i] = each(renew, i, i, 1)
 end
 return answers

@@ -4,32 +4,37 @@
   KEYS[1]      semaphore: how many permits are available
   KEYS[2]      latest request of this lane
 
-  ARGV[1]      number of the request
-  ARGV[2]      ms for which to remember it
-  ARGV[2 + i]  permits of a group
+  ARGV[1]      server time in ms after which it is not executed
+  ARGV[2]      number of the request
+  ARGV[3]      ms for which to remember it
+  ARGV[4]      1: an earlier copy may still be under way, so the answer is remembered whatever it is
+  ARGV[4 + i]  permits of a group
 
-  Returns how many groups got theirs.
+  Returns how many groups got theirs, or { 'expired', server time in ms } when it came too late.
 ]]
+-- @include limit
 -- @include counter
 -- @include requests
 local semaphore, latest = KEYS[1], KEYS[2]
-local number, memory = ARGV[1], ARGV[2]
+local number, memory, isRepeated = ARGV[2], ARGV[3], ARGV[4] == '1'
 
 local answer = answered(latest, number)
 if answer then
-  return tonumber(answer)
+  return tonumber(answer) or 0
 end
 local available = counterOf(semaphore)
 local taken, served = 0, 0
-for i = 3, #ARGV do
+for i = 5, #ARGV do
   local permits = tonumber(ARGV[i])
   if taken + permits > available then
     break
   end
   taken, served = taken + permits, served + 1
 end
-if served > 0 then
+if served > 0 or isRepeated then
   remember(latest, number, served, memory)
+end
+if taken > 0 then
   redis.call('DECRBY', semaphore, taken)
 end
 return served

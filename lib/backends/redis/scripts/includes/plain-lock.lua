@@ -1,4 +1,5 @@
 -- @include holder
+-- @include expire
 
 -- A lock with one owner: a hash of one field, without `mode`.
 
@@ -22,5 +23,5 @@ end
 -- The field is set, not counted up: a command that is sent twice must not count twice.
 local function takePlain(lock, owner, lease)
   redis.call('HSET', lock, owner, '1')
-  redis.call('PEXPIRE', lock, lease)
+  expire(lock, lease)
 end

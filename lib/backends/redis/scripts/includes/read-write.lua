@@ -1,6 +1,7 @@
 -- @include names
 -- @include holder
 -- @include time
+-- @include expire
 
 -- A read/write lock: a hash with `mode`, a field for each reader and `<owner>:write` for the writer. Readers have leases of
 -- their own, as keys beside the lock; the lock's own is the longest of them. The writer may read as well.
@@ -75,22 +76,33 @@ local function busyReader(lock, owner, writers, preferWriters)
   return left > 0 and { left, last[1] } or nil
 end
 
-local function setReadLease(lock, owner, lease)
+-- Gives what the lease had left before.
+local function writeReadLease(lock, owner, lease)
   local key = readLease(lock, owner, 1)
   local before = redis.call('PTTL', key)
   redis.call('SET', key, 1, 'PX', lease)
+  return before
+end
+
+-- Lets the lock live as long as the lease that was just written.
+local function fitToLease(lock, lease, before)
   local ttl = redis.call('PTTL', lock)
   if ttl < lease then
-    redis.call('PEXPIRE', lock, lease)
+    expire(lock, lease)
   elseif before >= ttl - 1 and redis.call('HGET', lock, 'mode') == 'read' then
     fitToReaders(lock) -- its lease was the longest, and became shorter
   end
 end
 
+local function setReadLease(lock, owner, lease)
+  fitToLease(lock, lease, writeReadLease(lock, owner, lease))
+end
+
 local function takeReader(lock, owner, lease)
+  local before = writeReadLease(lock, owner, lease)
   redis.call('HSETNX', lock, 'mode', 'read')
   redis.call('HSET', lock, owner, '1')
-  setReadLease(lock, owner, lease)
+  fitToLease(lock, lease, before)
 end
 
 local function busyWriter(lock, owner)
@@ -110,13 +122,13 @@ local function busyWriter(lock, owner)
 end
 
 local function setWriteLease(lock, owner, lease)
-  redis.call('PEXPIRE', lock, math.max(lease, redis.call('PTTL', readLease(lock, owner, 1))))
+  expire(lock, math.max(lease, redis.call('PTTL', readLease(lock, owner, 1))))
 end
 
 local function takeWriter(lock, owner, writers, lease)
+  redis.call('ZREM', writers, owner)
   redis.call('HSET', lock, 'mode', 'write', owner .. ':write', '1')
   setWriteLease(lock, owner, lease)
-  redis.call('ZREM', writers, owner)
 end
 
 -- The writer has left: the lock is free, or is read by the one who wrote.

@@ -1,0 +1,8 @@
+--[[
+  Tells the time of the server that has a key.
+
+  KEYS[1]  any key of that server
+
+  Returns { seconds since 1970, µs }.
+]]
+return redis.call('TIME')
