@@ -29,6 +29,7 @@ if (values.long) process.env.CHAOS_LONG = '6';
 
 limitTo(30);
 step('scripts', '.ci/embed-lua.mjs');
-const kinds = 'steady|several|lossy|frail|storm|unreliable|permits|lossy-permits|stormy-permits|unreliable-permits';
+const kinds =
+  'steady|several|lossy|frail|storm|unreliable|permits|lossy-permits|stormy-permits|unreliable-permits|ghosts|ghost-permits';
 const simulation = `test/chaos/simulation/(${kinds})\\.`;
 finishWithJest(...only(seed === undefined ? 'test/chaos/' : simulation), '--verbose', ...own);

@@ -25,6 +25,8 @@ export interface ScheduleKind {
   readonly mostMisfortunes: number;
   /** The clocks of the machines run at slightly different speeds. */
   readonly drift: boolean;
+  /** Leases outlive the whole schedule by far: what is still held when all callers have left, is held by nobody. */
+  readonly longLeases?: boolean;
   /** Nothing ever goes wrong: no lease is lost, and a free lock goes to who waits for it without delay. */
   readonly flawless: boolean;
 }
@@ -182,6 +184,31 @@ export const KINDS = {
     eitherOf: ['loseData', 'setServerBack', 'loseDataAndTime'],
     mostMisfortunes: 3,
     drift: false,
+    flawless: false,
+  },
+  /** Commands, answers and connections get lost or take too long, under leases that end nothing by themselves. */
+  ghosts: {
+    errands: { ...EVERYTHING, fixedLease: 0, extend: 0, holdAtLeast: 0, block: 0, downgrade: 2, abort: 4 },
+    fates: { ...UNSTEADY, late: 0.08 },
+    unheard: 0.1,
+    misfortunes: ['cut', 'disconnect', 'freeze', 'restart'],
+    eitherOf: [],
+    mostMisfortunes: 3,
+    drift: true,
+    longLeases: true,
+    flawless: false,
+  },
+  /** The same for permits. */
+  ghostPermits: {
+    errands: { ...PERMITS, seatFixed: 0, seatAbort: 3, poolAbort: 3 },
+    afterwards: PERMITS_AFTERWARDS,
+    fates: { ...UNSTEADY, late: 0.08 },
+    unheard: 0.1,
+    misfortunes: ['cut', 'disconnect', 'freeze', 'restart'],
+    eitherOf: [],
+    mostMisfortunes: 3,
+    drift: true,
+    longLeases: true,
     flawless: false,
   },
 } as const satisfies Record<string, ScheduleKind>;

@@ -17,6 +17,8 @@ export class SimulatedCommand<T> {
     private readonly line: string,
     private readonly execute: (backend: LockBackend) => Promise<T>,
     private readonly whenResent: (reply: T) => T,
+    /** By the server's clock: afterwards it is not executed any more. */
+    private readonly validUntil: number | undefined,
   ) {
     this.answer = new Promise((resolve, reject) => {
       this.resolve = resolve;
@@ -34,7 +36,8 @@ export class SimulatedCommand<T> {
   }
 
   fail(message: string, outcome: BackendError['outcome']): void {
-    if (this.settle()) this.reject(new BackendError(message, 'unavailable', outcome));
+    const { validUntil } = this;
+    if (this.settle()) this.reject(new BackendError(message, 'unavailable', outcome, { validUntil }));
   }
 
   /** Its connection is gone; whether it was executed nobody knows. */
@@ -63,6 +66,7 @@ export class SimulatedCommand<T> {
 
   private async run(): Promise<void> {
     let reply: T;
+    if (this.isExpired) return this.travelBack(() => this.fail('it came after its time', 'refused'));
     try {
       reply = await this.execute(this.link.backend);
     } catch (error) {
@@ -85,6 +89,7 @@ export class SimulatedCommand<T> {
     const { link, whenResent, execute } = this;
     link.time.after(link.weather.within(50), () => {
       if (link.process.dead || link.isCut || link.server.isDown) return this.breakOff();
+      if (this.isExpired) return this.travelBack(() => this.fail('it came after its time', 'unknown'));
       void execute(link.backend).then(
         (reply) => this.travelBack(() => this.settle() && this.resolve(whenResent(reply))),
         (error) => this.travelBack(() => this.settle() && this.reject(error)),
@@ -101,6 +106,10 @@ export class SimulatedCommand<T> {
       const { afterCut } = link;
       if (afterCut !== undefined) link.process.receive(afterCut - link.time.now, arrived);
     });
+  }
+
+  private get isExpired(): boolean {
+    return this.validUntil !== undefined && this.link.server.wall() > this.validUntil;
   }
 
   private settle(): boolean {

@@ -32,6 +32,8 @@ export interface LinkSettings {
   readonly oneLine: boolean;
   /** Whether several locks can be taken in one step. */
   readonly together: boolean;
+  /** The server executes requests whose callers have left, for tests of the tests. */
+  readonly executesLate?: boolean;
   /** What stands in for the memory backend, for tests of the tests. */
   readonly disguise?: (backend: LockBackend) => LockBackend;
   readonly disguiseSynchronizers?: (synchronizers: SynchronizerBackend) => SynchronizerBackend;
@@ -130,7 +132,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
     const seen = this.highestToken;
-    const reply = await this.send('acquire', (backend) => raised(backend, [request], seen).acquire(request));
+    const reply = await this.take('acquire', (backend) => raised(backend, [request], seen).acquire(request));
     if (reply.acquired) this.sees(reply.token + reply.reserved);
     return reply;
   }
@@ -141,7 +143,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
 
   async acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
     const seen = this.highestToken;
-    const reply = await this.send('acquire', (backend) => raised(backend, requests, seen).acquireAll(requests));
+    const reply = await this.take('acquire', (backend) => raised(backend, requests, seen).acquireAll(requests));
     if (reply.acquired) this.sees(...reply.tokens);
     return reply;
   }
@@ -156,7 +158,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
 
   async pass(request: PassRequest): Promise<Acquired | undefined> {
     const seen = this.highestToken;
-    const reply = await this.send('acquire', (backend) => raised(backend, [request], seen).pass(request));
+    const reply = await this.take('acquire', (backend) => raised(backend, [request], seen).pass(request));
     if (reply !== undefined) this.sees(reply.token + reply.reserved);
     return reply;
   }
@@ -213,9 +215,23 @@ export class SimulatedLink implements LockBackend, ServerClient {
     line: string,
     execute: (backend: LockBackend) => Promise<T>,
     whenResent: (reply: T) => T = (reply) => reply,
+    validUntil?: number,
   ): Promise<T> {
     if (this.closed) return Promise.reject(new BackendError('the backend was closed', 'unavailable', 'refused'));
-    return new SimulatedCommand(this, this.settings.oneLine ? 'commands' : line, execute, whenResent).answer;
+    const onLine = this.settings.oneLine ? 'commands' : line;
+    return new SimulatedCommand(this, onLine, execute, whenResent, validUntil).answer;
+  }
+
+  /** A command that takes something: the server does not execute it when its caller has left. */
+  take<T>(line: string, execute: (backend: LockBackend) => Promise<T>): Promise<T> {
+    const { server, settings, weather } = this;
+    // The process knows the server's clock by what was under way, so that it is never too early.
+    const limit = server.wall() + settings.commandTimeout * 1.01 + weather.delay();
+    return this.send(line, execute, undefined, this.executesLate ? undefined : limit);
+  }
+
+  private get executesLate(): boolean {
+    return this.settings.executesLate ?? false;
   }
 
   private sees(...tokens: readonly number[]): void {

@@ -24,11 +24,11 @@ export class SimulatedSynchronizers implements SynchronizerBackend {
   ) {}
 
   takePermits(key: string, groups: readonly number[], request: RequestId): Promise<number> {
-    return this.send('take', (there) => there.takePermits(key, groups, request));
+    return this.take((there) => there.takePermits(key, groups, request));
   }
 
   drainPermits(key: string, request: RequestId): Promise<number> {
-    return this.send('change', (there) => there.drainPermits(key, request));
+    return this.take((there) => there.drainPermits(key, request));
   }
 
   availablePermits(key: string): Promise<number> {
@@ -54,7 +54,7 @@ export class SimulatedSynchronizers implements SynchronizerBackend {
     request: RequestId,
   ): Promise<TakenPermits> {
     const deadline = this.deadline(leaseTime);
-    const taken = await this.send('take', (there) => there.takeLeasedPermits(key, groups, leaseTime, request));
+    const taken = await this.take((there) => there.takeLeasedPermits(key, groups, leaseTime, request));
     this.onLease(groups.slice(0, taken.served).flat(), deadline);
     return taken;
   }
@@ -99,6 +99,10 @@ export class SimulatedSynchronizers implements SynchronizerBackend {
     if (this.link.isClosed) return { ready: new Promise(() => {}), close: () => {} };
     const ask = (hear: (wake: Wake) => void) => this.reached(this.link.backend).subscribe(key, kind, hear);
     return new SimulatedSubscription(this.link, ask, listener);
+  }
+
+  private take<T>(execute: (there: SynchronizerBackend) => Promise<T>): Promise<T> {
+    return this.link.take('take', (backend) => execute(this.reached(backend)));
   }
 
   private send<T>(line: string, execute: (there: SynchronizerBackend) => Promise<T>): Promise<T> {

@@ -23,6 +23,9 @@ const LIVENESS_BOUND = 60_000;
 /** No lease, place or ghost of a command outlives the faults by more. */
 const AFTERMATH = 3_000;
 
+const SHORT_LEASES = [300, 1_000] as const;
+const LONG_LEASES = [60_000, 120_000] as const;
+
 /** A third of the longest lease, and somewhat more. */
 const TOLD_WITHIN = 400;
 
@@ -40,6 +43,8 @@ export interface SimulationOptions {
   /** Stands in for the memory backend, for tests of the tests. */
   readonly disguise?: (backend: LockBackend) => LockBackend;
   readonly disguiseSynchronizers?: (synchronizers: SynchronizerBackend) => SynchronizerBackend;
+  /** The server executes requests whose callers have left, for tests of the tests. */
+  readonly executesLate?: boolean;
 }
 
 /**
@@ -125,8 +130,10 @@ export class Simulation {
       ...this.link,
       disguise: this.options.disguise,
       disguiseSynchronizers: this.options.disguiseSynchronizers,
+      executesLate: this.options.executesLate,
     });
-    const settings = { watchdogTimeout: chance.whole(300, 1_000), placeTimeout: chance.whole(200, 600) };
+    const [shortest, longest] = this.kind.longLeases ? LONG_LEASES : SHORT_LEASES;
+    const settings = { watchdogTimeout: chance.whole(shortest, longest), placeTimeout: chance.whole(200, 600) };
     const member = new Member(time, process, link, this.history, settings);
     this.members.push(member);
     const callers = chance.whole(1, 4);
@@ -209,6 +216,7 @@ export class Simulation {
   /** Everything works, and nothing is left. */
   private async secondAct(): Promise<void> {
     await this.pass(() => false, this.time.now + AFTERMATH);
+    if (this.kind.longLeases) this.lookForGhosts();
     this.secondActFrom = this.time.now;
     const members = this.alive.filter(({ closing }) => !closing);
     for (const member of members)
@@ -223,6 +231,12 @@ export class Simulation {
     for (const member of this.alive) void member.close();
     await this.pass(() => false, this.time.now + 5_000);
     for (const member of this.alive) member.recorder.left({ 'timers after its end': member.process.timers });
+  }
+
+  /** Nobody holds anything, and no lease has ended by itself. */
+  private lookForGhosts(): void {
+    const { latches, ...counts } = leftOn(this.server, true);
+    this.history.add('server', this.time.now, { kind: 'left', counts });
   }
 
   private countPermits(): void {
