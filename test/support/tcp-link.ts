@@ -22,7 +22,8 @@ const END = Symbol('end');
 export class TcpLink {
   readonly #upstream: Socket;
   readonly #requests = new DelayLine<Buffer | typeof END>((data) => {
-    if (data === END) this.#upstream.end(); // the server executes what came before it
+    if (data === END)
+      this.#upstream.end(); // the server executes what came before it
     else if (!this.#dead) this.#upstream.write(data);
   });
   readonly #replies = new DelayLine<Buffer>((data) => this.#dead || this.client.destroyed || this.client.write(data));
