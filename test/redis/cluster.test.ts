@@ -127,6 +127,21 @@ describe('a Redis cluster', () => {
     expect(heard).toEqual(['redisson_lock__channel:lock:{sharded} 0']);
   });
 
+  it('asks once more how to publish when nobody answered the first time', async () => {
+    const backend = open({ commandTimeout: 300 });
+    const lock = request();
+    // An acquisition publishes nothing, so that the release is the first to ask.
+    await until(() => backend.acquire(lock).catch(() => false));
+    for (const server of cluster.servers) server.pause();
+    try {
+      await expect(backend.release(lock)).rejects.toMatchObject({ kind: 'unavailable' });
+    } finally {
+      for (const server of cluster.servers) server.resume();
+    }
+    await until(() => backend.release(lock).catch(() => undefined));
+    expect((await backend.inspect(lock.key)).owners).toEqual([]);
+  });
+
   it('takes the waiters of a fair lock one by one, without patterns', async () => {
     const backend = open();
     const ear = new Ear();

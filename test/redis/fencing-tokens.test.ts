@@ -69,6 +69,20 @@ describe('fencing tokens in Redis', () => {
     await world.redis.del('nestjs_redis_lock_clock');
   });
 
+  it.each(['reentrant', 'fenced'] as const)(
+    'of %s locks are never given twice, however close what a process has seen is to the last one',
+    async (type) => {
+      const [ann, bob] = [world.backend(), world.backend()];
+      const key = world.key();
+      const ahead = Date.now() * 1_000 + 3_600_000_000; // so that the clock of the server plays no part
+      await bob.raiseToken(key, type, ahead);
+      const tokens: number[] = [];
+      for (const backend of [ann, bob, ann, ann, bob, bob, ann]) tokens.push(await token(backend, type, key));
+      await world.redis.flushall();
+      for (const [n, value] of tokens.entries()) expect(value).toBeGreaterThan(n === 0 ? ahead : tokens[n - 1]);
+    },
+  );
+
   it('are kept to the last digit', async () => {
     const last = await token();
     expect(await world.redis.get('nestjs_redis_lock_clock')).toBe(String(last));

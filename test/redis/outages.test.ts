@@ -128,6 +128,23 @@ describe('when Redis is away', () => {
     await proxy.stop();
   });
 
+  it('a release whose answer was lost says that it was sent again, also when the server has forgotten its script', async () => {
+    const proxy = await startTcpProxy(world.server.port);
+    const backend = world.backend({ connection: proxy.url });
+    const lock = world.request();
+    await backend.acquire(lock);
+    await backend.release(lock); // so that the server knows the script
+    await backend.acquire(lock);
+    proxy.dropReplies({ after: /PUBLISH/, close: true });
+    const release = backend.release(lock);
+    await until(() => proxy.droppedReplies > 0);
+    await world.redis.script('FLUSH');
+    await proxy.heal();
+    expect(await release).toEqual({ released: false, listeners: 0, resent: true });
+    await backend.close();
+    await proxy.stop();
+  });
+
   it('an acquisition whose answer was lost is sent again, and is had once', async () => {
     const proxy = await startTcpProxy(world.server.port);
     const backend = world.backend({ connection: proxy.url });

@@ -14,6 +14,18 @@ export class DelayLine<T> {
     this.#timer ??= setTimeout(() => this.#pump(), delay);
   }
 
+  /** Nothing is under way. */
+  get isEmpty(): boolean {
+    return this.#queue.length === 0;
+  }
+
+  /** Delivers at once what is under way. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    for (const { item } of this.#queue.splice(0)) this.deliver(item);
+  }
+
   clear(): void {
     clearTimeout(this.#timer);
     this.#queue.length = 0;

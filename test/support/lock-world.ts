@@ -13,6 +13,7 @@ import { type RedisServer, startRedis } from './redis-server.js';
 import { until } from './until.js';
 import { VirtualRuntime } from './virtual-runtime.js';
 import { WatchedBackend } from './watched-backend.js';
+import { WatchedWaits } from './watched-waits.js';
 
 /** Where the locks of a world are kept. */
 export type StoreName = 'memory' | 'Redis';
@@ -41,6 +42,13 @@ export class RecordingLogger implements LockLogger {
   error(message: string): void {
     this.errors.push(message);
   }
+}
+
+const waits = new WeakMap<LockService, WatchedWaits>();
+
+/** What a service of a world waits for among semaphores and latches. */
+export function waitsOf(locks: LockService): WatchedWaits {
+  return waits.get(locks) as WatchedWaits;
 }
 
 /** A lock service as a process of its own would have it, with all that a test looks at. */
@@ -92,6 +100,7 @@ export class LockWorld {
       }),
     );
     const made = { locks, backend, runtime: runtime as CountingRuntime, logger };
+    if (backend.synchronizers !== undefined) waits.set(locks, new WatchedWaits(backend.synchronizers));
     this.opened.push(made);
     return made;
   }

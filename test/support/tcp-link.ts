@@ -5,6 +5,9 @@ import { DelayLine } from './delay-line.js';
 export interface Weather {
   /** Milliseconds that everything takes longer, in each direction. */
   delay: number;
+  /** Milliseconds that the next piece of data is held up on top of that; undefined: none is. */
+  holdRequest: (() => number) | undefined;
+  holdReply: (() => number) | undefined;
   /** Replies vanish on connections that carry a request like this one. */
   dropAfter: RegExp | undefined;
   /** The connection breaks with the first reply that vanishes. */
@@ -12,14 +15,22 @@ export interface Weather {
   droppedReplies: number;
 }
 
+/** The client's end of a connection, behind what it has sent. */
+const END = Symbol('end');
+
 /** One connection through a proxy. */
 export class TcpLink {
   readonly #upstream: Socket;
-  readonly #requests = new DelayLine<Buffer>((data) => this.#dead || this.#upstream.write(data));
-  readonly #replies = new DelayLine<Buffer>((data) => this.#dead || this.client.write(data));
+  readonly #requests = new DelayLine<Buffer | typeof END>((data) => {
+    if (data === END)
+      this.#upstream.end(); // the server executes what came before it
+    else if (!this.#dead) this.#upstream.write(data);
+  });
+  readonly #replies = new DelayLine<Buffer>((data) => this.#dead || this.client.destroyed || this.client.write(data));
   #dead = false;
   #dropping = false;
   #damaged = false;
+  #held = false;
 
   constructor(
     private readonly client: Socket,
@@ -31,16 +42,32 @@ export class TcpLink {
     client.setNoDelay(true);
     client.on('data', (data: Buffer) => this.#request(data));
     this.#upstream.on('data', (data) => this.#reply(data));
-    for (const socket of [client, this.#upstream]) {
-      socket.on('error', () => {}); // 'close' follows
-      socket.on('close', () => {
-        // Like all else, the end of one side does not get through a dead link.
-        if (!this.#dead) {
-          this.close();
-          closed();
-        }
-      });
-    }
+    client.on('error', () => {}); // 'close' follows
+    client.on('close', () => {
+      // What was held up arrives although its sender has hung up, and so does the end, after it.
+      if (this.holdsRequests) this.#requests.push(END, 0);
+      else end();
+    });
+    this.#upstream.on('error', () => {});
+    this.#upstream.on('close', () => end());
+    const end = () => {
+      // Like all else, the end of one side does not get through a dead link.
+      if (!this.#dead) {
+        this.close();
+        closed();
+      }
+    };
+  }
+
+  /** Requests wait here that were held up. */
+  get holdsRequests(): boolean {
+    return this.#held && !this.#requests.isEmpty;
+  }
+
+  /** What is under way arrives now. */
+  letThrough(): void {
+    this.#requests.flush();
+    this.#replies.flush();
   }
 
   get dead(): boolean {
@@ -70,12 +97,14 @@ export class TcpLink {
 
   #request(data: Buffer): void {
     this.#dropping ||= this.weather.dropAfter?.test(data.toString('latin1')) ?? false;
-    this.#requests.push(data, this.weather.delay);
+    const held = this.weather.holdRequest?.() ?? 0;
+    this.#held ||= held > 0;
+    this.#requests.push(data, this.weather.delay + held);
   }
 
   #reply(data: Buffer): void {
     if (!this.#dropping) {
-      this.#replies.push(data, this.weather.delay);
+      this.#replies.push(data, this.weather.delay + (this.weather.holdReply?.() ?? 0));
       return;
     }
     this.#damaged = true;

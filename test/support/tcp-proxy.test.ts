@@ -74,6 +74,33 @@ describe('startTcpProxy', () => {
     expect(await resent).toBeGreaterThanOrEqual(3);
   });
 
+  it('holds requests up, and delivers them in their order though their client has hung up', async () => {
+    proxy.holdUp({ requests: () => 60_000 });
+    for (const value of ['1', '2', '3']) void client.append('key', value).catch(() => {});
+    await until(() => proxy.holding === 1);
+    client.disconnect();
+    await until(() => client.status === 'end');
+    const direct = redis.client();
+    expect(await direct.get('key')).toBe('0');
+    proxy.letThrough();
+    await until(async () => (await direct.get('key')) === '0123');
+    await until(() => proxy.open === 0);
+  });
+
+  it('holds replies up, each connection alone', async () => {
+    proxy.holdUp({ replies: () => 60_000 });
+    const late = client.incr('key');
+    const direct = redis.client();
+    await until(async () => (await direct.get('key')) === '1');
+    proxy.holdUp();
+    expect(await settled(late, 50)).toBe(false);
+    const other = client.duplicate();
+    expect(await other.incr('key')).toBe(2);
+    other.disconnect();
+    proxy.letThrough();
+    expect(await late).toBe(1);
+  });
+
   it('refuses connections until it is healed', async () => {
     await proxy.refuse();
     await until(() => client.status !== 'ready');

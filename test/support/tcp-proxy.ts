@@ -17,12 +17,20 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   return proxy;
 }
 
+const CALM = {
+  delay: 0,
+  holdRequest: undefined,
+  holdReply: undefined,
+  dropAfter: undefined,
+  closeOnDrop: false,
+} as const;
+
 export class TcpProxy {
   /** Connections made since the start, refused ones apart. */
   accepted = 0;
 
   readonly #links = new Set<TcpLink>();
-  readonly #weather: Weather = { delay: 0, dropAfter: undefined, closeOnDrop: false, droppedReplies: 0 };
+  readonly #weather: Weather = { ...CALM, droppedReplies: 0 };
   #server: Server | undefined;
   #halfOpen = false;
 
@@ -54,6 +62,29 @@ export class TcpProxy {
   /** From now on everything takes `ms` longer in each direction. */
   delay(ms: number): void {
     this.#weather.delay = ms;
+  }
+
+  /**
+   * From now on each piece of data is held up for so many milliseconds (0: not at all), and what follows on its connection stays
+   * behind it. Requests that are held up arrive even when their client has hung up meanwhile. Without an argument no more are held up; those that are
+   * arrive when their time has come, or with {@link letThrough}.
+   */
+  holdUp(hold: { readonly requests?: () => number; readonly replies?: () => number } = {}): void {
+    this.#weather.holdRequest = hold.requests;
+    this.#weather.holdReply = hold.replies;
+  }
+
+  /** Connections on which requests are held up. */
+  get holding(): number {
+    return [...this.#links].filter(({ holdsRequests }) => holdsRequests).length;
+  }
+
+  /** Holds nothing up any more, and everything that was held up arrives now. */
+  letThrough(): void {
+    this.holdUp();
+    for (const link of [...this.#links]) {
+      link.letThrough();
+    }
   }
 
   /**
@@ -97,7 +128,7 @@ export class TcpProxy {
 
   /** Transparent again. Connections that lost a reply break, as the next reply would be taken for it. */
   async heal(): Promise<void> {
-    Object.assign(this.#weather, { delay: 0, dropAfter: undefined, closeOnDrop: false });
+    Object.assign(this.#weather, CALM);
     this.#halfOpen = false;
     for (const link of this.#links) {
       link.settle();

@@ -53,7 +53,7 @@ describe.each(STORES)('a count-down latch in %s', (store) => {
   it('several awaiters: all go on, in all processes', async () => {
     const { services, handles } = await latches(3, 1);
     const opened = handles.flatMap((latch) => Array.from({ length: 300 }, () => latch.await('20s')));
-    for (const locks of services) await asleep(locks, 300);
+    for (const locks of services) await asleep(locks);
     await handles[0].countDown();
     expect((await Promise.all(opened)).every(Boolean)).toBe(true);
   });

@@ -1,15 +1,14 @@
 import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
-import { type LockProcess, openWorld, STORES } from '../support/lock-world.js';
+import { type LockProcess, openWorld, STORES, waitsOf } from '../support/lock-world.js';
 import { until } from '../support/until.js';
 import { WatchedAbort } from '../support/watched-signal.js';
-import { asleep, inside } from './asleep.js';
+import { asleep } from './asleep.js';
 
 describe.each(STORES)('waiters leave nothing behind, in %s', (store) => {
   const world = openWorld(store);
 
   const leftovers = async ({ locks, runtime }: LockProcess) => ({
-    lines: inside(locks).lines.size,
-    lanes: inside(locks).lanes.size,
+    subscriptions: waitsOf(locks).count,
     timers: runtime.timers,
     channels: await channels(),
   });
@@ -18,7 +17,7 @@ describe.each(STORES)('waiters leave nothing behind, in %s', (store) => {
     return (world as unknown as { memory: MemoryStore }).memory.channels.isSilent ? [] : ['some'];
   };
   const nothingIsLeft = async (process: LockProcess) => {
-    const nothing = { lines: 0, lanes: 0, timers: 0, channels: [] };
+    const nothing = { subscriptions: 0, timers: 0, channels: [] };
     await until(async () => JSON.stringify(await leftovers(process)) === JSON.stringify(nothing), 5_000).catch(
       () => {},
     );
@@ -51,7 +50,7 @@ describe.each(STORES)('waiters leave nothing behind, in %s', (store) => {
       locks.getPermitExpirableSemaphore('licences').tryAcquire(400 + n),
       locks.getCountDownLatch('done').await(400 + n),
     ]);
-    await asleep(locks, 150);
+    await asleep(locks, 3);
     expect(new Set(await Promise.all(waits.flat()))).toEqual(new Set([false, null]));
     await nothingIsLeft(process);
   });

@@ -1,9 +1,8 @@
 import type { LockService } from '../../lib/nest/lock.service.js';
-import { openWorld, STORES } from '../support/lock-world.js';
+import { openWorld, STORES, waitsOf } from '../support/lock-world.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/until.js';
 import { answerLost, type Disturbance, refused } from '../support/watched-backend.js';
-import { inside } from './asleep.js';
 import { WatchedSynchronizers } from './watched-synchronizers.js';
 
 /** What is asked while answers get lost, and how things must stand afterwards. */
@@ -94,7 +93,7 @@ describe.each(STORES)('answers that got lost, in %s', (store) => {
   });
 
   it('gives back permits whose answer came after their caller had left', async () => {
-    const { locks, backend } = await world.process();
+    const { locks, backend, runtime } = await world.process();
     const [counted, leased] = [locks.getSemaphore('mail'), locks.getPermitExpirableSemaphore('licences')];
     await counted.trySetPermits(1);
     await leased.trySetPermits(1);
@@ -108,7 +107,8 @@ describe.each(STORES)('answers that got lost, in %s', (store) => {
     expect([await counted.availablePermits(), await leased.availablePermits()]).toEqual([0, 0]);
     watched.heal();
     await until(async () => (await counted.availablePermits()) === 1 && (await leased.availablePermits()) === 1);
-    await until(() => inside(locks).lines.size === 0);
+    await until(() => runtime.timers === 0);
+    expect(waitsOf(locks).count).toBe(0);
   });
 
   it('hands permits whose answer was lost to a caller that waits still', async () => {
@@ -125,12 +125,12 @@ describe.each(STORES)('answers that got lost, in %s', (store) => {
   });
 
   it('asks no more about a caller that left when nothing was executed', async () => {
-    const { locks, backend } = await world.process();
+    const { locks, backend, runtime } = await world.process();
     const watched = new WatchedSynchronizers(backend);
     watched.disturb(refused, 'takePermits', 'getCount');
     await expect(locks.getSemaphore('mail').tryAcquire()).rejects.toMatchObject({ name: 'LockUnavailableError' });
     await expect(locks.getCountDownLatch('done').await(50)).rejects.toMatchObject({ name: 'LockUnavailableError' });
-    expect(inside(locks).lines.size).toBe(0);
+    expect([runtime.timers, waitsOf(locks).count]).toEqual([0, 0]);
   });
 });
 

@@ -53,9 +53,9 @@ describe('semaphores and latches while Redis is away', () => {
   it('an outage during a wait is survived: messages that were lost are made up for', async () => {
     const [ann, bob] = await world.services(2);
     const acquired = ann.getSemaphore('mail').acquire();
-    const opened = ann.getCountDownLatch('done').await();
     await bob.getCountDownLatch('done').trySetCount(1);
-    await asleep(ann, 1);
+    const opened = ann.getCountDownLatch('done').await();
+    await asleep(ann, 2);
     await world.redis.restart();
     await bob.getSemaphore('mail').release();
     await Promise.all([acquired, opened]);

@@ -1,6 +1,7 @@
 import { ms, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
 import { until } from '../support/until.js';
-import { refused } from '../support/watched-backend.js';
+import type { VirtualRuntime } from '../support/virtual-runtime.js';
+import { type Disturbance, refused } from '../support/watched-backend.js';
 import { asleep, watch } from './asleep.js';
 import { WatchedSynchronizers } from './watched-synchronizers.js';
 
@@ -226,4 +227,66 @@ describe('permits that are kept', () => {
     expect(lost).toEqual([{ name: 'licences', owner: id, error: expect.any(Error) }]);
     expect(logger.warnings).toHaveLength(1);
   });
+
+  it('count their lease from before they were asked for, however late the answer came', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const semaphore = locks.getPermitExpirableSemaphore('licences');
+    await runtime.until(semaphore.setPermits(1));
+    const lost: number[] = [];
+    locks.on('lost', () => lost.push(runtime.monotonic()));
+    const watched = new WatchedSynchronizers(backend);
+    watched.disturb(late(runtime, 10_000), 'takeLeasedPermits');
+    watched.disturb(refused, 'renewPermits');
+    await runtime.until(semaphore.acquire());
+    expect(runtime.monotonic()).toBe(10_000);
+    await runtime.advance(31_000);
+    expect(lost).toHaveLength(1);
+    expect(lost[0]).toBeGreaterThan(29_000);
+    expect(lost[0]).toBeLessThan(31_000);
+  });
+
+  it('count their lease from before they were renewed, however late the answer came', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const semaphore = locks.getPermitExpirableSemaphore('licences');
+    await runtime.until(semaphore.setPermits(1));
+    const lost: number[] = [];
+    locks.on('lost', () => lost.push(runtime.monotonic()));
+    await runtime.until(semaphore.acquire());
+    const watched = new WatchedSynchronizers(backend);
+    watched.disturb(late(runtime, 10_000), 'renewPermits');
+    await runtime.advance(10_000);
+    expect(watched.count('renewPermits')).toBe(1);
+    watched.disturb(refused, 'renewPermits');
+    await runtime.advance(31_000);
+    // Sent at 10 s, answered at 20 s.
+    expect(lost).toHaveLength(1);
+    expect(lost[0]).toBeGreaterThan(39_000);
+    expect(lost[0]).toBeLessThan(41_000);
+  });
 });
+
+describe('permits with a lease of their own', () => {
+  const world = openVirtualWorld();
+
+  it('are not given when their lease had ended before the answer came', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const semaphore = locks.getPermitExpirableSemaphore('licences');
+    await runtime.until(semaphore.setPermits(1));
+    const watched = new WatchedSynchronizers(backend);
+    watched.disturb(late(runtime, 6_000, 1), 'takeLeasedPermits');
+    const id = await runtime.until(semaphore.acquire('5s'));
+    expect(await runtime.until(semaphore.acquiredPermits())).toBe(1);
+    expect(watched.count('takeLeasedPermits')).toBeGreaterThan(1);
+    await runtime.until(semaphore.release(id));
+  });
+});
+
+/** The first so many commands are executed at once, and answered so many milliseconds later. */
+function late(runtime: VirtualRuntime, delay: number, count = Number.POSITIVE_INFINITY): Disturbance {
+  let answers = 0;
+  return async (execute) => {
+    const reply = await execute();
+    if (++answers <= count) await new Promise<void>((resolve) => runtime.timer(delay, resolve));
+    return reply;
+  };
+}

@@ -230,7 +230,7 @@ describe('what semaphores and latches cost Redis', () => {
   it('one subscription for all waiters of a process, and no command while they wait', async () => {
     const [ann, bob] = await world.services(2);
     const acquired = Array.from({ length: 1_000 }, () => ann.getSemaphore('mail').acquire());
-    await asleep(ann, 1_000);
+    await asleep(ann);
     expect(await world.redis.client().pubsub('NUMSUB', `redisson_sc:{${world.keyPrefix}mail}`)).toEqual([
       `redisson_sc:{${world.keyPrefix}mail}`,
       1,

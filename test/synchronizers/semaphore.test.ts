@@ -168,7 +168,7 @@ describe.each(STORES)('a semaphore in %s', (store) => {
     const { services, handles } = await semaphores(2, 0);
     const order: number[] = [];
     const served = Array.from({ length: 200 }, (_, n) => handles[0].acquire((n % 3) + 1).then(() => order.push(n)));
-    await asleep(services[0], 200);
+    await asleep(services[0]);
     for (let given = 0; given < 400; given += 40) await handles[1].release(40);
     await Promise.all(served);
     expect(order).toEqual(Array.from({ length: 200 }, (_, n) => n));
@@ -180,7 +180,7 @@ describe.each(STORES)('a semaphore in %s', (store) => {
     const leave = new AbortController();
     const first = handles[0].acquire(2, { signal: leave.signal });
     const second = handles[0].acquire(1);
-    await asleep(services[0], 2);
+    await asleep(services[0]);
     leave.abort('enough');
     await expect(first).rejects.toMatchObject({ name: 'LockAbortedError', cause: 'enough' });
     await second;

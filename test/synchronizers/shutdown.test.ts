@@ -14,7 +14,7 @@ describe.each(STORES)('shutdown with semaphores and latches in %s', (store) => {
       ann.getPermitExpirableSemaphore('licences').acquire(),
       ann.getCountDownLatch('done').await(),
     ];
-    await asleep(ann, 4);
+    await asleep(ann, 3);
     const closed = ann.close();
     for (const wait of waits) await expect(wait).rejects.toMatchObject({ name: 'LockAbortedError' });
     await closed;
