@@ -73,7 +73,7 @@ describe('hand-off', () => {
     const { locks, backend, runtime } = await world.process();
     const before = await locks.acquire('order');
     const leases = Array.from({ length: 3 }, () => locks.acquire('order'));
-    await runtime.advance(30); // longer than the first one may be handed on
+    await runtime.advance(200); // longer than the first one may be handed on, and until the clock of the tokens is no longer ahead
     const replies: Acquired[] = [];
     backend.disturb(async (execute) => {
       const reply = await execute();
@@ -187,7 +187,7 @@ describe('hand-off', () => {
         bodies.push(tokens.length);
         return execute();
       }, 'release');
-      await runtime.advance(30); // longer than the first one may be handed on
+      await runtime.advance(200); // longer than the first one may be handed on, and until the clock of the tokens is no longer ahead
       const theirs = other.locks.acquire('order');
       await before.release();
       await (await runtime.until(theirs)).release();
