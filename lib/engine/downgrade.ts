@@ -7,6 +7,7 @@ import { type Moment, validity } from './lease-clock.js';
 import type { LockEngine } from './lock-engine.js';
 import { finalRefusal, unavailableRefusal } from './lock-refusal.js';
 import type { Waiter } from './waiter.js';
+import { whenCertain } from './when-certain.js';
 
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1_000;
@@ -49,7 +50,10 @@ export class Downgrade implements LockKeeper {
   }
 
   enqueue(waiter: Reader): void {
-    if (this.read !== undefined) return waiter.grant(this.read);
+    const { read } = this;
+    const state = read && this.engine.parts.watchdog.judge(read);
+    if (read !== undefined && state === 'held') return waiter.grant(read);
+    if (read !== undefined && state === 'unsure') return this.makeCertain(read, waiter);
     this.waiting.add(waiter);
     waiter.watch(() => {
       const refusal = this.unavailable(waiter);
@@ -88,6 +92,14 @@ export class Downgrade implements LockKeeper {
     // What nobody used may lapse beside the write lock: it must not be taken from the next reader.
     if (read.shares.length === 0) this.queue.forget(read);
     else this.queue.lost(read);
+  }
+
+  /** It is asked for again where it proves to be lost. */
+  private makeCertain(read: HeldLock, waiter: Reader): void {
+    whenCertain(this.engine, read, waiter.terms).then(
+      () => this.enqueue(waiter),
+      (error) => waiter.refuse(error),
+    );
   }
 
   private attempt(): void {
