@@ -2,8 +2,8 @@ import type { AcquireRequest, BackendError } from '../backends/lock-backend.js';
 import type { Milliseconds } from './duration.js';
 import { LockBusyError, LockError, LockKeyError, LockUnavailableError } from './errors.js';
 import type { HeldLock } from './held-lock.js';
-import type { Lease } from './lease.js';
 import { abortedError, type LockEngine } from './lock-engine.js';
+import type { LockLease } from './lock-lease.js';
 import type { AcquisitionTerms } from './lock-options.js';
 import { Waiter } from './waiter.js';
 import { WantedLock } from './wanted-lock.js';
@@ -28,13 +28,13 @@ export function acquireSeveral(
   names: readonly string[],
   terms: AcquisitionTerms,
   what: string,
-): Promise<Lease> {
+): Promise<LockLease> {
   const all = names.map((name) => new WantedLock(engine, name, terms, what));
   const scoped = engine.admit(what);
   const title = names.join(', ');
   if (terms.signal?.aborted) throw abortedError(title, terms.signal);
   return new Promise((resolve, reject) => {
-    const caller = new Waiter<Lease>(title, engine.newOwner, terms, engine.parts.runtime, resolve, reject);
+    const caller = new Waiter<LockLease>(title, engine.newOwner, terms, engine.parts.runtime, resolve, reject);
     caller.scoped = scoped;
     const work = new SeveralAcquisition(engine, all, terms, caller);
     caller.watch(() => {
@@ -64,7 +64,7 @@ class SeveralAcquisition {
     private readonly engine: LockEngine,
     private readonly all: readonly WantedLock[],
     private readonly terms: AcquisitionTerms,
-    private readonly caller: Waiter<Lease>,
+    private readonly caller: Waiter<LockLease>,
   ) {
     this.owner = caller.owner;
     this.began = engine.began();
@@ -129,10 +129,14 @@ class SeveralAcquisition {
       for (const claimed of missing.slice(0, i)) claimed.unclaim();
       return { wanted, remaining: -1, holder: wanted.holder };
     }
-    const obstacle = await this.takeClaimed(missing.filter(({ shared }) => !shared)).catch((error) => {
+    let obstacle: Obstacle | undefined;
+    try {
+      obstacle = await this.takeClaimed(missing.filter(({ shared }) => !shared));
+      await Promise.all(this.all.map((wanted) => wanted.makeCertain()));
+    } catch (error) {
       for (const wanted of missing) if (wanted.held === undefined) wanted.unclaim();
       throw error;
-    });
+    }
     for (const wanted of missing) {
       if (wanted.held !== undefined) continue;
       if (obstacle !== undefined) wanted.unclaim();

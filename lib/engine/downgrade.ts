@@ -8,6 +8,7 @@ import type { LockEngine } from './lock-engine.js';
 import { finalRefusal, unavailableRefusal } from './lock-refusal.js';
 import type { Orphan } from './orphans.js';
 import type { Waiter } from './waiter.js';
+import { whenCertain } from './when-certain.js';
 
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1_000;
@@ -50,7 +51,10 @@ export class Downgrade implements LockKeeper {
   }
 
   enqueue(waiter: Reader): void {
-    if (this.read !== undefined) return waiter.grant(this.read);
+    const { read } = this;
+    const state = read && this.engine.parts.watchdog.judge(read);
+    if (read !== undefined && state === 'held') return waiter.grant(read);
+    if (read !== undefined && state === 'unsure') return this.makeCertain(read, waiter);
     this.waiting.add(waiter);
     waiter.watch(() => {
       const refusal = this.unavailable(waiter);
@@ -94,6 +98,14 @@ export class Downgrade implements LockKeeper {
     const { key, owner, leaseTime } = this.write;
     this.engine.parts.orphans.giveBack({ key, type: 'read', owner, leaseTime, ...this.unanswered });
     this.unanswered = undefined;
+  }
+
+  /** It is asked for again where it proves to be lost. */
+  private makeCertain(read: HeldLock, waiter: Reader): void {
+    whenCertain(this.engine, read, waiter.terms).then(
+      () => this.enqueue(waiter),
+      (error) => waiter.refuse(error),
+    );
   }
 
   private attempt(): void {

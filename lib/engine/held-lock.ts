@@ -3,9 +3,9 @@ import type { AgingList } from './aging-list.js';
 import type { Downgrade } from './downgrade.js';
 import type { LockLostError } from './errors.js';
 import type { TokenBlock } from './hand-off.js';
-import type { Lease } from './lease.js';
 import type { Moment } from './lease-clock.js';
 import { listOf } from './list-of.js';
+import type { LockLease } from './lock-lease.js';
 
 /** Who is told when the last share of a held lock is given back, and when the lock is lost. */
 export interface LockKeeper {
@@ -26,7 +26,7 @@ export interface LockKeeper {
 /** `gone`: the owner was not there any more. `unreachable`: the backend gave no answer; the lease's end frees the lock. */
 export type ReleaseOutcome = 'released' | 'gone' | 'unreachable';
 
-const NO_SHARES: readonly Lease[] = [];
+const NO_SHARES: readonly LockLease[] = [];
 const NO_EXTENSIONS: readonly number[] = [];
 
 /**
@@ -35,7 +35,7 @@ const NO_EXTENSIONS: readonly number[] = [];
  */
 export class HeldLock {
   /** The shares: leases that were not released yet. */
-  shares: readonly Lease[] = NO_SHARES;
+  shares: readonly LockLease[] = NO_SHARES;
   /** Set once, for good. */
   lost: LockLostError | undefined;
   /** A write lock whose owner reads too, or has done so: by a read lock of the same owner, which may outlive this one. */
@@ -88,7 +88,7 @@ export class HeldLock {
     return this.aloneInList;
   }
 
-  share(lease: Lease): void {
+  share(lease: LockLease): void {
     this.shares = this.shares.length === 0 ? listOf(lease) : [...this.shares, lease];
   }
 
@@ -98,7 +98,7 @@ export class HeldLock {
   }
 
   /** Takes one share away; the last one frees the lock or passes it on. */
-  drop(share: Lease, now: Moment): ReleaseOutcome | Promise<ReleaseOutcome> {
+  drop(share: LockLease, now: Moment): ReleaseOutcome | Promise<ReleaseOutcome> {
     this.shares = this.shares.length === 1 ? NO_SHARES : this.shares.filter((other) => other !== share);
     if (this.shares.length > 0) return 'released';
     return this.keeper.giveBack(this, now);

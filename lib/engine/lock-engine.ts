@@ -3,15 +3,16 @@ import type { Runtime } from '../backends/runtime.js';
 import { acquireSeveral } from './acquire-several.js';
 import type { AcquisitionQueue, QueueKeeper } from './acquisition-queue.js';
 import { BoundedLog } from './bounded-log.js';
-import type { Milliseconds } from './duration.js';
+import { FOREVER, type Milliseconds } from './duration.js';
 import type { EngineParts } from './engine-parts.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockLostError, LockUnavailableError } from './errors.js';
 import { EventHub, type LockLogger } from './events.js';
 import { FairQueue } from './fair-queue.js';
 import type { HeldLock } from './held-lock.js';
-import { Lease } from './lease.js';
+import type { Lease } from './lease.js';
 import { LeaseClock } from './lease-clock.js';
 import { LinkedQueue } from './linked-queue.js';
+import { LockLease } from './lock-lease.js';
 import { MAX_KEY_BYTES, toLockName, toLockNames } from './lock-name.js';
 import { type AcquisitionTerms, type LockOptions, toTerms } from './lock-options.js';
 import { LockQueue } from './lock-queue.js';
@@ -49,8 +50,10 @@ export class LockEngine implements QueueKeeper {
   readonly parts: EngineParts;
   readonly synchronizers: Synchronizers;
   /** Leases that were not released yet. */
-  readonly leases = new LinkedQueue<Lease>();
+  readonly leases = new LinkedQueue<LockLease>();
   private readonly queues = new QueueTable();
+  /** For what has no options of its own and waits for as long as it takes. */
+  readonly patient: AcquisitionTerms;
   private readonly defaults: AcquisitionTerms;
   private ownerCount = 0;
   private closing = false;
@@ -61,7 +64,7 @@ export class LockEngine implements QueueKeeper {
   /** Called whenever something has come to its end; shutdown waits for that. */
   settled: () => void = () => {};
   /** Callers that want several locks at once and have not got them yet. */
-  readonly several = new Set<Waiter<Lease>>();
+  readonly several = new Set<Waiter<LockLease>>();
   private bodies = 0;
 
   constructor(readonly settings: EngineSettings) {
@@ -84,11 +87,12 @@ export class LockEngine implements QueueKeeper {
       preferWriters: true,
     };
     this.defaults = { type: 'reentrant', waitTime, leaseTime, fixed: false, signal: undefined, onLost };
+    this.patient = { ...this.defaults, waitTime: FOREVER };
     this.synchronizers = new Synchronizers(this, () => this.settled());
   }
 
   /** Waits until all names are held. What is wrong with `names` or `options` comes as a rejection too. */
-  acquire(names: LockNames, options?: LockOptions, what = 'acquire()'): Promise<Lease> {
+  acquire(names: LockNames, options?: LockOptions, what = 'acquire()'): Promise<LockLease> {
     try {
       if (typeof names === 'string') {
         const terms =
@@ -104,7 +108,7 @@ export class LockEngine implements QueueKeeper {
   }
 
   /** As {@link acquire}, with a waitTime of 0 unless one is given, and `null` where the lock stays busy. */
-  async tryAcquire(names: LockNames, options?: LockOptions, what = 'tryAcquire()'): Promise<Lease | null> {
+  async tryAcquire(names: LockNames, options?: LockOptions, what = 'tryAcquire()'): Promise<LockLease | null> {
     const { waitTime = 0, ...others } = options ?? {};
     try {
       return await this.acquire(names, { ...others, waitTime }, what);
@@ -120,7 +124,7 @@ export class LockEngine implements QueueKeeper {
    *
    * @param holdAtLeast keep the lock for so long from the call of this method on, also when the body ends earlier
    */
-  async holdWhile<T>(lease: Lease, body: (lease: Lease) => T | Promise<T>, holdAtLeast = 0): Promise<T> {
+  async holdWhile<T>(lease: LockLease, body: (lease: Lease) => T | Promise<T>, holdAtLeast = 0): Promise<T> {
     const scope = new LockScope(lease, lockScopes.getStore());
     const began = holdAtLeast > 0 ? this.parts.runtime.monotonic() : 0;
     let result: T;
@@ -213,14 +217,14 @@ export class LockEngine implements QueueKeeper {
   }
 
   /** @param gates what each share has entered, where it is re-entry */
-  lease(locks: readonly HeldLock[], terms: AcquisitionTerms, gates: readonly ShareGate[] = NO_GATES): Lease {
-    const lease = new Lease(this, locks, terms.onLost, gates);
+  lease(locks: readonly HeldLock[], terms: AcquisitionTerms, gates: readonly ShareGate[] = NO_GATES): LockLease {
+    const lease = new LockLease(this, locks, terms.onLost, gates);
     this.leases.push(lease);
     return lease;
   }
 
   /** A lease has ended, or was lost. */
-  leaseEnded(lease: Lease): void {
+  leaseEnded(lease: LockLease): void {
     this.leases.remove(lease);
     this.settled();
   }
@@ -241,7 +245,7 @@ export class LockEngine implements QueueKeeper {
     return this.parts.events.hears('acquired') ? this.parts.runtime.monotonic() : undefined;
   }
 
-  announce(lease: Lease, began: number | undefined): void {
+  announce(lease: LockLease, began: number | undefined): void {
     const { events, runtime } = this.parts;
     if (!events.hears('acquired')) return;
     const waited = began === undefined ? 0 : runtime.monotonic() - began;
@@ -298,7 +302,7 @@ export class LockEngine implements QueueKeeper {
     for (const caller of this.several) if (whom(caller)) caller.refuse(error);
   }
 
-  private acquireOne(name: string, terms: AcquisitionTerms, what: string): Promise<Lease> {
+  private acquireOne(name: string, terms: AcquisitionTerms, what: string): Promise<LockLease> {
     const queue = this.queues.get(terms.type, name);
     // The name of a queue was checked when the queue was made.
     const key = queue?.key ?? this.keyOf(toLockName(name, what));
@@ -325,7 +329,7 @@ export class LockEngine implements QueueKeeper {
     return queue;
   }
 
-  private finish(lease: Lease, began: number, holdAtLeast: number): Promise<void> {
+  private finish(lease: LockLease, began: number, holdAtLeast: number): Promise<void> {
     this.bodies--;
     // The body has released it by itself: then its own end is what shutdown may wait for.
     if (lease.released) this.settled();

@@ -11,6 +11,8 @@ export interface Obstruction {
   readonly remaining: number;
 }
 
+type Refused = Pick<Waiter, 'name' | 'terms'>;
+
 export function busyRefusal({ name, terms }: Waiter, { holder, here, remaining }: Obstruction): LockBusyError {
   const waited = terms.waitTime > 0 ? `: not free within ${terms.waitTime} ms` : '';
   const who = `${holder ?? 'another owner'}${here ? ' (this process)' : ''}`;
@@ -18,13 +20,13 @@ export function busyRefusal({ name, terms }: Waiter, { holder, here, remaining }
   return new LockBusyError(`The lock '${name}' is busy${waited}; held by ${who}${lease}`, name, remaining, holder);
 }
 
-export function unavailableRefusal({ name, terms }: Waiter, backend: string, cause?: Error): LockUnavailableError {
+export function unavailableRefusal({ name, terms }: Refused, backend: string, cause?: Error): LockUnavailableError {
   const why = cause?.message ?? `${backend} gave no answer within ${terms.waitTime} ms`;
   return new LockUnavailableError(`The lock '${name}' could not be acquired: ${why}`, name, { cause });
 }
 
 /** The backend will not give this lock, however often it is asked. */
-export function finalRefusal(waiter: Waiter, backend: string, cause: BackendError): Error {
+export function finalRefusal(waiter: Refused, backend: string, cause: BackendError): Error {
   if (cause.kind !== 'key') return unavailableRefusal(waiter, backend, cause);
   return new LockKeyError(`The lock '${waiter.name}' cannot be used: ${cause.message}`, waiter.name, { cause });
 }

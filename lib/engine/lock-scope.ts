@@ -2,7 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { LockType } from '../backends/lock-backend.js';
 import type { HeldLock } from './held-lock.js';
 import type { Lease } from './lease.js';
-import { ShareGate } from './share-gate.js';
+import type { LockEngine } from './lock-engine.js';
+import type { LockLease } from './lock-lease.js';
 
 /**
  * A body of code that runs while a lease is held, and the scope around it. The scopes of one flow of control form a chain;
@@ -11,61 +12,32 @@ import { ShareGate } from './share-gate.js';
 export class LockScope {
   /** The scope around it. */
   parent: LockScope | undefined;
-  /**
-   * A mark that stood in the way to `parent`, its lease still awaited. Who goes on meanwhile is another branch of the same caller
-   * (`Promise.all`): it must not re-enter what the first one gets.
-   */
-  readonly beside: LockScope | undefined;
   private ended = false;
-  private gates: Map<string, ShareGate> | undefined;
 
   /**
-   * @param lease what the body holds; a handle's `lock()` marks its flow first and gets the lease later
    * @param around the scope that the caller runs in
-   * @param mark what several scopes have in common that one `lock()` made
+   * @param shown what `currentLease()` is in it: the lease of a multi-lock has a scope for each of its members
    */
   constructor(
-    public lease: Lease | undefined,
+    readonly lease: LockLease,
     around: LockScope | undefined,
-    private readonly mark?: object,
+    readonly shown: Lease & { readonly live: boolean } = lease,
   ) {
-    this.beside = this.isBeside(around) ? around : undefined;
-    let parent = around;
-    while (this.isBeside(parent)) parent = parent?.parent;
-    this.parent = withoutOver(parent);
-  }
-
-  private isBeside(scope: LockScope | undefined): boolean {
-    return scope?.pending === true && (this.mark === undefined || scope.mark !== this.mark);
-  }
-
-  private get pending(): boolean {
-    return this.lease === undefined && !this.ended;
+    this.parent = withoutOver(around);
   }
 
   /** A scope that has ended takes no new share: work that leaked out of it acquires anew. */
   get live(): boolean {
-    return !this.ended && this.lease?.live === true;
+    return !this.ended && this.lease.live;
   }
 
   /** It will never be live again, and nobody asks for it: it may be left out of the chain. */
   get over(): boolean {
-    return this.ended || this.lease?.released === true;
+    return this.ended || this.lease.released;
   }
 
   end(): void {
     this.ended = true;
-  }
-
-  /** Children of one scope on the same lock exclude each other, in here. */
-  gate(key: string): ShareGate {
-    this.gates ??= new Map();
-    let gate = this.gates.get(key);
-    if (gate === undefined) {
-      gate = new ShareGate(() => this.gates?.delete(key));
-      this.gates.set(key, gate);
-    }
-    return gate;
   }
 }
 
@@ -82,33 +54,41 @@ function firstNotOver(scope: LockScope | undefined): LockScope | undefined {
   return rest;
 }
 
-/** A lock that the running flow of control holds already, with the innermost scope that holds it. */
+/** A lock that the running flow of control holds already. */
 export interface Reentry {
+  /** The scope of the innermost share that the flow has in the lock: the new one is a child of that share. */
   readonly scope: LockScope;
+  /** Through which lease the lock is held that is shared. */
+  readonly holder: LockLease;
   readonly held: HeldLock;
 }
 
-// One store for every copy of this library in the process: an ESM and a CommonJS copy re-enter each other's scopes.
-const STORE = Symbol.for('nestjs-redis-lock.scopes');
+/**
+ * One store for every copy of this library in the process: an ESM and a CommonJS copy re-enter each other's scopes. The number is that of
+ * the scopes' format, to be raised with every change to what {@link LockScope}s, and the leases in them, offer each other: two versions
+ * of the library in one process then have a store each, instead of calling what the other one's scopes do not have.
+ */
+const STORE = Symbol.for('nestjs-redis-lock.scopes.2');
 const shared = globalThis as { [STORE]?: AsyncLocalStorage<LockScope | undefined> };
 
 shared[STORE] ??= new AsyncLocalStorage();
 
-/** The scope that each flow of control runs in. */
+/** The scope that each flow of control runs in. A scope is a function that runs: never `enterWith`, which marks whoever called too. */
 export const lockScopes = shared[STORE];
 
+// Switches it on: what waits while it is off, and goes on when it was used for the first time, is taken for that first user's flow by
+// Node.js 20 and 22. They stay off for a run with undefined.
+lockScopes.run({} as never, () => {});
+
 /** The innermost live scope of the running flow. */
-export function currentScope(): LiveScope | undefined {
+export function currentScope(): LockScope | undefined {
   return liveFrom(lockScopes.getStore());
 }
 
-/** A scope whose lease is there. */
-export type LiveScope = LockScope & { readonly lease: Lease };
-
 /** The first live scope of a chain. */
-export function liveFrom(scope: LockScope | undefined): LiveScope | undefined {
+export function liveFrom(scope: LockScope | undefined): LockScope | undefined {
   while (scope !== undefined && !scope.live) scope = scope.parent;
-  return scope as LiveScope | undefined;
+  return scope;
 }
 
 /** Whether the running flow is in a live scope of this service. */
@@ -119,19 +99,24 @@ export function inScopeOf(service: object): boolean {
 }
 
 /**
- * Looks through the chain for a live lease of this service on `key`. Who wants to write is a child of the innermost scope on
- * that lock all the same, but shares the write lock that an outer one holds, if there is one.
+ * Looks through the chain for a live lease of this service on `key`; one that has ended by the clock is declared lost, and is none. Who
+ * wants to write is a child of the innermost share of that lock all the same, but shares the write lock that an outer one holds, if
+ * there is one.
  */
-export function findReentry(service: object, key: string, wanted: LockType): Reentry | undefined {
-  let innermost: Reentry | undefined;
+export function findReentry(service: LockEngine, key: string, wanted: LockType): Reentry | undefined {
+  let innermost: LockScope | undefined;
+  let found: Omit<Reentry, 'scope'> | undefined;
   for (let scope = currentScope(); scope !== undefined; scope = liveFrom(scope.parent)) {
-    if (scope.lease.service !== service) continue;
-    const held = scope.lease.locks.find((lock) => lock.key === key && lock.lost === undefined);
-    if (held === undefined) continue;
-    if (held.type !== 'read' || wanted === 'read') return { scope: innermost?.scope ?? scope, held };
-    innermost ??= { scope, held };
+    const { lease } = scope;
+    if (lease.service !== service) continue;
+    const held = lease.locks.find((lock) => lock.key === key && lock.lost === undefined);
+    if (held === undefined || service.parts.watchdog.judge(held) === 'lost') continue;
+    // Where lease.run() of an outer lease is called inside of an inner one, the inner one's share is found later.
+    if (innermost === undefined || lease.isBelow(innermost.lease, key)) innermost = scope;
+    const mayWrite = found?.held.type === 'read' && held.type !== 'read';
+    if (found === undefined || (wanted !== 'read' && mayWrite)) found = { holder: lease, held };
   }
-  return innermost;
+  return innermost && found && { scope: innermost, ...found };
 }
 
 /**
@@ -148,7 +133,9 @@ export function findReentry(service: object, key: string, wanted: LockType): Ree
  * @publicApi
  */
 export function currentLease(name?: string): Lease | undefined {
-  let scope = currentScope();
-  while (scope !== undefined && name !== undefined && !scope.lease.names.includes(name)) scope = liveFrom(scope.parent);
-  return scope?.lease;
+  for (let scope = currentScope(); scope !== undefined; scope = liveFrom(scope.parent)) {
+    const { lease, shown } = scope;
+    if (name === undefined ? shown.live : lease.names.includes(name)) return name === undefined ? shown : lease;
+  }
+  return undefined;
 }

@@ -3,27 +3,34 @@ import { Downgrade } from './downgrade.js';
 import type { Milliseconds } from './duration.js';
 import { LockBusyError, LockConfigurationError, LockUpgradeError } from './errors.js';
 import type { HeldLock } from './held-lock.js';
-import type { Lease } from './lease.js';
 import { listOf } from './list-of.js';
 import type { LockEngine } from './lock-engine.js';
+import type { LockLease } from './lock-lease.js';
 import type { AcquisitionTerms } from './lock-options.js';
-import type { Reentry } from './lock-scope.js';
+import { lockScopes, type Reentry } from './lock-scope.js';
 import type { ShareGate, ShareMode } from './share-gate.js';
 import { Waiter } from './waiter.js';
+import { whenCertain } from './when-certain.js';
 
 /**
- * Gives a child of the scope that holds the lock a share of it: same owner, same token, no round trip. Its siblings on the same
- * lock go first, in the order of their arrival.
+ * Gives a child of the share that holds the lock a share of its own: same owner, same token, same lease, no round trip. Its siblings on the
+ * same lock go first, in the order of their arrival.
  *
  * @throws LockUpgradeError when a reader asks for the write lock
  */
-export function reenter(engine: LockEngine, reentry: Reentry, name: string, terms: AcquisitionTerms): Promise<Lease> {
+export function reenter(
+  engine: LockEngine,
+  reentry: Reentry,
+  name: string,
+  terms: AcquisitionTerms,
+): Promise<LockLease> {
   const { scope, held } = reentry;
   const mode = shareMode(held, terms.type);
-  const gate = scope.gate(held.key);
+  const gate = scope.lease.gate(held.key);
+  const child = new Child(engine, reentry, gate, name);
   if (gate.open(mode)) {
     gate.enter(mode);
-    return enter(engine, reentry, gate, name, terms);
+    return child.enter(terms);
   }
   if (terms.waitTime === 0) return Promise.reject(siblingError(engine, held, terms));
   return new Promise((resolve, reject) => {
@@ -32,10 +39,7 @@ export function reenter(engine: LockEngine, reentry: Reentry, name: string, term
       () => held.owner,
       terms,
       engine.parts.runtime,
-      () =>
-        resolve(
-          enter(engine, reentry, gate, name, { ...terms, waitTime: Math.max(0, waiter.patience) as Milliseconds }),
-        ),
+      () => resolve(child.enter(withWaitTime(terms, waiter.patience))),
       reject,
     );
     gate.wait(waiter, mode, () => (waiter.settled ? gate.leave() : waiter.grant(held)));
@@ -46,54 +50,85 @@ export function reenter(engine: LockEngine, reentry: Reentry, name: string, term
   });
 }
 
-/** The gate is entered: what the child gets depends on whether the scope still holds the lock. */
-async function enter(
-  engine: LockEngine,
-  { scope, held }: Reentry,
-  gate: ShareGate,
-  name: string,
-  terms: AcquisitionTerms,
-): Promise<Lease> {
-  try {
-    if (scope.live && held.lost === undefined) {
-      if (held.type === 'write' && terms.type === 'read') return await downgrade(engine, held, gate, name, terms);
-      return engine.lease(listOf(held), terms, listOf(gate));
+/** Whether what was found before a wait can still be shared; a lease that has ended by the clock is declared lost. */
+export function isThere(engine: LockEngine, { scope, holder, held }: Reentry): boolean {
+  return scope.live && holder.live && engine.parts.watchdog.judge(held) !== 'lost';
+}
+
+/** A share to be, whose gate is entered when its turn comes. */
+class Child {
+  /** The flow that asked: its turn comes in that of a sibling. */
+  private readonly caller = lockScopes.getStore();
+  private inside = true;
+
+  constructor(
+    private readonly engine: LockEngine,
+    private readonly reentry: Reentry,
+    private readonly gate: ShareGate,
+    private readonly name: string,
+  ) {}
+
+  /** The gate is entered: what the child gets depends on whether the lock is still held. */
+  enter(terms: AcquisitionTerms): Promise<LockLease> {
+    return lockScopes.run(this.caller, async () => {
+      try {
+        return await this.take(terms);
+      } catch (error) {
+        this.leave();
+        throw error;
+      }
+    });
+  }
+
+  private async take(terms: AcquisitionTerms): Promise<LockLease> {
+    const { engine, reentry, gate } = this;
+    const { held } = reentry;
+    const { runtime, watchdog } = engine.parts;
+    if (isThere(engine, reentry) && watchdog.judge(held) === 'unsure') {
+      const since = runtime.monotonic();
+      await whenCertain(engine, held, terms);
+      terms = withWaitTime(terms, terms.waitTime - (runtime.monotonic() - since));
     }
-    return await acquireAnew(engine, gate, name, terms);
-  } catch (error) {
-    gate.leave();
-    throw error;
+    if (!isThere(engine, reentry)) return this.acquireAnew(terms);
+    if (held.type === 'write' && terms.type === 'read') return this.downgrade(terms);
+    return engine.lease(listOf(held), terms, listOf(gate));
+  }
+
+  /** The scope has ended, or the lock was lost: the child is on its own now. */
+  private acquireAnew(terms: AcquisitionTerms): Promise<LockLease> {
+    const { type, waitTime, signal, onLost, fixed } = terms;
+    const leaseTime = fixed ? terms.leaseTime : undefined;
+    const lease = lockScopes.run(this.caller, () =>
+      this.engine.acquire(this.name, { type, waitTime, leaseTime, signal, onLost }),
+    );
+    this.leave(); // the next one is asked in after this one has asked: they keep their order
+    return lease;
+  }
+
+  private downgrade(terms: AcquisitionTerms): Promise<LockLease> {
+    const { engine, gate, name } = this;
+    const { held } = this.reentry;
+    engine.admit('acquire()');
+    return new Promise((resolve, reject) => {
+      const granted = (read: HeldLock | undefined) => {
+        if (read !== undefined) resolve(engine.lease(listOf(read), terms, listOf(gate)));
+        else resolve(this.acquireAnew(withWaitTime(terms, waiter.patience)));
+      };
+      const { runtime } = engine.parts;
+      const waiter = new Waiter<HeldLock | undefined>(name, () => held.owner, terms, runtime, granted, reject);
+      held.downgrade ??= new Downgrade(engine, held);
+      held.downgrade.enqueue(waiter);
+    });
+  }
+
+  private leave(): void {
+    if (this.inside) this.gate.leave();
+    this.inside = false;
   }
 }
 
-/** The scope ended while its child waited in it: the child is on its own now. */
-async function acquireAnew(engine: LockEngine, gate: ShareGate, name: string, terms: AcquisitionTerms): Promise<Lease> {
-  const { type, waitTime, signal, onLost, fixed } = terms;
-  const leaseTime = fixed ? terms.leaseTime : undefined;
-  const lease = await engine.acquire(name, { type, waitTime, leaseTime, signal, onLost });
-  gate.leave();
-  return lease;
-}
-
-function downgrade(
-  engine: LockEngine,
-  held: HeldLock,
-  gate: ShareGate,
-  name: string,
-  terms: AcquisitionTerms,
-): Promise<Lease> {
-  engine.admit('acquire()');
-  return new Promise((resolve, reject) => {
-    const granted = (read: HeldLock | undefined) => {
-      if (read !== undefined) return resolve(engine.lease(listOf(read), terms, listOf(gate)));
-      const waitTime = Math.max(0, waiter.patience) as Milliseconds;
-      resolve(acquireAnew(engine, gate, name, { ...terms, waitTime }));
-    };
-    const { runtime } = engine.parts;
-    const waiter = new Waiter<HeldLock | undefined>(name, () => held.owner, terms, runtime, granted, reject);
-    held.downgrade ??= new Downgrade(engine, held);
-    held.downgrade.enqueue(waiter);
-  });
+function withWaitTime(terms: AcquisitionTerms, waitTime: number): AcquisitionTerms {
+  return { ...terms, waitTime: Math.max(0, waitTime) as Milliseconds };
 }
 
 /** What a share of type `wanted` in a held lock means to its siblings. */

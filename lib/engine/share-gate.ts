@@ -1,12 +1,13 @@
 import { LinkedQueue } from './linked-queue.js';
+import type { LockLease } from './lock-lease.js';
 import type { Waiter } from './waiter.js';
 
-/** What a child of a scope wants: to be alone among its siblings, or to read beside other readers. */
+/** What a child of a share wants: to be alone among its siblings, or to read beside other readers. */
 export type ShareMode = 'exclusive' | 'shared';
 
 /**
- * Lets the children of one scope into one lock that the scope holds: one after the other in the order of their
- * arrival, readers side by side. It is local to the lease; the backend is not asked.
+ * Lets the children of one share into its lock: one after the other in the order of their arrival, readers side by side. A child is
+ * inside until it and the last share below it have ended. It is local to the lease; the backend is not asked.
  */
 export class ShareGate {
   private readonly waiting = new LinkedQueue<Waiter>();
@@ -14,7 +15,12 @@ export class ShareGate {
   private inside = 0;
   private mode: ShareMode = 'shared';
 
-  constructor(private readonly onEmpty: () => void) {}
+  constructor(
+    /** Whose children it lets in. */
+    readonly share: LockLease,
+    /** Of the lock. */
+    readonly key: string,
+  ) {}
 
   /** Whether a child could enter now. */
   open(mode: ShareMode): boolean {
@@ -58,6 +64,6 @@ export class ShareGate {
       this.enter(mode);
       enter();
     }
-    if (this.inside === 0) this.onEmpty();
+    if (this.inside === 0) this.share.gateEmptied(this);
   }
 }

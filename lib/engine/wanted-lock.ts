@@ -1,10 +1,10 @@
 import type { Milliseconds } from './duration.js';
 import type { HeldLock } from './held-lock.js';
-import { type Moment, validity } from './lease-clock.js';
+import type { Moment } from './lease-clock.js';
 import type { LockEngine } from './lock-engine.js';
 import type { AcquisitionTerms } from './lock-options.js';
 import { findReentry, type Reentry } from './lock-scope.js';
-import { shareMode } from './reentry.js';
+import { isThere, shareMode } from './reentry.js';
 import type { ShareGate } from './share-gate.js';
 import { Waiter } from './waiter.js';
 
@@ -33,9 +33,9 @@ export class WantedLock {
 
   /** What is in hand is not worth having any more: lost, over, or shared with a scope that has ended. */
   get stale(): boolean {
-    const { held, reentry } = this;
-    if (held === undefined || held.lost !== undefined || reentry?.scope.live === false) return true;
-    return this.engine.parts.clock.age(held.confirmed) >= validity(held.validFor);
+    const { engine, held, reentry } = this;
+    if (held === undefined || engine.parts.watchdog.judge(held) !== 'held') return true;
+    return reentry !== undefined && !isThere(engine, reentry);
   }
 
   get holder(): string | undefined {
@@ -57,7 +57,7 @@ export class WantedLock {
     if (this.reentry === undefined) return this.queue.claim();
     const { scope, held } = this.reentry;
     const mode = shareMode(held, this.terms.type);
-    const gate = scope.gate(this.key);
+    const gate = scope.lease.gate(this.key);
     if (!gate.open(mode)) return false;
     gate.enter(mode);
     this.gate = gate;
@@ -72,6 +72,17 @@ export class WantedLock {
   /** Ends a claim: the backend gave it to `owner`. */
   fulfil(owner: string, sent: Moment, token: number): void {
     this.held = this.queue.fulfil(owner, this.terms, sent, token);
+  }
+
+  /**
+   * Where it is shared while the clocks have parted: asks the backend about it.
+   *
+   * @throws BackendError when it gives no answer
+   */
+  async makeCertain(): Promise<void> {
+    const { watchdog } = this.engine.parts;
+    const held = this.reentry?.held;
+    if (held !== undefined && watchdog.judge(held) === 'unsure') await watchdog.confirmNow(held);
   }
 
   /** Ends a claim of a lock that is shared. */
@@ -104,7 +115,7 @@ export class WantedLock {
 
   private waitAtGate({ scope, held }: Reentry, waiter: Waiter, departed: () => Error): void {
     const mode = shareMode(held, this.terms.type);
-    const gate = scope.gate(this.key);
+    const gate = scope.lease.gate(this.key);
     const enter = () => {
       if (waiter.settled) return gate.leave();
       this.gate = gate;

@@ -43,6 +43,34 @@ export class Watchdog {
     this.schedule();
   }
 
+  /**
+   * Whether the lease is held at this moment, by the clocks alone. What is past its deadline is declared lost, though its timer has not
+   * fired yet; `unsure`: the clocks have parted, and {@link confirmNow} may tell.
+   */
+  judge(held: HeldLock): 'held' | 'lost' | 'unsure' {
+    if (held.lost !== undefined) return 'lost';
+    if (!this.overdue(held)) return this.clock.diverged(held.confirmed) ? 'unsure' : 'held';
+    this.lose(held, 'its lease ended before this process looked at it again (was the event loop blocked?)');
+    return 'lost';
+  }
+
+  /**
+   * Asks the backend about a lease: by a renewal; where it is fixed, for what remains of it.
+   *
+   * @throws BackendError when it gives no answer
+   */
+  async confirmNow(held: HeldLock): Promise<void> {
+    if (!held.fixed) return this.set(held, held.validFor, 'confirmed');
+    const sent = this.clock.now();
+    const { owners } = await this.backend.inspect(held.key);
+    if (held.lost !== undefined || !this.guards(held) || held.confirmed.monotonic > sent.monotonic) return;
+    const own = owners.find(({ owner }) => owner === held.owner);
+    if (own === undefined) return this.lose(held, 'it was not there any more when it was looked for');
+    // The monotonic clock is at most too slow.
+    const most = held.validFor - (sent.monotonic - held.confirmed.monotonic);
+    this.confirm(held, sent, own.remaining < 0 ? most : Math.min(own.remaining, most));
+  }
+
   /** Looks after it no more. */
   drop(held: HeldLock): void {
     held.list?.remove(held);
@@ -52,8 +80,18 @@ export class Watchdog {
   }
 
   /** Sets the lease of a guarded lock anew; for a lock of the watchdog, never to less than it has anyway. */
-  async extend(held: HeldLock, duration: number): Promise<void> {
-    const leaseTime = held.fixed ? duration : Math.max(duration, held.leaseTime);
+  extend(held: HeldLock, duration: number): Promise<void> {
+    return this.set(held, held.fixed ? duration : Math.max(duration, held.leaseTime), 'extended');
+  }
+
+  close(): void {
+    this.beat?.cancel();
+    this.beat = undefined;
+    for (const timer of this.timers.values()) timer.cancel();
+    this.timers.clear();
+  }
+
+  private async set(held: HeldLock, leaseTime: number, what: 'extended' | 'confirmed'): Promise<void> {
     const { key, type, owner } = held;
     const sent = this.clock.now();
     // What makes a lease shorter may be executed long before its answer comes, or without one.
@@ -66,15 +104,8 @@ export class Watchdog {
     });
     const there = await answer;
     if (held.lost !== undefined || !this.guards(held)) return;
-    if (!there) this.lose(held, 'it was not there any more when it was to be extended');
+    if (!there) this.lose(held, `it was not there any more when it was to be ${what}`);
     else if (!held.extensions.some((underWay) => underWay < leaseTime)) this.confirm(held, sent, leaseTime);
-  }
-
-  close(): void {
-    this.beat?.cancel();
-    this.beat = undefined;
-    for (const timer of this.timers.values()) timer.cancel();
-    this.timers.clear();
   }
 
   private confirm(held: HeldLock, sent: Moment, leaseTime: number): void {

@@ -2,8 +2,8 @@ import type { Duration, Milliseconds } from '../engine/duration.js';
 import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { BackOff } from './back-off.js';
-import { LockHandle } from './lock-handle.js';
-import type { ClaimTerms, CombinedHold, LockHold } from './lock-hold.js';
+import type { CombinedLease, MemberLease } from './combined-lease.js';
+import { type ClaimTerms, LockHandle } from './lock-handle.js';
 import { type Deadline, persevere } from './persevere.js';
 import { toWaitTerms } from './wait-options.js';
 
@@ -14,7 +14,7 @@ const LONGEST_PAUSE = 100;
 /** Tries at the members, one after the other; each knows what stood in the way of the one before. */
 export interface CombinedAttempt {
   /** @throws what stood in the way, with nothing in hand */
-  run(deadline: Deadline): Promise<CombinedHold>;
+  run(deadline: Deadline): Promise<CombinedLease>;
 }
 
 /** A lock that is made of others: it is held while so many of them are. */
@@ -26,8 +26,6 @@ export abstract class CombinedLock extends LockHandle {
   readonly identity: string;
   /** @internal */
   readonly order: string;
-  /** @internal */
-  readonly width: number;
   /** @internal */
   readonly engines: readonly LockEngine[];
   /** @internal */
@@ -47,7 +45,6 @@ export abstract class CombinedLock extends LockHandle {
     this.name = this.members.map(({ name }) => name).join(', ');
     this.identity = `${title} ${[...known].sort().join(' + ')}`;
     this.order = this.members[0].order;
-    this.width = this.members.reduce((sum, { width }) => sum + width, 0);
     this.engines = this.members.flatMap(({ engines }) => engines);
   }
 
@@ -68,16 +65,16 @@ export abstract class CombinedLock extends LockHandle {
   }
 
   /** @internal */
-  async claim({ waitTime, leaseTime, signal }: ClaimTerms): Promise<LockHold> {
+  async claim({ waitTime, leaseTime, signal }: ClaimTerms): Promise<MemberLease> {
     const { runtime } = this.engines[0].parts;
     const patience = Math.min(...this.engines.map(({ settings }) => settings.waitTime)) as Milliseconds;
     const terms = toWaitTerms(waitTime, patience, { signal }, `lock() of '${this.name}'`);
     const attempt = this.attempt(terms.waitTime, leaseTime);
     const backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
     return persevere(runtime, terms, this.name, backOff, async (deadline) => {
-      const hold = await attempt.run(deadline);
-      await hold.refresh(leaseTime);
-      return hold;
+      const lease = await attempt.run(deadline);
+      await lease.refresh(leaseTime);
+      return lease;
     });
   }
 }

@@ -1,7 +1,4 @@
-import type { Duration } from '../engine/duration.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { refusal } from './lock-handle.js';
-import type { LockHold } from './lock-hold.js';
 import { ReentrantLock } from './reentrant-lock.js';
 
 /**
@@ -10,8 +7,8 @@ import { ReentrantLock } from './reentrant-lock.js';
  * its lease does no harm when it wakes up. Re-entry has the token of what it re-enters.
  *
  * ```ts
- * const token = await lock.lockAndGetToken();
- * await bank.charge(42, { fencingToken: token });
+ * await using lease = await lock.lock();
+ * await bank.charge(42, { fencingToken: lease.fencingToken });
  * ```
  *
  * @see https://martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html
@@ -23,22 +20,8 @@ export class FencedLock extends ReentrantLock {
     super(engine, name, 'fenced');
   }
 
-  /** As {@link lock}. @returns the fencing token */
-  lockAndGetToken(leaseTime?: Duration): Promise<number> {
-    return this.enter({ leaseTime }).then(tokenOf);
-  }
-
-  /** As {@link tryLock}. @returns the fencing token; `null` when the lock stayed busy */
-  tryLockAndGetToken(waitTime: Duration = 0, leaseTime?: Duration): Promise<number | null> {
-    return this.enter({ waitTime, leaseTime }).then(tokenOf, refusal(null));
-  }
-
   /** The last token that was given to anybody, also when the lock is free; `null` when there is none. */
   async getToken(): Promise<number | null> {
     return (await this.engine.inspect(this.name)).token ?? null;
   }
-}
-
-function tokenOf({ leases: [lease] }: LockHold): number {
-  return lease.fencingToken;
 }

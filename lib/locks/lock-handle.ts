@@ -1,18 +1,27 @@
 import type { LockType } from '../backends/lock-backend.js';
 import type { Duration } from '../engine/duration.js';
-import { LockBusyError, LockNotOwnedError } from '../engine/errors.js';
+import { LockBusyError } from '../engine/errors.js';
+import type { Lease } from '../engine/lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { FlowMark } from './flow-mark.js';
-import type { ClaimTerms, LockHold } from './lock-hold.js';
+import type { LockOptions } from '../engine/lock-options.js';
+import type { MemberLease } from './combined-lease.js';
+import type { WaitOptions } from './wait-options.js';
+
+/** How a handle acquires. */
+export type ClaimTerms = Pick<LockOptions, 'waitTime' | 'leaseTime' | 'signal'>;
 
 /**
- * A lock in the style of Redisson and java.util.concurrent. Its owner is the flow of control that called `lock()`: the code after it,
- * and the code that it calls, hold the lock, as a Java thread would, through any handle of it. Another flow (another request, on the
- * same handle) waits like a stranger, and its `unlock()` is a LockNotOwnedError.
+ * A lock in the style of Redisson: a name with a kind. It holds nothing, costs nothing and may be shared by everybody. `lock()` gives a
+ * {@link Lease}, and what was given is what can be released: there is no `unlock()`.
  *
- * Handles are cheap, hold nothing by themselves and may be shared. But `withLock` is harder to get wrong: `lock()` marks its caller's
- * caller too, so that a branch of a `Promise.all` which awaits something else before its own `lock()` counts as code that the
- * branches started before it have called, and enters with them.
+ * Every `lock()` is a stranger to every other one, on the same handle too, and waits for it. Inside a scope that holds the lock (of
+ * `withLock`, `lease.run()` or a decorated method) it is re-entry.
+ *
+ * ```ts
+ * const lock = locks.getLock('stock:42');
+ * await using lease = await lock.lock();
+ * await move(42, lease.fencingToken);
+ * ```
  *
  * @publicApi
  */
@@ -22,9 +31,6 @@ export abstract class LockHandle {
 
   /** Alike for handles of the same lock. @internal */
   abstract readonly identity: string;
-
-  /** How many leases a hold of it has, at most. @internal */
-  abstract readonly width: number;
 
   /** The services that keep it. @internal */
   abstract readonly engines: readonly LockEngine[];
@@ -40,78 +46,45 @@ export abstract class LockHandle {
     return [this];
   }
 
-  /** Acquires it for whoever asks, without marking a flow. @internal */
-  abstract claim(terms: ClaimTerms): Promise<LockHold>;
+  /** @internal */
+  abstract claim(terms: ClaimTerms): Promise<MemberLease>;
 
-  /** How many times the running flow of control holds it. */
+  /** How many scopes around the caller hold it. */
   abstract getHoldCount(): number;
 
   /** Whether anybody holds it, here or elsewhere. */
   abstract isLocked(): Promise<boolean>;
 
   /**
-   * Waits until this flow holds the lock.
+   * Waits until the lock is held, and gives the lease. Release it, or let `await using` do so.
    *
-   * @param leaseTime how long, without renewal; absent: until `unlock()`, kept by the watchdog
-   * @throws LockBusyError when the module's `waitTime` is over (there is none by default), LockAbortedError when the service shuts
-   *   down, LockUnavailableError when the backend gives no answer in time (an outage is waited out unless there is a `waitTime`)
+   * @param leaseTime how long, without renewal; absent: until it is released, kept by the watchdog. Re-entry has the lease of what it
+   *   re-enters
+   * @throws LockBusyError when the module's `waitTime` is over (there is none by default), LockAbortedError when `signal` aborts or the
+   *   service shuts down, LockUnavailableError when the backend gives no answer in time (an outage is waited out unless there is a
+   *   `waitTime`)
    */
-  lock(leaseTime?: Duration): Promise<void> {
-    return this.enter({ leaseTime }).then(() => {});
+  lock(leaseTime?: Duration, options?: WaitOptions): Promise<Lease> {
+    return this.claim({ leaseTime, signal: options?.signal });
   }
 
   /**
    * Tries for at most `waitTime` (default 0: once).
    *
-   * @returns whether this flow holds the lock now
+   * @returns the lease; `null` when the lock stayed busy
    * @throws LockAbortedError, LockUnavailableError
    */
-  tryLock(waitTime: Duration = 0, leaseTime?: Duration): Promise<boolean> {
-    return this.enter({ waitTime, leaseTime }).then(() => true, refusal(false));
+  async tryLock(waitTime: Duration = 0, leaseTime?: Duration, options?: WaitOptions): Promise<Lease | null> {
+    try {
+      return await this.claim({ waitTime, leaseTime, signal: options?.signal });
+    } catch (error) {
+      if (error instanceof LockBusyError) return null;
+      throw error;
+    }
   }
 
-  /**
-   * Takes back this flow's latest `lock()` of it; the last one frees the lock.
-   *
-   * @throws LockNotOwnedError when this flow has not locked it through a handle of it; nothing changes then
-   * @throws LockLostError when the lock had been lost meanwhile
-   */
-  unlock(): Promise<void> {
-    const mark = FlowMark.latest(this.identity);
-    if (mark !== undefined) return mark.takeOff().release();
-    return Promise.reject(
-      new LockNotOwnedError(
-        `unlock() of '${this.name}': this flow of control does not hold the lock; only who called lock() can unlock it`,
-        this.name,
-      ),
-    );
-  }
-
-  /** Whether the running flow of control holds it, by a handle, a scope or a decorated method. */
-  isHeldByCurrentOwner(): boolean {
+  /** Whether a scope around the caller holds it: of `withLock`, `lease.run()` or a decorated method. */
+  isHeldByCurrentScope(): boolean {
     return this.getHoldCount() > 0;
   }
-
-  /** Marks the running flow and acquires the lock for it. No `async`: the flow is the caller's. */
-  protected enter(terms: ClaimTerms): Promise<LockHold> {
-    const mark = new FlowMark(this.identity, this.width);
-    return this.claim(terms).then(
-      (hold) => {
-        mark.fulfil(hold);
-        return hold;
-      },
-      (error) => {
-        mark.end();
-        throw error;
-      },
-    );
-  }
-}
-
-/** Answers a busy lock with `answer`; anything else goes on as the error that it is. */
-export function refusal<T>(answer: T): (error: unknown) => T {
-  return (error) => {
-    if (error instanceof LockBusyError) return answer;
-    throw error;
-  };
 }

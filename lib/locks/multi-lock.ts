@@ -1,19 +1,19 @@
 import type { Duration, Milliseconds } from '../engine/duration.js';
 import { LockConfigurationError } from '../engine/errors.js';
+import { CombinedLease, giveBack, type MemberLease } from './combined-lease.js';
 import { type CombinedAttempt, CombinedLock } from './combined-lock.js';
-import type { LockHandle } from './lock-handle.js';
-import { type ClaimTerms, CombinedHold, giveBack, LeaseHold, type LockHold } from './lock-hold.js';
+import type { ClaimTerms, LockHandle } from './lock-handle.js';
 import type { Deadline } from './persevere.js';
 
 /**
  * Redisson's RMultiLock: all of several locks, or none, of any kinds and of any services.
  *
  * While one of them is busy, none is held: no order of locks can deadlock. Those of one service and type are acquired by one command where
- * the backend can. What `lock()` of it has locked, its `unlock()` alone unlocks, not that of a member.
+ * the backend can. It gives one lease: held while all members are, with a token for each of them, and `run()` is a scope in each service.
  *
  * ```ts
  * const both = locks.getMultiLock(locks.getLock('stock:1'), archive.getLock('stock:2'));
- * await both.lock();
+ * await using lease = await both.lock();
  * ```
  *
  * @publicApi
@@ -40,7 +40,7 @@ export class MultiLock extends CombinedLock {
   }
 
   /** @internal */
-  override claim(terms: ClaimTerms): Promise<LockHold> {
+  override claim(terms: ClaimTerms): Promise<MemberLease> {
     return this.claims.length === 1 ? this.claims[0](terms) : super.claim(terms);
   }
 
@@ -63,7 +63,7 @@ export class MultiLock extends CombinedLock {
   }
 }
 
-type Claim = (terms: ClaimTerms) => Promise<LockHold>;
+type Claim = (terms: ClaimTerms) => Promise<MemberLease>;
 
 /** Members of one service and type go together. */
 function claimsOf(members: readonly LockHandle[]): Claim[] {
@@ -78,7 +78,7 @@ function claimsOf(members: readonly LockHandle[]): Claim[] {
     if (batch === undefined || group.length === 1) return (terms) => group[0].claim(terms);
     const { engine, type } = batch;
     const names = group.map(({ name }) => name);
-    return async (terms) => new LeaseHold(await engine.acquire(names, { ...terms, type }, 'lock()'));
+    return (terms) => engine.acquire(names, { ...terms, type }, 'lock()');
   });
 }
 
@@ -94,9 +94,9 @@ class AllOrNone implements CombinedAttempt {
     private readonly leaseTime: Duration | undefined,
   ) {}
 
-  async run({ left, signal }: Deadline): Promise<CombinedHold> {
+  async run({ left, signal }: Deadline): Promise<CombinedLease> {
     const { leaseTime, busy } = this;
-    const taken = new Map<Claim, LockHold>();
+    const taken = new Map<Claim, MemberLease>();
     if (busy !== undefined) taken.set(busy, await busy({ waitTime: left, leaseTime, signal }));
     for (const claim of this.claims) {
       if (taken.has(claim)) continue;
@@ -108,6 +108,6 @@ class AllOrNone implements CombinedAttempt {
         throw error;
       }
     }
-    return new CombinedHold([...taken.values()], taken.size);
+    return new CombinedLease([...taken.values()], taken.size);
   }
 }

@@ -4,13 +4,13 @@ import { ReentrantLock } from './reentrant-lock.js';
 /**
  * Redisson's RReadWriteLock: many readers, or one writer.
  *
- * A writer may take the read lock too, and goes on reading when it unlocks the write lock. A reader that asks for the write lock would
+ * A writer may take the read lock too, in its scope, and goes on reading when it releases the write lock. A reader that asks for the write lock would
  * wait for itself, and gets LockUpgradeError. Readers have a lease each. Readers of this library stand back for writers that
  * wait; those of Java don't.
  *
  * ```ts
  * const catalogue = locks.getReadWriteLock('catalogue');
- * await catalogue.readLock().lock();
+ * await using lease = await catalogue.readLock().lock();
  * ```
  *
  * @publicApi

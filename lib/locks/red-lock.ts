@@ -1,9 +1,9 @@
 import type { Runtime, Timer } from '../backends/runtime.js';
 import { type Duration, FOREVER, type Milliseconds } from '../engine/duration.js';
 import { LockBusyError } from '../engine/errors.js';
+import { CombinedLease, giveBack, type MemberLease } from './combined-lease.js';
 import { type CombinedAttempt, CombinedLock } from './combined-lock.js';
 import type { LockHandle } from './lock-handle.js';
-import { CombinedHold, giveBack, type LockHold } from './lock-hold.js';
 import { type Deadline, mayPass } from './persevere.js';
 
 /** How long a member is waited for when there is no `waitTime` to divide, as in Redisson. */
@@ -15,11 +15,12 @@ const SHORTEST_GRACE = 5;
 /**
  * Redisson's RRedLock: a lock that is held while a majority of its members is. The members are locks of independent services, each with
  * a Redis of its own; those that cannot be had are given back and not waited for. (The module's option `quorum` does the same for all
- * locks of a service, with one lease instead of several.)
+ * locks of a service, with one owner instead of several.)
  *
  * ```ts
  * const lock = one.getRedLock(one.getLock('order'), two.getLock('order'), three.getLock('order'));
- * if (await lock.tryLock('2s')) …
+ * await using lease = await lock.tryLock('2s');
+ * if (lease !== null) …
  * ```
  *
  * A busy member is waited for during `waitTime` divided by the number of members (1.5 s without one), then another one.
@@ -59,18 +60,18 @@ class Majority implements CombinedAttempt {
     private readonly runtime: Runtime,
   ) {}
 
-  async run(deadline: Deadline): Promise<CombinedHold> {
-    const taken = new Map<LockHandle, LockHold>();
+  async run(deadline: Deadline): Promise<CombinedLease> {
+    const taken = new Map<LockHandle, MemberLease>();
     if (this.round > 0) await this.waitForOne(taken, deadline);
     const errors = await this.tryRest(taken, deadline);
-    if (taken.size >= this.needed) return new CombinedHold([...taken.values()], this.needed);
+    if (taken.size >= this.needed) return new CombinedLease([...taken.values()], this.needed);
     await giveBack(taken.values());
     this.busy = [...errors].filter(([, error]) => error instanceof LockBusyError).map(([member]) => member);
     this.round++;
     throw this.refusal([...errors.values()]);
   }
 
-  private async waitForOne(taken: Map<LockHandle, LockHold>, { left, signal }: Deadline): Promise<void> {
+  private async waitForOne(taken: Map<LockHandle, MemberLease>, { left, signal }: Deadline): Promise<void> {
     const member = this.busy[this.round % this.busy.length];
     if (member === undefined) return;
     const waitTime = Math.min(left, this.memberWait);
@@ -82,7 +83,7 @@ class Majority implements CombinedAttempt {
   }
 
   /** Settles when enough are taken or too many have failed. Who is slower does not matter any more, and is given back. */
-  private async tryRest(taken: Map<LockHandle, LockHold>, deadline: Deadline): Promise<Map<LockHandle, unknown>> {
+  private async tryRest(taken: Map<LockHandle, MemberLease>, deadline: Deadline): Promise<Map<LockHandle, unknown>> {
     const { members, needed, leaseTime, runtime } = this;
     const errors = new Map<LockHandle, unknown>();
     const enough = new AbortController();
@@ -98,9 +99,9 @@ class Majority implements CombinedAttempt {
       };
       for (const member of members.filter((member) => !taken.has(member))) {
         member.claim({ waitTime: 0, leaseTime, signal }).then(
-          (hold) => {
-            if (enough.signal.aborted) return giveBack([hold]);
-            taken.set(member, hold);
+          (lease) => {
+            if (enough.signal.aborted) return giveBack([lease]);
+            taken.set(member, lease);
             look();
           },
           (error) => {

@@ -1,20 +1,19 @@
 import type { LockType } from '../backends/lock-backend.js';
-import type { Lease } from '../engine/lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { liveFrom, lockScopes } from '../engine/lock-scope.js';
-import { LockHandle } from './lock-handle.js';
-import { type ClaimTerms, LeaseHold, type LockHold } from './lock-hold.js';
+import type { LockLease } from '../engine/lock-lease.js';
+import { currentScope, liveFrom } from '../engine/lock-scope.js';
+import { type ClaimTerms, LockHandle } from './lock-handle.js';
 
 /**
- * Redisson's RLock: at most one flow of control holds it, as often as it likes, and unlocks it as often as it locked it.
+ * Redisson's RLock: at most one caller holds it, and the code inside of its scope, which may lock it again.
  *
  * ```ts
  * const lock = locks.getLock('stock:42');
- * await lock.lock();
+ * const lease = await lock.lock();
  * try {
- *   await move(42);
+ *   await lease.run(() => move(42)); // locks 'stock:42' too: re-entry
  * } finally {
- *   await lock.unlock();
+ *   await lease.release();
  * }
  * ```
  *
@@ -25,8 +24,6 @@ export class ReentrantLock extends LockHandle {
   readonly identity: string;
   /** @internal */
   readonly order: string;
-  /** @internal */
-  readonly width = 1;
   /** @internal */
   readonly engines: readonly LockEngine[];
 
@@ -60,8 +57,8 @@ export class ReentrantLock extends LockHandle {
 
   getHoldCount(): number {
     let count = 0;
-    for (let scope = liveFrom(lockScopes.getStore()); scope !== undefined; scope = liveFrom(scope.parent)) {
-      if (this.isOn(scope.lease)) count++;
+    for (let scope = currentScope(); scope !== undefined; scope = liveFrom(scope.parent)) {
+      if (this.isOn(scope.lease) && scope.lease.held) count++;
     }
     return count;
   }
@@ -73,11 +70,11 @@ export class ReentrantLock extends LockHandle {
   }
 
   /** @internal */
-  async claim(terms: ClaimTerms): Promise<LockHold> {
-    return new LeaseHold(await this.engine.acquire(this.name, { ...terms, type: this.type }, 'lock()'));
+  claim(terms: ClaimTerms): Promise<LockLease> {
+    return this.engine.acquire(this.name, { ...terms, type: this.type }, 'lock()');
   }
 
-  private isOn(lease: Lease): boolean {
+  private isOn(lease: LockLease): boolean {
     return (
       lease.service === this.engine &&
       lease.locks.some((lock) => lock.name === this.name && kindOf(lock.type) === kindOf(this.type))

@@ -1,5 +1,6 @@
+import type { LockLease } from '../engine/lock-lease.js';
 import { BackOff } from './back-off.js';
-import type { ClaimTerms, LockHold } from './lock-hold.js';
+import type { ClaimTerms } from './lock-handle.js';
 import { persevere } from './persevere.js';
 import { ReentrantLock } from './reentrant-lock.js';
 import { toWaitTerms } from './wait-options.js';
@@ -22,7 +23,7 @@ export class SpinLock extends ReentrantLock {
   }
 
   /** @internal */
-  override async claim({ waitTime, leaseTime, signal }: ClaimTerms): Promise<LockHold> {
+  override async claim({ waitTime, leaseTime, signal }: ClaimTerms): Promise<LockLease> {
     const { parts, settings } = this.engine;
     const terms = toWaitTerms(waitTime, settings.waitTime, { signal }, `lock() of '${this.name}'`);
     const backOff = new BackOff(parts.runtime, FIRST_PAUSE, LONGEST_PAUSE);

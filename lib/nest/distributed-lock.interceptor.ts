@@ -1,7 +1,7 @@
 import { Observable, Subject } from 'rxjs';
 import { takeUntil } from 'rxjs/operators';
 import { LockBusyError } from '../engine/errors.js';
-import type { Lease } from '../engine/lease.js';
+import type { LockLease } from '../engine/lock-lease.js';
 import { type LockScope, lockScopes } from '../engine/lock-scope.js';
 import { noIteration, noLockService, wrongKind } from './distributed-lock.errors.js';
 import type { Method } from './distributed-lock.options.js';
@@ -107,7 +107,7 @@ function acquire(
   args: unknown[],
   locks: LockService,
   signal?: AbortSignal,
-): Promise<Lease | Answered> {
+): Promise<LockLease | Answered> {
   const { onBusy, acquisition, name, where } = method;
   const names = method.namesOf({ instance, args, method: name });
   const lease = locks.engine.acquire(names, signal === undefined ? acquisition : { ...acquisition, signal }, where);
@@ -119,7 +119,7 @@ function acquire(
 }
 
 /** Starts a body that lasts until `end` is called. `held` settles with the release, by the rules for any body. */
-async function enter(locks: LockService, lease: Lease, method: LockedMethod) {
+async function enter(locks: LockService, lease: LockLease, method: LockedMethod) {
   let end!: (outcome?: Promise<never>) => void;
   let scope: LockScope | undefined;
   let held!: Promise<void>;

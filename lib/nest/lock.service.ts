@@ -4,6 +4,7 @@ import { LockConfigurationError } from '../engine/errors.js';
 import type { LockEventName, LockEvents } from '../engine/events.js';
 import type { Lease } from '../engine/lease.js';
 import type { LockEngine, LockNames } from '../engine/lock-engine.js';
+import type { LockLease } from '../engine/lock-lease.js';
 import type { LockOptions } from '../engine/lock-options.js';
 import { CountDownLatch } from '../locks/count-down-latch.js';
 import { FairLock } from '../locks/fair-lock.js';
@@ -91,7 +92,7 @@ export class LockService {
     body: (lease: Lease) => T | Promise<T>,
     options?: { readonly holdAtLeast?: Milliseconds },
   ): Promise<T> {
-    return this.engine.holdWhile(lease, body, options?.holdAtLeast);
+    return this.engine.holdWhile(lease as LockLease, body, options?.holdAtLeast);
   }
 
   /** Whether anybody holds the lock, here or elsewhere. */

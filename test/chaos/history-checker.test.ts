@@ -139,6 +139,18 @@ describe('the history checker', () => {
     expect(rulesBroken(history(...steps, ['a', sent('a/3')], ['a', share('a/3', 'a/1')]))).toContain('no overlap');
   });
 
+  it('finds a share that was given in a lease which had ended by the clock', () => {
+    const made = (validUntil: number) =>
+      history(
+        ['a', sent('a/1')],
+        ['a', granted('a/1', 5, { owner: 'a:1' })],
+        ['a', sent('a/2')],
+        ['a', granted('a/2', 5, { owner: 'a:1', within: 'a/1', validUntil })],
+      );
+    expect(rulesBroken(made(1_000))).not.toContain('no overlap');
+    expect(rulesBroken(made(0))).toContain('no overlap');
+  });
+
   it('counts permits', () => {
     const made = history(
       ['a', sent('a/1')],

@@ -1,5 +1,6 @@
 import { LockBusyError, LockLostError } from '../../lib/engine/errors.js';
 import type { Lease } from '../../lib/engine/lease.js';
+import type { LockLease } from '../../lib/engine/lock-lease.js';
 import type { LockOptions } from '../../lib/engine/lock-options.js';
 import type { LockService } from '../../lib/nest/lock.service.js';
 import type { History } from './history.js';
@@ -7,14 +8,14 @@ import type { History } from './history.js';
 /** A lease under record. */
 export interface RecordedLease {
   readonly call: string;
-  readonly lease: Lease;
+  readonly lease: LockLease;
   /** Never rejects: what became of it is in the history. */
   release(): Promise<void>;
 }
 
 interface Live {
   readonly call: string;
-  readonly lease: Lease;
+  readonly lease: LockLease;
 }
 
 /**
@@ -90,7 +91,7 @@ export class HistoryRecorder {
     return call;
   }
 
-  granted(call: string, lease: Lease, within?: string): void {
+  granted(call: string, lease: LockLease, within?: string): void {
     const validUntil = this.deadline(lease);
     for (const { name: lock, type, owner } of lease.locks) {
       const token = lease.tokens.get(lock);
@@ -106,11 +107,11 @@ export class HistoryRecorder {
   }
 
   /** `extend()` has come back: the lease is longer, or shorter. */
-  extended(call: string, lease: Lease): void {
+  extended(call: string, lease: LockLease): void {
     if (lease.live) this.add({ kind: 'confirmed', call, validUntil: this.deadline(lease) });
   }
 
-  releaseAsked(call: string, lease: Lease): void {
+  releaseAsked(call: string, lease: LockLease): void {
     // Whoever is about to let go may have looked whether it still holds the lock, and have believed what it saw.
     if (lease.held) this.extended(call, lease);
     for (const { name, owner } of lease.locks) {
@@ -148,9 +149,9 @@ export class HistoryRecorder {
     within: string | undefined,
   ): Promise<RecordedLease | undefined> {
     const call = this.sent(names, options);
-    let lease: Lease | null;
+    let lease: LockLease | null;
     try {
-      lease = await acquire();
+      lease = (await acquire()) as LockLease | null;
     } catch (error) {
       this.refused(call, error as Error);
       return undefined;
@@ -163,7 +164,7 @@ export class HistoryRecorder {
     return { call, lease, release: () => this.release(call, lease) };
   }
 
-  private release(call: string, lease: Lease): Promise<void> {
+  private release(call: string, lease: LockLease): Promise<void> {
     this.releaseAsked(call, lease);
     return this.released(call, lease.release());
   }
@@ -181,7 +182,7 @@ export class HistoryRecorder {
     }
   }
 
-  private deadline(lease: Lease): number {
+  private deadline(lease: LockLease): number {
     return this.now() + lease.remainingTime() * this.rate;
   }
 }

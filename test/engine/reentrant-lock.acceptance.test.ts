@@ -1,27 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockAbortedError, LockError, LockNotOwnedError, LockUnavailableError } from '../../lib/engine/errors.js';
-import { lockScopes } from '../../lib/engine/lock-scope.js';
+import { LockAbortedError, LockError, LockLostError, LockUnavailableError } from '../../lib/engine/errors.js';
+import type { Lease } from '../../lib/engine/lease.js';
 import type { LockService } from '../../lib/nest/lock.service.js';
 import { ms, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { type RedisCluster, startCluster } from '../support/redis-cluster.js';
 import { errorOf, Section } from '../support/section.js';
 import { until } from '../support/until.js';
 
-/** As a thread of Java: a flow of control that inherits no lock. */
-const thread = <T>(body: () => Promise<T>): Promise<T> => lockScopes.run(undefined, body);
-
-/** Lets `contenders` flows, spread over the services, into one lock, and tells how often each was served. */
+/** Lets `contenders` callers, spread over the services, into one lock, and tells how often each was served. */
 async function contend(services: readonly LockService[], contenders: number) {
   const section = new Section();
-  const flows = Array.from({ length: contenders }, (_, i) =>
-    thread(async () => {
-      const lock = services[i % services.length].getLock('order');
-      await lock.lock();
-      await section.pass(String(i));
-      await lock.unlock();
-    }),
-  );
-  await Promise.all(flows);
+  const callers = Array.from({ length: contenders }, async (_, i) => {
+    const lease = await services[i % services.length].getLock('order').lock();
+    await section.pass(String(i));
+    await lease.release();
+  });
+  await Promise.all(callers);
   expect(section.most).toBe(1);
   expect(section.entries.length).toBe(contenders);
   expect(new Set(section.entries).size).toBe(contenders);
@@ -30,23 +24,20 @@ async function contend(services: readonly LockService[], contenders: number) {
 describe.each(STORES)('re-entrant lock, acceptance, on %s', (store) => {
   const world = openWorld(store);
 
-  it('try-lock waits no longer than asked', () =>
-    thread(async () => {
-      const [locks, other] = await world.services(2);
-      const lease = await other.acquire('order');
-      expect(await locks.isLocked('order')).toBe(true); // it is connected
-      const began = performance.now();
-      expect(await locks.getLock('order').tryLock(500)).toBe(false);
-      expect(performance.now() - began).toBeGreaterThanOrEqual(499);
-      expect(performance.now() - began).toBeLessThan(3_000);
-      await lease.release();
-    }));
+  it('try-lock waits no longer than asked', async () => {
+    const [locks, other] = await world.services(2);
+    const lease = await other.acquire('order');
+    expect(await locks.isLocked('order')).toBe(true); // it is connected
+    const began = performance.now();
+    expect(await locks.getLock('order').tryLock(500)).toBeNull();
+    expect(performance.now() - began).toBeGreaterThanOrEqual(499);
+    expect(performance.now() - began).toBeLessThan(3_000);
+    await lease.release();
+  });
 
   it('expires after leaseTime without unlock', async () => {
     const [locks, other] = await world.services(2);
-    await thread(async () => {
-      await locks.getLock('order').lock(300);
-    });
+    await locks.getLock('order').lock(300);
     expect(await other.isLocked('order')).toBe(true);
     const began = performance.now();
     const lease = await other.acquire('order', { waitTime: '20s' });
@@ -54,28 +45,24 @@ describe.each(STORES)('re-entrant lock, acceptance, on %s', (store) => {
     await lease.release();
   });
 
-  it('auto-renewed while held without a lease', () =>
-    thread(async () => {
-      const [locks, other] = await world.services(2, { watchdogTimeout: ms(300) });
-      const lock = locks.getLock('order');
-      await lock.lock();
-      await sleep(900);
-      expect(lock.isHeldByCurrentOwner()).toBe(true);
-      expect(await other.tryAcquire('order')).toBeNull();
-      await lock.unlock();
-    }));
+  it('auto-renewed while held without a lease', async () => {
+    const [locks, other] = await world.services(2, { watchdogTimeout: ms(300) });
+    const lease = await locks.getLock('order').lock();
+    await sleep(900);
+    expect(lease.held).toBe(true);
+    expect(await other.tryAcquire('order')).toBeNull();
+    await lease.release();
+  });
 
-  it('renewal stops after unlock', () =>
-    thread(async () => {
-      const { locks, backend } = await world.process({ watchdogTimeout: ms(150) });
-      const lock = locks.getLock('order');
-      await lock.lock();
-      await until(() => backend.count('renew') > 1);
-      await lock.unlock();
-      const renewals = backend.count('renew');
-      await sleep(300);
-      expect(backend.count('renew')).toBe(renewals);
-    }));
+  it('renewal stops after unlock', async () => {
+    const { locks, backend } = await world.process({ watchdogTimeout: ms(150) });
+    const lease = await locks.getLock('order').lock();
+    await until(() => backend.count('renew') > 1);
+    await lease.release();
+    const renewals = backend.count('renew');
+    await sleep(300);
+    expect(backend.count('renew')).toBe(renewals);
+  });
 
   it('renewal stops after an interrupted (aborted) try-lock', async () => {
     const [process, other] = await world.processes(2, { watchdogTimeout: ms(150) });
@@ -91,23 +78,26 @@ describe.each(STORES)('re-entrant lock, acceptance, on %s', (store) => {
     expect(await other.locks.isLocked('order')).toBe(false);
   });
 
-  it('unlock by a non-owner fails and changes nothing', async () => {
+  // Through a handle this cannot be written: what was given is what can be released. For owners, see test/contract/ownership.contract.ts,
+  // for Java's unlock of our lock, test/interop.
+  it('unlock by a non-owner fails and changes nothing: a lease that was lost frees nothing of its successor', async () => {
     const [locks, other] = await world.services(2);
-    const lease = await locks.acquire('order');
-    for (const service of [locks, other]) {
-      await thread(() => expect(service.getLock('order').unlock()).rejects.toThrow(LockNotOwnedError));
-    }
+    const lost = await locks.getLock('order').lock();
+    await other.forceRelease('order');
+    const lease = await other.getLock('order').lock();
+    await errorOf(lost.release());
+    await lost.release();
     expect(lease.held).toBe(true);
-    expect((await other.inspect('order')).owners.map(({ owner }) => owner)).toEqual([lease.owner]);
+    expect((await locks.inspect('order')).owners.map(({ owner }) => owner)).toEqual([lease.owner]);
     await lease.release();
   });
 
-  it('unlock of a free lock fails', () =>
-    thread(async () => {
-      const { locks, backend } = await world.process();
-      await expect(locks.getLock('order').unlock()).rejects.toThrow(LockNotOwnedError);
-      expect(backend.count()).toBe(0);
-    }));
+  it('unlock of a free lock fails', async () => {
+    const [locks, other] = await world.services(2);
+    const lease = await locks.getLock('order').lock();
+    await other.forceRelease('order');
+    expect(await errorOf(lease.release())).toBeInstanceOf(LockLostError);
+  });
 
   it('force-unlock frees and wakes', async () => {
     const [locks, other] = await world.services(2);
@@ -126,56 +116,69 @@ describe.each(STORES)('re-entrant lock, acceptance, on %s', (store) => {
 
   it('held-by-current-owner true/false across owners', async () => {
     const [locks, other] = await world.services(2);
-    await thread(async () => {
-      const lock = locks.getLock('order');
-      expect(lock.isHeldByCurrentOwner()).toBe(false);
-      await lock.lock();
-      expect(lock.isHeldByCurrentOwner()).toBe(true);
-      expect(other.getLock('order').isHeldByCurrentOwner()).toBe(false);
-      await thread(async () => expect(lock.isHeldByCurrentOwner()).toBe(false));
-      await lock.unlock();
-      expect(lock.isHeldByCurrentOwner()).toBe(false);
+    const lock = locks.getLock('order');
+    expect(lock.isHeldByCurrentScope()).toBe(false);
+    const lease = await lock.lock();
+    expect(lock.isHeldByCurrentScope()).toBe(false);
+    await lease.run(async () => {
+      await sleep(1);
+      expect(lock.isHeldByCurrentScope()).toBe(true);
+      expect(locks.getLock('order').isHeldByCurrentScope()).toBe(true);
+      expect(other.getLock('order').isHeldByCurrentScope()).toBe(false);
     });
+    await locks.withLock('stock', () => expect(lock.isHeldByCurrentScope()).toBe(false));
+    await lease.release();
   });
 
-  it('hold count up and down, zero after', () =>
-    thread(async () => {
-      const locks = await world.service();
-      const lock = locks.getLock('order');
-      const counts = [lock.getHoldCount()];
-      for (const step of ['lock', 'lock', 'unlock', 'lock', 'unlock', 'unlock'] as const) {
-        await lock[step]();
+  it('hold count up and down, zero after', async () => {
+    const locks = await world.service();
+    const lock = locks.getLock('order');
+    const counts = [lock.getHoldCount()];
+    const inside = async (deeper: () => Promise<void> = async () => {}) => {
+      const lease = await lock.lock();
+      await lease.run(async () => {
         counts.push(lock.getHoldCount());
-      }
-      expect(counts).toEqual([0, 1, 2, 1, 2, 1, 0]);
-    }));
+        await deeper();
+        counts.push(lock.getHoldCount());
+      });
+      await lease.release();
+    };
+    await inside(async () => {
+      await inside();
+      await inside();
+    });
+    counts.push(lock.getHoldCount());
+    expect(counts).toEqual([0, 1, 2, 2, 2, 2, 1, 0]);
+  });
 
-  it('remaining time to live, −2 when free', () =>
-    thread(async () => {
-      const locks = await world.service();
-      const lock = locks.getLock('order');
-      expect(await lock.remainTimeToLive()).toBe(-2);
-      await lock.lock('5s');
-      expect(await lock.remainTimeToLive()).toBeGreaterThan(1_000);
-      expect(await lock.remainTimeToLive()).toBeLessThanOrEqual(5_000);
-      await lock.unlock();
-      expect(await lock.remainTimeToLive()).toBe(-2);
-    }));
+  it('remaining time to live, −2 when free', async () => {
+    const locks = await world.service();
+    const lock = locks.getLock('order');
+    expect(await lock.remainTimeToLive()).toBe(-2);
+    const lease = await lock.lock('5s');
+    expect(await lock.remainTimeToLive()).toBeGreaterThan(1_000);
+    expect(await lock.remainTimeToLive()).toBeLessThanOrEqual(5_000);
+    await lease.release();
+    expect(await lock.remainTimeToLive()).toBe(-2);
+  });
 
-  it('re-entry keeps the lock until the last unlock', () =>
-    thread(async () => {
-      const [locks, other] = await world.services(2);
-      const lock = locks.getLock('order');
-      for (let i = 0; i < 5; i++) await lock.lock();
-      for (let i = 0; i < 4; i++) {
-        await lock.unlock();
-        expect(await other.tryAcquire('order')).toBeNull();
-      }
-      await lock.unlock();
-      const lease = await other.tryAcquire('order');
-      expect(lease).not.toBeNull();
-      await lease?.release();
-    }));
+  it('re-entry keeps the lock until the last unlock', async () => {
+    const [locks, other] = await world.services(2);
+    const leases: Lease[] = [];
+    const deeper = async (depth: number): Promise<void> => {
+      const lease = await locks.getLock('order').lock();
+      leases.push(lease);
+      if (depth > 1) await lease.run(() => deeper(depth - 1));
+    };
+    await deeper(5);
+    for (const lease of leases) {
+      expect(await other.tryAcquire('order')).toBeNull();
+      await lease.release();
+    }
+    const lease = await other.tryAcquire('order');
+    expect(lease).not.toBeNull();
+    await lease?.release();
+  });
 
   it('100 and 1,000 contenders of one instance, each served exactly once', async () => {
     const process = await world.process();

@@ -4,7 +4,7 @@ import { type LockProcess, ms, openWorld, STORES } from '../support/lock-world.j
 import { Section } from '../support/section.js';
 import { until } from '../support/until.js';
 import { refused } from '../support/watched-backend.js';
-import { flow, locked } from './flow.js';
+import { locked } from './locked.js';
 
 /** How long a dead waiter holds others up. */
 const WAIT = 600;
@@ -46,7 +46,7 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
   it('lease timeout of a holder passes to the head', async () => {
     const [one, two, three] = await world.services(3);
     const entries: string[] = [];
-    await flow(() => one.getFairLock('order').lock(500));
+    await one.getFairLock('order').lock(500);
     const { ended } = await arrive(
       [two, three].map((service, n) => () => locked(service.getFairLock('order'), () => entries.push(`${n}`))),
       one,
@@ -104,10 +104,10 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
     const caller = (service: LockService, who: string) => () =>
       locked(service.getFairLock('order'), () => entries.push(who));
     const before = await arrive([caller(two, 'before')], one);
-    const gaveUp = flow(() => three.getFairLock('order').tryLock(300));
+    const gaveUp = three.getFairLock('order').tryLock(300);
     await until(async () => (await waiting(one)) === 2);
     const after = await arrive([caller(two, 'after'), caller(three, 'last')], one, 2);
-    expect(await gaveUp).toBe(false);
+    expect(await gaveUp).toBeNull();
     await until(async () => (await waiting(one)) === 3);
     await lease.release();
     await Promise.all([before.ended, after.ended]);
@@ -118,11 +118,11 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
   it('zero-wait try does not queue', async () => {
     const [one, two] = await world.services(2);
     const lease = await one.acquire('order', { type: 'fair' });
-    const tried = flow(() => two.getFairLock('order').tryLock());
-    expect(await tried).toBe(false);
+    const tried = two.getFairLock('order').tryLock();
+    expect(await tried).toBeNull();
     expect(await waiting(one)).toBe(0);
     await lease.release();
-    expect(await flow(() => two.getFairLock('order').tryLock())).toBe(true);
+    expect(await two.getFairLock('order').tryLock()).not.toBeNull();
   });
 
   it('zero-wait try does not overtake those who queue', async () => {
@@ -130,7 +130,7 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
     const lease = await one.acquire('order', { type: 'fair' });
     const { ended } = await arrive([() => locked(two.getFairLock('order'), () => sleep(30))], one);
     const released = lease.release();
-    expect(await flow(() => three.getFairLock('order').tryLock())).toBe(false);
+    expect(await three.getFairLock('order').tryLock()).toBeNull();
     await Promise.all([released, ended]);
   });
 
@@ -157,8 +157,8 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
     const lease = await holder.locks.acquire('order', { type: 'fair' });
     for (let round = 0; round < 6; round++) {
       const lock = impatient.locks.getFairLock('order');
-      const tries = Array.from({ length: 50 }, (_, n) => flow(() => lock.tryLock(100 + n)));
-      expect(new Set(await Promise.all(tries))).toEqual(new Set([false]));
+      const tries = Array.from({ length: 50 }, (_, n) => lock.tryLock(100 + n));
+      expect(new Set(await Promise.all(tries))).toEqual(new Set([null]));
     }
     await until(async () => (await waiting(holder.locks)) === 0);
     const aborted = dead.locks.acquire('order', { type: 'fair' }).catch(() => {});
@@ -174,15 +174,17 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
     await aborted;
   });
 
-  it('is one lock with the re-entrant lock of its name', () =>
-    flow(async () => {
-      const [one, two] = await world.services(2);
-      await one.getFairLock('order').lock();
-      expect(await two.getLock('order').tryLock()).toBe(false);
-      await one.getLock('order').lock();
-      expect(one.getFairLock('order').getHoldCount()).toBe(2);
-      await one.getFairLock('order').unlock();
-      await one.getLock('order').unlock();
-      expect(await two.getLock('order').isLocked()).toBe(false);
-    }));
+  it('is one lock with the re-entrant lock of its name', async () => {
+    const [one, two] = await world.services(2);
+    const lease = await one.getFairLock('order').lock();
+    expect(await two.getLock('order').tryLock()).toBeNull();
+    expect(await one.getLock('order').tryLock()).toBeNull();
+    await lease.run(async () => {
+      const again = await one.getLock('order').lock();
+      await again.run(() => expect(one.getFairLock('order').getHoldCount()).toBe(2));
+      await again.release();
+    });
+    await lease.release();
+    expect(await two.getLock('order').isLocked()).toBe(false);
+  });
 });

@@ -1,5 +1,5 @@
 import { openWorld, STORES } from '../support/lock-world.js';
-import { flow, locked } from './flow.js';
+import { locked } from './locked.js';
 
 describe.each(STORES)('the fenced lock, on %s', (store) => {
   const world = openWorld(store);
@@ -8,11 +8,7 @@ describe.each(STORES)('the fenced lock, on %s', (store) => {
     const services = await world.services(3);
     const tokens: number[] = [];
     for (let round = 0; round < 9; round++) {
-      const lock = services[round % 3].getFencedLock('order');
-      await flow(async () => {
-        tokens.push(await lock.lockAndGetToken());
-        await lock.unlock();
-      });
+      await locked(services[round % 3].getFencedLock('order'), ({ fencingToken }) => tokens.push(fencingToken));
     }
     for (const [n, token] of tokens.entries()) if (n > 0) expect(token).toBeGreaterThan(tokens[n - 1]);
     expect(tokens.every(Number.isSafeInteger)).toBe(true);
@@ -21,52 +17,43 @@ describe.each(STORES)('the fenced lock, on %s', (store) => {
   it('the token grows from one of many contenders to the next', async () => {
     const services = await world.services(3);
     const tokens: number[] = [];
-    const take = (n: number) => {
-      const lock = services[n % 3].getFencedLock('order');
-      return flow(async () => {
-        tokens.push(await lock.lockAndGetToken());
-        await lock.unlock();
-      });
-    };
+    const take = (n: number) =>
+      locked(services[n % 3].getFencedLock('order'), ({ fencingToken }) => tokens.push(fencingToken));
     await Promise.all(Array.from({ length: 60 }, (_, n) => take(n)));
     expect(tokens).toEqual([...tokens].sort((a, b) => a - b));
     expect(new Set(tokens).size).toBe(60);
   });
 
-  it('re-entry keeps it', () =>
-    flow(async () => {
-      const locks = await world.service();
-      const lock = locks.getFencedLock('order');
-      const token = await lock.lockAndGetToken();
-      expect(await lock.lockAndGetToken()).toBe(token);
-      expect(await lock.tryLockAndGetToken()).toBe(token);
-      await locks.withLock('order', { type: 'fenced' }, (lease) => expect(lease.fencingToken).toBe(token));
-      expect(lock.getHoldCount()).toBe(3);
-      for (let n = 0; n < 3; n++) await lock.unlock();
-      expect(await lock.lockAndGetToken()).toBeGreaterThan(token);
-      await lock.unlock();
-    }));
+  it('re-entry keeps it', async () => {
+    const locks = await world.service();
+    const lock = locks.getFencedLock('order');
+    const lease = await lock.lock();
+    await lease.run(async () => {
+      await locked(lock, (again) => expect(again.fencingToken).toBe(lease.fencingToken));
+      await locks.withLock('order', async (again) => expect(again.fencingToken).toBe(lease.fencingToken));
+    });
+    await lease.release();
+    await locked(lock, (next) => expect(next.fencingToken).toBeGreaterThan(lease.fencingToken));
+  });
 
-  it('knows the last token, also of another instance, and when it is free', () =>
-    flow(async () => {
-      const [one, two] = (await world.services(2)).map((service) => service.getFencedLock('order'));
-      expect(await one.getToken()).toBeNull();
-      const token = await one.lockAndGetToken();
-      expect(await two.getToken()).toBe(token);
-      await one.unlock();
-      expect(await two.getToken()).toBe(token);
-      await two.lock();
-      expect(await one.getToken()).toBeGreaterThan(token);
-      await two.unlock();
-    }));
+  it('the last token can be asked for, also when the lock is free', async () => {
+    const [one, two] = (await world.services(2)).map((service) => service.getFencedLock('order'));
+    expect(await one.getToken()).toBeNull();
+    const first = await one.lock();
+    expect(await two.getToken()).toBe(first.fencingToken);
+    await first.release();
+    expect(await two.getToken()).toBe(first.fencingToken);
+    const next = await two.lock();
+    expect(await one.getToken()).toBe(next.fencingToken);
+    await next.release();
+  });
 
-  it('gives no token while it is busy', async () => {
+  it('gives none when it stays busy, and one within the wait time', async () => {
     const [one, two] = (await world.services(2)).map((service) => service.getFencedLock('order'));
     await locked(one, async () => {
-      expect(await flow(() => two.tryLockAndGetToken())).toBeNull();
-      expect(await flow(() => two.tryLockAndGetToken(200))).toBeNull();
+      expect(await two.tryLock()).toBeNull();
+      expect(await two.tryLock(200)).toBeNull();
     });
-    expect(await flow(() => two.tryLockAndGetToken(200, 5_000))).toEqual(expect.any(Number));
-    expect(await two.remainTimeToLive()).toBeLessThanOrEqual(5_000);
+    expect((await two.tryLock(200, 5_000))?.fencingToken).toEqual(expect.any(Number));
   });
 });

@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockLostError, LockNotOwnedError, LockUpgradeError } from '../../lib/engine/errors.js';
+import { LockLostError, LockUpgradeError } from '../../lib/engine/errors.js';
+import type { Lease } from '../../lib/engine/lease.js';
+import type { LockHandle } from '../../lib/locks/lock-handle.js';
 import type { LockService } from '../../lib/nest/lock.service.js';
 import { ms, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, Section } from '../support/section.js';
 import { until } from '../support/until.js';
 import { refused } from '../support/watched-backend.js';
-import { flow, locked } from './flow.js';
+import { locked } from './locked.js';
 
 const SHORT = 300;
 
@@ -31,14 +33,14 @@ describe.each(STORES)('the read/write lock, on %s', (store) => {
     const [one, two] = await world.services(2);
     await locked(write(one), async () => {
       for (const service of [one, two]) {
-        expect(await flow(() => read(service).tryLock())).toBe(false);
-        expect(await flow(() => write(service).tryLock())).toBe(false);
+        expect(await read(service).tryLock()).toBeNull();
+        expect(await write(service).tryLock()).toBeNull();
       }
     });
     await locked(read(one), async () => {
-      expect(await flow(() => write(one).tryLock())).toBe(false);
-      expect(await flow(() => write(two).tryLock())).toBe(false);
-      expect(await flow(() => read(two).tryLock(0, 1_000))).toBe(true);
+      expect(await write(one).tryLock()).toBeNull();
+      expect(await write(two).tryLock()).toBeNull();
+      expect(await read(two).tryLock(0, 1_000)).not.toBeNull();
     });
   });
 
@@ -71,22 +73,23 @@ describe.each(STORES)('the read/write lock, on %s', (store) => {
     expect(faults).toBe(0);
   });
 
-  it('write → read downgrade, and the write unlock then leaves a read lock', () =>
-    flow(async () => {
-      const [one, two] = await world.services(2);
-      await write(one).lock();
-      await read(one).lock();
-      expect([write(one).getHoldCount(), read(one).getHoldCount()]).toEqual([1, 1]);
-      expect(await flow(() => read(two).tryLock())).toBe(false);
-      await write(one).unlock();
-      expect(await read(one).isLocked()).toBe(true);
-      expect(await write(one).isLocked()).toBe(false);
-      expect(await flow(() => write(two).tryLock())).toBe(false);
-      await locked(read(two), () => {});
-      await read(one).unlock();
-      expect(await two.isLocked('order')).toBe(false);
-      expect(await flow(() => write(two).tryLock(0, 1_000))).toBe(true);
-    }));
+  it('write → read downgrade, and the write unlock then leaves a read lock', async () => {
+    const [one, two] = await world.services(2);
+    const writing = await write(one).lock();
+    const reading = await writing.run(() => read(one).lock());
+    await writing.run(() =>
+      reading.run(() => expect([write(one).getHoldCount(), read(one).getHoldCount()]).toEqual([1, 1])),
+    );
+    expect(await read(two).tryLock()).toBeNull();
+    await writing.release();
+    expect(await read(one).isLocked()).toBe(true);
+    expect(await write(one).isLocked()).toBe(false);
+    expect(await write(two).tryLock()).toBeNull();
+    await locked(read(two), () => {});
+    await reading.release();
+    expect(await two.isLocked('order')).toBe(false);
+    expect(await write(two).tryLock(0, 1_000)).not.toBeNull();
+  });
 
   it('leaves nothing behind when the read lock is lost that a writer has kept', async () => {
     const process = await world.process();
@@ -98,45 +101,46 @@ describe.each(STORES)('the read/write lock, on %s', (store) => {
     await nothingIsLeft(process);
   });
 
-  it('read → write upgrade does not deadlock silently', () =>
-    flow(async () => {
-      const [one, two] = await world.services(2);
-      await read(one).lock();
-      expect(await errorOf(write(one).lock())).toBeInstanceOf(LockUpgradeError);
-      expect(await errorOf(write(one).tryLock('5s'))).toBeInstanceOf(LockUpgradeError);
-      expect(read(one).isHeldByCurrentOwner()).toBe(true);
-      await read(one).unlock();
-      await locked(write(two), () => {});
-    }));
+  it('read → write upgrade does not deadlock silently', async () => {
+    const [one, two] = await world.services(2);
+    await locked(read(one), (lease) =>
+      lease.run(async () => {
+        expect(await errorOf(write(one).lock())).toBeInstanceOf(LockUpgradeError);
+        expect(await errorOf(write(one).tryLock('5s'))).toBeInstanceOf(LockUpgradeError);
+        expect(read(one).isHeldByCurrentScope()).toBe(true);
+      }),
+    );
+    await locked(write(two), () => {});
+  });
 
   it('per-reader lease expiry with differing leases: R R W', async () => {
     const [one, two, three] = await world.services(3);
-    await flow(() => read(one).lock(SHORT));
-    await flow(() => read(two).lock(3 * SHORT));
-    expect(await flow(() => write(three).tryLock())).toBe(false);
+    await read(one).lock(SHORT);
+    await read(two).lock(3 * SHORT);
+    expect(await write(three).tryLock()).toBeNull();
     await until(async () => (await three.inspect('order')).owners.length === 1);
-    expect(await flow(() => write(three).tryLock())).toBe(false);
+    expect(await write(three).tryLock()).toBeNull();
     await locked(write(three), () => {});
   });
 
   it('per-reader lease expiry with differing leases: W R R', async () => {
     const [one, two, three] = await world.services(3);
-    await flow(() => write(one).lock(SHORT));
-    await flow(() => read(two).lock(SHORT));
-    const late = flow(() => read(three).lock(20 * SHORT));
+    await write(one).lock(SHORT);
+    await read(two).lock(SHORT);
+    const late = read(three).lock(20 * SHORT);
     await late;
     await until(async () => (await one.inspect('order')).owners.length === 1);
-    expect(await flow(() => write(one).tryLock(SHORT))).toBe(false);
+    expect(await write(one).tryLock(SHORT)).toBeNull();
     await read(three).forceUnlock();
     await locked(write(one), () => {});
   });
 
   it('zombie reader (crashed) frees the writer after its lease', async () => {
     const [zombie, alive, writer] = await world.processes(3, { watchdogTimeout: ms(2 * SHORT) });
-    await flow(() => read(zombie.locks).lock());
+    await read(zombie.locks).lock();
     zombie.backend.disturb(refused, 'renew', 'release');
     await locked(read(alive.locks), () => {});
-    expect(await flow(() => write(writer.locks).tryLock())).toBe(false);
+    expect(await write(writer.locks).tryLock()).toBeNull();
     await locked(write(writer.locks), () => {});
   });
 
@@ -148,18 +152,18 @@ describe.each(STORES)('the read/write lock, on %s', (store) => {
         const off = one.on('renewed', () => renewals++);
         await until(() => renewals === 4);
         off();
-        expect(await flow(() => write(two).tryLock())).toBe(false);
+        expect(await write(two).tryLock()).toBeNull();
       });
     }
   });
 
   it('write lease with TTL', async () => {
     const [one, two] = await world.services(2);
-    await flow(() => write(one).lock(2 * SHORT));
+    await write(one).lock(2 * SHORT);
     expect(await write(two).remainTimeToLive()).toBeGreaterThan(0);
     expect(await write(two).remainTimeToLive()).toBeLessThanOrEqual(2 * SHORT);
     expect(await read(two).remainTimeToLive()).toBe(-2);
-    expect(await flow(() => read(two).tryLock())).toBe(false);
+    expect(await read(two).tryLock()).toBeNull();
     await locked(read(two), () => {});
     expect(await write(two).remainTimeToLive()).toBe(-2);
   });
@@ -167,13 +171,13 @@ describe.each(STORES)('the read/write lock, on %s', (store) => {
   it('force-unlock each side', async () => {
     const [one, two, three, four] = await world.services(4);
     expect(await read(four).forceUnlock()).toBe(false);
-    await flow(() => read(one).lock());
-    await flow(() => read(two).lock());
+    await read(one).lock();
+    await read(two).lock();
     expect(await write(four).forceUnlock()).toBe(false);
     expect(await read(four).isLocked()).toBe(true);
     expect(await read(four).forceUnlock()).toBe(true);
     expect(await four.isLocked('order')).toBe(false);
-    await flow(() => write(three).lock());
+    await write(three).lock();
     expect(await read(four).forceUnlock()).toBe(false);
     expect(await write(four).forceUnlock()).toBe(true);
     await locked(write(four), () => {});
@@ -181,33 +185,37 @@ describe.each(STORES)('the read/write lock, on %s', (store) => {
 
   it('force-unlock wakes who waits', async () => {
     const [one, two, three] = await world.services(3);
-    await flow(() => write(one).lock());
+    await write(one).lock();
     const reader = locked(read(two), () => {});
     await until(() => two.engine.waiting('order') === 1);
     await write(three).forceUnlock();
     await reader;
   });
 
-  it('hold counts each side', () =>
-    flow(async () => {
-      const locks = await world.service();
-      const counts = () => [read(locks).getHoldCount(), write(locks).getHoldCount()];
-      expect(counts()).toEqual([0, 0]);
-      await write(locks).lock();
-      await write(locks).lock();
-      await read(locks).lock();
-      expect(counts()).toEqual([1, 2]);
-      await write(locks).unlock();
-      await read(locks).lock();
-      expect(counts()).toEqual([2, 1]);
-      await write(locks).unlock();
-      expect(counts()).toEqual([2, 0]);
-      expect(await errorOf(write(locks).unlock())).toBeInstanceOf(LockNotOwnedError);
-      await read(locks).unlock();
-      await read(locks).unlock();
-      expect(counts()).toEqual([0, 0]);
-      expect(await locks.isLocked('order')).toBe(false);
-    }));
+  it('hold counts each side', async () => {
+    const locks = await world.service();
+    const counts = () => [read(locks).getHoldCount(), write(locks).getHoldCount()];
+    const inside = (lock: LockHandle, body: (lease: Lease) => unknown) =>
+      locked(lock, (lease) => lease.run(() => body(lease)));
+    expect(counts()).toEqual([0, 0]);
+    await inside(write(locks), (first) =>
+      inside(write(locks), (second) =>
+        inside(read(locks), async () => {
+          expect(counts()).toEqual([1, 2]);
+          await second.release();
+          await inside(read(locks), async () => {
+            expect(counts()).toEqual([2, 1]);
+            await first.release();
+            expect(counts()).toEqual([2, 0]);
+            expect(write(locks).isHeldByCurrentScope()).toBe(false);
+          });
+          expect(counts()).toEqual([1, 0]);
+        }),
+      ),
+    );
+    expect(counts()).toEqual([0, 0]);
+    expect(await locks.isLocked('order')).toBe(false);
+  });
 
   it('a stream of readers does not starve a writer', async () => {
     const [one, two, three] = await world.services(3);

@@ -3,16 +3,16 @@ import {
   LockConfigurationError,
   LockKeyError,
   LockLostError,
-  LockNotOwnedError,
   LockUnavailableError,
 } from '../../lib/engine/errors.js';
+import { currentLease } from '../../lib/engine/lock-scope.js';
 import type { RedLock } from '../../lib/locks/red-lock.js';
 import type { LockService } from '../../lib/nest/lock.service.js';
 import { type LockProcess, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
 import { until } from '../support/until.js';
 import { refused } from '../support/watched-backend.js';
-import { flow, locked } from './flow.js';
+import { locked } from './locked.js';
 
 describe.each(STORES)('the red lock over three services, on %s', (store) => {
   const worlds = [openWorld(store), openWorld(store), openWorld(store)];
@@ -29,40 +29,36 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
   /** Holds the lock on one store alone. */
   const occupy = (service: LockService) => service.acquire('order');
 
-  it('is held on all of them, and freed', () =>
-    flow(async () => {
-      const [one, two] = [await open(), await open()];
-      const lock = redLock(one);
-      await lock.lock();
-      expect(lock.isHeldByCurrentOwner()).toBe(true);
-      expect(lock.getHoldCount()).toBe(1);
-      expect(await lockedOn(two)).toBe(3);
-      expect(await redLock(two).tryLock()).toBe(false);
-      expect(await lockedOn(two)).toBe(3);
-      await lock.unlock();
-      expect(await lockedOn(two)).toBe(0);
-      expect(lock.isHeldByCurrentOwner()).toBe(false);
-      await expect(lock.unlock()).rejects.toThrow(LockNotOwnedError);
-    }));
+  it('is held on all of them, and freed', async () => {
+    const [one, two] = [await open(), await open()];
+    const lock = redLock(one);
+    const lease = await lock.lock();
+    await lease.run(() => expect(lock.getHoldCount()).toBe(1));
+    expect(await lockedOn(two)).toBe(3);
+    expect(await redLock(two).tryLock()).toBeNull();
+    expect(await lockedOn(two)).toBe(3);
+    await lease.release();
+    expect(await lockedOn(two)).toBe(0);
+    expect(lease.held).toBe(false);
+  });
 
-  it('all or none: a majority is all, and one member busy does not matter', () =>
-    flow(async () => {
-      const [one, two] = [await open(), await open()];
-      const busy = await occupy(two[1].locks);
-      const lock = redLock(one);
-      expect(await lock.tryLock()).toBe(true);
-      expect(lock.isHeldByCurrentOwner()).toBe(true);
-      await lock.unlock();
-      await busy.release();
-      await free(one);
-    }));
+  it('all or none: a majority is all, and one member busy does not matter', async () => {
+    const [one, two] = [await open(), await open()];
+    const busy = await occupy(two[1].locks);
+    await locked(redLock(one), (lease) => {
+      expect(lease.held).toBe(true);
+      expect(lease.tokens.size).toBe(2);
+    });
+    await busy.release();
+    await free(one);
+  });
 
   it('one member too many busy releases the others', async () => {
     const [one, two] = [await open(), await open()];
     const busy = [await occupy(two[0].locks), await occupy(two[1].locks)];
-    expect(await flow(() => redLock(one).tryLock())).toBe(false);
+    expect(await redLock(one).tryLock()).toBeNull();
     await until(async () => !(await one[2].locks.isLocked('order')));
-    expect(await flow(() => redLock(one).tryLock(60))).toBe(false);
+    expect(await redLock(one).tryLock(60)).toBeNull();
     await until(async () => !(await one[2].locks.isLocked('order')));
     for (const lease of busy) await lease.release();
     await locked(redLock(one), () => {});
@@ -84,7 +80,7 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
     const silence = latch();
     one[0].backend.disturb((execute, request) => silence.promise.then(() => refused(execute, request)), 'acquire');
     await locked(redLock(one), async () => {
-      expect(await flow(() => redLock(two).tryLock())).toBe(false);
+      expect(await redLock(two).tryLock()).toBeNull();
     });
     silence.open();
     await free(two);
@@ -104,8 +100,8 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
   it('more members down than that are an error, or waited out', async () => {
     const one = await open();
     for (const { backend } of one.slice(1)) backend.disturb(refused, 'acquire');
-    expect(await errorOf(flow(() => redLock(one).tryLock()))).toBeInstanceOf(LockUnavailableError);
-    expect(await errorOf(flow(() => redLock(one).tryLock(100)))).toBeInstanceOf(LockUnavailableError);
+    expect(await errorOf(redLock(one).tryLock())).toBeInstanceOf(LockUnavailableError);
+    expect(await errorOf(redLock(one).tryLock(100))).toBeInstanceOf(LockUnavailableError);
     // Who answers after the others have refused is given back behind the caller's back.
     await until(async () => !(await one[0].locks.isLocked('order')));
     const waiting = locked(redLock(one), () => {});
@@ -116,9 +112,9 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
 
   it('wait and lease time-outs', async () => {
     const [one, two] = [await open(), await open()];
-    await flow(() => redLock(one).lock(600));
+    await redLock(one).lock(600);
     const since = performance.now();
-    expect(await flow(() => redLock(two).tryLock(150))).toBe(false);
+    expect(await redLock(two).tryLock(150)).toBeNull();
     expect(performance.now() - since).toBeGreaterThanOrEqual(145);
     await locked(redLock(two), () => {});
     await free(one);
@@ -157,58 +153,67 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
     expect(section.most).toBe(1);
   });
 
-  it('outlives the loss of one member, and tells at unlock() of the loss of two', () =>
-    flow(async () => {
-      const [one, two] = [await open(), await open()];
-      const lock = redLock(one);
-      await lock.lock();
-      await one[0].locks.forceRelease('order');
-      expect(lock.isHeldByCurrentOwner()).toBe(true);
-      expect(await redLock(two).tryLock()).toBe(false);
-      await lock.unlock();
-      await lock.lock();
-      for (const { locks } of one.slice(1)) await locks.forceRelease('order');
-      expect(lock.isHeldByCurrentOwner()).toBe(false);
-      await expect(lock.unlock()).rejects.toThrow(LockLostError);
-      await free(two);
-    }));
+  it('outlives the loss of one member, and tells of the loss of two', async () => {
+    const [one, two] = [await open(), await open()];
+    const lock = redLock(one);
+    const first = await lock.lock();
+    await one[0].locks.forceRelease('order');
+    expect(first.held).toBe(true);
+    expect(first.signal.aborted).toBe(false);
+    expect(first.remainingTime()).toBeGreaterThan(20_000);
+    await first.run((given) => {
+      expect(currentLease()).toBe(given);
+      expect(lock.isHeldByCurrentScope()).toBe(true);
+    });
+    expect(await redLock(two).tryLock()).toBeNull();
+    await first.release();
+    const lease = await lock.lock();
+    for (const { locks } of one.slice(1)) await locks.forceRelease('order');
+    expect(lease.held).toBe(false);
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError);
+    expect(await errorOf(lease.run(() => {}))).toBeInstanceOf(LockLostError);
+    await expect(lease.release()).rejects.toThrow(LockLostError);
+    await free(two);
+  });
 
-  it('is re-entrant', () =>
-    flow(async () => {
-      const one = await open();
-      const lock = () => redLock(one);
-      await lock().lock();
-      await lock().lock();
-      await one[1].locks.getLock('order').lock();
-      expect(lock().getHoldCount()).toBe(2);
-      await one[1].locks.getLock('order').unlock();
-      await lock().unlock();
-      expect(lock().isHeldByCurrentOwner()).toBe(true);
-      await lock().unlock();
-      expect(await lock().isLocked()).toBe(false);
-    }));
+  it('is re-entrant in its scope', async () => {
+    const one = await open();
+    const lock = () => redLock(one);
+    await locked(lock(), (outer) =>
+      outer.run(async () => {
+        await locked(lock(), (inner) =>
+          inner.run(async () => {
+            await locked(one[1].locks.getLock('order'), () => {});
+            expect(lock().getHoldCount()).toBe(2);
+          }),
+        );
+        expect(lock().getHoldCount()).toBe(1);
+      }),
+    );
+    expect(await lock().isLocked()).toBe(false);
+  });
 
-  it('can be a member of a multi-lock, and have one', () =>
-    flow(async () => {
-      const [one, two] = [await open(), await open()];
-      const [{ locks }] = one;
-      const both = locks.getMultiLock(redLock(one), locks.getLock('other'));
-      await both.lock();
-      expect(both.getHoldCount()).toBe(1);
-      expect(await redLock(two).tryLock()).toBe(false);
-      await both.unlock();
-      expect(await redLock(two).tryLock()).toBe(true);
-      await redLock(two).unlock();
-      const pairs = one.map((process) =>
-        process.locks.getMultiLock(process.locks.getLock('a'), process.locks.getLock('b')),
-      );
-      const red = locks.getRedLock(...pairs);
-      await red.lock();
+  it('can be a member of a multi-lock, and have one', async () => {
+    const [one, two] = [await open(), await open()];
+    const [{ locks }] = one;
+    const both = locks.getMultiLock(redLock(one), locks.getLock('other'));
+    await locked(both, (lease) =>
+      lease.run(async () => {
+        expect(both.getHoldCount()).toBe(1);
+        expect(currentLease('other')?.name).toBe('other');
+        expect(await redLock(two).tryLock()).toBeNull();
+      }),
+    );
+    await locked(redLock(two), () => {});
+    const pairs = one.map((process) =>
+      process.locks.getMultiLock(process.locks.getLock('a'), process.locks.getLock('b')),
+    );
+    await locked(locks.getRedLock(...pairs), async () => {
       expect(await lockedOn(two, 'a')).toBe(3);
       expect(await lockedOn(two, 'b')).toBe(3);
-      await red.unlock();
-      await until(async () => (await lockedOn(two, 'a')) + (await lockedOn(two, 'b')) === 0);
-    }));
+    });
+    await until(async () => (await lockedOn(two, 'a')) + (await lockedOn(two, 'b')) === 0);
+  });
 
   it('says of a busy lock how many members could not be had', async () => {
     const [one, two] = [await open(), await open()];

@@ -3,7 +3,7 @@ import { leftovers, NOTHING, nothingIsLeft, openVirtualWorld, openWorld, STORES 
 import { errorOf, latch, Section } from '../support/section.js';
 import { until } from '../support/until.js';
 import { refused } from '../support/watched-backend.js';
-import { flow, locked } from './flow.js';
+import { locked } from './locked.js';
 
 describe.each(STORES)('the spin lock, on %s', (store) => {
   const world = openWorld(store);
@@ -27,37 +27,34 @@ describe.each(STORES)('the spin lock, on %s', (store) => {
   it('is one lock with the re-entrant lock of its name', async () => {
     const [one, two] = await world.services(2);
     await locked(one.getLock('order'), async () => {
-      expect(await flow(() => two.getSpinLock('order').tryLock(20))).toBe(false);
+      expect(await two.getSpinLock('order').tryLock(20)).toBeNull();
     });
-    await flow(async () => {
-      await two.getSpinLock('order').lock();
-      await two.getLock('order').lock();
-      expect(two.getSpinLock('order').getHoldCount()).toBe(2);
-      expect(await flow(() => one.getLock('order').tryLock())).toBe(false);
-      await two.getSpinLock('order').unlock();
-      await two.getLock('order').unlock();
-    });
+    await locked(two.getSpinLock('order'), (lease) =>
+      lease.run(() =>
+        locked(two.getLock('order'), (again) =>
+          again.run(async () => {
+            expect(two.getSpinLock('order').getHoldCount()).toBe(2);
+            expect(await one.getLock('order').tryLock()).toBeNull();
+          }),
+        ),
+      ),
+    );
     expect(await one.isLocked('order')).toBe(false);
   });
 
-  it('lets branches of one Promise.all in one after the other', () =>
-    flow(async () => {
-      const locks = await world.service();
-      const section = new Section();
-      const branch = async (who: string) => {
-        await locks.getSpinLock('order').lock();
-        await section.pass(who, 5);
-        await locks.getSpinLock('order').unlock();
-      };
-      await Promise.all(['a', 'b', 'c'].map(branch));
-      expect(section.most).toBe(1);
-    }));
+  it('lets branches of one Promise.all in one after the other', async () => {
+    const locks = await world.service();
+    const section = new Section();
+    await Promise.all(['a', 'b', 'c'].map((who) => locked(locks.getSpinLock('order'), () => section.pass(who, 5))));
+    expect(section.most).toBe(1);
+    expect(section.entries).toHaveLength(3);
+  });
 
   it('waits no longer than asked, and leaves nothing', async () => {
     const [holder, waiter] = await world.processes(2);
     const lease = await holder.locks.acquire('order');
     const since = performance.now();
-    expect(await flow(() => waiter.locks.getSpinLock('order').tryLock(100))).toBe(false);
+    expect(await waiter.locks.getSpinLock('order').tryLock(100)).toBeNull();
     expect(performance.now() - since).toBeGreaterThanOrEqual(95);
     await nothingIsLeft(waiter);
     await lease.release();
@@ -67,8 +64,8 @@ describe.each(STORES)('the spin lock, on %s', (store) => {
     const { locks, backend } = await world.process();
     backend.disturb(refused, 'acquire');
     const lock = locks.getSpinLock('order');
-    expect(await errorOf(flow(() => lock.tryLock()))).toBeInstanceOf(LockUnavailableError);
-    expect(await errorOf(flow(() => lock.tryLock(50)))).toBeInstanceOf(LockUnavailableError);
+    expect(await errorOf(lock.tryLock())).toBeInstanceOf(LockUnavailableError);
+    expect(await errorOf(lock.tryLock(50))).toBeInstanceOf(LockUnavailableError);
     const waiting = locked(lock, () => {});
     await until(() => backend.count('acquire') > 10);
     backend.heal();
@@ -79,7 +76,7 @@ describe.each(STORES)('the spin lock, on %s', (store) => {
     const { locks, backend } = await world.process();
     const silence = latch();
     backend.disturb((execute, request) => silence.promise.then(() => refused(execute, request)), 'acquire');
-    const error = await errorOf(flow(() => locks.getSpinLock('order').tryLock(50)));
+    const error = await errorOf(locks.getSpinLock('order').tryLock(50));
     silence.open();
     expect(error).toBeInstanceOf(LockUnavailableError);
     expect(error.message).toMatch(/within 50 ms/);
@@ -88,7 +85,7 @@ describe.each(STORES)('the spin lock, on %s', (store) => {
   it('stops spinning when the service shuts down', async () => {
     const [holder, waiter] = await world.processes(2);
     const lease = await holder.locks.acquire('order');
-    const waiting = errorOf(flow(() => waiter.locks.getSpinLock('order').lock()));
+    const waiting = errorOf(waiter.locks.getSpinLock('order').lock());
     await until(() => waiter.backend.count('acquire') > 2);
     await waiter.locks.close();
     expect(await waiting).toBeInstanceOf(LockAbortedError);
@@ -104,13 +101,13 @@ describe('the back-off of the spin lock', () => {
     const { runtime } = world;
     await runtime.until(holder.locks.acquire('order'));
     const { timers } = runtime;
-    const waiting = flow(() => waiter.locks.getSpinLock('order').tryLock(2_000));
+    const waiting = waiter.locks.getSpinLock('order').tryLock(2_000);
     const tries: number[] = [];
     for (let time = 0; time < 2_000; time++) {
       if (waiter.backend.count('acquire') > tries.length) tries.push(time);
       await runtime.advance(1);
     }
-    expect(await waiting).toBe(false);
+    expect(await waiting).toBeNull();
     const pauses = tries.map((time, n) => time - (tries[n - 1] ?? 0));
     expect(pauses.slice(1, 5).reduce((sum, pause) => sum + pause)).toBeLessThanOrEqual(1 + 2 + 4 + 8 + 4);
     for (const pause of pauses.slice(9)) {

@@ -111,7 +111,7 @@ export class RedisConnection {
 
   /** Notes what time a script has told. */
   sampleClock(call: ScriptCall, keys: readonly string[], time: number): void {
-    this.clocks.of(keys).sample(time, call.writtenAt, call.socket);
+    this.clocks.of(keys).sample(time, call.writtenAt, this.context.runtime.monotonic(), call.socket);
   }
 
   /**
@@ -207,7 +207,7 @@ export class RedisConnection {
       // The server's clock was set, or this machine slept. But what was long under way is not wanted any more.
       const now = this.context.runtime.monotonic();
       if (now - call.writtenAt < this.context.commandTimeout / 2) clock.forget();
-      clock.sample(Number(reply[1]), call.writtenAt, call.socket);
+      clock.sample(Number(reply[1]), call.writtenAt, now, call.socket);
       if (isSecond || now >= (deadline as number)) request.fail(new ExpiredError());
       else this.send(call, request, clock, true);
     };

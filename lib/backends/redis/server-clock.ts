@@ -11,8 +11,10 @@ const STALE = 30_000;
  * with it is never too early: no request is refused that its caller still waits for.
  */
 export class ServerClock {
-  private samples: number[] = [];
+  private samples: { readonly offset: number; readonly doubt: number }[] = [];
   private offset = Number.POSITIVE_INFINITY;
+  /** By how many ms the estimate may be too large: the answer took so long that gave the best sample. */
+  doubt = Number.POSITIVE_INFINITY;
   private sampledAt = 0;
   private connection: object | undefined;
   private limitText = '';
@@ -32,21 +34,24 @@ export class ServerClock {
    *
    * @param time the server's, in ms
    * @param sentAt when the question was sent, on the monotonic clock
+   * @param heardAt when its answer came
    * @param connection where it was sent: samples of another connection may be another server's
    */
-  sample(time: number, sentAt: number, connection: object | undefined): void {
+  sample(time: number, sentAt: number, heardAt: number, connection: object | undefined): void {
     if (connection !== this.connection) this.forget();
     this.connection = connection;
     this.sampledAt = sentAt;
-    this.samples.push(time - sentAt);
+    this.samples.push({ offset: time - sentAt, doubt: heardAt - sentAt });
     if (this.samples.length > SAMPLES) this.samples.shift();
-    this.offset = Math.min(...this.samples);
+    const best = this.samples.reduce((least, sample) => (sample.offset < least.offset ? sample : least));
+    this.offset = best.offset;
+    this.doubt = best.doubt;
   }
 
   /** The server was asked anew, or is another one. */
   forget(): void {
     this.samples = [];
-    this.offset = Number.POSITIVE_INFINITY;
+    this.offset = this.doubt = Number.POSITIVE_INFINITY;
     this.connection = undefined;
   }
 

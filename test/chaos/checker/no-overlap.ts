@@ -8,13 +8,14 @@ interface Valid {
 
 /**
  * No two leases of one lock are valid at one time, but for readers, and for permits as far as there are any. Shares of one lease
- * (re-entry) overlap with those that they are inside of, and with nobody else.
+ * (re-entry) overlap with those that they are inside of, and with nobody else; none is given when the lease has ended by the clock, for
+ * then others may be inside.
  *
  * @param permits how many permits there are, by the semaphore's name
  */
 export function noOverlap(permits: ReadonlyMap<string, number>): Rule {
   return (digest) => {
-    const violations: Violation[] = [];
+    const violations: Violation[] = digest.tenures.filter(isOverdue).map(describeOverdue);
     for (const [lock, stretches] of stretchesByLock(digest)) {
       let valid: Valid[] = [];
       for (const next of stretches) {
@@ -30,6 +31,16 @@ export function noOverlap(permits: ReadonlyMap<string, number>): Rule {
     }
     return violations;
   };
+}
+
+/** A share of a lease that its own process could not count on any more. */
+function isOverdue({ within, suspect, deadline, granted }: Tenure): boolean {
+  return within !== undefined && !suspect && deadline <= granted.at;
+}
+
+function describeOverdue({ lock, call, granted, shows, within }: Tenure): Violation {
+  const message = `${lock}: ${shows} was given as a share of ${within}, whose lease had ended`;
+  return { rule: 'no overlap', message, at: granted, lock, calls: [call] };
 }
 
 function stretchesByLock({ tenures }: Digest): Map<string, Valid[]> {

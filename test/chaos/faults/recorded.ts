@@ -1,3 +1,4 @@
+import type { LockLease } from '../../../lib/engine/lock-lease.js';
 import type { LockOptions } from '../../../lib/engine/lock-options.js';
 import type { LockService } from '../../../lib/nest/lock.service.js';
 import type { HistoryRecorder } from '../history-recorder.js';
@@ -9,7 +10,7 @@ import type { HistoryRecorder } from '../history-recorder.js';
 export function recorded(locks: LockService, recorder: HistoryRecorder): LockService {
   const acquire = locks.acquire.bind(locks);
   locks.acquire = async (names: string | readonly string[], options: LockOptions = {}) => {
-    const lease = await acquire(names, options);
+    const lease = (await acquire(names, options)) as LockLease;
     const call = recorder.sent(names, options);
     recorder.granted(call, lease);
     const release = lease.release.bind(lease);

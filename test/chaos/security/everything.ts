@@ -72,12 +72,10 @@ async function several(one: LockService, other: LockService, names: string[]) {
 }
 
 async function byHandle(locks: LockService, name: string) {
-  const handle = locks.getLock(name);
-  await handle.lock();
-  await handle.unlock();
-  const spin = locks.getSpinLock(`${name}:spin`);
-  await spin.lock();
-  await spin.unlock();
+  const lease = await locks.getLock(name).lock();
+  await lease.release();
+  const spun = await locks.getSpinLock(`${name}:spin`).lock();
+  await spun.release();
 }
 
 async function force(one: LockService, other: LockService, name: string) {

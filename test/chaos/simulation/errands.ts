@@ -1,5 +1,6 @@
 import { getEventListeners } from 'node:events';
-import { currentLease } from '../../../lib/engine/lock-scope.js';
+import { LockBusyError } from '../../../lib/engine/errors.js';
+import type { LockLease } from '../../../lib/engine/lock-lease.js';
 import type { Caller } from './caller.js';
 
 /** Something that a caller does with locks. It never rejects: what went wrong is in the history. */
@@ -107,33 +108,25 @@ const handle: Errand = async (caller) => {
   const name = caller.name();
   const lock = recorder.locks.getLock(name);
   const outer = recorder.sent(name);
-  try {
-    await lock.lock();
-  } catch (error) {
-    return recorder.refused(outer, error as Error);
-  }
-  const lease = currentLease(name)!;
-  if (lease === undefined) return recorder.refused(outer, new Error('the flow that called lock() is not in its scope'));
+  const lease = (await lock.lock().catch((error: Error) => recorder.refused(outer, error))) as LockLease | undefined;
+  if (lease === undefined) return;
   recorder.granted(outer, lease);
   await caller.stay();
   if (chance.chance(0.5)) {
-    // Re-entry does not wait; once the lock was lost it is an attempt as any other.
-    const inner = recorder.sent(name, lease.held ? {} : { waitTime: 0 });
-    const entered = await lock.tryLock().catch((error: Error) => error);
-    const share = currentLease(name);
-    if (entered === true && share !== undefined) {
-      recorder.granted(inner, share, share.owner === lease.owner ? outer : undefined);
+    const inner = recorder.sent(name, { waitTime: 0 });
+    try {
+      const share = (await lease.run(() => lock.tryLock())) as LockLease | null;
+      if (share === null) throw new LockBusyError('tryLock() gave null', name, -1, undefined);
+      recorder.granted(inner, share, share.locks[0] === lease.locks[0] ? outer : undefined);
       await caller.stay();
       recorder.releaseAsked(inner, share);
-      await recorder.released(inner, lock.unlock());
-    } else recorder.refused(inner, entered instanceof Error ? entered : busy());
+      await recorder.released(inner, share.release());
+    } catch (error) {
+      recorder.refused(inner, error as Error);
+    }
   }
   recorder.releaseAsked(outer, lease);
-  await recorder.released(outer, lock.unlock());
+  await recorder.released(outer, lease.release());
 };
-
-function busy(): Error {
-  return Object.assign(new Error('tryLock() gave false'), { name: 'LockBusyError' });
-}
 
 export const ERRANDS = { hold, hurry, holdLong, tryOnce, waitAWhile, abort, fixedLease, extend, several, handle };

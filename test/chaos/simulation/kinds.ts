@@ -48,6 +48,9 @@ const EVERYTHING = {
   severalInside: 1,
   holdAtLeast: 1,
   block: 0.5,
+  runs: 1,
+  grandchild: 1,
+  overdue: 0.5,
 } as const;
 
 const UNSTEADY = { refused: 0.02, lost: 0.03, unanswered: 0.03, resent: 0.02, late: 0.02 };
@@ -74,7 +77,7 @@ const PERMITS_AFTERWARDS = { pool: 1, seat: 2, gateCount: 1, gatePass: 2 } as co
 export const KINDS = {
   /** A slow network, and nothing else. */
   steady: {
-    errands: { ...EVERYTHING, several: 0, severalInside: 0, holdAtLeast: 0, block: 0, fixedLease: 0 },
+    errands: { ...EVERYTHING, several: 0, severalInside: 0, holdAtLeast: 0, block: 0, overdue: 0, fixedLease: 0 },
     fates: {},
     unheard: 0,
     misfortunes: [],

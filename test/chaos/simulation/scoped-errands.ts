@@ -1,3 +1,4 @@
+import type { LockLease } from '../../../lib/engine/lock-lease.js';
 import type { LockOptions } from '../../../lib/engine/lock-options.js';
 import type { RecordedLease } from '../history-recorder.js';
 import type { Caller } from './caller.js';
@@ -79,22 +80,72 @@ const block: Errand = async (caller) => {
   });
 };
 
+/** Several scopes of one lease at once, each with a child: they exclude each other all the same. */
+const runs: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  const outer = await caller.recorder.acquire(name, { type });
+  if (outer === undefined) return;
+  const scopes = Array.from({ length: caller.chance.whole(2, 3) }, () =>
+    outer.lease.run(() => child(caller, name, { type }, outer)).catch(() => {}),
+  );
+  await Promise.all(scopes);
+  await outer.release();
+};
+
+/** A grandchild that nobody awaits, beside the next child. */
+const grandchild: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  let leaked: Promise<void> | undefined;
+  await caller.recorder.withLock(name, { type }, async (outer) => {
+    await child(caller, name, { type }, outer, async (inner) => {
+      leaked = child(caller, name, { type }, inner);
+      await caller.stay();
+    });
+    await child(caller, name, { type }, outer);
+  });
+  await leaked;
+};
+
+/** Re-entry right after the event loop was blocked, for longer than some leases. */
+const overdue: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  const options = caller.chance.chance(0.5) ? { type, leaseTime: 150 } : { type };
+  await caller.recorder.withLock(name, options, async (outer) => {
+    caller.process.block(caller.chance.between(10, 1_500));
+    await caller.process.sleep(0);
+    await child(caller, name, { type }, outer);
+  });
+};
+
 async function child(
   caller: Caller,
   names: string | readonly string[],
   options: LockOptions,
   outer: RecordedLease,
+  body: (inner: RecordedLease) => Promise<void> = () => caller.stay(),
 ): Promise<void> {
   const { recorder } = caller;
   const call = recorder.sent(names, options);
-  const lease = await recorder.locks.acquire(names, options).catch((error: Error) => recorder.refused(call, error));
+  const acquired = recorder.locks.acquire(names, options) as Promise<LockLease>;
+  const lease = await acquired.catch((error: Error) => recorder.refused(call, error));
   if (lease === undefined) return;
   // Where the scope had ended, or its lock was lost, the child has got a lock of its own.
   const shares = lease.locks.some((lock) => outer.lease.locks.includes(lock));
   recorder.granted(call, lease, shares ? outer.call : undefined);
-  await caller.stay();
+  await lease.run(() => body({ call, lease, release: () => lease.release() })).catch(() => {});
   recorder.releaseAsked(call, lease);
   await recorder.released(call, lease.release());
 }
 
-export const SCOPED_ERRANDS = { body, reenter, downgrade, leak, severalInside, holdAtLeast, block };
+export const SCOPED_ERRANDS = {
+  body,
+  reenter,
+  downgrade,
+  leak,
+  severalInside,
+  holdAtLeast,
+  block,
+  runs,
+  grandchild,
+  overdue,
+};

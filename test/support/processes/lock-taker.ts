@@ -1,0 +1,17 @@
+// A process of its own that waits for a lock, holds it for a while, and says in Redis whether it does: <url> <keyPrefix> <name> <ms>
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { createLockService } from '../../../lib/nest/create-lock-service.js';
+
+const [url, keyPrefix, name, time] = process.argv.slice(2);
+const redis = new Redis(url);
+const locks = createLockService({ connection: url, keyPrefix });
+await redis.set(`inside:${name}`, 0);
+process.stdout.write('waits\n');
+await locks.withLock(name, async () => {
+  await redis.set(`inside:${name}`, 1);
+  await sleep(Number(time));
+  await redis.set(`inside:${name}`, 0);
+});
+await locks.close();
+redis.disconnect();
