@@ -24,7 +24,16 @@ export interface AcquireRequest extends Holding {
   readonly preferWriters: boolean;
 }
 
-export interface Acquired {
+/** What is known of a request that was answered. */
+interface Answered {
+  /**
+   * It was sent twice, because a connection broke, and the other copy may be executed until this time on the backend's clock: it may
+   * take the lock, or a place, once more. Undefined: this was all.
+   */
+  readonly validUntil?: number;
+}
+
+export interface Acquired extends Answered {
   readonly acquired: true;
   /** Fencing token of this acquisition; it grows with each acquisition of the lock. */
   readonly token: number;
@@ -32,7 +41,7 @@ export interface Acquired {
   readonly reserved: number;
 }
 
-export interface Busy {
+export interface Busy extends Answered {
   readonly acquired: false;
   /** Milliseconds until it makes sense to look again without having been woken; −1 when nothing limits the holder. */
   readonly remaining: number;
@@ -42,16 +51,17 @@ export interface Busy {
 
 export type AcquireReply = Acquired | Busy;
 
-export type AcquireAllReply =
-  /** The tokens, in the order of the requests. */
-  | { readonly acquired: true; readonly tokens: readonly number[] }
-  /** `index` of the first busy request. Nothing was taken. */
-  | {
-      readonly acquired: false;
-      readonly index: number;
-      readonly remaining: number;
-      readonly holder: string | undefined;
-    };
+export type AcquireAllReply = Answered &
+  (
+    | /** The tokens, in the order of the requests. */ { readonly acquired: true; readonly tokens: readonly number[] }
+    /** `index` of the first busy request. Nothing was taken. */
+    | {
+        readonly acquired: false;
+        readonly index: number;
+        readonly remaining: number;
+        readonly holder: string | undefined;
+      }
+  );
 
 export interface ReleaseRequest extends Holding {
   /**

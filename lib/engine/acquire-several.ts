@@ -1,4 +1,4 @@
-import type { AcquireRequest, BackendError } from '../backends/lock-backend.js';
+import type { AcquireAllReply, AcquireReply, AcquireRequest, BackendError } from '../backends/lock-backend.js';
 import type { Milliseconds } from './duration.js';
 import { LockBusyError, LockError, LockKeyError, LockUnavailableError } from './errors.js';
 import type { HeldLock } from './held-lock.js';
@@ -152,29 +152,41 @@ class SeveralAcquisition {
       const sent = clock.now();
       const reply = await this.ask(backend.acquireAll(requests), requests);
       if (!reply.acquired) return { wanted: locks[reply.index], remaining: reply.remaining, holder: reply.holder };
-      for (const [i, wanted] of locks.entries()) wanted.fulfil(requests[i].owner, sent, reply.tokens[i]);
+      for (const [i, wanted] of locks.entries())
+        wanted.fulfil(requests[i].owner, sent, reply.tokens[i], reply.validUntil);
       return undefined;
     }
     for (const [i, wanted] of locks.entries()) {
       const sent = clock.now();
       const reply = await this.ask(backend.acquire(requests[i]), [requests[i]]);
       if (!reply.acquired) return { wanted, remaining: reply.remaining, holder: reply.holder };
-      wanted.fulfil(requests[i].owner, sent, reply.token);
+      wanted.fulfil(requests[i].owner, sent, reply.token, reply.validUntil);
     }
     return undefined;
   }
 
-  /** Without an answer, what may have been acquired is given back in the background; the next attempt must not be taken for it. */
-  private ask<T>(reply: Promise<T>, requests: readonly AcquireRequest[]): Promise<T> {
-    return reply.catch((error: BackendError) => {
-      if (error.outcome !== 'refused') {
-        const { validUntil } = error;
-        for (const { key, type, owner, leaseTime } of requests)
-          this.engine.parts.orphans.giveBack({ key, type, owner, leaseTime, validUntil });
-        this.owner = this.engine.newOwner();
-      }
-      throw error;
-    });
+  /** What may be acquired without our knowledge is given back in the background; the next attempt must not be taken for it. */
+  private ask<T extends AcquireReply | AcquireAllReply>(
+    reply: Promise<T>,
+    requests: readonly AcquireRequest[],
+  ): Promise<T> {
+    return reply.then(
+      (answer) => {
+        if (!answer.acquired && answer.validUntil !== undefined) this.disown(requests, answer.validUntil);
+        return answer;
+      },
+      (error: BackendError) => {
+        if (error.outcome !== 'refused') this.disown(requests, error.validUntil);
+        throw error;
+      },
+    );
+  }
+
+  private disown(requests: readonly AcquireRequest[], validUntil: number | undefined): void {
+    const { orphans } = this.engine.parts;
+    for (const { key, type, owner, leaseTime } of requests)
+      orphans.giveBack({ key, type, owner, leaseTime, validUntil });
+    this.owner = this.engine.newOwner();
   }
 
   private request(key: string): AcquireRequest {

@@ -129,6 +129,7 @@ export class Downgrade implements LockKeeper {
       return this.failed(new BackendError(late, 'unavailable', 'unknown'));
     }
     this.sent = this.failure = undefined;
+    if (reply.validUntil !== undefined) this.unanswered = { validUntil: reply.validUntil };
     this.pause = FIRST_PAUSE;
     if (!reply.acquired) return this.dismiss();
     this.queue = this.engine.queue('read', this.write.name, this.write.key);

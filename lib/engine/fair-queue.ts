@@ -7,7 +7,7 @@ import { type Moment, validity } from './lease-clock.js';
 import { LinkedQueue } from './linked-queue.js';
 import type { AcquisitionTerms } from './lock-options.js';
 import { busyRefusal, finalRefusal, type Obstruction, unavailableRefusal } from './lock-refusal.js';
-import { type Orphan, orphanOf } from './orphans.js';
+import { orphanOf } from './orphans.js';
 import { PlaceKeeper } from './place-keeper.js';
 import { QueuePatience } from './queue-patience.js';
 import type { Departure, Waiter } from './waiter.js';
@@ -26,8 +26,6 @@ export class FairQueue implements AcquisitionQueue {
   private readonly waiting = new LinkedQueue<Waiter>();
   private readonly byOwner = new Map<string, Waiter>();
   private readonly holders = new Set<HeldLock>();
-  /** Locks whose waiters had attempts without an answer, and until when those may be executed. */
-  private readonly doubts = new WeakMap<HeldLock, number>();
   private readonly places: PlaceKeeper;
   private readonly patience: QueuePatience;
   private subscription: Subscription | undefined;
@@ -94,14 +92,14 @@ export class FairQueue implements AcquisitionQueue {
     return backend.release(held).then(
       (reply) => {
         this.underWay--;
-        this.followUp(held);
+        orphans.followUp(held);
         this.retireIfIdle();
         const twice = reply.resent && clock.age(held.confirmed) < validity(held.validFor);
         return reply.released || twice ? 'released' : 'gone';
       },
       () => {
         this.underWay--;
-        orphans.giveBack({ ...orphanOf(held), leaseTime: held.validFor, ...this.doubtAbout(held) });
+        orphans.giveBack({ ...orphanOf(held), leaseTime: held.validFor });
         this.retireIfIdle();
         return 'unreachable';
       },
@@ -115,7 +113,7 @@ export class FairQueue implements AcquisitionQueue {
 
   lost(held: HeldLock): void {
     this.forget(held);
-    if (held.shares.length === 0) this.parts.orphans.giveBack({ ...orphanOf(held), ...this.doubtAbout(held) });
+    if (held.shares.length === 0) this.parts.orphans.giveBack(orphanOf(held));
     else this.parts.events.emit('lost', { name: held.name, owner: held.owner, error: held.lost as Error });
     this.attemptFirst();
   }
@@ -141,18 +139,22 @@ export class FairQueue implements AcquisitionQueue {
       return this.failed(waiter, new BackendError(late, 'unavailable', 'unknown'));
     }
     this.settleAttempt(waiter);
+    if (reply.validUntil !== undefined) waiter.doubt(reply.validUntil);
     this.failures = 0;
     if (reply.acquired) {
       const held = this.hold(owner, terms, sent, reply.token, now);
-      if (waiter.doubtfulUntil !== undefined) this.doubts.set(held, waiter.doubtfulUntil);
+      held.doubtfulUntil = waiter.doubtfulUntil;
       if (waiter.settled) void this.giveBack(held);
       this.remove(waiter);
       waiter.grant(held);
       return;
     }
     this.seen = { holder: reply.holder, here: false, remaining: reply.remaining };
-    if (waiter.settled) this.leavePlace(waiter);
-    else if (waiter.triesOnce) {
+    if (waiter.settled) {
+      this.settleOrphan(waiter);
+      this.leavePlace(waiter);
+    } else if (waiter.triesOnce) {
+      this.settleOrphan(waiter);
       this.remove(waiter);
       waiter.refuse(this.refusal(waiter));
     } else {
@@ -168,7 +170,7 @@ export class FairQueue implements AcquisitionQueue {
   private failed(waiter: Waiter, error: BackendError): void {
     this.settleAttempt(waiter);
     this.failure = error;
-    if (error.outcome === 'unknown') waiter.doubtfulUntil = Math.max(waiter.doubtfulUntil ?? 0, error.validUntil ?? 0);
+    if (error.outcome === 'unknown') waiter.doubt(error.validUntil);
     if (waiter.settled) this.settleOrphan(waiter);
     else if (waiter.triesOnce || error.kind !== 'unavailable') {
       this.leave(waiter);
@@ -262,25 +264,17 @@ export class FairQueue implements AcquisitionQueue {
   }
 
   /** A waiter keeps its owner, and so its place, over attempts without an answer: what they may still do is undone in the end. */
-  private settleOrphan({ owner, terms, doubtfulUntil }: Waiter): void {
-    if (doubtfulUntil === undefined) return;
+  private settleOrphan({ owner, terms, doubtfulUntil: validUntil }: Waiter): void {
+    if (validUntil === undefined) return;
     const { leaseTime } = terms;
-    this.parts.orphans.giveBack({ key: this.key, type: 'fair', owner, leaseTime, ...doubt(doubtfulUntil) });
-  }
-
-  /** An earlier attempt of the same owner may still be under way. */
-  private followUp(held: HeldLock): void {
-    if (this.doubts.has(held)) this.parts.orphans.giveBack({ ...orphanOf(held), ...this.doubtAbout(held) });
-  }
-
-  private doubtAbout(held: HeldLock): Pick<Orphan, 'validUntil' | 'waits'> | undefined {
-    const until = this.doubts.get(held);
-    return until === undefined ? undefined : doubt(until);
+    this.parts.orphans.giveBack({ key: this.key, type: 'fair', owner, leaseTime, validUntil, waits: true });
   }
 
   private leavePlace(waiter: Waiter): void {
     if (waiter.triesOnce) return;
-    this.parts.backend.leavePlace({ key: this.key, type: 'fair', owner: waiter.owner }).catch(() => {});
+    const place = { key: this.key, type: 'fair', owner: waiter.owner } as const;
+    const { backend, orphans, placeTimeout } = this.parts;
+    backend.leavePlace(place).catch(() => orphans.giveBack({ ...place, leaseTime: placeTimeout, waits: true }));
   }
 
   private retireIfIdle(): void {
@@ -308,9 +302,4 @@ export class FairQueue implements AcquisitionQueue {
     }
     return unavailableRefusal(waiter, this.parts.backend.description, this.failure);
   }
-}
-
-/** 0: what had no answer is over. */
-function doubt(until: number): Pick<Orphan, 'validUntil' | 'waits'> {
-  return { waits: true, ...(until > 0 && { validUntil: until }) };
 }

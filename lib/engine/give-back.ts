@@ -85,6 +85,7 @@ export class GiveBack {
     return backend.pass({ key: held.key, type, from: held.owner, to: next.owner, leaseTime, reserve }).then(
       (reply) => {
         this.queue.underWay--;
+        this.parts.orphans.followUp(held);
         next.sent = undefined;
         if (reply === undefined) {
           this.queue.resume();
@@ -111,6 +112,7 @@ export class GiveBack {
           since,
           TokenBlock.of(reply.reserved),
         );
+        heir.doubtfulUntil = reply.validUntil;
         this.queue.hold(heir, now);
         if (this.queue.waiting.remove(next)) {
           this.announce(heir);
@@ -138,6 +140,7 @@ export class GiveBack {
     return this.parts.backend.release(held).then(
       (reply) => {
         this.queue.underWay--;
+        this.parts.orphans.followUp(held);
         if (turns && !reply.released) queue.contended?.releasedSilently();
         if (turns && reply.released) this.yieldTo(reply.listeners);
         queue.resume();

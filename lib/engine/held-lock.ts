@@ -45,6 +45,9 @@ export class HeldLock {
   /** The lengths of those of them that extend the lease. */
   extensions: readonly number[] = NO_EXTENSIONS;
 
+  /** Copies of its acquisition may be under way, which the backend executes until this time of its clock. */
+  doubtfulUntil: number | undefined;
+
   private aloneInList: readonly HeldLock[] | undefined;
 
   /** Where it stands with the watchdog. */

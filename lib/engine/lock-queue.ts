@@ -142,7 +142,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     else [this.holder, ...this.others] = this.others;
   }
 
-  disown(waiter: Waiter, { outcome, validUntil }: BackendError): void {
+  disown(waiter: Waiter, { outcome, validUntil }: Pick<BackendError, 'outcome' | 'validUntil'>): void {
     if (outcome === 'refused') return;
     const { owner, terms } = waiter;
     const { type, leaseTime } = terms;
@@ -216,6 +216,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     const block = TokenBlock.of(reply.reserved);
     const { owner } = waiter;
     const held = new HeldLock(this, type, owner, leaseTime, fixed, sent, reply.token, since, block);
+    held.doubtfulUntil = reply.validUntil;
     this.hold(held, now);
     if (this.waiting.remove(waiter)) waiter.grant(held);
     else void this.giveBack(held);
@@ -224,6 +225,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   private foundBusy(waiter: Waiter, reply: Busy): void {
     this.settleAttempt(waiter);
+    if (reply.validUntil !== undefined) this.disown(waiter, { outcome: 'unknown', validUntil: reply.validUntil });
     this.seen = { busy: reply, at: this.parts.clock.now() };
     if (waiter.settled) this.leavePlace(waiter);
     this.refuseTriers((trier) => this.busyError(trier));
@@ -314,7 +316,9 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
 
   private leavePlace(waiter: Waiter): void {
     if (!this.keepsPlace(waiter)) return;
-    this.parts.backend.leavePlace({ key: this.key, type: waiter.terms.type, owner: waiter.owner }).catch(() => {});
+    const place = { key: this.key, type: waiter.terms.type, owner: waiter.owner };
+    const { backend, orphans, placeTimeout } = this.parts;
+    backend.leavePlace(place).catch(() => orphans.giveBack({ ...place, leaseTime: placeTimeout, waits: true }));
   }
 
   private get idle(): boolean {

@@ -1,5 +1,6 @@
 import type { Holding, LockBackend, ReleaseReply } from '../backends/lock-backend.js';
 import type { Runtime } from '../backends/runtime.js';
+import type { HeldLock } from './held-lock.js';
 
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 500;
@@ -15,8 +16,9 @@ export interface Orphan extends Holding {
 }
 
 /** A lock that was held, and is nobody's any more. */
-export function orphanOf({ key, type, owner, leaseTime }: Holding & { readonly leaseTime: number }): Orphan {
-  return { key, type, owner, leaseTime };
+export function orphanOf({ key, type, owner, leaseTime, doubtfulUntil }: HeldLock): Orphan {
+  if (doubtfulUntil === undefined) return { key, type, owner, leaseTime };
+  return { key, type, owner, leaseTime, validUntil: doubtfulUntil, waits: type === 'fair' };
 }
 
 /**
@@ -36,15 +38,20 @@ export class Orphans {
     this.runtime.detached(() => this.attempt(orphan, this.runtime.monotonic() + orphan.leaseTime, FIRST_PAUSE));
   }
 
+  /** An owner was taken out of the backend: copies of its acquisition may still come. */
+  followUp(held: HeldLock): void {
+    if (held.doubtfulUntil !== undefined) this.giveBack(orphanOf(held));
+  }
+
   close(): void {
     this.closed = true;
   }
 
   private attempt(orphan: Orphan, until: number, pause: number): void {
     const { key, type, owner, waits } = orphan;
-    if (waits) this.backend.leavePlace({ key, type, owner }).catch(() => {});
-    this.backend.release({ key, type, owner }).then(
-      (reply) => {
+    const left = waits ? this.backend.leavePlace({ key, type, owner }) : undefined;
+    Promise.all([this.backend.release({ key, type, owner }), left]).then(
+      ([reply]) => {
         if (mayStillCome(orphan, reply)) this.attemptLater(orphan, until, pause);
       },
       () => {

@@ -39,6 +39,11 @@ export class Waiter<Granted = HeldLock> extends Caller<Granted> {
     return this.ownerId;
   }
 
+  /** An acquisition may be executed until this time of the backend's clock, or has been. */
+  doubt(validUntil = 0): void {
+    this.doubtfulUntil = Math.max(this.doubtfulUntil ?? 0, validUntil);
+  }
+
   /** What the backend may hold for the owner so far is nobody's from now on. */
   renewOwner(): void {
     this.ownerId = undefined;

@@ -116,7 +116,7 @@ export class WaitingLine<C extends Contender<never>> {
     return [...this.triers].filter(({ permits }) => permits === first.permits);
   }
 
-  private answered({ callers, question, trying }: Attempt<C>, { served, remaining }: Supplied): void {
+  private answered({ callers, question, trying, unsettled }: Attempt<C>, { served, remaining }: Supplied): void {
     this.asking = this.attempt = this.failure = undefined;
     this.answeredOnce = true;
     const gone: number[] = [];
@@ -129,8 +129,8 @@ export class WaitingLine<C extends Contender<never>> {
       for (const trier of callers.slice(served)) if (this.remove(trier)) trier.refuse(emptyRefusal(trier));
     } else {
       if (served > 0) this.contention.acquired();
-      // Whoever comes after one that left may want less.
-      if (served < callers.length && this.waiting.has(callers[served])) this.contention.busy(remaining);
+      // Whoever comes after one that left may want less. What was asked again may have been answered long ago: it is asked anew.
+      if (!unsettled && served < callers.length && this.waiting.has(callers[served])) this.contention.busy(remaining);
     }
     this.resume();
   }

@@ -70,8 +70,9 @@ export class WantedLock {
   }
 
   /** Ends a claim: the backend gave it to `owner`. */
-  fulfil(owner: string, sent: Moment, token: number): void {
+  fulfil(owner: string, sent: Moment, token: number, validUntil: number | undefined): void {
     this.held = this.queue.fulfil(owner, this.terms, sent, token);
+    this.held.doubtfulUntil = validUntil;
   }
 
   /**

@@ -2,6 +2,7 @@ import type { AcquireAllReply, AcquireRequest } from '../lock-backend.js';
 import { busy } from './acquire-batch.js';
 import { announcedWriters, fencingToken } from './lock-keys.js';
 import { integerOf, listOf } from './reply-shape.js';
+import type { ScriptCall } from './script-call.js';
 import { clockOf, type ScriptContext } from './script-context.js';
 import { scripts } from './scripts.js';
 
@@ -28,8 +29,14 @@ export async function acquireAll(
   const [acquired, ...rest] = listOf(reply, server);
   if (integerOf(acquired, server) === 1) {
     await replicaCheck?.confirm(call, requests);
-    return { acquired: true, tokens: rest.map((token) => tokens.acquired(integerOf(token, server), 0).token) };
+    const all = rest.map((token) => tokens.acquired(integerOf(token, server), 0).token);
+    return { acquired: true, tokens: all, ...copyOf(call) };
   }
   const { remaining, holder } = busy(rest[1], rest[2], server);
-  return { acquired: false, index: integerOf(rest[0], server), remaining, holder };
+  return { acquired: false, index: integerOf(rest[0], server), remaining, holder, ...copyOf(call) };
+}
+
+/** What is to be known of a call that was sent twice. */
+export function copyOf({ resent, validUntil }: ScriptCall): { readonly validUntil?: number } {
+  return resent ? { validUntil } : {};
 }

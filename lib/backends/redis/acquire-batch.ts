@@ -77,6 +77,11 @@ export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply>
   }
 
   read(reply: unknown, index: number, request: AcquireRequest, call: ScriptCall): AcquireReply {
+    const answer = this.answer(reply, index, request, call);
+    return call.resent ? { ...answer, validUntil: call.validUntil } : answer;
+  }
+
+  private answer(reply: unknown, index: number, request: AcquireRequest, call: ScriptCall): AcquireReply {
     const server = this.connection.description;
     if (!Array.isArray(reply)) return this.tokens.acquired(integerOf(reply, server) + index, 0);
     const answers: readonly unknown[] = reply;

@@ -1,4 +1,5 @@
 import type { Acquired, LockType, PassRequest } from '../lock-backend.js';
+import { copyOf } from './acquire-all.js';
 import { announcedWriters, fairPlaces, fairQueue, fairTimeouts, fencingToken } from './lock-keys.js';
 import { integerOf, listOf } from './reply-shape.js';
 import { clockOf, type ScriptContext } from './script-context.js';
@@ -27,7 +28,7 @@ export async function pass(request: PassRequest, context: ScriptContext): Promis
   const server = connection.description;
   const [token, reserved] = listOf(reply, server).map((part) => integerOf(part, server));
   await replicaCheck?.confirm(call, [{ key, type, owner: to }]);
-  return tokens.acquired(token, reserved);
+  return { ...tokens.acquired(token, reserved), ...copyOf(call) };
 }
 
 function companions(type: LockType, key: string): string[] {

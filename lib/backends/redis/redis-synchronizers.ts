@@ -25,11 +25,11 @@ export class RedisSynchronizers implements SynchronizerBackend {
   ) {}
 
   async takePermits(key: string, groups: readonly number[], request: RequestId): Promise<number> {
-    return this.integer(await this.take('semaphore-take-2', [key], request, groups));
+    return this.take('semaphore-take-2', [key], request, groups, (reply) => this.integer(reply));
   }
 
   async drainPermits(key: string, request: RequestId): Promise<number> {
-    return this.integer(await this.take('semaphore-drain-2', [key], request, []));
+    return this.take('semaphore-drain-2', [key], request, [], (reply) => this.integer(reply));
   }
 
   async availablePermits(key: string): Promise<number> {
@@ -57,9 +57,12 @@ export class RedisSynchronizers implements SynchronizerBackend {
     const sizes = groups.map((ids) => ids.length);
     const publish = await this.publishCommand(key, semaphoreChannel(key));
     const args = [publish, leaseTime, groups.length, ...sizes, ...groups.flat()];
-    const [served, remaining] = this.integers(
-      await this.take('permit-take-3', [key, permitLeases(key)], request, args),
-    );
+    let remaining = -1;
+    const served = await this.take('permit-take-3', [key, permitLeases(key)], request, args, (reply) => {
+      const [groupsServed, time] = this.integers(reply);
+      remaining = time;
+      return groupsServed;
+    });
     return { served, remaining };
   }
 
@@ -109,11 +112,20 @@ export class RedisSynchronizers implements SynchronizerBackend {
     keys: readonly [key: string, ...others: string[]],
     { lane, number, repeated }: RequestId,
     args: readonly Argument[],
-  ): Promise<unknown> {
+    read: (reply: unknown) => number,
+  ): Promise<number> {
+    const { single, connection } = this.context;
     const all = [number, REQUEST_MEMORY, repeated ? 1 : 0, ...args].map(String);
-    const { single } = this.context;
     const sent = single.callInTime(scripts[script], [...keys, latestRequest(keys[0], lane)], all);
-    return (await this.answer(keys[0], sent)).reply;
+    const { reply, call } = await this.answer(keys[0], sent);
+    const taken = read(reply);
+    // A vain request is not remembered, so that another copy of it may take what comes meanwhile: it is asked once more, to be remembered.
+    if (taken === 0 && call.resent && !repeated) {
+      const { validUntil } = call;
+      const message = `${connection.description}: the request was sent twice, as its connection broke`;
+      throw new BackendError(message, 'unavailable', 'unknown', { validUntil });
+    }
+    return taken;
   }
 
   /** A script that tells who waits, and is not executed twice. */

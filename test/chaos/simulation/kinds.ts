@@ -192,7 +192,7 @@ export const KINDS = {
   /** Commands, answers and connections get lost or take too long, under leases that end nothing by themselves. */
   ghosts: {
     errands: { ...EVERYTHING, fixedLease: 0, extend: 0, holdAtLeast: 0, block: 0, downgrade: 2, abort: 4 },
-    fates: { ...UNSTEADY, late: 0.08 },
+    fates: { ...UNSTEADY, late: 0.05, twice: 0.05 },
     unheard: 0.1,
     misfortunes: ['cut', 'disconnect', 'freeze', 'restart'],
     eitherOf: [],
@@ -205,7 +205,7 @@ export const KINDS = {
   ghostPermits: {
     errands: { ...PERMITS, seatFixed: 0, seatAbort: 3, poolAbort: 3 },
     afterwards: PERMITS_AFTERWARDS,
-    fates: { ...UNSTEADY, late: 0.08 },
+    fates: { ...UNSTEADY, late: 0.05, twice: 0.05 },
     unheard: 0.1,
     misfortunes: ['cut', 'disconnect', 'freeze', 'restart'],
     eitherOf: [],

@@ -3,6 +3,9 @@ import type { Timer } from '../../../lib/backends/runtime.js';
 import type { SimulatedLink } from './simulated-link.js';
 import type { Fate } from './weather.js';
 
+/** What a command is answered that was sent twice. */
+export type WhenResent<T> = (reply: T, validUntil: number | undefined) => T | BackendError;
+
 /** One command on its way to the server, and its answer on the way back. */
 export class SimulatedCommand<T> {
   readonly answer: Promise<T>;
@@ -16,7 +19,7 @@ export class SimulatedCommand<T> {
     private readonly link: SimulatedLink,
     private readonly line: string,
     private readonly execute: (backend: LockBackend) => Promise<T>,
-    private readonly whenResent: (reply: T) => T,
+    private readonly whenResent: WhenResent<T>,
     /** By the server's clock: afterwards it is not executed any more. */
     private readonly validUntil: number | undefined,
   ) {
@@ -47,13 +50,17 @@ export class SimulatedCommand<T> {
 
   private depart(): void {
     const { link } = this;
+    if (this.fate === 'twice') {
+      link.time.after(link.weather.within(2 * link.settings.commandTimeout), () => this.arriveUnnoticed());
+      return this.sendAgain();
+    }
     if (this.fate === 'late') link.stall(this.line, link.weather.within(2 * link.settings.commandTimeout));
     link.time.after(link.travel(this.line), () => this.arrive());
   }
 
   private arrive(): void {
     const { time, server, isCut, afterCut } = this.link;
-    if (this.connection !== this.link.connection && this.fate !== 'resent') return;
+    if (this.connection !== this.link.connection && !this.isResent) return;
     if (isCut) {
       if (afterCut !== undefined) time.at(afterCut, () => this.arrive());
       return;
@@ -85,13 +92,25 @@ export class SimulatedCommand<T> {
       process.receive(delay, () => this.fail('the connection was closed', 'unknown'));
   }
 
+  /** The first of two copies. */
+  private arriveUnnoticed(): void {
+    const { link } = this;
+    if (!link.server.isDown && !this.isExpired) this.execute(link.backend).catch(() => {});
+  }
+
   private sendAgain(): void {
     const { link, whenResent, execute } = this;
     link.time.after(link.weather.within(50), () => {
       if (link.process.dead || link.isCut || link.server.isDown) return this.breakOff();
       if (this.isExpired) return this.travelBack(() => this.fail('it came after its time', 'unknown'));
       void execute(link.backend).then(
-        (reply) => this.travelBack(() => this.settle() && this.resolve(whenResent(reply))),
+        (reply) =>
+          this.travelBack(() => {
+            const answer = whenResent(reply, this.validUntil);
+            if (!this.settle()) return;
+            if (answer instanceof BackendError) this.reject(answer);
+            else this.resolve(answer);
+          }),
         (error) => this.travelBack(() => this.settle() && this.reject(error)),
       );
     });
@@ -99,13 +118,17 @@ export class SimulatedCommand<T> {
 
   private travelBack(arrived: () => void): void {
     const { link } = this;
-    if (this.connection !== link.connection && this.fate !== 'resent') return;
+    if (this.connection !== link.connection && !this.isResent) return;
     link.process.receive(link.travel(`answers of ${this.line}`), () => {
-      if (this.connection !== link.connection && this.fate !== 'resent') return;
+      if (this.connection !== link.connection && !this.isResent) return;
       if (!link.isCut) return arrived();
       const { afterCut } = link;
       if (afterCut !== undefined) link.process.receive(afterCut - link.time.now, arrived);
     });
+  }
+
+  private get isResent(): boolean {
+    return this.fate === 'resent' || this.fate === 'twice';
   }
 
   private get isExpired(): boolean {

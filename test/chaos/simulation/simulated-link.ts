@@ -18,7 +18,7 @@ import {
 import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
 import type { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
 import type { SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
-import { SimulatedCommand } from './simulated-command.js';
+import { SimulatedCommand, type WhenResent } from './simulated-command.js';
 import type { SimulatedProcess } from './simulated-process.js';
 import type { ServerClient, SimulatedServer } from './simulated-server.js';
 import { SimulatedSubscription } from './simulated-subscription.js';
@@ -132,7 +132,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
     const seen = this.highestToken;
-    const reply = await this.take('acquire', (backend) => raised(backend, [request], seen).acquire(request));
+    const reply = await this.take('acquire', (backend) => raised(backend, [request], seen).acquire(request), withLimit);
     if (reply.acquired) this.sees(reply.token + reply.reserved);
     return reply;
   }
@@ -143,7 +143,11 @@ export class SimulatedLink implements LockBackend, ServerClient {
 
   async acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
     const seen = this.highestToken;
-    const reply = await this.take('acquire', (backend) => raised(backend, requests, seen).acquireAll(requests));
+    const reply = await this.take(
+      'acquire',
+      (backend) => raised(backend, requests, seen).acquireAll(requests),
+      withLimit,
+    );
     if (reply.acquired) this.sees(...reply.tokens);
     return reply;
   }
@@ -158,7 +162,11 @@ export class SimulatedLink implements LockBackend, ServerClient {
 
   async pass(request: PassRequest): Promise<Acquired | undefined> {
     const seen = this.highestToken;
-    const reply = await this.take('acquire', (backend) => raised(backend, [request], seen).pass(request));
+    const reply = await this.take(
+      'acquire',
+      (backend) => raised(backend, [request], seen).pass(request),
+      (passed, validUntil) => passed && withLimit(passed, validUntil),
+    );
     if (reply !== undefined) this.sees(reply.token + reply.reserved);
     return reply;
   }
@@ -214,7 +222,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
   send<T>(
     line: string,
     execute: (backend: LockBackend) => Promise<T>,
-    whenResent: (reply: T) => T = (reply) => reply,
+    whenResent: WhenResent<T> = (reply) => reply,
     validUntil?: number,
   ): Promise<T> {
     if (this.closed) return Promise.reject(new BackendError('the backend was closed', 'unavailable', 'refused'));
@@ -223,11 +231,11 @@ export class SimulatedLink implements LockBackend, ServerClient {
   }
 
   /** A command that takes something: the server does not execute it when its caller has left. */
-  take<T>(line: string, execute: (backend: LockBackend) => Promise<T>): Promise<T> {
+  take<T>(line: string, execute: (backend: LockBackend) => Promise<T>, whenResent: WhenResent<T>): Promise<T> {
     const { server, settings, weather } = this;
     // The process knows the server's clock by what was under way, so that it is never too early.
     const limit = server.wall() + settings.commandTimeout * 1.01 + weather.delay();
-    return this.send(line, execute, undefined, this.executesLate ? undefined : limit);
+    return this.send(line, execute, whenResent, this.executesLate ? undefined : limit);
   }
 
   private get executesLate(): boolean {
@@ -237,6 +245,10 @@ export class SimulatedLink implements LockBackend, ServerClient {
   private sees(...tokens: readonly number[]): void {
     this.highestToken = Math.max(this.highestToken, ...tokens);
   }
+}
+
+function withLimit<T extends object>(reply: T, validUntil: number | undefined): T {
+  return { ...reply, validUntil };
 }
 
 /** The same backend, whose tokens are higher than what the client has seen, also when its data was lost. */

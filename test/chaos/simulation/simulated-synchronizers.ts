@@ -1,4 +1,4 @@
-import type { LockBackend, Subscription, Wake } from '../../../lib/backends/lock-backend.js';
+import { BackendError, type LockBackend, type Subscription, type Wake } from '../../../lib/backends/lock-backend.js';
 import type {
   PermitCounts,
   RequestId,
@@ -24,11 +24,19 @@ export class SimulatedSynchronizers implements SynchronizerBackend {
   ) {}
 
   takePermits(key: string, groups: readonly number[], request: RequestId): Promise<number> {
-    return this.take((there) => there.takePermits(key, groups, request));
+    return this.take(
+      request,
+      (there) => there.takePermits(key, groups, request),
+      (served) => served,
+    );
   }
 
   drainPermits(key: string, request: RequestId): Promise<number> {
-    return this.take((there) => there.drainPermits(key, request));
+    return this.take(
+      request,
+      (there) => there.drainPermits(key, request),
+      (drained) => drained,
+    );
   }
 
   availablePermits(key: string): Promise<number> {
@@ -54,7 +62,11 @@ export class SimulatedSynchronizers implements SynchronizerBackend {
     request: RequestId,
   ): Promise<TakenPermits> {
     const deadline = this.deadline(leaseTime);
-    const taken = await this.take((there) => there.takeLeasedPermits(key, groups, leaseTime, request));
+    const taken = await this.take(
+      request,
+      (there) => there.takeLeasedPermits(key, groups, leaseTime, request),
+      ({ served }) => served,
+    );
     this.onLease(groups.slice(0, taken.served).flat(), deadline);
     return taken;
   }
@@ -101,8 +113,17 @@ export class SimulatedSynchronizers implements SynchronizerBackend {
     return new SimulatedSubscription(this.link, ask, listener);
   }
 
-  private take<T>(execute: (there: SynchronizerBackend) => Promise<T>): Promise<T> {
-    return this.link.take('take', (backend) => execute(this.reached(backend)));
+  private take<T>(
+    { repeated }: RequestId,
+    execute: (there: SynchronizerBackend) => Promise<T>,
+    taken: (reply: T) => number,
+  ): Promise<T> {
+    // As in Redis: a vain answer to a request that was sent twice is not remembered.
+    const whenResent = (reply: T, validUntil: number | undefined) =>
+      taken(reply) > 0 || repeated
+        ? reply
+        : new BackendError('it was sent twice', 'unavailable', 'unknown', { validUntil });
+    return this.link.take('take', (backend) => execute(this.reached(backend)), whenResent);
   }
 
   private send<T>(line: string, execute: (there: SynchronizerBackend) => Promise<T>): Promise<T> {

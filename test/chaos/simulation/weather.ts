@@ -11,6 +11,8 @@ export type Fate =
   | 'unanswered'
   /** It was executed, its answer lost with the connection, and the client sent it again. */
   | 'resent'
+  /** It takes very long, and the client sent a second copy of it, which was answered first. */
+  | 'twice'
   /** It takes very long, perhaps longer than the caller waits for its answer. */
   | 'late';
 
