@@ -141,6 +141,23 @@ describe.each(STORES)('the children of a share, on %s', (store) => {
     await anew.release();
   });
 
+  it('acquire anew among several when they are let in after their scope has ended', async () => {
+    const locks = await world.service();
+    const lease = await locks.acquire('order');
+    let sibling!: Lease;
+    let late!: Promise<Lease>;
+    await lease.run(async () => {
+      sibling = await locks.acquire('order');
+      late = locks.acquire(['order', 'stock']);
+    });
+    await sibling.release();
+    expect(await Promise.race([late, sleep(20, 'waits')])).toBe('waits');
+    await lease.release();
+    const anew = await late;
+    expect(anew.tokens.get('order')).toBeGreaterThan(lease.fencingToken);
+    await anew.release();
+  });
+
   it('have the lease of what they re-enter: their own leaseTime is not applied, and without one it is not renewed', async () => {
     const locks = await world.service();
     await locks.withLock('order', async (outer) => {
