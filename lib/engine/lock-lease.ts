@@ -122,7 +122,8 @@ export class LockLease implements Lease {
   }
 
   async run<T>(body: (lease: Lease) => T | Promise<T>): Promise<T> {
-    await this.makeCertain();
+    const certain = this.makeCertain();
+    if (certain !== undefined) await certain;
     const scope = new LockScope(this, lockScopes.getStore());
     try {
       return await lockScopes.run(scope, body, this);
@@ -132,18 +133,18 @@ export class LockLease implements Lease {
   }
 
   /**
-   * Settles when the locks are certainly held, by the clocks too.
+   * Returns when the locks are certainly held, by the clocks too; where these have parted, settles when it is certain.
    *
    * @throws LockLostError when one was lost, LockNotOwnedError when the lease was released
    */
-  async makeCertain(): Promise<void> {
-    const { service } = this;
-    const { watchdog } = service.parts;
+  makeCertain(): Promise<void> | undefined {
+    const { service, locks } = this;
     this.assertLive();
-    for (const lock of this.locks) {
-      if (watchdog.judge(lock) === 'unsure') await whenCertain(service, lock, service.patient);
-    }
+    const unsure = locks.filter((lock) => service.parts.watchdog.judge(lock) === 'unsure');
     this.assertLive();
+    if (unsure.length === 0) return undefined;
+    const certain = unsure.map((lock) => whenCertain(service, lock, service.patient));
+    return Promise.all(certain).then(() => this.assertLive());
   }
 
   /** Where its children exclude each other on the lock with this key. */
@@ -157,9 +158,11 @@ export class LockLease implements Lease {
     return gate;
   }
 
-  /** The last child has left, and nobody waits. */
-  gateEmptied({ key }: ShareGate): void {
-    this.gates?.delete(key);
+  /** The last child has left, and nobody waits. It may be told twice: by one that leaves as soon as it is let in. */
+  gateEmptied(emptied: ShareGate): void {
+    const { key } = emptied;
+    if (this.gates?.get(key) !== emptied) return;
+    this.gates.delete(key);
     if (!this.leaving) return;
     for (const gate of this.entered) if (gate.key === key) gate.leave();
   }

@@ -6,7 +6,11 @@ import { LockConfigurationError } from './errors.js';
 export interface LockOptions {
   /** How long to wait while somebody else holds the lock. 0: try once. Absent: the module's `waitTime`, by default for ever. */
   readonly waitTime?: Duration;
-  /** How long Redis keeps the lock: fixed, never renewed, at least 100 ms. Absent: kept for as long as it is held, by the watchdog. */
+  /**
+   * How long Redis keeps the lock: fixed, never renewed, at least 100 ms. Absent: kept for as long as it is held, by the watchdog.
+   * Re-entry has the lease of what it re-enters: its own leaseTime is not applied, and where that lease is fixed, it ends with it. (The
+   * read lock of a writer is a lock of its own, with a lease of its own.)
+   */
   readonly leaseTime?: Duration;
   /** Default `'reentrant'`. */
   readonly type?: LockType;

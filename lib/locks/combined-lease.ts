@@ -99,7 +99,8 @@ export class CombinedLease implements Lease {
   /** As {@link LockLease.makeCertain}, of so many members as are needed. */
   async makeCertain(): Promise<void> {
     this.assertNotReleased();
-    await this.ofEnough((member) => member.makeCertain());
+    await this.ofEnough(async (member) => member.makeCertain());
+    this.assertNotReleased();
   }
 
   release(): Promise<void> {

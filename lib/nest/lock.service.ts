@@ -52,7 +52,8 @@ export class LockService {
   ) {}
 
   /**
-   * Waits until the lock is held, and gives the lease. Release it, or let `await using` do so.
+   * Waits until the lock is held, and gives the lease. Release it, or let `await using` do so. Inside a scope that holds the lock it is
+   * re-entry, which has the lease of what it re-enters: its own `leaseTime` is not applied.
    *
    * @throws LockBusyError when `waitTime` is over, LockAbortedError when `signal` aborts or the service shuts down,
    *   LockUnavailableError when the backend gives no answer within `waitTime` (without one, an outage is waited out)
@@ -67,7 +68,8 @@ export class LockService {
   }
 
   /**
-   * Runs `body` while the lock is held. Inside it, acquiring the same name is re-entry, and `currentLease()` gives the lease.
+   * Runs `body` while the lock is held. Inside it, acquiring the same name is re-entry, and `currentLease()` gives the lease. Re-entry has
+   * the lease of what it re-enters: its own `leaseTime` is not applied, and where that lease is fixed, it ends with it.
    *
    * @returns what the body returns
    * @throws what the body throws; LockLostError when the body ended well but the lock was lost meanwhile (see `onLost`)

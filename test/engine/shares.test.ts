@@ -97,6 +97,24 @@ describe.each(STORES)('the children of a share, on %s', (store) => {
     expect(seen).toEqual(['next in b', 'the one below has left', 'next in a']);
   });
 
+  it('go on one at a time after one that still waited below an ended share has moved up', async () => {
+    const locks = await world.service();
+    const section = new Section();
+    const leaked: Promise<void>[] = [];
+    await locks.withLock('order', async () => {
+      await locks.withLock('order', async () => {
+        const inside = await locks.acquire('order');
+        leaked.push(locks.withLock('order', () => section.pass('moved up', 3)));
+        leaked.push(sleep(10).then(() => inside.release()));
+      });
+      await Promise.all(['a', 'b', 'c'].map((who) => locks.withLock('order', () => section.pass(who, 3))));
+      await Promise.all(['d', 'e'].map((who) => locks.withLock('order', () => section.pass(who, 3))));
+    });
+    await Promise.all(leaked);
+    expect([...section.entries].sort()).toEqual(['a', 'b', 'c', 'd', 'e', 'moved up']);
+    expect(section.most).toBe(1);
+  });
+
   it('are found from inside lease.run() of the outermost: a child goes on instead of waiting for itself', async () => {
     const locks = await world.service();
     const entered = await locks.withLock('order', (outer) =>
@@ -138,6 +156,23 @@ describe.each(STORES)('the children of a share, on %s', (store) => {
     await lease.release();
     const anew = await late;
     expect(anew.fencingToken).toBeGreaterThan(lease.fencingToken);
+    await anew.release();
+  });
+
+  it('acquire anew among several when they are let in after their scope has ended', async () => {
+    const locks = await world.service();
+    const lease = await locks.acquire('order');
+    let sibling!: Lease;
+    let late!: Promise<Lease>;
+    await lease.run(async () => {
+      sibling = await locks.acquire('order');
+      late = locks.acquire(['order', 'stock']);
+    });
+    await sibling.release();
+    expect(await Promise.race([late, sleep(20, 'waits')])).toBe('waits');
+    await lease.release();
+    const anew = await late;
+    expect(anew.tokens.get('order')).toBeGreaterThan(lease.fencingToken);
     await anew.release();
   });
 

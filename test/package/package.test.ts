@@ -73,6 +73,15 @@ describe('the packed library', () => {
       expect(await app.run('shop.js', { REDIS_URL: redis.url })).toEqual(SHOP);
     }, 60_000);
 
+    it('never lets two callers in at once, wherever Node.js starts them', async () => {
+      const results = await app.run('exclusion.mjs', { REDIS_URL: redis.url });
+      const seen = Object.values(results as Record<string, object>).flatMap((sources) => Object.values(sources));
+      expect(seen.length).toBeGreaterThan(40);
+      expect(new Set(seen.map((result) => JSON.stringify(result)))).toEqual(
+        new Set([JSON.stringify({ most: 1, served: 6, locked: false })]),
+      );
+    }, 120_000);
+
     it('is one library when it is both imported and required', async () => {
       expect(await app.run('both-copies.mjs')).toEqual({
         twoCopies: true,

@@ -92,16 +92,18 @@ const runs: Errand = async (caller) => {
   await outer.release();
 };
 
-/** A grandchild that nobody awaits, beside the next child. */
+/** Grandchildren that nobody awaits, beside the next children. */
 const grandchild: Errand = async (caller) => {
   const { name, type } = caller.any();
-  let leaked: Promise<void> | undefined;
+  const some = (outer: RecordedLease) =>
+    Promise.all(Array.from({ length: caller.chance.whole(1, 2) }, () => child(caller, name, { type }, outer)));
+  let leaked: Promise<unknown> | undefined;
   await caller.recorder.withLock(name, { type }, async (outer) => {
     await child(caller, name, { type }, outer, async (inner) => {
-      leaked = child(caller, name, { type }, inner);
+      leaked = some(inner);
       await caller.stay();
     });
-    await child(caller, name, { type }, outer);
+    await some(outer);
   });
   await leaked;
 };
