@@ -67,13 +67,17 @@ export class HoldAndWait {
       while (!(await this.takeInOrder())) {
         await Promise.all(all.map((wanted) => wanted.giveBack()));
         // Two callers that keep step could be in each other's way for ever.
-        await sleep(LONGEST_HOLD * (1 + this.runtime.random() / 2));
+        await sleep(this.longestHold * (1 + this.runtime.random() / 2));
       }
     } finally {
       this.running = false;
       for (const wanted of this.turns.keys()) wanted.leaveLine(NOT_NEEDED);
     }
     await Promise.all(all.map((wanted) => wanted.refresh()));
+  }
+
+  private get longestHold(): number {
+    return Math.min(LONGEST_HOLD, this.terms.longestHold);
   }
 
   /** False: the time was over. */
@@ -87,7 +91,7 @@ export class HoldAndWait {
       for (const wanted of this.terms.all) {
         this.next = wanted;
         if (!(await Promise.race([this.turn(wanted), over]))) return false;
-        timer ??= this.runtime.timer(Math.min(LONGEST_HOLD, this.terms.longestHold), end);
+        timer ??= this.runtime.timer(this.longestHold, end);
       }
       return true;
     } finally {

@@ -23,6 +23,9 @@ const LIVENESS_BOUND = 60_000;
 /** No lease, place or ghost of a command outlives the faults by more. */
 const AFTERMATH = 3_000;
 
+/** Milliseconds within which a caller of several locks must be served in a crowd: less than that lasts. */
+const SEVERAL_WITHIN = 15_000;
+
 /** A third of the longest lease, and somewhat more. */
 const TOLD_WITHIN = 400;
 
@@ -249,6 +252,7 @@ export class Simulation {
     const verdict = checkHistory(this.history, {
       permits: this.commons.permits,
       servedWithin,
+      severalWithin: this.kind.mostMisfortunes === 0 ? SEVERAL_WITHIN : undefined,
       toldWithin: this.standsStill ? undefined : TOLD_WITHIN,
       servedSince: this.kind.flawless ? 0 : this.secondActFrom,
     });
