@@ -2,6 +2,7 @@ import type { AcquireAllReply, AcquireReply, AcquireRequest, BackendError } from
 import type { Milliseconds } from './duration.js';
 import { LockBusyError, LockError, LockKeyError, LockUnavailableError } from './errors.js';
 import type { HeldLock } from './held-lock.js';
+import { HoldAndWait } from './hold-and-wait.js';
 import { abortedError, type LockEngine } from './lock-engine.js';
 import type { LockLease } from './lock-lease.js';
 import type { AcquisitionTerms } from './lock-options.js';
@@ -19,9 +20,9 @@ const PAUSE = 50;
 const LONGEST_PAUSE = 1_000;
 
 /**
- * Acquires several locks: all, or none. It never holds one while it waits for another, so that no order of names can deadlock:
+ * Acquires several locks: all, or none. It does not hold one while it waits for another, so that no order of names can deadlock:
  * when one is busy, what was taken is given back, the busy one is waited for like any other lock, and with it in hand the
- * rest is tried again.
+ * rest is tried again. A caller that was passed over for long may do so for a bounded time: see {@link HoldAndWait}.
  */
 export function acquireSeveral(
   engine: LockEngine,
@@ -34,13 +35,14 @@ export function acquireSeveral(
   const title = names.join(', ');
   if (terms.signal?.aborted) throw abortedError(title, terms.signal);
   return new Promise((resolve, reject) => {
-    const caller = new Waiter<LockLease>(title, engine.newOwner, terms, engine.parts.runtime, resolve, reject);
+    const refused = (error: Error) => {
+      work.wakeUp();
+      reject(error);
+    };
+    const caller = new Waiter<LockLease>(title, engine.newOwner, terms, engine.parts.runtime, resolve, refused);
     caller.scoped = scoped;
     const work = new SeveralAcquisition(engine, all, terms, caller);
-    caller.watch(() => {
-      work.wakeUp();
-      return work.departureError();
-    });
+    caller.watch(() => work.departureError());
     engine.several.add(caller);
     void work
       .run()
@@ -59,6 +61,8 @@ class SeveralAcquisition {
   private obstacle: Obstacle | undefined;
   private owner: string;
   private readonly began: number | undefined;
+  /** Since it was passed over for the first time. */
+  private holdAndWait: HoldAndWait | undefined;
 
   constructor(
     private readonly engine: LockEngine,
@@ -71,9 +75,11 @@ class SeveralAcquisition {
   }
 
   async run(): Promise<void> {
-    for (let pause = PAUSE, inVain = 0; !this.caller.settled; ) {
+    for (let pause = PAUSE; !this.caller.settled; ) {
       const waited = this.all.some(({ held }) => held !== undefined);
+      const holds = !waited && this.holdAndWait?.due;
       try {
+        if (holds) await this.holdAndWait?.run();
         this.obstacle = await this.takeRest();
         this.failure = undefined;
       } catch (error) {
@@ -87,9 +93,8 @@ class SeveralAcquisition {
       if (this.obstacle === undefined) return this.finish();
       await this.giveBackAll();
       if (this.caller.triesOnce) throw this.departureError();
-      // Callers of this process who each bring what the other one lacks could go on swapping for ever.
-      if (waited) await this.sleep(this.engine.parts.runtime.random() * Math.min(2 ** inVain++, PAUSE));
-      if (!this.caller.settled) await this.waitFor(this.obstacle.wanted);
+      if (waited) await this.standBack();
+      if (!this.caller.settled && !this.holdAndWait?.due) await this.waitFor(this.obstacle.wanted);
     }
     await this.giveBackAll();
   }
@@ -193,6 +198,23 @@ class SeveralAcquisition {
     const { type, leaseTime } = this.terms;
     const { preferWriters } = this.engine.parts;
     return { key, type, owner: this.owner, leaseTime, reserve: 0, placeTimeout: 0, preferWriters };
+  }
+
+  /** Callers of this process who each bring what the other one lacks could go on swapping for ever. */
+  private standBack(): Promise<void> {
+    const { runtime } = this.engine.parts;
+    this.holdAndWait ??= new HoldAndWait(runtime, {
+      all: this.all,
+      // At half of a lease there is time enough to renew it.
+      longestHold: this.terms.fixed ? this.terms.leaseTime / 2 : Number.POSITIVE_INFINITY,
+      waitFor: async (wanted) => {
+        if (this.caller.settled) throw this.departureError();
+        wanted.look();
+        await this.waitFor(wanted);
+      },
+      sleep: (pause) => this.sleep(pause),
+    });
+    return this.sleep(runtime.random() * Math.min(2 ** this.holdAndWait.inVain(), PAUSE));
   }
 
   private waitFor(wanted: WantedLock): Promise<void> {

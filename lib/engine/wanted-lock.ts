@@ -16,6 +16,7 @@ export class WantedLock {
   /** Entered, while a shared one is claimed or in hand. */
   gate: ShareGate | undefined;
   private reentry: Reentry | undefined;
+  private waiter: Waiter | undefined;
 
   constructor(
     private readonly engine: LockEngine,
@@ -102,9 +103,26 @@ export class WantedLock {
       const { parts, newOwner } = this.engine;
       const waiter: Waiter = new Waiter(this.name, newOwner, terms, parts.runtime, taken, reject);
       waiter.scoped = scoped;
+      this.waiter = waiter;
       if (this.reentry === undefined) this.queue.enqueue(waiter);
       else this.waitAtGate(this.reentry, waiter, departed);
     });
+  }
+
+  /** Ends a {@link wait}, which rejects. */
+  leaveLine(error: Error): void {
+    const { waiter } = this;
+    if (waiter === undefined || waiter.settled) return;
+    if (this.reentry === undefined) this.queue.expel(error, (other) => other === waiter);
+    else waiter.refuse(error);
+  }
+
+  /** Lets a fixed lease begin now that has aged while others were waited for. A shared lock keeps the lease that it has. */
+  async refresh(): Promise<void> {
+    const { held, reentry } = this;
+    const { clock, watchdog } = this.engine.parts;
+    if (held === undefined || reentry !== undefined || !held.fixed) return;
+    if (clock.age(held.confirmed) > held.leaseTime / 10) await watchdog.extend(held, held.leaseTime);
   }
 
   async giveBack(): Promise<void> {

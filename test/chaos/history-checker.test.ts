@@ -224,6 +224,28 @@ describe('the history checker', () => {
     expect(rulesBroken(made, { servedWithin: 50, servedSince: 60 })).toEqual([]);
   });
 
+  it('finds a caller of several locks that was passed over for long', () => {
+    const made = (later: number) => {
+      const history = new History();
+      const add = (at: number, event: HistoryEvent) => history.add('a', at, event);
+      add(0, sent('a/1', ['order', 'stock']));
+      for (let i = 2; i < later + 2; i++) {
+        add(10 * i, sent(`a/${i}`));
+        add(10 * i + 1, granted(`a/${i}`, i));
+        add(10 * i + 2, asked(`a/${i}`));
+        add(10 * i + 3, answered(`a/${i}`));
+      }
+      add(500, granted('a/1', 100));
+      add(500, granted('a/1', 101, { lock: 'stock' }));
+      add(501, asked('a/1'));
+      add(502, answered('a/1'));
+      return history;
+    };
+    expect(rulesBroken(made(30), { severalWithin: 499 })).toEqual(['not passed over']);
+    expect(rulesBroken(made(30), { severalWithin: 500 })).toEqual([]);
+    expect(rulesBroken(made(10), { severalWithin: 499 })).toEqual([]);
+  });
+
   it('merges the logs of several processes, also of one that was killed while it wrote', () => {
     const folder = mkdtempSync(join(tmpdir(), 'history-'));
     try {

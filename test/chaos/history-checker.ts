@@ -7,7 +7,7 @@ import { noOverlap } from './checker/no-overlap.js';
 import { nothingLeft } from './checker/nothing-left.js';
 import { permitsConserved } from './checker/permits-conserved.js';
 import { permitsKept } from './checker/permits-kept.js';
-import { servedInTime } from './checker/served-in-time.js';
+import { notPassedOver, servedInTime } from './checker/served-in-time.js';
 import { before, Digest } from './checker/tenure.js';
 import { timeline } from './checker/timeline.js';
 import type { Rule, Violation } from './checker/violation.js';
@@ -18,6 +18,8 @@ export interface Expectations {
   readonly permits?: ReadonlyMap<string, number>;
   /** Milliseconds after which a lock that is free must have gone to who waits for it; not looked at unless given. */
   readonly servedWithin?: number;
+  /** Milliseconds that a caller of several locks may be passed over; absent: something goes wrong, so that none can be given. */
+  readonly severalWithin?: number;
   /** From when on: when the faults were over. Default: from the start. */
   readonly servedSince?: number;
   /** Milliseconds from the end of a lease of permits to the report of it; absent: processes stand still, so that none can be given. */
@@ -43,7 +45,7 @@ export interface Verdict {
  *     if (!verdict.sound) throw new Error(verdict.explanation);
  */
 export function checkHistory(history: History, expectations: Expectations = {}): Verdict {
-  const { permits = new Map(), servedWithin, servedSince, toldWithin, except = [] } = expectations;
+  const { permits = new Map(), servedWithin, severalWithin, servedSince, toldWithin, except = [] } = expectations;
   const digest = new Digest(history);
   const rules: Rule[] = [
     noOverlap(permits),
@@ -57,6 +59,7 @@ export function checkHistory(history: History, expectations: Expectations = {}):
     nothingLeft,
   ];
   if (servedWithin !== undefined) rules.push(servedInTime(permits, servedWithin, servedSince));
+  if (severalWithin !== undefined) rules.push(notPassedOver(severalWithin));
   const violations = rules
     .flatMap((rule) => rule(digest))
     .filter(({ rule }) => !except.includes(rule))

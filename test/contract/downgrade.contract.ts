@@ -1,4 +1,4 @@
-import { type ContractWorld, SHORT } from './contract-world.js';
+import { type ContractWorld, LAPSING, SHORT } from './contract-world.js';
 import { LONG } from './owner.js';
 
 /** A writer that reads as well: it goes on reading when it gives the write lock back. The reverse is refused. */
@@ -73,8 +73,8 @@ export function describeDowngrade(world: ContractWorld): void {
       await world.elapse(SHORT);
       expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
       await ron.meet();
-      expect(await walt.renew(SHORT)).toBe(true);
-      await world.elapse(SHORT);
+      expect(await walt.renew(LAPSING)).toBe(true);
+      await world.elapse(LAPSING);
       expect(await walt.release()).toMatchObject({ released: true });
       expect(await state(own)).toEqual({ mode: 'read', owners: [walt.owner] });
     });
@@ -101,8 +101,8 @@ export function describeDowngrade(world: ContractWorld): void {
       const own = lock();
       const { walt, wilma } = own;
       await walt.take();
-      await walt.as('read').take({ leaseTime: SHORT });
-      await world.elapse(SHORT);
+      await walt.as('read').take({ leaseTime: LAPSING });
+      await world.elapse(LAPSING);
       expect(await walt.passTo(wilma)).toMatchObject({ acquired: true });
       expect(await state(own)).toEqual({ mode: 'write', owners: [wilma.owner] });
     });

@@ -1,5 +1,5 @@
 import { until } from '../support/until.js';
-import { type ContractWorld, SHORT } from './contract-world.js';
+import { type ContractWorld, LAPSING, SHORT } from './contract-world.js';
 import { LONG, type Owner } from './owner.js';
 
 const WAITING = { placeTimeout: LONG };
@@ -83,10 +83,10 @@ export function describeFairPlaces(world: ContractWorld): void {
       const [holder, ...dead] = fair(12);
       const last = world.owner('fair', holder.key);
       await holder.take();
-      for (const owner of dead) await owner.meet({ placeTimeout: 1_000 });
+      for (const owner of dead) await owner.meet({ placeTimeout: SHORT });
       await queueUp(last);
       await holder.release();
-      await world.elapse(1_000);
+      await world.elapse(SHORT);
       await last.take();
     });
 
@@ -122,8 +122,8 @@ export function describeFairPlaces(world: ContractWorld): void {
       const [holder, live, dead, stranger] = fair(4);
       await holder.take();
       await queueUp(live);
-      await dead.meet({ placeTimeout: SHORT });
-      await world.elapse(SHORT);
+      await dead.meet({ placeTimeout: LAPSING });
+      await world.elapse(LAPSING);
       const places = [live, dead, stranger];
       expect(await holder.client.backend.refreshPlaces(places, LONG)).toEqual([true, false, false]);
       expect((await holder.inspect()).queue).toEqual([live.owner]);
@@ -134,9 +134,9 @@ export function describeFairPlaces(world: ContractWorld): void {
       const [holder, ann, bob, eve] = fair(4);
       await holder.take();
       await queueUp(ann);
-      await bob.meet({ placeTimeout: SHORT });
+      await bob.meet({ placeTimeout: LAPSING });
       await queueUp(eve);
-      await world.elapse(SHORT);
+      await world.elapse(LAPSING);
       await queueUp(bob);
       expect((await holder.inspect()).queue).toEqual([ann.owner, eve.owner, bob.owner]);
     });
@@ -150,10 +150,10 @@ export function describeFairPlaces(world: ContractWorld): void {
         await waiter.leavePlace();
       }
       expect((await holder.inspect()).queue).toEqual([]);
-      await dead.meet({ placeTimeout: SHORT });
+      await dead.meet({ placeTimeout: LAPSING });
       await queueUp(bob);
       await holder.release();
-      await world.elapse(SHORT);
+      await world.elapse(LAPSING);
       await bob.take();
     });
   });

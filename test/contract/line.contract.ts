@@ -1,5 +1,5 @@
 import { LINE_MEMORY } from '../../lib/backends/lock-backend.js';
-import { type ContractWorld, SHORT } from './contract-world.js';
+import { type ContractWorld, LAPSING } from './contract-world.js';
 
 /** The numbers of those who were woken and came too late. */
 export function describeLine(world: ContractWorld): void {
@@ -36,7 +36,7 @@ export function describeLine(world: ContractWorld): void {
     it('is forgotten after a moment', async () => {
       const key = world.key();
       expect(await lineUp(0, key, 'client:1')).toBe(1);
-      await world.elapse(LINE_MEMORY + SHORT);
+      await world.elapse(LINE_MEMORY + LAPSING);
       expect(await lineUp(0, key, 'client:1')).toBe(1);
     });
 

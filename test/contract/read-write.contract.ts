@@ -1,5 +1,5 @@
 import { until } from '../support/until.js';
-import { type ContractWorld, SHORT } from './contract-world.js';
+import { type ContractWorld, LAPSING, SHORT } from './contract-world.js';
 import { LONG } from './owner.js';
 
 const WAITING = { placeTimeout: LONG };
@@ -85,7 +85,7 @@ export function describeReadWrite(world: ContractWorld): void {
       const [early, late] = first < second ? [rita, ron] : [ron, rita];
       await until(async () => !(await early.holds()));
       expect(await early.renew()).toBe(false);
-      expect(await late.renew(3 * SHORT)).toBe(true);
+      expect(await late.renew(SHORT)).toBe(true);
       await walt.meet();
       expect(await walt.takeInTime()).toBeWithin(1, 5);
       expect(await late.renew()).toBe(false);
@@ -106,9 +106,9 @@ export function describeReadWrite(world: ContractWorld): void {
     it('does not wait for a reader that died once the others have left', async () => {
       const own = lock();
       const { rita: zombie, ron, walt } = own;
-      await zombie.take({ leaseTime: SHORT });
+      await zombie.take({ leaseTime: LAPSING });
       await ron.take();
-      await world.elapse(SHORT);
+      await world.elapse(LAPSING);
       expect(await state(own)).toEqual({ mode: 'read', owners: [ron.owner] });
       await ron.release();
       await walt.take();
@@ -117,9 +117,9 @@ export function describeReadWrite(world: ContractWorld): void {
     it('wakes a writer when the last living reader leaves a dead one behind', async () => {
       const { rita: zombie, ron, walt } = lock();
       const listener = await world.listen(walt);
-      await zombie.take({ leaseTime: SHORT });
+      await zombie.take({ leaseTime: LAPSING });
       await ron.take();
-      await world.elapse(SHORT);
+      await world.elapse(LAPSING);
       await ron.release();
       await listener.hears();
       await walt.take();
@@ -137,10 +137,10 @@ export function describeReadWrite(world: ContractWorld): void {
     it('is not cut short by a reader with a shorter lease', async () => {
       const { rita, ron, rose, walt } = lock();
       await rita.take({ leaseTime: LONG });
-      await ron.take({ leaseTime: SHORT });
+      await ron.take({ leaseTime: LAPSING });
       await rose.take({ leaseTime: LONG });
-      await rose.renew(SHORT);
-      await world.elapse(SHORT);
+      await rose.renew(LAPSING);
+      await world.elapse(LAPSING);
       expect(await rita.remaining()).toBeGreaterThan(SHORT);
       await walt.meet();
     });

@@ -1,5 +1,5 @@
 import type { LockType } from '../../lib/backends/lock-backend.js';
-import { type ContractWorld, SHORT } from './contract-world.js';
+import { type ContractWorld, LAPSING } from './contract-world.js';
 import type { Owner } from './owner.js';
 
 /** The clock of tokens, in µs, leads the wall clock by no more than this. */
@@ -26,8 +26,8 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
     tokens.push((await ann.take()).token);
     tokens.push((await ann.passTo(bob))!.token);
     await eve.forceRelease();
-    tokens.push((await eve.take({ leaseTime: SHORT })).token);
-    await world.elapse(SHORT);
+    tokens.push((await eve.take({ leaseTime: LAPSING })).token);
+    await world.elapse(LAPSING);
     tokens.push((await ann.take()).token);
     await ann.release();
     tokens.push((await bob.take()).token);

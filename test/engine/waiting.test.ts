@@ -191,7 +191,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
   });
 
   describe('ends at once', () => {
-    const WAIT = 500;
+    const WAIT = 300;
 
     /** Leaves in that phase, and looks that it came in time, with the right error, and that no listener is left. */
     const leaves = async (process: LockProcess, how: 'abort' | 'timeout', phase: () => Promise<unknown>) => {

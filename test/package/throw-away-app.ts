@@ -11,7 +11,7 @@ const PROGRAMS = fileURLToPath(new URL('programs', import.meta.url));
 
 export interface ThrowAwayAppOptions {
   readonly type: 'commonjs' | 'module';
-  /** Packages besides the tarball: `['ioredis@5']`. */
+  /** Packages besides the tarball: `['ioredis@5']`. Without a TypeScript among them, this repository's compiles the app. */
   readonly packages: readonly string[];
   /** Leave the library's peers out, apart from those in `packages`. */
   readonly withoutPeers?: boolean;
@@ -19,8 +19,10 @@ export interface ThrowAwayAppOptions {
 
 /** Builds the library and packs it as it would be published. Gives the tarball in `folder`. */
 export async function packLibrary(folder: string): Promise<string> {
-  // A build of its own: dist may be of yesterday, or in use.
-  await node(ROOT, [join(ROOT, '.ci/build.mjs'), join(folder, 'library/dist')]);
+  // dist may be of yesterday, but for `npm test`, which has just built it.
+  const dist = join(folder, 'library/dist');
+  if (process.env.JUST_BUILT === undefined) await node(ROOT, [join(ROOT, '.ci/build.mjs'), dist]);
+  else for (const kind of ['esm', 'cjs']) await cp(join(ROOT, 'dist', kind), join(dist, kind), { recursive: true });
   for (const file of ['package.json', 'LICENSE', 'README.md', 'CHANGELOG.md']) {
     await cp(join(ROOT, file), join(folder, 'library', file)).catch((error) => {
       if (error.code !== 'ENOENT') {
@@ -40,7 +42,10 @@ export async function packLibrary(folder: string): Promise<string> {
 
 /** An app in a temporary folder that has the packed library installed from the registry's other packages. */
 export class ThrowAwayApp {
-  private constructor(private readonly folder: string) {}
+  private constructor(
+    private readonly folder: string,
+    private readonly compiler: string,
+  ) {}
 
   static async create(tarball: string, options: ThrowAwayAppOptions): Promise<ThrowAwayApp> {
     const folder = await mkdtemp(join(tmpdir(), 'throw-away-app-'));
@@ -48,7 +53,8 @@ export class ThrowAwayApp {
     const switches = ['--no-audit', '--no-fund', '--ignore-scripts', '--prefer-offline', '--loglevel=error'];
     const peers = options.withoutPeers ? ['--legacy-peer-deps'] : [];
     await npm(folder, ['install', ...switches, ...peers, tarball, ...options.packages]);
-    return new ThrowAwayApp(folder);
+    const own = options.packages.some((name) => name.startsWith('typescript@'));
+    return new ThrowAwayApp(folder, join(own ? folder : ROOT, 'node_modules/typescript/bin/tsc'));
   }
 
   /** The version of an installed package. */
@@ -68,7 +74,7 @@ export class ThrowAwayApp {
       ...options,
     };
     await writeFile(join(this.folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: [program] }));
-    await node(this.folder, [join(this.folder, 'node_modules/typescript/bin/tsc')]);
+    await node(this.folder, [this.compiler]);
   }
 
   /** Runs a program of the app (copied from `programs`, when it was not compiled) and gives what it printed, as JSON. */

@@ -40,11 +40,11 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   }, 60_000);
   afterAll(() => Promise.all(servers.map((server) => server.stop())));
 
-  /** A process of its own, whose leases of a second are renewed thrice in it. */
+  /** A process of its own, which renews thrice in a lease. */
   function open(
     options: { watchdogTimeout?: number; nodeTimeout?: number; commandTimeout?: number } = {},
   ): LockService {
-    const { watchdogTimeout = 1_500, ...timeouts } = options;
+    const { watchdogTimeout = 1_200, ...timeouts } = options;
     const { backend, id: clientId } = connectQuorum(servers, timeouts);
     const service = new LockService(
       new LockEngine({
@@ -83,7 +83,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
     const [one, other] = [open(), open()];
     const lease = await one.acquire(name);
     await kill(some);
-    await renewed(one, 6);
+    await renewed(one, 4);
     expect(lease.held).toBe(true);
     expect(await other.tryAcquire(name)).toBeNull();
     await lease.release();
@@ -94,7 +94,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
     const [one, other] = [open(), open()];
     const lease = await one.acquire(name);
     for (const node of some) servers[node].pause();
-    await renewed(one, 6);
+    await renewed(one, 4);
     expect(lease.held).toBe(true);
     expect(await other.tryAcquire(name)).toBeNull();
     await lease.release();
@@ -152,7 +152,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   });
 
   it('gives the lock back to servers that lost their data, one after the other', async () => {
-    const [one, other] = [open({ watchdogTimeout: 3_000 }), open()];
+    const [one, other] = [open(), open()];
     const lease = await one.acquire(name);
     for (let node = 0; node < count; node++) {
       await servers[node].restart();

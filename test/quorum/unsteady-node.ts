@@ -38,12 +38,18 @@ export class UnsteadyNode {
   private run(command: () => Promise<unknown>): Promise<unknown> {
     const { lost, unanswered } = this.weather;
     return new Promise((resolve, reject) => {
-      const fail = (outcome: 'refused' | 'unknown') => reject(new BackendError('no answer', 'unavailable', outcome));
-      this.runtime.timer(COMMAND_TIMEOUT, () => fail('unknown'));
+      const noAnswer = () => reject(new BackendError('no answer', 'unavailable', 'unknown'));
+      const timer = this.runtime.timer(COMMAND_TIMEOUT, noAnswer);
+      const answer = (settle: () => void) => {
+        this.travel(unanswered, () => {
+          timer.cancel();
+          settle();
+        });
+      };
       this.travel(lost, () => {
         command().then(
-          (reply) => this.travel(unanswered, () => resolve(reply)),
-          (error) => this.travel(unanswered, () => reject(error)),
+          (reply) => answer(() => resolve(reply)),
+          (error) => answer(() => reject(error)),
         );
       });
     });

@@ -108,6 +108,9 @@ describe.each(STORES)('contention in %s', (store) => {
   });
 });
 
+/** Of each caller, while a connection breaks every 15 ms. */
+const ROUNDS = 6;
+
 describe('contention in Redis while its connections break', () => {
   const world = openWorld('Redis');
 
@@ -117,7 +120,7 @@ describe('contention in Redis while its connections break', () => {
     const redis = world.redis.client();
     await services[0].getSemaphore('room').trySetPermits(PERMITS);
     await services[0].getPermitExpirableSemaphore('cell').trySetPermits(PERMITS);
-    await services[0].getCountDownLatch('done').trySetCount(4 * 20 * 10 + 1);
+    await services[0].getCountDownLatch('done').trySetCount(4 * 20 * ROUNDS + 1);
     let over = false;
     const breaking = (async () => {
       for (let n = 0; !over; n++) {
@@ -129,7 +132,7 @@ describe('contention in Redis while its connections break', () => {
       services.flatMap((locks) =>
         Array.from({ length: 20 }, async (_, n) => {
           const [semaphore, cell] = [locks.getSemaphore('room'), locks.getPermitExpirableSemaphore('cell')];
-          for (let round = 0; round < 10; round++) {
+          for (let round = 0; round < ROUNDS; round++) {
             const permits = (n % PERMITS) + 1;
             await semaphore.acquire(permits);
             await room.visit(permits);
@@ -144,7 +147,7 @@ describe('contention in Redis while its connections break', () => {
       over = true;
     });
     await breaking;
-    expect(room.served).toBe(4 * 20 * 10);
+    expect(room.served).toBe(4 * 20 * ROUNDS);
     expect(room.most).toBe(PERMITS);
     expect(await services[0].getSemaphore('room').availablePermits()).toBe(PERMITS);
     expect(await services[0].getPermitExpirableSemaphore('cell').availablePermits()).toBe(PERMITS);

@@ -12,6 +12,42 @@ interface Step {
   readonly call: string;
 }
 
+/** So many grants to callers that came later are no accident. */
+const OFTEN = 20;
+
+/**
+ * Whoever wants several locks, and waits patiently, is not passed over for ever: by callers that came later, again and again.
+ *
+ * @param most milliseconds that it may take
+ */
+export function notPassedOver(most: number): Rule {
+  return ({ calls, tenures, crashed, end }) => {
+    const violations: Violation[] = [];
+    for (const { call, process, locks, patient, sent, answered } of calls.values()) {
+      if (!patient || locks.length === 1) continue;
+      const at = answered ?? crashed.get(process) ?? end;
+      const waited = at.at - sent.at;
+      if (waited <= most) continue;
+      const others = tenures.filter(
+        ({ lock, granted, call }) =>
+          locks.includes(lock) &&
+          before(sent, granted) &&
+          before(granted, at) &&
+          before(sent, calls.get(call)?.sent ?? sent),
+      );
+      if (others.length < OFTEN) continue;
+      violations.push({
+        rule: 'not passed over',
+        message: `${call} waited for ${waited.toFixed(0)} ms for ${locks.join(', ')}, which ${others.length} callers got that came later`,
+        at,
+        lock: locks[0],
+        calls: [call],
+      });
+    }
+    return violations;
+  };
+}
+
 /**
  * No lock stands free while somebody waits for it alone and patiently: a wake-up that was lost, and that some timer makes up for
  * later.

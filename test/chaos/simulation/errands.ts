@@ -102,6 +102,20 @@ const several: Errand = async (caller) => {
   await recorded?.release();
 };
 
+/** Callers that keep each lock busy for twenty seconds: whoever wants several of them has to get them all the same. */
+const crowd: Errand = async ({ recorder, process, chance }) => {
+  const end = recorder.now() + 20_000;
+  const visit = async (name: string) => {
+    while (recorder.now() < end) {
+      const recorded = await recorder.acquire(name);
+      if (recorded === undefined) return;
+      await process.sleep(chance.between(0, 20));
+      await recorded.release();
+    }
+  };
+  await Promise.all(['stock', 'order', 'parcel', 'stock', 'order', 'parcel'].map(visit));
+};
+
 /** In Redisson's style, with re-entry. */
 const handle: Errand = async (caller) => {
   const { recorder, chance } = caller;
@@ -129,4 +143,16 @@ const handle: Errand = async (caller) => {
   await recorder.released(outer, lease.release());
 };
 
-export const ERRANDS = { hold, hurry, holdLong, tryOnce, waitAWhile, abort, fixedLease, extend, several, handle };
+export const ERRANDS = {
+  hold,
+  hurry,
+  holdLong,
+  tryOnce,
+  waitAWhile,
+  abort,
+  fixedLease,
+  extend,
+  several,
+  crowd,
+  handle,
+};

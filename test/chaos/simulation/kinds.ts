@@ -86,9 +86,9 @@ export const KINDS = {
     drift: true,
     flawless: true,
   },
-  /** Several locks at once, on a slow network. */
+  /** Several locks at once, on a slow network, now and then in a crowd. */
   several: {
-    errands: { several: 5, severalInside: 2, hold: 2, hurry: 1, tryOnce: 1, holdAtLeast: 1, abort: 1 },
+    errands: { several: 5, severalInside: 2, hold: 2, hurry: 1, tryOnce: 1, holdAtLeast: 1, abort: 1, crowd: 0.05 },
     fates: {},
     unheard: 0,
     misfortunes: [],

@@ -26,6 +26,9 @@ const AFTERMATH = 3_000;
 const SHORT_LEASES = [300, 1_000] as const;
 const LONG_LEASES = [60_000, 120_000] as const;
 
+/** Milliseconds within which a caller of several locks must be served in a crowd: less than that lasts. */
+const SEVERAL_WITHIN = 15_000;
+
 /** A third of the longest lease, and somewhat more. */
 const TOLD_WITHIN = 400;
 
@@ -263,6 +266,7 @@ export class Simulation {
     const verdict = checkHistory(this.history, {
       permits: this.commons.permits,
       servedWithin,
+      severalWithin: this.kind.mostMisfortunes === 0 ? SEVERAL_WITHIN : undefined,
       toldWithin: this.standsStill ? undefined : TOLD_WITHIN,
       servedSince: this.kind.flawless ? 0 : this.secondActFrom,
     });

@@ -1,0 +1,30 @@
+// A process of its own whose callers lock again and again, until it gets a SIGTERM: <url> <keyPrefix> <callers> <visits>
+// A visit is a list of scopes, each in the one before; a scope is a list of names. So many callers make each visit. How often each
+// visit was made is its last line.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createLockService } from '../../../lib/nest/create-lock-service.js';
+
+const [url, keyPrefix, callers, json] = process.argv.slice(2);
+const visits: readonly (readonly (readonly string[])[])[] = JSON.parse(json);
+const locks = createLockService({ connection: url, keyPrefix });
+const made = visits.map(() => 0);
+let over = false;
+
+const enter = ([names, ...inner]: readonly (readonly string[])[]): Promise<void> =>
+  locks.withLock(names, async () => {
+    await sleep(3);
+    if (inner.length > 0) await enter(inner);
+  });
+
+const crowd = visits.flatMap((visit, i) =>
+  Array.from({ length: Number(callers) }, async () => {
+    for (; !over; made[i]++) await enter(visit);
+  }),
+);
+process.once('SIGTERM', async () => {
+  over = true;
+  await Promise.all(crowd);
+  await locks.close();
+  process.stdout.write(`${JSON.stringify(made)}\n`);
+});
+process.stdout.write('started\n');
