@@ -1,6 +1,7 @@
-import type { AcquireRequest, BackendError } from '../backends/lock-backend.js';
+import { type AcquireRequest, BackendError } from '../backends/lock-backend.js';
 import type { Milliseconds } from './duration.js';
 import { LockBusyError, LockError, LockKeyError, LockUnavailableError } from './errors.js';
+import { OwnFlight } from './flights.js';
 import type { HeldLock } from './held-lock.js';
 import type { Lease } from './lease.js';
 import { abortedError, type LockEngine } from './lock-engine.js';
@@ -162,13 +163,25 @@ class SeveralAcquisition {
 
   /** Without an answer, what may have been acquired is given back in the background; the next attempt must not be taken for it. */
   private ask<T>(reply: Promise<T>, requests: readonly AcquireRequest[]): Promise<T> {
-    return reply.catch((error: BackendError) => {
+    return this.undisturbed(reply, requests).catch((error: BackendError) => {
       if (error.outcome !== 'refused') {
         for (const request of requests) this.engine.parts.orphans.giveBack(request, this.terms.leaseTime);
         this.owner = this.engine.newOwner();
       }
       throw error;
     });
+  }
+
+  /** An acquisition that was released by force before its answer came has failed. */
+  private async undisturbed<T>(reply: Promise<T>, requests: readonly AcquireRequest[]): Promise<T> {
+    const { flights } = this.engine.parts;
+    const own = requests.map(({ key, owner }) => new OwnFlight(key, owner));
+    for (const flight of own) flights.begin(flight);
+    const answer = await reply.finally(() => {
+      for (const flight of own) flights.end(flight);
+    });
+    if (!own.some(({ upset }) => upset === 'removed')) return answer;
+    throw new BackendError('a lock was released by force while it was acquired', 'unavailable', 'unknown');
   }
 
   private request(key: string): AcquireRequest {

@@ -14,6 +14,9 @@ export interface QueueKeeper {
 export interface AcquisitionQueue extends LockKeeper {
   readonly type: LockType;
 
+  /** What this process holds of the lock. */
+  readonly holders: Iterable<HeldLock>;
+
   /** Callers that wait. */
   readonly length: number;
 

@@ -24,7 +24,7 @@ export class FairQueue implements AcquisitionQueue {
   readonly type = 'fair';
   private readonly waiting = new LinkedQueue<Waiter>();
   private readonly byOwner = new Map<string, Waiter>();
-  private readonly holders = new Set<HeldLock>();
+  readonly holders = new Set<HeldLock>();
   private readonly places: PlaceKeeper;
   private readonly patience: QueuePatience;
   private subscription: Subscription | undefined;
@@ -121,20 +121,24 @@ export class FairQueue implements AcquisitionQueue {
     waiter.sent = this.parts.clock.now();
     this.underWay++;
     const placeTimeout = waiter.triesOnce ? 0 : this.parts.placeTimeout;
-    this.parts.backend.acquire(new WaiterRequest(this.key, waiter, 0, placeTimeout, false)).then(
-      (reply) => this.answered(waiter, reply),
-      (error) => this.failed(waiter, error),
+    const request = new WaiterRequest(this.key, waiter, 0, placeTimeout, false);
+    this.parts.flights.begin(request);
+    this.parts.backend.acquire(request).then(
+      (reply) => this.answered(waiter, reply, request),
+      (error) => this.failed(waiter, error, request),
     );
   }
 
-  private answered(waiter: Waiter, reply: AcquireReply): void {
+  private answered(waiter: Waiter, reply: AcquireReply, request: WaiterRequest): void {
     const { owner, terms } = waiter;
     const sent = waiter.sent as Moment;
     const { clock } = this.parts;
+    this.parts.flights.end(request);
+    if (reply.acquired && request.upset === 'removed') return this.removed(waiter);
     const now = clock.now();
     if (reply.acquired && clock.age(sent, now) >= validity(terms.leaseTime)) {
       const late = `the answer came after the lease of ${terms.leaseTime} ms had ended`;
-      return this.failed(waiter, new BackendError(late, 'unavailable', 'unknown'));
+      return this.failed(waiter, new BackendError(late, 'unavailable', 'unknown'), request);
     }
     this.settleAttempt(waiter);
     this.failures = 0;
@@ -160,8 +164,23 @@ export class FairQueue implements AcquisitionQueue {
     this.retireIfIdle();
   }
 
-  private failed(waiter: Waiter, error: BackendError): void {
+  /** It was acquired, and released by force before the answer came: a waiter that is still here lines up again, as another owner. */
+  private removed(waiter: Waiter): void {
+    this.settleAttempt(waiter);
+    this.byOwner.delete(waiter.owner);
+    waiter.unsettled = true;
+    this.settleOrphan(waiter);
+    waiter.renew();
+    if (!waiter.settled) {
+      this.byOwner.set(waiter.owner, waiter);
+      this.attempt(waiter);
+    }
+    this.retireIfIdle();
+  }
+
+  private failed(waiter: Waiter, error: BackendError, request: WaiterRequest): void {
     const { unsettled } = waiter;
+    this.parts.flights.end(request);
     this.settleAttempt(waiter);
     this.failure = error;
     waiter.unsettled = unsettled || error.outcome !== 'refused';

@@ -1,5 +1,6 @@
 import type { Contention } from './contention.js';
 import type { EngineParts } from './engine-parts.js';
+import { OwnFlight } from './flights.js';
 import { HandOff, type Route, TokenBlock } from './hand-off.js';
 import { HeldLock, type ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
@@ -22,6 +23,8 @@ export interface GivenBackTo {
   drop(held: HeldLock): void;
   /** Gives back in the background what the backend may hold for a waiter's own owner. */
   settleOrphan(waiter: Waiter): void;
+  /** A waiter's owner was removed by force: the next attempt is made for another one. */
+  disown(waiter: Waiter): void;
   /** What was under way has ended: go on. */
   resume(): void;
 }
@@ -81,13 +84,21 @@ export class GiveBack {
     const { reserve } = this.queue;
     const sent = clock.now();
     next.sent = sent;
+    const flight = new OwnFlight(held.key, next.owner);
+    this.parts.flights.begin(flight);
     return backend.pass({ key: held.key, type, from: held.owner, to: next.owner, leaseTime, reserve }).then(
       (reply) => {
+        this.parts.flights.end(flight);
         this.queue.underWay--;
         next.sent = undefined;
         if (reply === undefined) {
           this.queue.resume();
           return 'gone';
+        }
+        if (flight.upset === 'removed') {
+          this.queue.disown(next);
+          this.queue.resume();
+          return 'released';
         }
         const now = clock.now();
         if (clock.age(sent, now) >= validity(leaseTime)) {
@@ -117,6 +128,7 @@ export class GiveBack {
         return 'released';
       },
       () => {
+        this.parts.flights.end(flight);
         this.queue.underWay--;
         next.sent = undefined;
         this.unsettle(next);

@@ -5,9 +5,10 @@ import type { AcquisitionQueue, QueueKeeper } from './acquisition-queue.js';
 import { BoundedLog } from './bounded-log.js';
 import type { Milliseconds } from './duration.js';
 import type { EngineParts } from './engine-parts.js';
-import { LockAbortedError, LockBusyError, LockKeyError, LockLostError, LockUnavailableError } from './errors.js';
+import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from './errors.js';
 import { EventHub, type LockLogger } from './events.js';
 import { FairQueue } from './fair-queue.js';
+import { ForcedReleases } from './forced-releases.js';
 import type { HeldLock } from './held-lock.js';
 import { Lease } from './lease.js';
 import { LeaseClock } from './lease-clock.js';
@@ -70,6 +71,7 @@ export class LockEngine implements QueueKeeper {
     const events = new EventHub(runtime, new BoundedLog(logger, runtime));
     const watchdog = new Watchdog(backend, runtime, clock, events, leaseTime);
     const orphans = new Orphans(backend, runtime);
+    const forced = new ForcedReleases(backend, runtime, clientId, (key) => this.heldUnder(key));
     const placeTimeout = settings.fairWaitTimeout;
     this.parts = {
       queues: this,
@@ -79,6 +81,8 @@ export class LockEngine implements QueueKeeper {
       events,
       watchdog,
       orphans,
+      forced,
+      flights: forced.flights,
       clientId,
       placeTimeout,
       preferWriters: true,
@@ -141,14 +145,11 @@ export class LockEngine implements QueueKeeper {
     return this.ask(name, (key) => this.parts.backend.inspect(key));
   }
 
-  /** Frees the lock whoever holds it. A lease of this service is lost at once; others learn of it at their next renewal. */
+  /** Frees the lock whoever holds it. A lease of this service is lost at once, those of others when they hear of it. */
   async forceRelease(name: string): Promise<boolean> {
-    const leases = [...this.leases];
-    const freed = await this.ask(name, (key) => this.parts.backend.forceRelease(key));
-    const key = this.keyOf(name);
-    const locks = new Set(leases.flatMap((lease) => lease.locks.filter((lock) => lock.key === key)));
-    for (const lock of locks) lock.lose(new LockLostError(`The lock '${name}' was lost: it was force-released`, name));
-    return freed;
+    const owners = await this.ask(name, (key) => this.parts.backend.forceRelease(key));
+    this.parts.forced.removed({ key: this.keyOf(name), owners });
+    return owners.length > 0;
   }
 
   /** Callers of this process that wait for this lock. */
@@ -186,6 +187,7 @@ export class LockEngine implements QueueKeeper {
       await this.whatIsUnderWay();
       this.parts.watchdog.close();
       this.parts.orphans.close();
+      this.parts.forced.close();
       await this.synchronizers.close();
       await this.parts.backend.close();
     });
@@ -216,6 +218,7 @@ export class LockEngine implements QueueKeeper {
   lease(locks: readonly HeldLock[], terms: AcquisitionTerms, gates: readonly ShareGate[] = NO_GATES): Lease {
     const lease = new Lease(this, locks, terms.onLost, gates);
     this.leases.push(lease);
+    this.parts.forced.listen();
     return lease;
   }
 
@@ -317,6 +320,12 @@ export class LockEngine implements QueueKeeper {
       waiter.scoped = scoped;
       (queue ?? this.newQueue(terms.type, name, key)).enqueue(waiter);
     });
+  }
+
+  private heldUnder(key: string): readonly HeldLock[] {
+    const { keyPrefix } = this.settings;
+    if (!key.startsWith(keyPrefix)) return [];
+    return this.queues.named(key.slice(keyPrefix.length)).flatMap(({ holders }) => [...holders]);
   }
 
   private newQueue(type: LockType, name: string, key: string): AcquisitionQueue {

@@ -122,6 +122,10 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     return this.waiting.length;
   }
 
+  get holders(): readonly HeldLock[] {
+    return this.holder === undefined ? NO_MORE : [this.holder, ...this.others];
+  }
+
   /** For those who wait behind the next one; a lock that nobody else wants is not burdened with what hand-offs need. */
   get reserve(): number {
     return this.waiting.length > 1 ? this.departures.block : 0;
@@ -146,6 +150,12 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     waiter.unsettled = false;
     const { type, leaseTime } = waiter.terms;
     this.parts.orphans.giveBack({ key: this.key, type, owner: waiter.owner }, leaseTime);
+  }
+
+  disown(waiter: Waiter): void {
+    waiter.unsettled = true; // it may have been there twice, where a command was sent again
+    this.settleOrphan(waiter);
+    waiter.renew();
   }
 
   resume(): void {
@@ -185,9 +195,10 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.attempts++;
     if (request.type !== 'read') this.asking = request;
     this.contended?.begin();
+    this.parts.flights.begin(request);
     this.parts.backend.acquire(request).then(
-      (reply) => this.answered(waiter, reply),
-      (error) => this.failed(waiter, error),
+      (reply) => this.answered(waiter, reply, request),
+      (error) => this.failed(waiter, error, request),
     );
   }
 
@@ -197,15 +208,17 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     return new WaiterRequest(this.key, waiter, reserve, this.keepsPlace(waiter) ? placeTimeout : 0, preferWriters);
   }
 
-  private answered(waiter: Waiter, reply: AcquireReply): void {
+  private answered(waiter: Waiter, reply: AcquireReply, request: WaiterRequest): void {
     const { type, leaseTime, fixed } = waiter.terms;
     const sent = waiter.sent as Moment;
+    this.parts.flights.end(request);
     if (!reply.acquired) return this.foundBusy(waiter, reply);
+    if (request.upset === 'removed') return this.removed(waiter);
     const { clock } = this.parts;
     const now = clock.now();
     if (clock.age(sent, now) >= validity(leaseTime)) {
       const late = `the answer came after the lease of ${leaseTime} ms had ended`;
-      return this.failed(waiter, new BackendError(late, 'unavailable', 'unknown'));
+      return this.failed(waiter, new BackendError(late, 'unavailable', 'unknown'), request);
     }
     this.settleAttempt(waiter);
     this.contended?.acquired();
@@ -217,6 +230,13 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     if (this.waiting.remove(waiter)) waiter.grant(held);
     else void this.giveBack(held);
     this.pump();
+  }
+
+  /** It was acquired, and released by force before the answer came: a waiter that is still here tries again. */
+  private removed(waiter: Waiter): void {
+    this.settleAttempt(waiter);
+    this.disown(waiter);
+    this.resume();
   }
 
   private foundBusy(waiter: Waiter, reply: Busy): void {
@@ -232,8 +252,9 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.resume();
   }
 
-  private failed(waiter: Waiter, error: BackendError): void {
+  private failed(waiter: Waiter, error: BackendError, request: WaiterRequest): void {
     const { unsettled } = waiter;
+    this.parts.flights.end(request);
     this.settleAttempt(waiter);
     this.failure = error;
     waiter.unsettled = unsettled || error.outcome !== 'refused';

@@ -39,6 +39,11 @@ export class Waiter<Granted = HeldLock> extends Caller<Granted> {
     return this.ownerId;
   }
 
+  /** Its owner was removed by force: from now on it is another one. */
+  renew(): void {
+    this.ownerId = undefined;
+  }
+
   get what(): string {
     return `the lock '${this.name}'`;
   }
