@@ -25,6 +25,8 @@ export class FairQueue implements AcquisitionQueue {
   private readonly waiting = new LinkedQueue<Waiter>();
   private readonly byOwner = new Map<string, Waiter>();
   readonly holders = new Set<HeldLock>();
+  /** After a failure: each waiter's next attempt. */
+  private readonly retries = new Map<Waiter, Timer>();
   private readonly places: PlaceKeeper;
   private readonly patience: QueuePatience;
   private subscription: Subscription | undefined;
@@ -191,11 +193,13 @@ export class FairQueue implements AcquisitionQueue {
     } else {
       const pause = Math.min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** Math.min(this.failures, 10));
       if (this.failures++ === 0) this.parts.events.emit('error', this.refusal(waiter));
-      this.parts.runtime.timer(
-        pause * (0.5 + this.parts.runtime.random() / 2),
-        () => this.attempt(waiter),
-        'keep-alive',
-      );
+      const { runtime } = this.parts;
+      const again = () => {
+        this.retries.delete(waiter);
+        this.attempt(waiter);
+      };
+      this.retries.get(waiter)?.cancel(); // it was woken meanwhile, and has failed again
+      this.retries.set(waiter, runtime.timer(pause * (0.5 + runtime.random() / 2), again, 'keep-alive'));
     }
     this.retireIfIdle();
   }
@@ -271,6 +275,8 @@ export class FairQueue implements AcquisitionQueue {
   private remove(waiter: Waiter): void {
     this.waiting.remove(waiter);
     this.byOwner.delete(waiter.owner);
+    this.retries.get(waiter)?.cancel();
+    this.retries.delete(waiter);
     if (this.waiting.length > 0) return;
     this.timer?.cancel();
     this.timer = undefined;

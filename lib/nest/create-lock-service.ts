@@ -6,6 +6,7 @@ import type { Runtime } from '../backends/runtime.js';
 import { type Duration, FOREVER, MIN_LEASE_TIME, type Milliseconds, toMilliseconds } from '../engine/duration.js';
 import { LockConfigurationError } from '../engine/errors.js';
 import type { LockLogger } from '../engine/events.js';
+import { HarmlessLog } from '../engine/harmless-log.js';
 import { LockEngine } from '../engine/lock-engine.js';
 import { bracesPair } from '../engine/lock-name.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
@@ -58,7 +59,7 @@ export function createLockService(options: RedisLockOptions): LockService {
   const duration = (option: keyof RedisLockOptions, otherwise: number, least = 0): Milliseconds =>
     toMilliseconds((options[option] as Duration | undefined) ?? otherwise, `RedisLockModule: ${option}`, least);
   const runtime = nodeRuntime;
-  const logger = options.logger ?? consoleLogger;
+  const logger = new HarmlessLog(options.logger ?? consoleLogger);
   const clientId = runtime.uuid();
   const settings = {
     clientId,

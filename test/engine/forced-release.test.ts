@@ -134,7 +134,10 @@ describe.each(STORES)('a lock in %s that is released by force', (store) => {
       const [holder, other] = await world.processes(2);
       const lease = await holder.locks.acquire('order');
       await isLostByForce(holder, await holder.locks.acquire('stock'), other);
-      holder.backend.disturb(async (execute) => ({ ...(await execute()), owners: [{ owner: lease.owner }] }), 'inspect');
+      holder.backend.disturb(
+        async (execute) => ({ ...(await execute()), owners: [{ owner: lease.owner }] }),
+        'inspect',
+      );
       const before = holder.backend.count('inspect');
       await other.locks.forceRelease('order');
       await until(() => holder.backend.count('inspect') > before);

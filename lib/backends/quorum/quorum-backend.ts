@@ -168,9 +168,7 @@ export class QuorumBackend implements LockBackend {
   }
 
   listenToClient(clientId: string, listener: (removal: Removal) => void): Subscription {
-    const subscriptions = this.nodes.all.flatMap(
-      ({ backend }) => backend.listenToClient?.(clientId, listener) ?? [],
-    );
+    const subscriptions = this.nodes.all.flatMap(({ backend }) => backend.listenToClient?.(clientId, listener) ?? []);
     return {
       ready: Promise.all(subscriptions.map(({ ready }) => ready)).then(() => {}),
       close: () => {
