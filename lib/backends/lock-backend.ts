@@ -66,6 +66,8 @@ export interface ReleaseReply {
   readonly released: boolean;
   /** How many others listened for this release: subscribers of the channel, this process's own taken off. */
   readonly listeners: number;
+  /** Its message went out, and comes back to us if we listen. False: nobody heard it, not even we. */
+  readonly told: boolean;
   /** The connection broke while the release was under way, so that it may have been executed twice. */
   readonly resent: boolean;
 }

@@ -147,7 +147,7 @@ export class GiveBack {
     return this.parts.backend.release(held).then(
       (reply) => {
         this.queue.underWay--;
-        if (turns && !reply.released) queue.contended?.releasedSilently();
+        if (turns && !reply.told) queue.contended?.releasedSilently();
         if (turns && reply.released) this.yieldTo(reply.listeners);
         queue.resume();
         // Executed, its answer lost, sent again by the client: the second answer says that nothing was there.

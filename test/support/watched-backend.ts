@@ -17,7 +17,10 @@ import {
   type Wake,
 } from '../../lib/backends/lock-backend.js';
 
-type Command = Exclude<keyof LockBackend, 'description' | 'synchronizers' | 'together' | 'subscribe' | 'listenToClient' | 'close'>;
+type Command = Exclude<
+  keyof LockBackend,
+  'description' | 'synchronizers' | 'together' | 'subscribe' | 'listenToClient' | 'close'
+>;
 
 /** What a test lets happen to a command: `execute` runs it, and gives what it answers. */
 // biome-ignore lint/suspicious/noExplicitAny: the answers differ from command to command

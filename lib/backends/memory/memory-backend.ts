@@ -86,13 +86,13 @@ export class MemoryBackend implements LockBackend {
     const now = this.now();
     const { key, type, owner, quietly } = request;
     const hold = this.store.holds.get(key, now);
-    if (!hold?.has(owner, type, now)) return { released: false, listeners: 0, resent: false };
+    if (!hold?.has(owner, type, now)) return { released: false, listeners: 0, told: false, resent: false };
     hold.remove(owner, type);
     const over = hold.isOver(now);
     if (over) this.store.holds.delete(key);
     // A reader that leaves others behind makes room for nobody; a writer that goes on reading makes room for readers.
-    const listeners = !quietly && (over || type === 'write') ? this.wake(key, type, now) : 0;
-    return { released: true, listeners, resent: false };
+    const told = !quietly && (over || type === 'write');
+    return { released: true, listeners: told ? this.wake(key, type, now) : 0, told, resent: false };
   }
 
   async pass(request: PassRequest): Promise<Acquired | undefined> {

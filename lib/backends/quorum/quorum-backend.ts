@@ -104,8 +104,9 @@ export class QuorumBackend implements LockBackend {
     const replies = [...votes.replies.values()];
     const released = count(votes, (reply) => reply.released) >= majority;
     const listeners = released ? Math.max(...replies.map((reply) => reply.listeners)) : 0;
+    const told = released && replies.some((reply) => reply.told);
     const resent = count(votes, gone) >= majority && replies.some((reply) => reply.resent);
-    return { released, listeners, resent };
+    return { released, listeners, told, resent };
   }
 
   async pass(request: PassRequest): Promise<Acquired | undefined> {

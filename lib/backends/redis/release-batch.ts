@@ -59,10 +59,13 @@ export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply>
     const answer = Array.isArray(reply) ? reply[index] : reply;
     refuseFailure(answer, this.form.keys, request, call, this.connection);
     const [told, head] = Array.isArray(answer) ? [Number(answer[0]), String(answer[1])] : [Number(answer)];
-    const listeners = told < 0 || request.quietly ? 0 : this.others(request, told, head);
-    return { released: told !== NOT_THERE, listeners, resent: call.resent };
+    const released = told !== NOT_THERE;
+    if (told < 0 || request.quietly) return { released, listeners: 0, told: false, resent: call.resent };
+    const listeners = this.others(request, told, head);
+    // A node of a cluster counts its own clients alone: we may hear it from another one.
+    return { released, listeners, told: told > 0 || this.connection.isCluster, resent: call.resent };
   }
 }
 
-/** −2 is: released, and nobody had to be told. */
+/** −2 is: released, and nobody had to be told, or could be. */
 const NOT_THERE = -1;
