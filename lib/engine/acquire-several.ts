@@ -31,8 +31,8 @@ export function acquireSeveral(
   what: string,
 ): Promise<Lease> {
   const all = names.map((name) => new WantedLock(engine, name, terms, what));
-  const scoped = engine.admit(what);
   const title = names.join(', ');
+  const scoped = engine.admit(what, title);
   if (terms.signal?.aborted) throw abortedError(title, terms.signal);
   return new Promise((resolve, reject) => {
     const caller = new Waiter<Lease>(title, engine.newOwner, terms, engine.parts.runtime, resolve, reject);

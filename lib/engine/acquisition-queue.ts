@@ -24,7 +24,7 @@ export interface AcquisitionQueue extends LockKeeper {
   enqueue(waiter: Waiter): void;
 
   /** Shutdown: sends away those who wait, and to whom `whom` applies. */
-  expel(error: Error, whom: (waiter: Waiter) => boolean): void;
+  expel(whom: (waiter: Waiter) => boolean): void;
 
   /** Takes the whole queue for one attempt from outside, if nothing goes on in it. */
   claim(): boolean;

@@ -6,7 +6,7 @@ import { HeldLock, type ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
 import { LinkedQueue } from './linked-queue.js';
 import type { AcquisitionTerms } from './lock-options.js';
-import { busyRefusal, finalRefusal, type Obstruction, unavailableRefusal } from './lock-refusal.js';
+import { busyRefusal, closingRefusal, finalRefusal, type Obstruction, unavailableRefusal } from './lock-refusal.js';
 import { PlaceKeeper } from './place-keeper.js';
 import { QueuePatience } from './queue-patience.js';
 import type { Departure, Waiter } from './waiter.js';
@@ -59,11 +59,11 @@ export class FairQueue implements AcquisitionQueue {
     this.attempt(waiter);
   }
 
-  expel(error: Error, whom: (waiter: Waiter) => boolean): void {
+  expel(whom: (waiter: Waiter) => boolean): void {
     for (const waiter of this.waiting) {
       if (!whom(waiter)) continue;
       this.leave(waiter);
-      waiter.refuse(error);
+      waiter.refuse(closingRefusal('Waiting', waiter.name));
     }
   }
 

@@ -16,6 +16,7 @@ import { LinkedQueue } from './linked-queue.js';
 import { MAX_KEY_BYTES, toLockName, toLockNames } from './lock-name.js';
 import { type AcquisitionTerms, type LockOptions, toTerms } from './lock-options.js';
 import { LockQueue } from './lock-queue.js';
+import { closingRefusal } from './lock-refusal.js';
 import { findReentry, inScopeOf, LockScope, lockScopes } from './lock-scope.js';
 import { Orphans } from './orphans.js';
 import { QueueTable } from './queue-table.js';
@@ -233,9 +234,9 @@ export class LockEngine implements QueueKeeper {
    *
    * @throws LockAbortedError for any other caller once shutdown has begun
    */
-  admit(what: string): boolean {
+  admit(what: string, name: string): boolean {
     const scoped = lockScopes.getStore() !== undefined && inScopeOf(this);
-    if (this.closing && (!scoped || this.cutOff)) throw closingError(what);
+    if (this.closing && (!scoped || this.cutOff)) throw closingRefusal(what, name);
     return scoped;
   }
 
@@ -255,7 +256,7 @@ export class LockEngine implements QueueKeeper {
   private async letBodiesEnd(): Promise<void> {
     this.closing = true;
     this.expel(({ scoped }) => !scoped);
-    this.synchronizers.expel(closingError('Waiting'));
+    this.synchronizers.expel();
     await this.until(() => this.idle);
   }
 
@@ -296,9 +297,8 @@ export class LockEngine implements QueueKeeper {
   }
 
   private expel(whom: (caller: { readonly scoped: boolean }) => boolean): void {
-    const error = closingError('Waiting');
-    for (const queue of this.queues.values()) queue.expel(error, whom);
-    for (const caller of this.several) if (whom(caller)) caller.refuse(error);
+    for (const queue of this.queues.values()) queue.expel(whom);
+    for (const caller of this.several) if (whom(caller)) caller.refuse(closingRefusal('Waiting', caller.name));
   }
 
   private acquireOne(name: string, terms: AcquisitionTerms, what: string): Promise<Lease> {
@@ -308,7 +308,7 @@ export class LockEngine implements QueueKeeper {
     if (terms.signal?.aborted) throw abortedError(name, terms.signal);
     const reentry = lockScopes.getStore() === undefined ? undefined : findReentry(this, key, terms.type);
     if (reentry !== undefined) return reenter(this, reentry, name, terms);
-    const scoped = this.admit(what);
+    const scoped = this.admit(what, name);
     const began = this.began();
     return new Promise((resolve, reject) => {
       const granted = (held: HeldLock) => {
@@ -353,10 +353,6 @@ export function abortedError(name: string, signal: AbortSignal): LockAbortedErro
   return new LockAbortedError(`Waiting for the lock '${name}' was aborted by the caller's signal`, name, {
     cause: signal.reason,
   });
-}
-
-function closingError(what: string): LockAbortedError {
-  return new LockAbortedError(`${what}: the lock service is shutting down and gives no more locks`, '');
 }
 
 function quoted(names: readonly string[]): string {

@@ -82,7 +82,7 @@ function downgrade(
   name: string,
   terms: AcquisitionTerms,
 ): Promise<Lease> {
-  engine.admit('acquire()');
+  engine.admit('acquire()', name);
   return new Promise((resolve, reject) => {
     const granted = (read: HeldLock | undefined) => {
       if (read !== undefined) return resolve(engine.lease(listOf(read), terms, listOf(gate)));

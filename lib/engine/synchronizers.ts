@@ -58,7 +58,7 @@ export class Synchronizers {
   enter<C extends Contender<never>>(kind: LineKind, { key }: Synchronizer, caller: C, supply: () => Supply<C>): void {
     const { signal } = caller.terms;
     try {
-      caller.scoped = this.engine.admit(caller.what);
+      caller.scoped = this.engine.admit(caller.what, caller.name);
     } catch (error) {
       return caller.refuse(error as Error);
     }
@@ -91,8 +91,8 @@ export class Synchronizers {
   }
 
   /** Shutdown: sends away who waits. */
-  expel(error: Error): void {
-    for (const line of [...this.lines.values()]) line.expel(error);
+  expel(): void {
+    for (const line of [...this.lines.values()]) line.expel();
   }
 
   /** Lets end what is under way. Permits that are still kept lapse with their leases: what they stand for may still go on. */
