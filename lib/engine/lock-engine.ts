@@ -1,5 +1,5 @@
 import type { LockBackend, LockState, LockType } from '../backends/lock-backend.js';
-import type { Runtime } from '../backends/runtime.js';
+import type { Runtime, Timer } from '../backends/runtime.js';
 import { acquireSeveral } from './acquire-several.js';
 import type { AcquisitionQueue, QueueKeeper } from './acquisition-queue.js';
 import { BoundedLog } from './bounded-log.js';
@@ -37,8 +37,15 @@ export interface EngineSettings {
   readonly fairWaitTimeout: Milliseconds;
   readonly waitTime: Milliseconds;
   readonly shutdownTimeout: Milliseconds;
+  /** Within which the backend answers, or rejects. Default 2 s. */
+  readonly commandTimeout?: Milliseconds;
   readonly onLost: 'throw' | 'warn';
 }
+
+/** Of a backend that does not say otherwise. */
+const COMMAND_TIMEOUT = 2_000;
+/** How much of the last commandTimeout is kept for closing connections, at the most. */
+const LONGEST_CLOSE = 500;
 
 /** One name, or several that are taken all or none. */
 export type LockNames = string | readonly string[];
@@ -58,6 +65,8 @@ export class LockEngine implements QueueKeeper {
   private closing = false;
   /** Shutdown has stopped waiting: bodies that still run get no more locks either. */
   private cutOff = false;
+  /** When shutdown stops waiting for bodies. */
+  private drainUntil = 0;
   private drained: Promise<void> | undefined;
   private closed: Promise<void> | undefined;
   /** Called whenever something has come to its end; shutdown waits for that. */
@@ -182,16 +191,12 @@ export class LockEngine implements QueueKeeper {
     return this.drained;
   }
 
-  /** Drains, then closes what the backend opened. */
+  /**
+   * Drains, then closes what the backend opened: all within `shutdownTimeout` and one `commandTimeout`, whatever is under way. What
+   * has no answer then is rejected.
+   */
   close(): Promise<void> {
-    this.closed ??= this.drain().then(async () => {
-      await this.whatIsUnderWay();
-      this.parts.watchdog.close();
-      this.parts.orphans.close();
-      this.parts.forced.close();
-      await this.synchronizers.close();
-      await this.parts.backend.close();
-    });
+    this.closed ??= this.drain().then(() => this.end());
     return this.closed;
   }
 
@@ -253,24 +258,47 @@ export class LockEngine implements QueueKeeper {
       if (shares.length === 1) events.emit('acquired', { name, owner, fencingToken: token, waited });
   }
 
+  private async end(): Promise<void> {
+    const { runtime, watchdog, orphans, forced, backend } = this.parts;
+    const { commandTimeout = COMMAND_TIMEOUT } = this.settings;
+    const end = Math.max(this.drainUntil, runtime.monotonic()) + commandTimeout;
+    const patience = end - Math.min(LONGEST_CLOSE, commandTimeout / 4) - runtime.monotonic();
+    await this.atMost(patience, Promise.all([this.whatIsUnderWay(patience), this.synchronizers.close()]));
+    this.synchronizers.abandon();
+    watchdog.close();
+    orphans.close();
+    forced.close();
+    await this.atMost(end - runtime.monotonic(), backend.close());
+  }
+
+  private async atMost(time: number, work: Promise<unknown>): Promise<void> {
+    let timer: Timer | undefined;
+    const over = new Promise<void>((resolve) => {
+      timer = this.parts.runtime.timer(Math.max(0, time), resolve, 'keep-alive');
+    });
+    await Promise.race([work, over]).finally(() => timer?.cancel());
+  }
+
   private async letBodiesEnd(): Promise<void> {
     this.closing = true;
+    const { shutdownTimeout } = this.settings;
+    this.drainUntil = this.parts.runtime.monotonic() + shutdownTimeout;
     this.expel(({ scoped }) => !scoped);
     this.synchronizers.expel();
-    await this.until(() => this.idle);
+    await this.until(() => this.idle, shutdownTimeout);
   }
 
   /** Acquisitions whose callers are gone give back what they get: that must not find the backend closed. */
-  private whatIsUnderWay(): Promise<void> {
-    return this.until(() => this.queues.size === 0 && this.several.size === 0);
+  private whatIsUnderWay(patience: number): Promise<void> {
+    return this.until(() => this.queues.size === 0 && this.several.size === 0, patience);
   }
 
-  /** Waits for a condition that {@link settled} looks at, up to `shutdownTimeout`. */
-  private async until(condition: () => boolean): Promise<void> {
+  /** Waits for a condition that {@link settled} looks at, so many milliseconds at most. */
+  private async until(condition: () => boolean, patience: number): Promise<void> {
     if (condition()) return;
     const { runtime } = this.parts;
     await new Promise<void>((resolve) => {
-      const timer = runtime.timer(this.settings.shutdownTimeout, resolve, 'keep-alive');
+      const timer = runtime.timer(patience, resolve, 'keep-alive');
       this.settled = () => {
         if (!condition()) return;
         timer.cancel();

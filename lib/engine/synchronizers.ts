@@ -1,3 +1,4 @@
+import { BackendError } from '../backends/lock-backend.js';
 import type { RequestId, SynchronizerBackend } from '../backends/synchronizer-backend.js';
 import { abortedError } from './caller.js';
 import { ChangeLane } from './change-lane.js';
@@ -106,6 +107,12 @@ export class Synchronizers {
     for (const lane of this.lanes.values()) lane.close();
     await Promise.all([...this.lines.values()].map((line) => line.close()));
     await Promise.allSettled(this.changes);
+  }
+
+  /** Rejects the changes that have no answer yet. */
+  abandon(): void {
+    const error = new BackendError('the lock service was closed before it had an answer', 'unavailable', 'unknown');
+    for (const lane of [...this.lanes.values()]) lane.abandon(error);
   }
 
   private open<C extends Contender<never>>(kind: LineKind, key: string, supply: Supply<C>): WaitingLine<C> {

@@ -61,7 +61,9 @@ export function createLockService(options: RedisLockOptions): LockService {
   const runtime = nodeRuntime;
   const logger = new HarmlessLog(options.logger ?? consoleLogger);
   const clientId = runtime.uuid();
+  const commandTimeout = duration('commandTimeout', 2_000, 10);
   const settings = {
+    commandTimeout,
     clientId,
     logger,
     runtime,
@@ -78,7 +80,7 @@ export function createLockService(options: RedisLockOptions): LockService {
     clientId,
     logger,
     runtime,
-    commandTimeout: duration('commandTimeout', 2_000, 10),
+    commandTimeout,
     replicaTimeout: duration('replicaTimeout', 1_000, 1),
     onError: oncePerMessage((error) => engine?.parts.events.emit('error', error)),
   });

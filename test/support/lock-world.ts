@@ -19,7 +19,7 @@ export type StoreName = 'memory' | 'Redis';
 
 export const STORES: readonly StoreName[] = ['memory', 'Redis'];
 
-export interface ProcessSettings extends Partial<Omit<EngineSettings, 'backend' | 'runtime' | 'logger' | 'clientId'>> {
+export interface ProcessSettings extends Partial<Omit<EngineSettings, 'backend' | 'runtime' | 'logger' | 'clientId' | 'commandTimeout'>> {
   /** To Redis. Default: straight to the server of this world. */
   readonly connection?: Connection;
   readonly commandTimeout?: number;
@@ -88,6 +88,7 @@ export class LockWorld {
         waitTime: FOREVER,
         shutdownTimeout: ms(100),
         onLost: 'throw',
+        commandTimeout: commandTimeout as Milliseconds | undefined,
         ...own,
       }),
     );
