@@ -19,7 +19,8 @@ export type StoreName = 'memory' | 'Redis';
 
 export const STORES: readonly StoreName[] = ['memory', 'Redis'];
 
-export interface ProcessSettings extends Partial<Omit<EngineSettings, 'backend' | 'runtime' | 'logger' | 'clientId' | 'commandTimeout'>> {
+export interface ProcessSettings
+  extends Partial<Omit<EngineSettings, 'backend' | 'runtime' | 'logger' | 'clientId' | 'commandTimeout'>> {
   /** To Redis. Default: straight to the server of this world. */
   readonly connection?: Connection;
   readonly commandTimeout?: number;

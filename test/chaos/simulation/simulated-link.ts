@@ -57,6 +57,8 @@ export class SimulatedLink implements LockBackend, ServerClient {
   readonly synchronizers: SimulatedSynchronizers;
   readonly open = new Set<SimulatedCommand<unknown>>();
   readonly subscribed = new Set<LinkSubscription>();
+  /** Is told what a forced release has taken, when the process knows. */
+  onForced: (key: string, owners: readonly string[]) => void = () => {};
   /** Grows with each connection. */
   connection = 1;
   /** Of all fencing tokens that came this way: what is sent says it, as the scripts' callers do. */
@@ -187,7 +189,10 @@ export class SimulatedLink implements LockBackend, ServerClient {
   }
 
   forceRelease(key: string): Promise<readonly string[]> {
-    return this.send('force', (backend) => backend.forceRelease(key));
+    return this.send('force', (backend) => backend.forceRelease(key)).then((owners) => {
+      this.onForced(key, owners);
+      return owners;
+    });
   }
 
   inspect(key: string): Promise<LockState> {

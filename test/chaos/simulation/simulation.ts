@@ -23,8 +23,8 @@ const LIVENESS_BOUND = 60_000;
 /** No lease, place or ghost of a command outlives the faults by more. */
 const AFTERMATH = 3_000;
 
-/** A third of the longest lease, and somewhat more. */
-const TOLD_WITHIN = 400;
+/** What the timers of a process are late by at the most. */
+const TOLD_WITHIN = 6;
 
 export interface Outcome {
   readonly seed: number;
@@ -250,6 +250,7 @@ export class Simulation {
       permits: this.commons.permits,
       servedWithin,
       toldWithin: this.standsStill ? undefined : TOLD_WITHIN,
+      lossesToldWithin: TOLD_WITHIN,
       servedSince: this.kind.flawless ? 0 : this.secondActFrom,
     });
     const troubles = [...this.troubles, ...this.flaws()];
