@@ -23,6 +23,9 @@ export interface AcquisitionQueue extends LockKeeper {
   /** Serves this waiter, or refuses it, sooner or later. */
   enqueue(waiter: Waiter): void;
 
+  /** These owners were removed by force: waiters that may have been one of them go on as others. */
+  removed(owners: readonly string[]): void;
+
   /** Shutdown: sends away those who wait, and to whom `whom` applies. */
   expel(whom: (waiter: Waiter) => boolean): void;
 

@@ -59,6 +59,11 @@ export class FairQueue implements AcquisitionQueue {
     this.attempt(waiter);
   }
 
+  removed(owners: readonly string[]): void {
+    for (const waiter of this.waiting)
+      if (waiter.unsettled && waiter.sent === undefined && owners.includes(waiter.owner)) this.disown(waiter);
+  }
+
   expel(whom: (waiter: Waiter) => boolean): void {
     for (const waiter of this.waiting) {
       if (!whom(waiter)) continue;
@@ -136,7 +141,7 @@ export class FairQueue implements AcquisitionQueue {
     const sent = waiter.sent as Moment;
     const { clock } = this.parts;
     this.parts.flights.end(request);
-    if (reply.acquired && request.upset === 'removed') return this.removed(waiter);
+    if (reply.acquired && request.upset === 'removed') return this.takenAway(waiter);
     const now = clock.now();
     if (reply.acquired && clock.age(sent, now) >= validity(terms.leaseTime)) {
       const late = `the answer came after the lease of ${terms.leaseTime} ms had ended`;
@@ -167,17 +172,20 @@ export class FairQueue implements AcquisitionQueue {
   }
 
   /** It was acquired, and released by force before the answer came: a waiter that is still here lines up again, as another owner. */
-  private removed(waiter: Waiter): void {
+  private takenAway(waiter: Waiter): void {
     this.settleAttempt(waiter);
-    this.byOwner.delete(waiter.owner);
-    waiter.unsettled = true;
-    this.settleOrphan(waiter);
-    waiter.renew();
-    if (!waiter.settled) {
-      this.byOwner.set(waiter.owner, waiter);
-      this.attempt(waiter);
-    }
+    this.disown(waiter);
+    this.attempt(waiter);
     this.retireIfIdle();
+  }
+
+  private disown(waiter: Waiter): void {
+    this.byOwner.delete(waiter.owner);
+    waiter.unsettled = true; // it may have been there twice, where a command was sent again
+    this.settleOrphan(waiter);
+    this.leavePlace(waiter);
+    waiter.renew();
+    if (!waiter.settled) this.byOwner.set(waiter.owner, waiter);
   }
 
   private failed(waiter: Waiter, error: BackendError, request: WaiterRequest): void {
@@ -186,6 +194,7 @@ export class FairQueue implements AcquisitionQueue {
     this.settleAttempt(waiter);
     this.failure = error;
     waiter.unsettled = unsettled || error.outcome !== 'refused';
+    if (request.upset === 'removed') this.disown(waiter);
     if (waiter.settled) this.settleOrphan(waiter);
     else if (waiter.triesOnce || error.kind !== 'unavailable') {
       this.leave(waiter);

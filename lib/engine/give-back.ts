@@ -131,7 +131,8 @@ export class GiveBack {
         this.parts.flights.end(flight);
         this.queue.underWay--;
         next.sent = undefined;
-        this.unsettle(next);
+        if (flight.upset === 'removed') this.queue.disown(next);
+        else this.unsettle(next);
         return this.abandon(held);
       },
     );

@@ -159,6 +159,7 @@ export class LockEngine implements QueueKeeper {
   async forceRelease(name: string): Promise<boolean> {
     const owners = await this.ask(name, (key) => this.parts.backend.forceRelease(key));
     this.parts.forced.removed({ key: this.keyOf(name), owners });
+    for (const queue of this.queues.named(name)) queue.removed(owners);
     return owners.length > 0;
   }
 

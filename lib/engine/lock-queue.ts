@@ -68,6 +68,11 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.pump();
   }
 
+  removed(owners: readonly string[]): void {
+    for (const waiter of this.waiting)
+      if (waiter.unsettled && waiter.sent === undefined && owners.includes(waiter.owner)) this.disown(waiter);
+  }
+
   expel(whom: (waiter: Waiter) => boolean): void {
     for (const waiter of this.waiting) {
       if (!whom(waiter)) continue;
@@ -213,7 +218,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     const sent = waiter.sent as Moment;
     this.parts.flights.end(request);
     if (!reply.acquired) return this.foundBusy(waiter, reply);
-    if (request.upset === 'removed') return this.removed(waiter);
+    if (request.upset === 'removed') return this.takenAway(waiter);
     const { clock } = this.parts;
     const now = clock.now();
     if (clock.age(sent, now) >= validity(leaseTime)) {
@@ -233,7 +238,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   }
 
   /** It was acquired, and released by force before the answer came: a waiter that is still here tries again. */
-  private removed(waiter: Waiter): void {
+  private takenAway(waiter: Waiter): void {
     this.settleAttempt(waiter);
     this.disown(waiter);
     this.resume();
@@ -258,6 +263,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.settleAttempt(waiter);
     this.failure = error;
     waiter.unsettled = unsettled || error.outcome !== 'refused';
+    if (request.upset === 'removed') this.disown(waiter);
     if (waiter.settled) this.settleOrphan(waiter);
     else if (error.kind !== 'unavailable') {
       this.leave(waiter);
