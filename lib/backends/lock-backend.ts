@@ -76,6 +76,8 @@ export interface ReleaseReply {
   readonly released: boolean;
   /** How many others listened for this release: subscribers of the channel, this process's own taken off. */
   readonly listeners: number;
+  /** Its message went out, and comes back to us if we listen. False: nobody heard it, not even we. */
+  readonly told: boolean;
   /** The connection broke while the release was under way, so that it may have been executed twice. */
   readonly resent: boolean;
   /** Where this owner was not there: when that was, by the backend's clock. See {@link BackendError.validUntil}. */
@@ -107,6 +109,12 @@ export interface LockState {
 
 /** `message`: the lock was released. `owner`: the one it was meant for (fair locks). `resync`: messages may have been lost. */
 export type Wake = { readonly kind: 'message'; readonly owner?: string } | { readonly kind: 'resync' };
+
+/** What a forced release took from a client: these of its owners hold this lock no more. */
+export interface Removal {
+  readonly key: string;
+  readonly owners: readonly string[];
+}
 
 export interface Subscription {
   /** Settles when messages arrive from now on; stays pending through an outage, never rejects. */
@@ -163,8 +171,11 @@ export interface LockBackend {
   /** Gives up a place, and wakes who is next if this one was woken. Nothing happens when there is none. */
   leavePlace(place: Holding): Promise<void>;
 
-  /** Frees the lock whoever holds it, of any type, and wakes who waits. False: it was free. */
-  forceRelease(key: string): Promise<boolean>;
+  /**
+   * Frees the lock whoever holds it, of any type, wakes who waits, and tells the clients of the removed owners. Gives each removed owner
+   * once; none: it was free.
+   */
+  forceRelease(key: string): Promise<readonly string[]>;
 
   inspect(key: string): Promise<LockState>;
 
@@ -180,6 +191,12 @@ export interface LockBackend {
    * lock, `clientId` names the owners (`<clientId>:*`) that are listened for.
    */
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription;
+
+  /**
+   * Listens for forced releases that concern owners of this client, whoever asked for them. Anybody may have sent such a message: look before
+   * you believe it. Absent: nobody is told.
+   */
+  listenToClient?(clientId: string, listener: (removal: Removal) => void): Subscription;
 
   /** Closes what this backend opened itself; outstanding calls reject. */
   close(): Promise<void>;

@@ -1,6 +1,12 @@
-import type { AcquireAllReply, AcquireReply, AcquireRequest, BackendError } from '../backends/lock-backend.js';
+import {
+  type AcquireAllReply,
+  type AcquireReply,
+  type AcquireRequest,
+  BackendError,
+} from '../backends/lock-backend.js';
 import type { Milliseconds } from './duration.js';
 import { LockBusyError, LockError, LockKeyError, LockUnavailableError } from './errors.js';
+import { OwnFlight } from './flights.js';
 import type { HeldLock } from './held-lock.js';
 import { HoldAndWait } from './hold-and-wait.js';
 import { abortedError, type LockEngine } from './lock-engine.js';
@@ -31,8 +37,8 @@ export function acquireSeveral(
   what: string,
 ): Promise<LockLease> {
   const all = names.map((name) => new WantedLock(engine, name, terms, what));
-  const scoped = engine.admit(what);
   const title = names.join(', ');
+  const scoped = engine.admit(what, title);
   if (terms.signal?.aborted) throw abortedError(title, terms.signal);
   return new Promise((resolve, reject) => {
     const refused = (error: Error) => {
@@ -175,7 +181,7 @@ class SeveralAcquisition {
     reply: Promise<T>,
     requests: readonly AcquireRequest[],
   ): Promise<T> {
-    return reply.then(
+    return this.undisturbed(reply, requests).then(
       (answer) => {
         if (!answer.acquired && answer.validUntil !== undefined) this.disown(requests, answer.validUntil);
         return answer;
@@ -192,6 +198,18 @@ class SeveralAcquisition {
     for (const { key, type, owner, leaseTime } of requests)
       orphans.giveBack({ key, type, owner, leaseTime, validUntil });
     this.owner = this.engine.newOwner();
+  }
+
+  /** An acquisition that was released by force before its answer came has failed. */
+  private async undisturbed<T>(reply: Promise<T>, requests: readonly AcquireRequest[]): Promise<T> {
+    const { flights } = this.engine.parts;
+    const own = requests.map(({ key, owner }) => new OwnFlight(key, owner));
+    for (const flight of own) flights.begin(flight);
+    const answer = await reply.finally(() => {
+      for (const flight of own) flights.end(flight);
+    });
+    if (!own.some(({ upset }) => upset === 'removed')) return answer;
+    throw new BackendError('a lock was released by force while it was acquired', 'unavailable', 'unknown');
   }
 
   private request(key: string): AcquireRequest {

@@ -14,14 +14,23 @@ export interface QueueKeeper {
 export interface AcquisitionQueue extends LockKeeper {
   readonly type: LockType;
 
+  /** What this process holds of the lock. */
+  readonly holders: Iterable<HeldLock>;
+
   /** Callers that wait. */
   readonly length: number;
 
   /** Serves this waiter, or refuses it, sooner or later. */
   enqueue(waiter: Waiter): void;
 
+  /** These owners were removed by force: waiters that may have been one of them go on as others. */
+  removed(owners: readonly string[]): void;
+
+  /** Sends one waiter away. */
+  dismiss(waiter: Waiter, error: Error): void;
+
   /** Shutdown: sends away those who wait, and to whom `whom` applies. */
-  expel(error: Error, whom: (waiter: Waiter) => boolean): void;
+  expel(whom: (waiter: Waiter) => boolean): void;
 
   /** Takes the whole queue for one attempt from outside, if nothing goes on in it. */
   claim(): boolean;

@@ -1,14 +1,15 @@
 import type { HeldLock } from './held-lock.js';
 
-/** Held locks in the order in which their leases were confirmed, the oldest first. A lock is in one list at the most. */
+/** Held locks in the order in which their leases end unless they are confirmed anew, the first to end first. A lock is in one list at the most. */
 export class AgingList {
   oldest: HeldLock | undefined;
   private newest: HeldLock | undefined;
 
   push(held: HeldLock): void {
-    // Answers come about in the order of the questions: the place is at the end, or a few steps before it.
+    // Answers come about in the order of the questions, and most leases have one length: the place is at the end, or a few steps before it.
+    const end = endOf(held);
     let older = this.newest;
-    while (older !== undefined && older.confirmed.monotonic > held.confirmed.monotonic) older = older.older;
+    while (older !== undefined && endOf(older) > end) older = older.older;
     const newer = older === undefined ? this.oldest : older.newer;
     held.list = this;
     held.older = older;
@@ -27,4 +28,8 @@ export class AgingList {
     else held.newer.older = held.older;
     held.older = held.newer = held.list = undefined;
   }
+}
+
+function endOf({ confirmed, validFor }: HeldLock): number {
+  return confirmed.monotonic + validFor;
 }

@@ -1,5 +1,6 @@
 import type { Runtime } from '../backends/runtime.js';
 import type { LockLogger } from './events.js';
+import { HarmlessLog } from './harmless-log.js';
 
 const WINDOW = 1_000;
 const LINES = 20;
@@ -10,13 +11,16 @@ const LINES = 20;
  */
 export class BoundedLog implements LockLogger {
   private written = 0;
+  private readonly logger: LockLogger;
   private leftOut = 0;
   private since = Number.NEGATIVE_INFINITY;
 
   constructor(
-    private readonly logger: LockLogger,
+    logger: LockLogger,
     private readonly runtime: Runtime,
-  ) {}
+  ) {
+    this.logger = new HarmlessLog(logger);
+  }
 
   warn(message: string): void {
     if (this.admits()) this.logger.warn(message);

@@ -26,6 +26,11 @@ export class ChangeLane {
   private readonly pending: Pending[] = [];
   private working = false;
   private closing = false;
+  /** What is on its way. */
+  private delivered: readonly Pending[] = [];
+  private abandoned: BackendError | undefined;
+  /** Ends a pause. */
+  private wakeUp = () => {};
 
   constructor(
     private readonly backend: SynchronizerBackend,
@@ -48,10 +53,18 @@ export class ChangeLane {
     this.closing = true;
   }
 
+  /** Rejects all that has no answer. */
+  abandon(error: BackendError): void {
+    this.abandoned = error;
+    for (const { reject } of [...this.delivered, ...this.pending.splice(0)]) reject(error);
+    this.wakeUp();
+  }
+
   private async work(): Promise<void> {
     this.working = true;
     while (this.pending.length > 0) {
       const batch = this.nextBatch();
+      this.delivered = batch;
       try {
         const replies = await this.deliver(batch);
         for (const [index, { resolve }] of batch.entries()) resolve(replies[index]);
@@ -60,7 +73,18 @@ export class ChangeLane {
       }
     }
     this.working = false;
+    this.delivered = [];
     this.retire();
+  }
+
+  private sleep(pause: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.runtime.timer(pause, resolve, 'keep-alive');
+      this.wakeUp = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
   }
 
   private nextBatch(): readonly Pending[] {
@@ -81,11 +105,12 @@ export class ChangeLane {
       try {
         return await batch[0].change(this.backend, this.key, items, request);
       } catch (error) {
-        const hopeless = (error as BackendError).kind !== 'unavailable';
+        const hopeless = this.abandoned !== undefined || (error as BackendError).kind !== 'unavailable';
         if (hopeless || this.closing || this.runtime.monotonic() + pause > end) throw error;
         if ((error as BackendError).outcome === 'unknown') request = { ...request, repeated: true };
       }
-      await new Promise<void>((resolve) => void this.runtime.timer(pause, resolve, 'keep-alive'));
+      await this.sleep(pause);
+      if (this.abandoned !== undefined) throw this.abandoned;
     }
   }
 }

@@ -2,6 +2,7 @@ import { type AcquireReply, BackendError } from '../backends/lock-backend.js';
 import type { Timer } from '../backends/runtime.js';
 import type { AcquisitionQueue } from './acquisition-queue.js';
 import { LockLostError } from './errors.js';
+import { type Flight, OwnFlight } from './flights.js';
 import type { HeldLock, LockKeeper, ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
 import type { LockEngine } from './lock-engine.js';
@@ -111,17 +112,25 @@ export class Downgrade implements LockKeeper {
   private attempt(): void {
     const [first] = this.waiting;
     if (first === undefined || this.sent !== undefined) return;
-    const { backend, clock } = this.engine.parts;
+    const { backend, clock, flights } = this.engine.parts;
     const { key, owner } = this.write;
     const { leaseTime } = first.terms;
     this.sent = clock.now();
+    const flight = new OwnFlight(key, owner);
+    flights.begin(flight);
     backend.acquire({ key, type: 'read', owner, leaseTime, reserve: 0, placeTimeout: 0, preferWriters: false }).then(
-      (reply) => this.answered(first, reply),
-      (error) => this.failed(error),
+      (reply) => {
+        flights.end(flight);
+        this.answered(first, reply, flight);
+      },
+      (error) => {
+        flights.end(flight);
+        this.failed(error);
+      },
     );
   }
 
-  private answered(first: Reader, reply: AcquireReply): void {
+  private answered(first: Reader, reply: AcquireReply, { upset }: Flight): void {
     const sent = this.sent as Moment;
     const { leaseTime } = first.terms;
     if (reply.acquired && this.engine.parts.clock.age(sent) >= validity(leaseTime)) {
@@ -132,6 +141,11 @@ export class Downgrade implements LockKeeper {
     if (reply.validUntil !== undefined) this.unanswered = { validUntil: reply.validUntil };
     this.pause = FIRST_PAUSE;
     if (!reply.acquired) return this.dismiss();
+    if (upset === 'removed') {
+      this.unanswered = { validUntil: reply.validUntil };
+      this.undoUnanswered();
+      return this.dismiss();
+    }
     this.queue = this.engine.queue('read', this.write.name, this.write.key);
     const read = this.queue.fulfil(this.write.owner, first.terms, sent, reply.token, this);
     this.read = read;

@@ -1,4 +1,5 @@
 import type { Runtime } from '../backends/runtime.js';
+import { harmless } from './harmless-log.js';
 
 /** Where warnings and errors go; NestJS's Logger and the console both fit. @publicApi */
 export interface LockLogger {
@@ -31,10 +32,20 @@ const EVENT_NAMES: readonly string[] = [
   'error',
 ] satisfies LockEventName[];
 
+/** What was thrown may be anything. */
+function inWords(error: unknown): string {
+  try {
+    return String(error);
+  } catch {
+    return 'with something that cannot be shown';
+  }
+}
+
 /** Listeners of one service. One that throws is logged and harms nobody; an error nobody listens for is logged. */
 export class EventHub {
   private readonly listeners = new Map<LockEventName, Set<(event: never) => void>>();
 
+  /** @param logger does not throw */
   constructor(
     private readonly runtime: Runtime,
     readonly logger: LockLogger,
@@ -70,12 +81,9 @@ export class EventHub {
     listener: (event: LockEvents[E]) => unknown,
     details: LockEvents[E],
   ): void {
-    const complain = (error: unknown) => this.logger.error(`A listener of '${event}' failed: ${String(error)}`);
-    try {
-      const result = listener(details);
-      if (result instanceof Promise) result.catch(complain);
-    } catch (error) {
-      complain(error);
-    }
+    harmless(
+      () => listener(details),
+      (error) => this.logger.error(`A listener of '${event}' failed: ${inWords(error)}`),
+    );
   }
 }

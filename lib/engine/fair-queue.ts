@@ -6,7 +6,7 @@ import { HeldLock, type ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
 import { LinkedQueue } from './linked-queue.js';
 import type { AcquisitionTerms } from './lock-options.js';
-import { busyRefusal, finalRefusal, type Obstruction, unavailableRefusal } from './lock-refusal.js';
+import { busyRefusal, closingRefusal, finalRefusal, type Obstruction, unavailableRefusal } from './lock-refusal.js';
 import { orphanOf } from './orphans.js';
 import { PlaceKeeper } from './place-keeper.js';
 import { QueuePatience } from './queue-patience.js';
@@ -25,7 +25,9 @@ export class FairQueue implements AcquisitionQueue {
   readonly type = 'fair';
   private readonly waiting = new LinkedQueue<Waiter>();
   private readonly byOwner = new Map<string, Waiter>();
-  private readonly holders = new Set<HeldLock>();
+  readonly holders = new Set<HeldLock>();
+  /** After a failure: each waiter's next attempt. */
+  private readonly retries = new Map<Waiter, Timer>();
   private readonly places: PlaceKeeper;
   private readonly patience: QueuePatience;
   private subscription: Subscription | undefined;
@@ -58,12 +60,21 @@ export class FairQueue implements AcquisitionQueue {
     this.attempt(waiter);
   }
 
-  expel(error: Error, whom: (waiter: Waiter) => boolean): void {
+  removed(owners: readonly string[]): void {
+    for (const waiter of this.waiting)
+      if (waiter.doubtfulUntil !== undefined && waiter.sent === undefined && owners.includes(waiter.owner))
+        this.disown(waiter, undefined);
+  }
+
+  expel(whom: (waiter: Waiter) => boolean): void {
     for (const waiter of this.waiting) {
-      if (!whom(waiter)) continue;
-      this.leave(waiter);
-      waiter.refuse(error);
+      if (whom(waiter)) this.dismiss(waiter, closingRefusal('Waiting', waiter.name));
     }
+  }
+
+  dismiss(waiter: Waiter, error: Error): void {
+    this.leave(waiter);
+    waiter.refuse(error);
   }
 
   claim(): boolean {
@@ -123,20 +134,24 @@ export class FairQueue implements AcquisitionQueue {
     waiter.sent = this.parts.clock.now();
     this.underWay++;
     const placeTimeout = waiter.triesOnce ? 0 : this.parts.placeTimeout;
-    this.parts.backend.acquire(new WaiterRequest(this.key, waiter, 0, placeTimeout, false)).then(
-      (reply) => this.answered(waiter, reply),
-      (error) => this.failed(waiter, error),
+    const request = new WaiterRequest(this.key, waiter, 0, placeTimeout, false);
+    this.parts.flights.begin(request);
+    this.parts.backend.acquire(request).then(
+      (reply) => this.answered(waiter, reply, request),
+      (error) => this.failed(waiter, error, request),
     );
   }
 
-  private answered(waiter: Waiter, reply: AcquireReply): void {
+  private answered(waiter: Waiter, reply: AcquireReply, request: WaiterRequest): void {
     const { owner, terms } = waiter;
     const sent = waiter.sent as Moment;
     const { clock } = this.parts;
+    this.parts.flights.end(request);
+    if (reply.acquired && request.upset === 'removed') return this.takenAway(waiter, reply.validUntil);
     const now = clock.now();
     if (reply.acquired && clock.age(sent, now) >= validity(terms.leaseTime)) {
       const late = `the answer came after the lease of ${terms.leaseTime} ms had ended`;
-      return this.failed(waiter, new BackendError(late, 'unavailable', 'unknown'));
+      return this.failed(waiter, new BackendError(late, 'unavailable', 'unknown'), request);
     }
     this.settleAttempt(waiter);
     if (reply.validUntil !== undefined) waiter.doubt(reply.validUntil);
@@ -167,10 +182,29 @@ export class FairQueue implements AcquisitionQueue {
     this.retireIfIdle();
   }
 
-  private failed(waiter: Waiter, error: BackendError): void {
+  /** It was acquired, and released by force before the answer came: a waiter that is still here lines up again, as another owner. */
+  private takenAway(waiter: Waiter, validUntil: number | undefined): void {
+    this.settleAttempt(waiter);
+    this.disown(waiter, validUntil);
+    this.attempt(waiter);
+    this.retireIfIdle();
+  }
+
+  /** From now on it is another owner: copies of its acquisition may still bring the present one back. */
+  private disown(waiter: Waiter, validUntil: number | undefined): void {
+    this.byOwner.delete(waiter.owner);
+    waiter.doubt(validUntil);
+    this.settleOrphan(waiter);
+    waiter.renewOwner();
+    if (!waiter.settled) this.byOwner.set(waiter.owner, waiter);
+  }
+
+  private failed(waiter: Waiter, error: BackendError, request: WaiterRequest): void {
+    this.parts.flights.end(request);
     this.settleAttempt(waiter);
     this.failure = error;
     if (error.outcome === 'unknown') waiter.doubt(error.validUntil);
+    if (request.upset === 'removed') this.disown(waiter, error.validUntil);
     if (waiter.settled) this.settleOrphan(waiter);
     else if (waiter.triesOnce || error.kind !== 'unavailable') {
       this.leave(waiter);
@@ -178,11 +212,13 @@ export class FairQueue implements AcquisitionQueue {
     } else {
       const pause = Math.min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** Math.min(this.failures, 10));
       if (this.failures++ === 0) this.parts.events.emit('error', this.refusal(waiter));
-      this.parts.runtime.timer(
-        pause * (0.5 + this.parts.runtime.random() / 2),
-        () => this.attempt(waiter),
-        'keep-alive',
-      );
+      const { runtime } = this.parts;
+      const again = () => {
+        this.retries.delete(waiter);
+        this.attempt(waiter);
+      };
+      this.retries.get(waiter)?.cancel(); // it was woken meanwhile, and has failed again
+      this.retries.set(waiter, runtime.timer(pause * (0.5 + runtime.random() / 2), again, 'keep-alive'));
     }
     this.retireIfIdle();
   }
@@ -257,6 +293,8 @@ export class FairQueue implements AcquisitionQueue {
   private remove(waiter: Waiter): void {
     this.waiting.remove(waiter);
     this.byOwner.delete(waiter.owner);
+    this.retries.get(waiter)?.cancel();
+    this.retries.delete(waiter);
     if (this.waiting.length > 0) return;
     this.timer?.cancel();
     this.timer = undefined;

@@ -1,11 +1,12 @@
-import { BackendError } from '../backends/lock-backend.js';
+import type { BackendError } from '../backends/lock-backend.js';
 import type { Contention } from './contention.js';
 import type { EngineParts } from './engine-parts.js';
+import { OwnFlight } from './flights.js';
 import { HandOff, type Route, TokenBlock } from './hand-off.js';
 import { HeldLock, type ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
 import type { LinkedQueue } from './linked-queue.js';
-import { orphanOf } from './orphans.js';
+import { type Doubt, orphanOf } from './orphans.js';
 import type { Waiter } from './waiter.js';
 
 /** The queue that a lock goes back to. */
@@ -23,7 +24,7 @@ export interface GivenBackTo {
   hold(held: HeldLock, now: Moment): void;
   drop(held: HeldLock): void;
   /** Gives back in the background what the backend may hold for a waiter's owner, and the waiter gets another one. */
-  disown(waiter: Waiter, error: BackendError): void;
+  disown(waiter: Waiter, doubt: Doubt): void;
   /** What was under way has ended: go on. */
   resume(): void;
 }
@@ -82,8 +83,11 @@ export class GiveBack {
     const { reserve } = this.queue;
     const sent = clock.now();
     next.sent = sent;
+    const flight = new OwnFlight(held.key, next.owner);
+    this.parts.flights.begin(flight);
     return backend.pass({ key: held.key, type, from: held.owner, to: next.owner, leaseTime, reserve }).then(
       (reply) => {
+        this.parts.flights.end(flight);
         this.queue.underWay--;
         this.parts.orphans.followUp(held);
         next.sent = undefined;
@@ -91,12 +95,15 @@ export class GiveBack {
           this.queue.resume();
           return 'gone';
         }
+        if (flight.upset === 'removed') {
+          this.queue.disown(next, { outcome: 'unknown', validUntil: reply.validUntil });
+          this.queue.resume();
+          return 'released';
+        }
         const now = clock.now();
         if (clock.age(sent, now) >= validity(leaseTime)) {
-          this.queue.disown(
-            next,
-            new BackendError('the answer came after the lease had ended', 'unavailable', 'unknown'),
-          );
+          // The new lease has ended before its owner heard of it.
+          this.queue.disown(next, { outcome: 'unknown', validUntil: reply.validUntil });
           this.queue.resume();
           return 'released';
         }
@@ -122,6 +129,7 @@ export class GiveBack {
         return 'released';
       },
       (error: BackendError) => {
+        this.parts.flights.end(flight);
         this.queue.underWay--;
         next.sent = undefined;
         this.queue.disown(next, error);
@@ -141,7 +149,7 @@ export class GiveBack {
       (reply) => {
         this.queue.underWay--;
         this.parts.orphans.followUp(held);
-        if (turns && !reply.released) queue.contended?.releasedSilently();
+        if (turns && !reply.told) queue.contended?.releasedSilently();
         if (turns && reply.released) this.yieldTo(reply.listeners);
         queue.resume();
         // Executed, its answer lost, sent again by the client: the second answer says that nothing was there.

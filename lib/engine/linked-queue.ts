@@ -4,11 +4,20 @@ export interface Linked<Element> {
   next: Element | undefined;
 }
 
+/** A walk through a queue: to which element it comes next. */
+interface Walk<Element> {
+  next: Element | undefined;
+}
+
+const NO_WALKS: readonly never[] = [];
+
 /** Elements in the order of their arrival. Each can leave from any place at once, and what has left is not kept alive. */
 export class LinkedQueue<Element extends Linked<Element>> {
   first: Element | undefined = undefined;
   last: Element | undefined = undefined;
   length = 0;
+  /** Those that are under way: an element that leaves must not end them. */
+  private walks: readonly Walk<Element>[] = NO_WALKS;
 
   push(element: Element): void {
     element.previous = this.last;
@@ -21,6 +30,7 @@ export class LinkedQueue<Element extends Linked<Element>> {
   /** @returns false when it is not in here */
   remove(element: Element): boolean {
     if (element.previous === undefined && this.first !== element) return false;
+    if (this.walks.length > 0) for (const walk of this.walks) if (walk.next === element) walk.next = element.next;
     if (element.previous === undefined) this.first = element.next;
     else element.previous.next = element.next;
     if (element.next === undefined) this.last = element.previous;
@@ -30,11 +40,17 @@ export class LinkedQueue<Element extends Linked<Element>> {
     return true;
   }
 
+  /** Any element may leave meanwhile. */
   *[Symbol.iterator](): Generator<Element> {
-    for (let element = this.first; element !== undefined; ) {
-      const next: Element | undefined = element.next;
-      yield element;
-      element = next;
+    const walk: Walk<Element> = { next: this.first };
+    this.walks = [...this.walks, walk];
+    try {
+      for (let element = walk.next; element !== undefined; element = walk.next) {
+        walk.next = element.next;
+        yield element;
+      }
+    } finally {
+      this.walks = this.walks.length === 1 ? NO_WALKS : this.walks.filter((other) => other !== walk);
     }
   }
 }

@@ -1,13 +1,14 @@
 import type { LockBackend, LockState, LockType } from '../backends/lock-backend.js';
-import type { Runtime } from '../backends/runtime.js';
+import type { Runtime, Timer } from '../backends/runtime.js';
 import { acquireSeveral } from './acquire-several.js';
 import type { AcquisitionQueue, QueueKeeper } from './acquisition-queue.js';
 import { BoundedLog } from './bounded-log.js';
 import { FOREVER, type Milliseconds } from './duration.js';
 import type { EngineParts } from './engine-parts.js';
-import { LockAbortedError, LockBusyError, LockKeyError, LockLostError, LockUnavailableError } from './errors.js';
+import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from './errors.js';
 import { EventHub, type LockLogger } from './events.js';
 import { FairQueue } from './fair-queue.js';
+import { ForcedReleases } from './forced-releases.js';
 import type { HeldLock } from './held-lock.js';
 import type { Lease } from './lease.js';
 import { LeaseClock } from './lease-clock.js';
@@ -16,6 +17,7 @@ import { LockLease } from './lock-lease.js';
 import { MAX_KEY_BYTES, toLockName, toLockNames } from './lock-name.js';
 import { type AcquisitionTerms, type LockOptions, toTerms } from './lock-options.js';
 import { LockQueue } from './lock-queue.js';
+import { closingRefusal } from './lock-refusal.js';
 import { findReentry, inScopeOf, LockScope, lockScopes } from './lock-scope.js';
 import { Orphans } from './orphans.js';
 import { QueueTable } from './queue-table.js';
@@ -36,8 +38,15 @@ export interface EngineSettings {
   readonly fairWaitTimeout: Milliseconds;
   readonly waitTime: Milliseconds;
   readonly shutdownTimeout: Milliseconds;
+  /** Within which the backend answers, or rejects. Default 2 s. */
+  readonly commandTimeout?: Milliseconds;
   readonly onLost: 'throw' | 'warn';
 }
+
+/** Of a backend that does not say otherwise. */
+const COMMAND_TIMEOUT = 2_000;
+/** How much of the last commandTimeout is kept for closing connections, at the most. */
+const LONGEST_CLOSE = 500;
 
 /** One name, or several that are taken all or none. */
 export type LockNames = string | readonly string[];
@@ -59,6 +68,8 @@ export class LockEngine implements QueueKeeper {
   private closing = false;
   /** Shutdown has stopped waiting: bodies that still run get no more locks either. */
   private cutOff = false;
+  /** When shutdown stops waiting for bodies. */
+  private drainUntil = 0;
   private drained: Promise<void> | undefined;
   private closed: Promise<void> | undefined;
   /** Called whenever something has come to its end; shutdown waits for that. */
@@ -73,6 +84,7 @@ export class LockEngine implements QueueKeeper {
     const events = new EventHub(runtime, new BoundedLog(logger, runtime));
     const watchdog = new Watchdog(backend, runtime, clock, events, leaseTime);
     const orphans = new Orphans(backend, runtime);
+    const forced = new ForcedReleases(backend, runtime, clientId, (key) => this.heldUnder(key));
     const placeTimeout = settings.fairWaitTimeout;
     this.parts = {
       queues: this,
@@ -82,6 +94,8 @@ export class LockEngine implements QueueKeeper {
       events,
       watchdog,
       orphans,
+      forced,
+      flights: forced.flights,
       clientId,
       placeTimeout,
       preferWriters: true,
@@ -145,14 +159,12 @@ export class LockEngine implements QueueKeeper {
     return this.ask(name, (key) => this.parts.backend.inspect(key));
   }
 
-  /** Frees the lock whoever holds it. A lease of this service is lost at once; others learn of it at their next renewal. */
+  /** Frees the lock whoever holds it. A lease of this service is lost at once, those of others when they hear of it. */
   async forceRelease(name: string): Promise<boolean> {
-    const leases = [...this.leases];
-    const freed = await this.ask(name, (key) => this.parts.backend.forceRelease(key));
-    const key = this.keyOf(name);
-    const locks = new Set(leases.flatMap((lease) => lease.locks.filter((lock) => lock.key === key)));
-    for (const lock of locks) lock.lose(new LockLostError(`The lock '${name}' was lost: it was force-released`, name));
-    return freed;
+    const owners = await this.ask(name, (key) => this.parts.backend.forceRelease(key));
+    this.parts.forced.removed({ key: this.keyOf(name), owners });
+    for (const queue of this.queues.named(name)) queue.removed(owners);
+    return owners.length > 0;
   }
 
   /** Callers of this process that wait for this lock. */
@@ -184,15 +196,12 @@ export class LockEngine implements QueueKeeper {
     return this.drained;
   }
 
-  /** Drains, then closes what the backend opened. */
+  /**
+   * Drains, then closes what the backend opened: all within `shutdownTimeout` and one `commandTimeout`, whatever is under way. What
+   * has no answer then is rejected.
+   */
   close(): Promise<void> {
-    this.closed ??= this.drain().then(async () => {
-      await this.whatIsUnderWay();
-      this.parts.watchdog.close();
-      this.parts.orphans.close();
-      await this.synchronizers.close();
-      await this.parts.backend.close();
-    });
+    this.closed ??= this.drain().then(() => this.end());
     return this.closed;
   }
 
@@ -220,6 +229,7 @@ export class LockEngine implements QueueKeeper {
   lease(locks: readonly HeldLock[], terms: AcquisitionTerms, gates: readonly ShareGate[] = NO_GATES): LockLease {
     const lease = new LockLease(this, locks, terms.onLost, gates);
     this.leases.push(lease);
+    this.parts.forced.listen();
     return lease;
   }
 
@@ -234,9 +244,9 @@ export class LockEngine implements QueueKeeper {
    *
    * @throws LockAbortedError for any other caller once shutdown has begun
    */
-  admit(what: string): boolean {
+  admit(what: string, name: string): boolean {
     const scoped = lockScopes.getStore() !== undefined && inScopeOf(this);
-    if (this.closing && (!scoped || this.cutOff)) throw closingError(what);
+    if (this.closing && (!scoped || this.cutOff)) throw closingRefusal(what, name);
     return scoped;
   }
 
@@ -253,24 +263,47 @@ export class LockEngine implements QueueKeeper {
       if (shares.length === 1) events.emit('acquired', { name, owner, fencingToken: token, waited });
   }
 
+  private async end(): Promise<void> {
+    const { runtime, watchdog, orphans, forced, backend } = this.parts;
+    const { commandTimeout = COMMAND_TIMEOUT } = this.settings;
+    const end = Math.max(this.drainUntil, runtime.monotonic()) + commandTimeout;
+    const patience = end - Math.min(LONGEST_CLOSE, commandTimeout / 4) - runtime.monotonic();
+    await this.atMost(patience, Promise.all([this.whatIsUnderWay(patience), this.synchronizers.close()]));
+    this.synchronizers.abandon();
+    watchdog.close();
+    orphans.close();
+    forced.close();
+    await this.atMost(end - runtime.monotonic(), backend.close());
+  }
+
+  private async atMost(time: number, work: Promise<unknown>): Promise<void> {
+    let timer: Timer | undefined;
+    const over = new Promise<void>((resolve) => {
+      timer = this.parts.runtime.timer(Math.max(0, time), resolve, 'keep-alive');
+    });
+    await Promise.race([work, over]).finally(() => timer?.cancel());
+  }
+
   private async letBodiesEnd(): Promise<void> {
     this.closing = true;
+    const { shutdownTimeout } = this.settings;
+    this.drainUntil = this.parts.runtime.monotonic() + shutdownTimeout;
     this.expel(({ scoped }) => !scoped);
-    this.synchronizers.expel(closingError('Waiting'));
-    await this.until(() => this.idle);
+    this.synchronizers.expel();
+    await this.until(() => this.idle, shutdownTimeout);
   }
 
   /** Acquisitions whose callers are gone give back what they get: that must not find the backend closed. */
-  private whatIsUnderWay(): Promise<void> {
-    return this.until(() => this.queues.size === 0 && this.several.size === 0);
+  private whatIsUnderWay(patience: number): Promise<void> {
+    return this.until(() => this.queues.size === 0 && this.several.size === 0, patience);
   }
 
-  /** Waits for a condition that {@link settled} looks at, up to `shutdownTimeout`. */
-  private async until(condition: () => boolean): Promise<void> {
+  /** Waits for a condition that {@link settled} looks at, so many milliseconds at most. */
+  private async until(condition: () => boolean, patience: number): Promise<void> {
     if (condition()) return;
     const { runtime } = this.parts;
     await new Promise<void>((resolve) => {
-      const timer = runtime.timer(this.settings.shutdownTimeout, resolve, 'keep-alive');
+      const timer = runtime.timer(patience, resolve, 'keep-alive');
       this.settled = () => {
         if (!condition()) return;
         timer.cancel();
@@ -297,9 +330,8 @@ export class LockEngine implements QueueKeeper {
   }
 
   private expel(whom: (caller: { readonly scoped: boolean }) => boolean): void {
-    const error = closingError('Waiting');
-    for (const queue of this.queues.values()) queue.expel(error, whom);
-    for (const caller of this.several) if (whom(caller)) caller.refuse(error);
+    for (const queue of this.queues.values()) queue.expel(whom);
+    for (const caller of this.several) if (whom(caller)) caller.refuse(closingRefusal('Waiting', caller.name));
   }
 
   private acquireOne(name: string, terms: AcquisitionTerms, what: string): Promise<LockLease> {
@@ -309,7 +341,7 @@ export class LockEngine implements QueueKeeper {
     if (terms.signal?.aborted) throw abortedError(name, terms.signal);
     const reentry = lockScopes.getStore() === undefined ? undefined : findReentry(this, key, terms.type);
     if (reentry !== undefined) return reenter(this, reentry, name, terms);
-    const scoped = this.admit(what);
+    const scoped = this.admit(what, name);
     const began = this.began();
     return new Promise((resolve, reject) => {
       const granted = (held: HeldLock) => {
@@ -321,6 +353,12 @@ export class LockEngine implements QueueKeeper {
       waiter.scoped = scoped;
       (queue ?? this.newQueue(terms.type, name, key)).enqueue(waiter);
     });
+  }
+
+  private heldUnder(key: string): readonly HeldLock[] {
+    const { keyPrefix } = this.settings;
+    if (!key.startsWith(keyPrefix)) return [];
+    return this.queues.named(key.slice(keyPrefix.length)).flatMap(({ holders }) => [...holders]);
   }
 
   private newQueue(type: LockType, name: string, key: string): AcquisitionQueue {
@@ -348,10 +386,6 @@ export function abortedError(name: string, signal: AbortSignal): LockAbortedErro
   return new LockAbortedError(`Waiting for the lock '${name}' was aborted by the caller's signal`, name, {
     cause: signal.reason,
   });
-}
-
-function closingError(what: string): LockAbortedError {
-  return new LockAbortedError(`${what}: the lock service is shutting down and gives no more locks`, '');
 }
 
 function quoted(names: readonly string[]): string {

@@ -9,8 +9,8 @@ import { HeldLock, type LockKeeper, type ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
 import { LinkedQueue } from './linked-queue.js';
 import type { AcquisitionTerms } from './lock-options.js';
-import { busyRefusal, finalRefusal, type Obstruction, unavailableRefusal } from './lock-refusal.js';
-import { orphanOf } from './orphans.js';
+import { busyRefusal, closingRefusal, finalRefusal, type Obstruction, unavailableRefusal } from './lock-refusal.js';
+import { type Doubt, orphanOf } from './orphans.js';
 import { PlaceKeeper } from './place-keeper.js';
 import { QueuePatience } from './queue-patience.js';
 import type { Departure, Waiter } from './waiter.js';
@@ -69,12 +69,18 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.pump();
   }
 
-  expel(error: Error, whom: (waiter: Waiter) => boolean): void {
+  /** A waiter gets another owner whenever it is not known what the backend has done for its present one. */
+  removed(): void {}
+
+  expel(whom: (waiter: Waiter) => boolean): void {
     for (const waiter of this.waiting) {
-      if (!whom(waiter)) continue;
-      this.leave(waiter);
-      waiter.refuse(error);
+      if (whom(waiter)) this.dismiss(waiter, closingRefusal('Waiting', waiter.name));
     }
+  }
+
+  dismiss(waiter: Waiter, error: Error): void {
+    this.leave(waiter);
+    waiter.refuse(error);
   }
 
   claim(): boolean {
@@ -123,6 +129,10 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     return this.waiting.length;
   }
 
+  get holders(): readonly HeldLock[] {
+    return this.holder === undefined ? NO_MORE : [this.holder, ...this.others];
+  }
+
   /** For those who wait behind the next one; a lock that nobody else wants is not burdened with what hand-offs need. */
   get reserve(): number {
     return this.waiting.length > 1 ? this.departures.block : 0;
@@ -142,7 +152,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     else [this.holder, ...this.others] = this.others;
   }
 
-  disown(waiter: Waiter, { outcome, validUntil }: Pick<BackendError, 'outcome' | 'validUntil'>): void {
+  disown(waiter: Waiter, { outcome, validUntil }: Doubt): void {
     if (outcome === 'refused') return;
     const { owner, terms } = waiter;
     const { type, leaseTime } = terms;
@@ -188,9 +198,10 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.attempts++;
     if (request.type !== 'read') this.asking = request;
     this.contended?.begin();
+    this.parts.flights.begin(request);
     this.parts.backend.acquire(request).then(
-      (reply) => this.answered(waiter, reply),
-      (error) => this.failed(waiter, error),
+      (reply) => this.answered(waiter, reply, request),
+      (error) => this.failed(waiter, error, request),
     );
   }
 
@@ -200,15 +211,17 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     return new WaiterRequest(this.key, waiter, reserve, this.keepsPlace(waiter) ? placeTimeout : 0, preferWriters);
   }
 
-  private answered(waiter: Waiter, reply: AcquireReply): void {
+  private answered(waiter: Waiter, reply: AcquireReply, request: WaiterRequest): void {
     const { type, leaseTime, fixed } = waiter.terms;
     const sent = waiter.sent as Moment;
+    this.parts.flights.end(request);
     if (!reply.acquired) return this.foundBusy(waiter, reply);
+    if (request.upset === 'removed') return this.takenAway(waiter, reply.validUntil);
     const { clock } = this.parts;
     const now = clock.now();
     if (clock.age(sent, now) >= validity(leaseTime)) {
       const late = `the answer came after the lease of ${leaseTime} ms had ended`;
-      return this.failed(waiter, new BackendError(late, 'unavailable', 'unknown'));
+      return this.failed(waiter, new BackendError(late, 'unavailable', 'unknown'), request);
     }
     this.settleAttempt(waiter);
     this.contended?.acquired();
@@ -221,6 +234,13 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     if (this.waiting.remove(waiter)) waiter.grant(held);
     else void this.giveBack(held);
     this.pump();
+  }
+
+  /** It was acquired, and released by force before the answer came: a waiter that is still here tries again. */
+  private takenAway(waiter: Waiter, validUntil: number | undefined): void {
+    this.settleAttempt(waiter);
+    this.disown(waiter, { outcome: 'unknown', validUntil });
+    this.resume();
   }
 
   private foundBusy(waiter: Waiter, reply: Busy): void {
@@ -237,7 +257,8 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.resume();
   }
 
-  private failed(waiter: Waiter, error: BackendError): void {
+  private failed(waiter: Waiter, error: BackendError, request: WaiterRequest): void {
+    this.parts.flights.end(request);
     this.settleAttempt(waiter);
     this.failure = error;
     this.disown(waiter, error);

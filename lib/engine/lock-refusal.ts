@@ -1,5 +1,5 @@
 import type { BackendError } from '../backends/lock-backend.js';
-import { LockBusyError, LockKeyError, LockUnavailableError } from './errors.js';
+import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from './errors.js';
 import type { Waiter } from './waiter.js';
 
 /** What a process knows of who stands in the way. */
@@ -23,6 +23,10 @@ export function busyRefusal({ name, terms }: Waiter, { holder, here, remaining }
 export function unavailableRefusal({ name, terms }: Refused, backend: string, cause?: Error): LockUnavailableError {
   const why = cause?.message ?? `${backend} gave no answer within ${terms.waitTime} ms`;
   return new LockUnavailableError(`The lock '${name}' could not be acquired: ${why}`, name, { cause });
+}
+
+export function closingRefusal(what: string, name: string): LockAbortedError {
+  return new LockAbortedError(`${what}: the lock service is shutting down and gives no more locks`, name);
 }
 
 /** The backend will not give this lock, however often it is asked. */

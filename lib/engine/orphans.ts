@@ -1,4 +1,4 @@
-import type { Holding, LockBackend, ReleaseReply } from '../backends/lock-backend.js';
+import type { BackendError, Holding, LockBackend, ReleaseReply } from '../backends/lock-backend.js';
 import type { Runtime } from '../backends/runtime.js';
 import type { HeldLock } from './held-lock.js';
 
@@ -14,6 +14,9 @@ export interface Orphan extends Holding {
   /** The owner may also have a place among the waiters. */
   readonly waits?: boolean;
 }
+
+/** What is known of a request that may have taken something, or may still do so. */
+export type Doubt = Pick<BackendError, 'outcome' | 'validUntil'>;
 
 /** A lock that was held, and is nobody's any more. */
 export function orphanOf({ key, type, owner, leaseTime, doubtfulUntil }: HeldLock): Orphan {

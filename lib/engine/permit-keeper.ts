@@ -45,7 +45,10 @@ export class PermitKeeper {
     const kept = this.kept.get(key) ?? { semaphore, ids: new Map(), ...UNDISTURBED };
     this.kept.set(key, kept);
     for (const id of ids) kept.ids.set(id, sent);
-    this.beat ??= this.schedule();
+    // What was long under way may fall due before the next beat.
+    if (this.parts.clock.age(sent) >= this.leaseTime / 10) this.beat?.cancel();
+    else if (this.beat !== undefined) return;
+    this.beat = this.schedule();
   }
 
   /** Renews it no more, and says when its lease was set last; undefined: it was not kept. */
@@ -80,7 +83,7 @@ export class PermitKeeper {
   }
 
   private schedule(): Timer {
-    return this.parts.runtime.timer(this.leaseTime / 3, () => {
+    return this.parts.runtime.timer(Math.max(1, this.untilDue()), () => {
       this.beat = undefined;
       for (const kept of [...this.kept.values()]) {
         this.loseOverdue(kept);
@@ -88,6 +91,16 @@ export class PermitKeeper {
       }
       if (!this.isEmpty) this.beat ??= this.schedule();
     });
+  }
+
+  /** A third of the lease, or until the first of all permits is lost, where its renewal has no answer. */
+  private untilDue(): number {
+    const { clock } = this.parts;
+    const now = clock.now();
+    let oldest = 0;
+    for (const { ids } of this.kept.values())
+      for (const confirmed of ids.values()) oldest = Math.max(oldest, clock.age(confirmed, now));
+    return Math.min(this.leaseTime / 3, validity(this.leaseTime) - oldest);
   }
 
   private async renew(kept: KeptPermits): Promise<void> {
@@ -103,7 +116,10 @@ export class PermitKeeper {
     }
   }
 
-  private async renewSome({ semaphore, ids }: KeptPermits, due: readonly string[]): Promise<void> {
+  private async renewSome({ semaphore, ids }: KeptPermits, part: readonly string[]): Promise<void> {
+    // Those that were dropped while other parts were renewed may have a lease of another length by now.
+    const due = part.filter((id) => ids.has(id));
+    if (due.length === 0) return;
     const sent = this.parts.clock.now();
     const there = await this.backend().renewPermits(semaphore.key, due, this.leaseTime);
     for (const [index, id] of due.entries()) {

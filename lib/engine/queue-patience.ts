@@ -7,11 +7,14 @@ import type { Waiter } from './waiter.js';
 const LONG_WAIT = 30_000;
 
 /**
- * Warns once when callers of a queue have been waiting for over 30 s, naming the holder. It keeps an eye on the last in the queue: while
- * that one waits, all before it have waited for longer. A caller that came behind it is looked at in the next 30 s.
+ * Warns when a caller of a queue has been waiting for over 30 s, naming the holder, at most once in 30 s, and for no caller twice. It keeps an
+ * eye on the last in the queue, and on the first, which may wait while others come and leave behind it: while the last one waits, all before
+ * it have waited for longer. Callers that come later are looked at in the next 30 s.
  */
 export class QueuePatience {
   private timer: Timer | undefined;
+  /** Those for whom there was a warning. */
+  private warned: WeakSet<Waiter> | undefined;
 
   constructor(
     private readonly parts: EngineParts,
@@ -21,8 +24,9 @@ export class QueuePatience {
 
   watch(): void {
     if (this.timer !== undefined) return;
-    const { last } = this.waiting;
-    if (last !== undefined) this.timer = this.parts.runtime.timer(LONG_WAIT, () => this.check(last));
+    const { first, last } = this.waiting;
+    if (first === undefined || last === undefined) return;
+    this.timer = this.parts.runtime.timer(LONG_WAIT, () => this.check(first, last));
   }
 
   close(): void {
@@ -30,16 +34,24 @@ export class QueuePatience {
     this.timer = undefined;
   }
 
-  private check(watched: Waiter): void {
+  private check(first: Waiter, last: Waiter): void {
     this.timer = undefined;
-    if (watched.settled) return this.watch();
+    const waiter = last.settled ? first : last;
+    if (!waiter.settled && !this.warned?.has(waiter)) this.warn(waiter);
+    this.watch();
+  }
+
+  private warn(waiter: Waiter): void {
+    this.warned ??= new WeakSet();
+    for (const waiting of this.waiting) {
+      this.warned.add(waiting);
+      if (waiting === waiter) break;
+    }
     const { length } = this.waiting;
     const [crowd, longest] = length > 1 ? [`${length} callers wait`, ', the longest'] : ['A caller waits', ''];
     const holder = this.holder() ?? 'an owner not known here';
     this.parts.events.logger.warn(
-      `${crowd} for the lock '${watched.name}'${longest} for over ${LONG_WAIT / 1_000} s; held by ${holder}`,
+      `${crowd} for the lock '${waiter.name}'${longest} for over ${LONG_WAIT / 1_000} s; held by ${holder}`,
     );
-    // Once for this crowd: the queue warns again only after it was empty, and so made anew.
-    this.timer = { cancel: () => {} };
   }
 }

@@ -108,7 +108,7 @@ class Child {
   private downgrade(terms: AcquisitionTerms): Promise<LockLease> {
     const { engine, gate, name } = this;
     const { held } = this.reentry;
-    engine.admit('acquire()');
+    engine.admit('acquire()', name);
     return new Promise((resolve, reject) => {
       const granted = (read: HeldLock | undefined) => {
         if (read !== undefined) resolve(engine.lease(listOf(read), terms, listOf(gate)));

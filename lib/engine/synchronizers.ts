@@ -1,3 +1,4 @@
+import { BackendError } from '../backends/lock-backend.js';
 import type { RequestId, SynchronizerBackend } from '../backends/synchronizer-backend.js';
 import { abortedError } from './caller.js';
 import { ChangeLane } from './change-lane.js';
@@ -58,7 +59,7 @@ export class Synchronizers {
   enter<C extends Contender<never>>(kind: LineKind, { key }: Synchronizer, caller: C, supply: () => Supply<C>): void {
     const { signal } = caller.terms;
     try {
-      caller.scoped = this.engine.admit(caller.what);
+      caller.scoped = this.engine.admit(caller.what, caller.name);
     } catch (error) {
       return caller.refuse(error as Error);
     }
@@ -91,8 +92,8 @@ export class Synchronizers {
   }
 
   /** Shutdown: sends away who waits. */
-  expel(error: Error): void {
-    for (const line of [...this.lines.values()]) line.expel(error);
+  expel(): void {
+    for (const line of [...this.lines.values()]) line.expel();
   }
 
   /** Lets end what is under way. Permits that are still kept lapse with their leases: what they stand for may still go on. */
@@ -106,6 +107,12 @@ export class Synchronizers {
     for (const lane of this.lanes.values()) lane.close();
     await Promise.all([...this.lines.values()].map((line) => line.close()));
     await Promise.allSettled(this.changes);
+  }
+
+  /** Rejects the changes that have no answer yet. */
+  abandon(): void {
+    const error = new BackendError('the lock service was closed before it had an answer', 'unavailable', 'unknown');
+    for (const lane of [...this.lanes.values()]) lane.abandon(error);
   }
 
   private open<C extends Contender<never>>(kind: LineKind, key: string, supply: Supply<C>): WaitingLine<C> {

@@ -1,8 +1,12 @@
 import type { AcquireRequest, LockType } from '../backends/lock-backend.js';
+import type { Flight, Upset } from './flights.js';
 import type { Waiter } from './waiter.js';
 
 /** What the backend is asked for one waiter. A class, for the reason in list-of.ts. */
-export class WaiterRequest implements AcquireRequest {
+export class WaiterRequest implements AcquireRequest, Flight {
+  previous: Flight | undefined = undefined;
+  next: Flight | undefined = undefined;
+  upset: Upset | undefined = undefined;
   readonly type: LockType;
   readonly owner: string;
   readonly leaseTime: number;

@@ -46,7 +46,7 @@ export class Waiter<Granted = HeldLock> extends Caller<Granted> {
 
   /** What the backend may hold for the owner so far is nobody's from now on. */
   renewOwner(): void {
-    this.ownerId = undefined;
+    this.ownerId = this.doubtfulUntil = undefined;
   }
 
   get what(): string {

@@ -4,6 +4,7 @@ import type { RequestId } from '../backends/synchronizer-backend.js';
 import { Contention } from './contention.js';
 import type { EngineParts } from './engine-parts.js';
 import { LockAbortedError } from './errors.js';
+import { closingRefusal } from './lock-refusal.js';
 import type { Contender, Question, Supplied, Supply } from './supply.js';
 import { emptyRefusal, refusalOf, unansweredRefusal } from './synchronizer-refusal.js';
 
@@ -58,11 +59,11 @@ export class WaitingLine<C extends Contender<never>> {
   }
 
   /** Shutdown: sends away who waits, but for callers that need this to end. */
-  expel(error: Error): void {
+  expel(): void {
     for (const caller of [...this.waiting, ...this.triers]) {
       if (caller.scoped) continue;
       this.leave(caller);
-      caller.refuse(error);
+      caller.refuse(closingRefusal('Waiting', caller.name));
     }
   }
 

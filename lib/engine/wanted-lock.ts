@@ -113,7 +113,7 @@ export class WantedLock {
   leaveLine(error: Error): void {
     const { waiter } = this;
     if (waiter === undefined || waiter.settled) return;
-    if (this.reentry === undefined) this.queue.expel(error, (other) => other === waiter);
+    if (this.reentry === undefined) this.queue.dismiss(waiter, error);
     else waiter.refuse(error);
   }
 

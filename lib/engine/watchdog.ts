@@ -13,14 +13,16 @@ const RENEWALS_PER_TURN = 512;
 
 /**
  * Renews every held lease without a fixed time at a third of its leaseTime, and declares any lease lost at its deadline,
- * whatever the backend does. One timer serves all: watchdog leases have one length, so the order of their last
- * confirmation is the order in which they fall due. Fixed and extended leases have a timer of their own.
+ * whatever the backend does. One timer serves all: leases stand in the order of their deadlines, and those that rest have one length, so
+ * that it is the order in which they are to be renewed too. Fixed leases, and extended ones that rest, have a timer of their own.
  */
 export class Watchdog {
   private readonly resting = new AgingList();
   private readonly renewing = new AgingList();
   private readonly timers = new Map<HeldLock, Timer>();
   private beat: Timer | undefined;
+  /** When it comes, on the monotonic clock. */
+  private beatAt = 0;
   private lastBeat: Moment | undefined;
   private failing = false;
 
@@ -113,7 +115,19 @@ export class Watchdog {
     held.confirmed = sent;
     held.validFor = leaseTime;
     if (held.fixed || leaseTime > held.leaseTime) this.alarm(held);
-    else this.resting.push(held);
+    else this.rest(held);
+  }
+
+  private rest(held: HeldLock): void {
+    this.resting.push(held);
+    this.comeWithin(held.leaseTime / 3 - this.clock.age(held.confirmed));
+  }
+
+  /** The next beat, unless it is to come sooner anyway: late answers, and timers that rang late, leave less time than it counts on. */
+  private comeWithin(delay: number): void {
+    if (this.beat === undefined || this.runtime.monotonic() + delay >= this.beatAt) return;
+    this.beat.cancel();
+    this.setBeat(delay);
   }
 
   private guards(held: HeldLock): boolean {
@@ -142,6 +156,11 @@ export class Watchdog {
     const deadline = renewal === undefined ? HEARTBEAT : this.left(renewal);
     // Never later than a third of the lease: what is guarded after this was scheduled must not fall due before it.
     const delay = Math.min(due, deadline, HEARTBEAT, this.leaseTime / 3);
+    this.setBeat(delay);
+  }
+
+  private setBeat(delay: number): void {
+    this.beatAt = this.runtime.monotonic() + delay;
     this.beat = this.runtime.timer(delay, () => this.round());
   }
 
@@ -190,6 +209,7 @@ export class Watchdog {
 
   private renew(held: HeldLock, sent = this.clock.now()): void {
     this.renewing.push(held);
+    this.comeWithin(this.left(held));
     held.unsettled++;
     const { key, type, owner } = held;
     // An extension that is under way must not be cut short by a renewal that overtakes its answer.
@@ -207,7 +227,7 @@ export class Watchdog {
           );
         held.confirmed = sent;
         held.validFor = held.leaseTime;
-        this.resting.push(held);
+        this.rest(held);
         if (this.events.hears('renewed')) this.events.emit('renewed', { name: held.name, owner });
       },
       (error: Error) => {

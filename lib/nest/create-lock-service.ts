@@ -6,6 +6,7 @@ import type { Runtime } from '../backends/runtime.js';
 import { type Duration, FOREVER, MIN_LEASE_TIME, type Milliseconds, toMilliseconds } from '../engine/duration.js';
 import { LockConfigurationError } from '../engine/errors.js';
 import type { LockLogger } from '../engine/events.js';
+import { HarmlessLog } from '../engine/harmless-log.js';
 import { LockEngine } from '../engine/lock-engine.js';
 import { bracesPair } from '../engine/lock-name.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
@@ -58,9 +59,11 @@ export function createLockService(options: RedisLockOptions): LockService {
   const duration = (option: keyof RedisLockOptions, otherwise: number, least = 0): Milliseconds =>
     toMilliseconds((options[option] as Duration | undefined) ?? otherwise, `RedisLockModule: ${option}`, least);
   const runtime = nodeRuntime;
-  const logger = options.logger ?? consoleLogger;
+  const logger = new HarmlessLog(options.logger ?? consoleLogger);
   const clientId = runtime.uuid();
+  const commandTimeout = duration('commandTimeout', 2_000, 10);
   const settings = {
+    commandTimeout,
     clientId,
     logger,
     runtime,
@@ -77,7 +80,7 @@ export function createLockService(options: RedisLockOptions): LockService {
     clientId,
     logger,
     runtime,
-    commandTimeout: duration('commandTimeout', 2_000, 10),
+    commandTimeout,
     replicaTimeout: duration('replicaTimeout', 1_000, 1),
     onError: oncePerMessage((error) => engine?.parts.events.emit('error', error)),
     onWarning: (message) => engine?.parts.events.logger.warn(message),

@@ -122,8 +122,8 @@ export class LockService {
   }
 
   /**
-   * Frees the lock whoever holds it, and wakes who waits. A lease of this service is lost at once, those of
-   * other processes at their next renewal. For operators: the body that held it may still run.
+   * Frees the lock whoever holds it, and wakes who waits. A lease of this service is lost at once, those of other processes as
+   * soon as they hear of it, at their next renewal at the latest. For operators: the body that held it may still run.
    *
    * @returns whether it was held
    */

@@ -58,7 +58,7 @@ export const keepsWhatIsReleased: Breakage = (backend) => {
   let releases = 0;
   return broken(backend, {
     async release(request) {
-      if (++releases % 5 === 0) return { released: true, listeners: 0, resent: false };
+      if (++releases % 5 === 0) return { released: true, listeners: 0, told: false, resent: false };
       return backend.release(request);
     },
   });

@@ -1,4 +1,5 @@
 import { everyCallerAnswered } from './checker/every-caller-answered.js';
+import { forcedReleases } from './checker/forced-releases.js';
 import { growingTokens } from './checker/growing-tokens.js';
 import { latchesOpenOnce } from './checker/latches-open-once.js';
 import { lossesNoticed } from './checker/losses-noticed.js';
@@ -24,6 +25,8 @@ export interface Expectations {
   readonly servedSince?: number;
   /** Milliseconds from the end of a lease of permits to the report of it; absent: processes stand still, so that none can be given. */
   readonly toldWithin?: number;
+  /** The same for locks, beside what a stalled process needs; absent: it is not known when processes stand still. */
+  readonly lossesToldWithin?: number;
   /** Rules that this history need not keep to, by name. */
   readonly except?: readonly string[];
 }
@@ -45,13 +48,15 @@ export interface Verdict {
  *     if (!verdict.sound) throw new Error(verdict.explanation);
  */
 export function checkHistory(history: History, expectations: Expectations = {}): Verdict {
-  const { permits = new Map(), servedWithin, severalWithin, servedSince, toldWithin, except = [] } = expectations;
+  const { permits = new Map(), servedWithin, severalWithin, servedSince, toldWithin, lossesToldWithin } = expectations;
+  const { except = [] } = expectations;
   const digest = new Digest(history);
   const rules: Rule[] = [
     noOverlap(permits),
     growingTokens,
     everyCallerAnswered,
-    lossesTold,
+    lossesTold(lossesToldWithin),
+    forcedReleases,
     lossesNoticed,
     permitsKept(toldWithin),
     permitsConserved(permits),

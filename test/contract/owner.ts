@@ -92,7 +92,7 @@ export class Owner implements Holding {
     return this.client.backend.leavePlace(this.holding);
   }
 
-  forceRelease(): Promise<boolean> {
+  forceRelease(): Promise<readonly string[]> {
     return this.client.backend.forceRelease(this.key);
   }
 

@@ -150,7 +150,7 @@ export function describeReadWrite(world: ContractWorld): void {
       const listener = await world.listen(walt);
       await rita.take();
       await ron.take();
-      expect(await rita.release()).toEqual({ released: true, listeners: 0, resent: false });
+      expect(await rita.release()).toEqual({ released: true, listeners: 0, told: false, resent: false });
       await ron.release();
       await listener.hears();
       expect(listener.heard).toHaveLength(1);
@@ -161,12 +161,12 @@ export function describeReadWrite(world: ContractWorld): void {
       const { rita, ron, walt } = own;
       await rita.take();
       await ron.take();
-      expect(await rita.forceRelease()).toBe(true);
+      expect(new Set(await rita.forceRelease())).toEqual(new Set([rita.owner, ron.owner]));
       expect(await state(own)).toEqual({ mode: 'free', owners: [] });
       expect(await ron.renew()).toBe(false);
       await walt.take();
       await walt.as('read').take();
-      expect(await rita.forceRelease()).toBe(true);
+      expect(await rita.forceRelease()).toEqual([walt.owner]);
       expect(await state(own)).toEqual({ mode: 'free', owners: [] });
       expect(await walt.as('read').renew()).toBe(false);
     });

@@ -40,6 +40,23 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     await bob.take();
   });
 
+  it('tells the clients whose owners were removed by force, and them alone', async () => {
+    const [ann, eve] = world.owners(type, 2);
+    const heard: unknown[] = [];
+    const elsewhere: unknown[] = [];
+    const subscriptions = [
+      ann.client.backend.listenToClient!(ann.client.id, (removal) => heard.push(removal)),
+      eve.client.backend.listenToClient!(eve.client.id, (removal) => elsewhere.push(removal)),
+    ];
+    await Promise.all(subscriptions.map(({ ready }) => ready));
+    await ann.take();
+    await eve.forceRelease();
+    await until(() => heard.length > 0);
+    expect(heard[0]).toEqual({ key: ann.key, owners: [ann.owner] });
+    expect(elsewhere).toEqual([]);
+    for (const subscription of subscriptions) subscription.close();
+  });
+
   it('wakes nobody before it is released', async () => {
     const [ann, bob, eve] = world.owners(type, 3);
     const listener = await world.listen(bob);
@@ -156,6 +173,12 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     const [ann, bob] = world.owners(type, 2);
     await world.listen(ann);
     await ann.take();
-    expect(await bob.release()).toEqual({ released: false, listeners: 0, resent: false, at: expect.any(Number) });
+    expect(await bob.release()).toEqual({
+      released: false,
+      listeners: 0,
+      told: false,
+      resent: false,
+      at: expect.any(Number),
+    });
   });
 }

@@ -15,6 +15,12 @@ function listen(locks: LockService): string[] {
   return heard;
 }
 
+/** What may come from other promise libraries. */
+function failingThenable(message: string): object {
+  // biome-ignore lint/suspicious/noThenProperty: a thenable is what it is to be
+  return { then: (_: unknown, reject: (error: Error) => void) => reject(new Error(message)) };
+}
+
 describe('events', () => {
   const world = openVirtualWorld();
 
@@ -153,6 +159,22 @@ describe('events', () => {
     ]);
   });
 
+  it('are not hurt by listeners that give a thenable that fails, or throw what cannot be shown', async () => {
+    const { locks, logger } = await world.process();
+    locks.on('acquired', () => failingThenable('rejected') as unknown as undefined);
+    locks.on('acquired', () => {
+      throw Object.create(null);
+    });
+    expect(await locks.withLock('order', async () => 'sold')).toBe('sold');
+    await world.runtime.settle();
+    expect(new Set(logger.errors)).toEqual(
+      new Set([
+        "A listener of 'acquired' failed: Error: rejected",
+        "A listener of 'acquired' failed: with something that cannot be shown",
+      ]),
+    );
+  });
+
   it('do not end in a loop when a listener of errors throws', async () => {
     const { locks, backend, logger } = await world.process();
     locks.on('error', () => {
@@ -217,6 +239,38 @@ describe('a wait of more than 30 s', () => {
     await runtime.until(Promise.all(all));
   });
 
+  it('is warned of for each further caller, at most once in 30 s, although the lock is never idle', async () => {
+    const { locks, runtime, logger } = await world.process();
+    const other = await world.process();
+    const holder = await other.locks.acquire('order');
+    const all = [locks.acquire('order')];
+    await runtime.advance(31_000);
+    expect(logger.warnings.length).toBe(1);
+    await runtime.advance(1_000);
+    all.push(locks.acquire('order'), locks.acquire('order'));
+    await runtime.advance(70_000);
+    expect(logger.warnings.length).toBe(2);
+    expect(logger.warnings[1]).toMatch(/^3 callers wait for the lock 'order'/);
+    await holder.release();
+    for (const waiting of all) await (await runtime.until(waiting)).release();
+  });
+
+  it('is warned of also where callers come and go behind the one that waits', async () => {
+    const { locks, runtime, logger } = await world.process();
+    const other = await world.process();
+    const holder = await other.locks.acquire('order');
+    const waiting = locks.acquire('order');
+    for (let i = 0; i < 40; i++) {
+      const leaving = errorOf(locks.acquire('order', { waitTime: 1_500 }));
+      await runtime.advance(1_000);
+      void leaving;
+    }
+    await runtime.advance(1_000);
+    expect(logger.warnings.length).toBe(1);
+    await holder.release();
+    await (await runtime.until(waiting)).release();
+  });
+
   it('is not warned of when each caller waits for less', async () => {
     const { locks, runtime, logger } = await world.process();
     const body = () => new Promise<void>((resolve) => void runtime.timer(10_000, resolve));
@@ -260,6 +314,35 @@ describe('a wait of more than 30 s', () => {
 
 describe('the log', () => {
   const world = openVirtualWorld();
+
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('disk full');
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('disk full'))],
+    ['gives a thenable that rejects', () => failingThenable('disk full')],
+  ])('that %s ends nothing: a renewal that failed is tried again', async (_, fail) => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown) => void unhandled.push(reason);
+    process.on('unhandledRejection', note);
+    const { locks, backend, runtime, logger } = await world.process();
+    logger.warn = logger.error = fail as () => void;
+    const lease = await locks.acquire('order');
+    await runtime.advance(9_000);
+    backend.disturb(refused, 'renew', 'release');
+    await runtime.advance(5_000);
+    expect(backend.count('renew')).toBeGreaterThan(1);
+    await (await locks.acquire('stock')).release();
+    backend.heal();
+    await runtime.advance(60_000);
+    expect(lease.held).toBe(true);
+    await lease.release();
+    process.off('unhandledRejection', note);
+    expect(unhandled).toEqual([]);
+  });
 
   it('takes a few lines of an outage under many locks, and says how many it left out', async () => {
     const { locks, backend, runtime, logger } = await world.process();

@@ -5,7 +5,7 @@ import { blockEventLoop } from '../support/block-event-loop.js';
 import { freePort } from '../support/free-port.js';
 import { type LockProcess, ms, nothingIsLeft, openWorld } from '../support/lock-world.js';
 import { startProcess } from '../support/processes/start-process.js';
-import { errorOf, Section } from '../support/section.js';
+import { errorOf, latch, Section } from '../support/section.js';
 import { startTcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/until.js';
 
@@ -13,6 +13,7 @@ describe('a lock service on Redis', () => {
   const world = openWorld('Redis');
   const admin = () => world.redis.client();
   const keyOf = (name: string) => `${world.keyPrefix}${name}`;
+  const channelOf = (name: string) => `redisson_lock__channel:{${keyOf(name)}}`;
 
   /** How often Redis was asked what, beside scripts' own commands. */
   const asked = async (work: () => Promise<unknown>): Promise<Record<string, number>> => {
@@ -351,4 +352,31 @@ describe('a lock service on Redis', () => {
     expect(performance.now() - began).toBeLessThan(1_000 + 1_000); // a lease, and what a slow machine adds
     await lease.release();
   }, 60_000);
+
+  it('hears the releases of others also after some of its own, although it may not publish itself', async () => {
+    await admin().call('ACL', 'SETUSER', 'mute', 'on', '>word', 'allkeys', 'allchannels', '+@all', '-publish');
+    const mute = await world.process({ connection: world.redis.url.replace('//', '//mute:word@') });
+    const other = await world.process();
+    const theirs = await other.locks.acquire('order');
+    const waiting = mute.locks.acquire('order');
+    await until(async () => Number((await admin().pubsub('NUMSUB', channelOf('order')))[1]) > 0);
+    await theirs.release();
+    const first = await waiting;
+    const second = mute.locks.acquire('order');
+    await sleep(50); // so that it is not handed on in the process
+    const taken = latch();
+    mute.backend.disturb(async (execute) => {
+      await taken.promise;
+      return execute();
+    }, 'acquire');
+    await first.release();
+    const theirsAgain = await other.locks.acquire('order');
+    taken.open();
+    await until(() => mute.backend.count('acquire') > 1);
+    await sleep(100); // it has seen that the lock is busy
+    await theirsAgain.release();
+    const granted = await Promise.race([second, sleep(9_000).then(() => undefined)]);
+    expect(granted?.held).toBe(true);
+    await granted?.release();
+  }, 30_000);
 });

@@ -99,6 +99,34 @@ describe('shutdown', () => {
     expect(leftovers(process)).toEqual(NOTHING);
   });
 
+  it('names the lock to each of those that it sends away', async () => {
+    const { locks } = await world.process(settings);
+    const other = await world.process();
+    await other.locks.acquire(['order', 'stock']);
+    await other.locks.acquire('queue', { type: 'fair' });
+    await other.locks.getCountDownLatch('done').trySetCount(1);
+    const waiting = [
+      errorOf(locks.acquire('order')),
+      errorOf(locks.acquire('queue', { type: 'fair' })),
+      errorOf(locks.acquire(['order', 'stock'])),
+      errorOf(locks.getCountDownLatch('done').await()),
+    ];
+    await world.runtime.settle();
+    const closed = locks.close();
+    const late = [errorOf(locks.acquire('order')), errorOf(locks.acquire(['order', 'stock']))];
+    const errors = (await Promise.all([...waiting, ...late])) as LockAbortedError[];
+    expect(errors.map(({ name }) => name)).toEqual(errors.map(() => 'LockAbortedError'));
+    expect(errors.map(({ lockName }) => lockName)).toEqual([
+      'order',
+      'queue',
+      'order, stock',
+      'done',
+      'order',
+      'order, stock',
+    ]);
+    await world.runtime.until(closed);
+  });
+
   it('lets live scopes acquire what they need to end', async () => {
     const { locks, runtime } = await world.process(settings);
     const other = await world.process();

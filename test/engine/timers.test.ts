@@ -42,6 +42,18 @@ describe('timers', () => {
     expect(runtime.keepAliveTimers).toBe(0);
   });
 
+  it('end with the waiter of a fair lock whose acquisition has failed', async () => {
+    const { locks, runtime, backend } = await world.process();
+    const leaving = new AbortController();
+    backend.disturb(refused, 'acquire');
+    const waiting = errorOf(locks.acquire('queue', { type: 'fair', signal: leaving.signal }));
+    await runtime.advance(3_000); // from now on a second passes between two attempts
+    expect(runtime.keepAliveTimers).toBe(1);
+    leaving.abort();
+    await waiting;
+    expect(runtime.keepAliveTimers).toBe(0);
+  });
+
   it('keep no process alive for what is given back in the background', async () => {
     const { locks, runtime, backend } = await world.process({ shutdownTimeout: ms(0) });
     const lease = await locks.acquire('order');

@@ -418,6 +418,42 @@ describe('the watchdog', () => {
       await lease.release();
     });
 
+    it('tells of the loss of every other lock at its deadline, also while an extended lease is renewed', async () => {
+      const { locks, backend, runtime } = await world.process();
+      const extended = await locks.acquire('stock');
+      await extended.extend('2m');
+      await runtime.advance(86_000);
+      const since = runtime.monotonic();
+      const lease = await locks.acquire('order');
+      backend.disturb(() => new Promise(() => {}), 'renew');
+      let lostAfter = 0;
+      lease.signal.addEventListener('abort', () => {
+        lostAfter = runtime.monotonic() - since;
+      });
+      await runtime.advance(40_000);
+      expect(backend.count('renew')).toBe(3); // the extension, and both renewals
+      expect(lostAfter).toBeCloseTo(VALID, -1);
+      for (const lost of [lease, extended]) await errorOf(lost.release());
+    });
+
+    it('tells of a loss at the deadline, also where its renewal began late', async () => {
+      const { locks, backend, runtime } = await world.process();
+      const lease = await locks.acquire('order');
+      await runtime.advance(700); // so that the blocked beat comes before the renewal that is due
+      const since = runtime.monotonic();
+      await lease.extend('1m');
+      await runtime.advance(38_800);
+      backend.disturb(() => new Promise(() => {}), 'renew');
+      let lostAfter = 0;
+      lease.signal.addEventListener('abort', () => {
+        lostAfter = runtime.monotonic() - since;
+      });
+      runtime.block(20_550);
+      await runtime.advance(2_000);
+      expect(lostAfter).toBeCloseTo(60_000 * 0.99 - 2, -1);
+      await errorOf(lease.release());
+    });
+
     it('never believes in more than the backend has, when a renewal comes in between', async () => {
       const { locks, backend, runtime } = await world.process();
       const lease = await locks.acquire('order');
@@ -476,6 +512,7 @@ describe('the watchdog', () => {
     const { locks, backend, runtime } = await world.process();
     const other = await world.process();
     const answer = latch();
+    backend.listenToClient = () => ({ ready: new Promise(() => {}), close: () => {} });
     backend.disturb(answerAfter(answer.promise), 'renew');
     const first = await locks.acquire('order');
     const second = locks.acquire('order');

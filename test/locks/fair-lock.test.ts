@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../lib/nest/lock.service.js';
 import { type LockProcess, ms, openWorld, STORES } from '../support/lock-world.js';
-import { Section } from '../support/section.js';
+import { latch, Section } from '../support/section.js';
 import { until } from '../support/until.js';
-import { refused } from '../support/watched-backend.js';
+import { answerAfter, refused } from '../support/watched-backend.js';
 import { locked } from './locked.js';
 
 /** How long a dead waiter holds others up. */
@@ -42,6 +42,30 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
     expect(section.entries).toEqual(names);
     expect(section.most).toBe(1);
   });
+
+  it('a message that comes during an attempt of the waiter is not forgotten', async () => {
+    // So late that nobody is woken by the refreshing of places.
+    const [holder, process] = await world.processes(2, { fairWaitTimeout: ms(600_000) });
+    const { locks, backend } = process;
+    const lease = await holder.locks.acquire('order', { type: 'fair' });
+    const leaving = new AbortController();
+    const left = locks.acquire('order', { type: 'fair', signal: leaving.signal }).catch(() => {});
+    await until(() => backend.count('acquire') === 2); // the second one when its subscription stands
+    const answered = latch();
+    backend.disturb(answerAfter(answered.promise), 'acquire');
+    const waiting = locks.acquire('order', { type: 'fair' });
+    await until(async () => (await holder.backend.inspect(`${world.keyPrefix}order`)).queue.length === 2);
+    leaving.abort();
+    await left;
+    await until(async () => (await holder.backend.inspect(`${world.keyPrefix}order`)).queue.length === 1);
+    await lease.release();
+    await sleep(200); // the message has come; the answer still says that the lock is busy
+    backend.heal();
+    answered.open();
+    const next = await Promise.race([waiting, sleep(9_000).then(() => undefined)]);
+    expect(next?.held).toBe(true);
+    await next?.release();
+  }, 30_000);
 
   it('lease timeout of a holder passes to the head', async () => {
     const [one, two, three] = await world.services(3);

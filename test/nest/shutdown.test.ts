@@ -1,4 +1,4 @@
-import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { Injectable, Module, type OnApplicationShutdown } from '@nestjs/common';
 import { currentLease } from '../../lib/engine/lock-scope.js';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
 import { until } from '../support/until.js';
@@ -39,6 +39,15 @@ class Jobs {
   }
 }
 
+@Module({ providers: [Database], exports: [Database] })
+class DatabaseModule {}
+
+@Module({ imports: [DatabaseModule] })
+class Middle {}
+
+@Module({ imports: [Middle] })
+class Outer {}
+
 describe('when the application goes down', () => {
   beforeEach(() => Object.assign(section, new Section()));
 
@@ -61,6 +70,23 @@ describe('when the application goes down', () => {
     expect(await running).toBe('done');
     await closing;
     expect(section.entered).toBe(1);
+  });
+
+  it.each([
+    ['beside it', []],
+    ['far below it', [Outer]],
+  ])('running bodies end before what they need is closed, whichever module that is in: %s', async (_, modules) => {
+    const app = await startApp({ imports: [...modules, DatabaseModule], providers: [Jobs] }, { backend: 'memory' });
+    const jobs = app.get(Jobs);
+    const open = section.shut();
+    const running = jobs.run();
+    await until(() => section.occupied);
+    const closing = app.close();
+    await expect(jobs.run()).rejects.toMatchObject({ name: 'LockAbortedError' });
+    await new Promise((resolve) => setTimeout(resolve, 50)); // what does not wait has been closed by now
+    open();
+    expect(await running).toBe('done');
+    await closing;
   });
 
   it('a body that outlasts shutdownTimeout is told to stop, and its lock lapses with its lease', async () => {

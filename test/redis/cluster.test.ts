@@ -72,6 +72,23 @@ describe('a Redis cluster', () => {
     expect(await renewals).not.toContain(false);
   });
 
+  it.each(['auto', 'off'] as const)(
+    'tells clients of forced releases, whichever slots the locks are in: sharded pub/sub %s',
+    async (shardedPubSub) => {
+      const holder = open({ shardedPubSub });
+      const other = open({ shardedPubSub, clientId: 'other' });
+      const heard: unknown[] = [];
+      await holder.listenToClient(CLIENT, (removal) => heard.push(removal)).ready;
+      const locks = Array.from({ length: 12 }, () => request());
+      for (const lock of locks) {
+        await holder.acquire(lock);
+        expect(await other.forceRelease(lock.key)).toEqual([lock.owner]);
+      }
+      await until(() => heard.length === locks.length);
+      expect(heard).toEqual(expect.arrayContaining(locks.map(({ key, owner }) => ({ key, owners: [owner] }))));
+    },
+  );
+
   it('takes many locks of all slots at once, with cold script caches on every node', async () => {
     const backend = open();
     await Promise.all(client.nodes('master').map((node) => node.script('FLUSH')));

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { until } from '../support/until.js';
-import { failure, RedisWorld } from './redis-world.js';
+import { CLIENT, failure, RedisWorld } from './redis-world.js';
 
 /** What Redis answers with an error, and whom that concerns. */
 describe('what Redis refuses', () => {
@@ -76,6 +76,33 @@ describe('what Redis refuses', () => {
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
     expect(await failure(backend.acquire(bad))).toMatchObject({ kind: 'denied' });
     expect(await backend.release(good[0])).toMatchObject({ released: true });
+  });
+
+  it('to a user who may not publish is done all the same, and told to nobody', async () => {
+    await world.redis.acl('SETUSER', 'mute', 'on', '>secret-word', 'allkeys', 'allchannels', '+@all', '-publish');
+    const backend = world.backend({ connection: world.server.url.replace('//', '//mute:secret-word@') });
+    for (const type of ['reentrant', 'fenced', 'fair', 'read', 'write'] as const) {
+      const lock = world.request(type);
+      const listening = backend.subscribe(lock.key, type, CLIENT, () => {});
+      await listening.ready;
+      await backend.acquire(lock);
+      expect(await backend.release(lock)).toEqual({ released: true, listeners: 0, told: false, resent: false });
+      listening.close();
+    }
+    const writer = world.request('write');
+    await backend.acquire(writer);
+    await backend.acquire({ ...writer, type: 'read' });
+    const pass = {
+      key: writer.key,
+      type: writer.type,
+      from: writer.owner,
+      to: world.owner(),
+      leaseTime: 60_000,
+      reserve: 0,
+    };
+    // It goes on reading: nobody can write beside it.
+    expect(await backend.pass(pass)).toBeUndefined();
+    expect(await backend.inspect(writer.key)).toMatchObject({ mode: 'read', owners: [{ owner: writer.owner }] });
   });
 
   it('to a wrong password is denied, and told nowhere with that password', async () => {

@@ -20,7 +20,8 @@ export type StoreName = 'memory' | 'Redis';
 
 export const STORES: readonly StoreName[] = ['memory', 'Redis'];
 
-export interface ProcessSettings extends Partial<Omit<EngineSettings, 'backend' | 'runtime' | 'logger' | 'clientId'>> {
+export interface ProcessSettings
+  extends Partial<Omit<EngineSettings, 'backend' | 'runtime' | 'logger' | 'clientId' | 'commandTimeout'>> {
   /** To Redis. Default: straight to the server of this world. */
   readonly connection?: Connection;
   readonly commandTimeout?: number;
@@ -96,6 +97,7 @@ export class LockWorld {
         waitTime: FOREVER,
         shutdownTimeout: ms(100),
         onLost: 'throw',
+        commandTimeout: commandTimeout as Milliseconds | undefined,
         ...own,
       }),
     );

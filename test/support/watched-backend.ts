@@ -11,12 +11,16 @@ import {
   type PassRequest,
   type ReleaseReply,
   type ReleaseRequest,
+  type Removal,
   type RenewRequest,
   type Subscription,
   type Wake,
 } from '../../lib/backends/lock-backend.js';
 
-type Command = Exclude<keyof LockBackend, 'description' | 'synchronizers' | 'together' | 'subscribe' | 'close'>;
+type Command = Exclude<
+  keyof LockBackend,
+  'description' | 'synchronizers' | 'together' | 'subscribe' | 'listenToClient' | 'close'
+>;
 
 /** What a test lets happen to a command: `execute` runs it, and gives what it answers. */
 // biome-ignore lint/suspicious/noExplicitAny: the answers differ from command to command
@@ -49,6 +53,8 @@ export class WatchedBackend implements LockBackend {
   /** Subscriptions that are open, and those that were ever opened. */
   subscriptions = 0;
   subscribed = 0;
+  /** It hears of forced releases. */
+  listensToClient = false;
 
   private readonly disturbances = new Map<Command, Disturbance>();
   private silence: Promise<void> | undefined;
@@ -119,7 +125,7 @@ export class WatchedBackend implements LockBackend {
     return this.run('leavePlace', place, () => this.backend.leavePlace(place));
   }
 
-  forceRelease(key: string): Promise<boolean> {
+  forceRelease(key: string): Promise<readonly string[]> {
     return this.run('forceRelease', key, () => this.backend.forceRelease(key));
   }
 
@@ -148,6 +154,14 @@ export class WatchedBackend implements LockBackend {
       subscription.close();
     };
     return { ready, close };
+  }
+
+  listenToClient(clientId: string, listener: (removal: Removal) => void): Subscription {
+    const subscription = this.backend.listenToClient?.(clientId, listener);
+    void subscription?.ready.then(() => {
+      this.listensToClient = true;
+    });
+    return subscription ?? { ready: new Promise(() => {}), close: () => {} };
   }
 
   close(): Promise<void> {

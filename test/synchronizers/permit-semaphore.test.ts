@@ -1,7 +1,8 @@
 import { ms, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
+import { latch } from '../support/section.js';
 import { until } from '../support/until.js';
 import type { VirtualRuntime } from '../support/virtual-runtime.js';
-import { type Disturbance, refused } from '../support/watched-backend.js';
+import { answerAfter, type Disturbance, refused } from '../support/watched-backend.js';
 import { asleep, watch } from './asleep.js';
 import { WatchedSynchronizers } from './watched-synchronizers.js';
 
@@ -262,6 +263,41 @@ describe('permits that are kept', () => {
     expect(lost).toHaveLength(1);
     expect(lost[0]).toBeGreaterThan(39_000);
     expect(lost[0]).toBeLessThan(41_000);
+  });
+
+  it('are lost at their deadline where a renewal hangs, not at the next beat', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const semaphore = locks.getPermitExpirableSemaphore('licences');
+    await runtime.until(semaphore.setPermits(2));
+    await runtime.until(semaphore.acquire());
+    await runtime.advance(5_000); // beats go by the first
+    await runtime.until(semaphore.acquire());
+    const since = runtime.monotonic();
+    const lostAfter: number[] = [];
+    locks.on('lost', () => lostAfter.push(runtime.monotonic() - since));
+    new WatchedSynchronizers(backend).disturb(() => new Promise(() => {}), 'renewPermits');
+    await runtime.advance(40_000);
+    expect(lostAfter).toHaveLength(2);
+    expect(lostAfter[0]).toBeCloseTo(29_698 - 5_000, -1);
+    expect(lostAfter[1]).toBeCloseTo(29_698, -1);
+  });
+
+  it('are not renewed to the lease of the others when their own was set while those were renewed in parts', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const semaphore = locks.getPermitExpirableSemaphore('licences');
+    await runtime.until(semaphore.setPermits(1_000));
+    const ids = await runtime.until(semaphore.acquireMany(600));
+    const last = ids[599];
+    const watched = new WatchedSynchronizers(backend);
+    const answered = latch();
+    watched.disturb(answerAfter(answered.promise), 'renewPermits');
+    await runtime.advance(10_100);
+    expect(watched.count('renewPermits')).toBe(1); // of the first 512
+    watched.heal();
+    expect(await runtime.until(semaphore.updateLeaseTime(last, 2_000))).toBe(true);
+    answered.open();
+    await runtime.advance(2_100);
+    expect(await runtime.until(semaphore.acquiredPermits())).toBe(599);
   });
 });
 

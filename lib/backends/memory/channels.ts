@@ -3,10 +3,8 @@ import type { Runtime } from '../runtime.js';
 import { isReadWrite } from './hold.js';
 
 type Client = object;
-type Listener = (wake: Wake) => void;
-
-interface Subscriber {
-  readonly listener: Listener;
+interface Subscriber<Message> {
+  readonly listener: (message: Message) => void;
   open: boolean;
 }
 
@@ -22,13 +20,13 @@ export function clientOf(owner: string): string {
 }
 
 /** Pub/sub inside the process. Messages arrive after the call that sent them has returned, in the order in which they were sent. */
-export class Channels {
-  private readonly channels = new Map<string, Map<Client, Set<Subscriber>>>();
+export class Channels<Message = Wake> {
+  private readonly channels = new Map<string, Map<Client, Set<Subscriber<Message>>>>();
 
   /** Gives the function that ends this subscription and no other; calling it again does nothing. */
-  subscribe(channel: string, client: Client, listener: Listener): () => void {
-    const subscriber: Subscriber = { listener, open: true };
-    const clients = this.channels.get(channel) ?? new Map<Client, Set<Subscriber>>();
+  subscribe(channel: string, client: Client, listener: (message: Message) => void): () => void {
+    const subscriber: Subscriber<Message> = { listener, open: true };
+    const clients = this.channels.get(channel) ?? new Map<Client, Set<Subscriber<Message>>>();
     const subscribers = clients.get(client) ?? new Set();
     this.channels.set(channel, clients.set(client, subscribers.add(subscriber)));
     return () => {
@@ -45,13 +43,13 @@ export class Channels {
   }
 
   /** Gives how many other clients listen. */
-  publish(channel: string, client: Client, wake: Wake, runtime: Runtime): number {
+  publish(channel: string, client: Client, message: Message, runtime: Runtime): number {
     const clients = this.channels.get(channel);
     if (clients === undefined) return 0;
     for (const subscribers of clients.values()) {
       for (const subscriber of subscribers) {
         // A microtask each, outside the releaser's scope: a listener that throws takes nothing from the others.
-        runtime.detached(() => queueMicrotask(() => subscriber.open && subscriber.listener(wake)));
+        runtime.detached(() => queueMicrotask(() => subscriber.open && subscriber.listener(message)));
       }
     }
     return clients.size - (clients.has(client) ? 1 : 0);

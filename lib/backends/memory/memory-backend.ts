@@ -12,6 +12,7 @@ import {
   type PassRequest,
   type ReleaseReply,
   type ReleaseRequest,
+  type Removal,
   type RenewRequest,
   type Subscription,
   type Wake,
@@ -85,13 +86,13 @@ export class MemoryBackend implements LockBackend {
     const now = this.now();
     const { key, type, owner, quietly } = request;
     const hold = this.store.holds.get(key, now);
-    if (!hold?.has(owner, type, now)) return { released: false, listeners: 0, resent: false, at: now };
+    if (!hold?.has(owner, type, now)) return { released: false, listeners: 0, told: false, resent: false, at: now };
     hold.remove(owner, type);
     const over = hold.isOver(now);
     if (over) this.store.holds.delete(key);
     // A reader that leaves others behind makes room for nobody; a writer that goes on reading makes room for readers.
-    const listeners = !quietly && (over || type === 'write') ? this.wake(key, type, now) : 0;
-    return { released: true, listeners, resent: false };
+    const told = !quietly && (over || type === 'write');
+    return { released: true, listeners: told ? this.wake(key, type, now) : 0, told, resent: false };
   }
 
   async pass(request: PassRequest): Promise<Acquired | undefined> {
@@ -149,12 +150,18 @@ export class MemoryBackend implements LockBackend {
     if (type === 'write' && this.readersMayEnter(key, now)) this.wake(key, type, now);
   }
 
-  async forceRelease(key: string): Promise<boolean> {
+  async forceRelease(key: string): Promise<readonly string[]> {
     const now = this.now();
-    if (this.isFree(key, now)) return false;
+    const hold = this.store.holds.get(key, now);
+    if (hold === undefined || hold.isOver(now)) return [];
+    const owners = hold.state(now).owners.map(({ owner }) => owner);
     this.store.holds.delete(key);
     for (const type of ['reentrant', 'write', 'fair'] as const) this.wake(key, type, now);
-    return true;
+    for (const clientId of new Set(owners.map(clientOf))) {
+      const removal = { key, owners: owners.filter((owner) => clientOf(owner) === clientId) };
+      this.store.clients.publish(clientId, this, removal, this.runtime);
+    }
+    return owners;
   }
 
   async inspect(key: string): Promise<LockState> {
@@ -180,6 +187,10 @@ export class MemoryBackend implements LockBackend {
     return this.listen(channelOf(key, type, clientId), listener);
   }
 
+  listenToClient(clientId: string, listener: (removal: Removal) => void): Subscription {
+    return this.open(() => this.store.clients.subscribe(clientId, this, listener));
+  }
+
   /** Ends its subscriptions and rejects calls from now on. Locks stay until they are released elsewhere or lapse. */
   async close(): Promise<void> {
     this.closed = true;
@@ -194,8 +205,12 @@ export class MemoryBackend implements LockBackend {
   }
 
   private listen(channel: string, listener: (wake: Wake) => void): Subscription {
+    return this.open(() => this.store.channels.subscribe(channel, this, listener));
+  }
+
+  private open(subscribe: () => () => void): Subscription {
     if (this.closed) return { ready: new Promise(() => {}), close: () => {} };
-    const end = this.store.channels.subscribe(channel, this, listener);
+    const end = subscribe();
     this.unsubscribe.add(end);
     const close = () => {
       end();

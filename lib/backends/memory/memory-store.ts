@@ -1,3 +1,4 @@
+import type { Removal } from '../lock-backend.js';
 import type { Runtime } from '../runtime.js';
 import { Channels } from './channels.js';
 import { FencingClocks } from './fencing-clock.js';
@@ -37,6 +38,8 @@ export class MemoryStore {
   readonly synchronizers = new SynchronizerStore();
   /** @internal */
   readonly channels = new Channels();
+  /** @internal Each client's own, for forced releases. */
+  readonly clients = new Channels<Removal>();
 
   /** @param clock what leases are measured by. Default: each backend's own runtime, which is right while all run by the same clock. */
   constructor(readonly clock?: StoreClock) {}

@@ -11,6 +11,7 @@ import {
   type PassRequest,
   type ReleaseReply,
   type ReleaseRequest,
+  type Removal,
   type RenewRequest,
   type Subscription,
   type Wake,
@@ -103,8 +104,9 @@ export class QuorumBackend implements LockBackend {
     const replies = [...votes.replies.values()];
     const released = count(votes, (reply) => reply.released) >= majority;
     const listeners = released ? Math.max(...replies.map((reply) => reply.listeners)) : 0;
+    const told = released && replies.some((reply) => reply.told);
     const resent = count(votes, gone) >= majority && replies.some((reply) => reply.resent);
-    return { released, listeners, resent };
+    return { released, listeners, told, resent };
   }
 
   async pass(request: PassRequest): Promise<Acquired | undefined> {
@@ -148,11 +150,12 @@ export class QuorumBackend implements LockBackend {
     await this.nodes.decide(left, () => true);
   }
 
-  async forceRelease(key: string): Promise<boolean> {
+  /** None, unless it was held on half of the nodes that answered: then what was left on fewer counts too. */
+  async forceRelease(key: string): Promise<readonly string[]> {
     this.admit();
     const votes = await this.nodes.askAll((backend) => backend.forceRelease(key));
-    const held = count(votes, (was) => was);
-    return held > 0 && held * 2 >= votes.replies.size;
+    const held = count(votes, (owners) => owners.length > 0);
+    return held * 2 >= votes.replies.size ? [...new Set([...votes.replies.values()].flat())] : [];
   }
 
   async inspect(key: string): Promise<LockState> {
@@ -163,6 +166,16 @@ export class QuorumBackend implements LockBackend {
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
     if (type === 'fair') return { ready: new Promise(() => {}), close: () => {} };
     return new QuorumSubscription(this.nodes, key, type, clientId, listener);
+  }
+
+  listenToClient(clientId: string, listener: (removal: Removal) => void): Subscription {
+    const subscriptions = this.nodes.all.flatMap(({ backend }) => backend.listenToClient?.(clientId, listener) ?? []);
+    return {
+      ready: Promise.all(subscriptions.map(({ ready }) => ready)).then(() => {}),
+      close: () => {
+        for (const subscription of subscriptions) subscription.close();
+      },
+    };
   }
 
   close(): Promise<void> {

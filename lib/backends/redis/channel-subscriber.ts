@@ -5,7 +5,7 @@ import { type ChannelKind, SubscriberLink } from './subscriber-link.js';
 
 export interface ChannelListener {
   /** A message came, on this channel: for a pattern, one of those that match. */
-  message(channel: string): void;
+  message(channel: string, text: string): void;
   /** The subscription was interrupted and stands again: messages may have been lost. */
   resync(): void;
 }
@@ -84,7 +84,10 @@ export class ChannelSubscriber {
       this.context.runtime.detached(() => this.settle(topic!));
     }
     // A listener of its own for each subscription, so that none ends another.
-    const own: ChannelListener = { message: (channel) => listener.message(channel), resync: () => listener.resync() };
+    const own: ChannelListener = {
+      message: (channel, text) => listener.message(channel, text),
+      resync: () => listener.resync(),
+    };
     topic.listeners.add(own);
     return { ready: topic.ready, close: () => this.leave(topic, own) };
   }
@@ -130,7 +133,7 @@ export class ChannelSubscriber {
       this.context,
       {
         confirmed: (name) => this.confirmed(name),
-        message: (name, channel) => this.dispatch(name, (listener) => listener.message(channel)),
+        message: (name, channel, text) => this.dispatch(name, (listener) => listener.message(channel, text)),
         down: () => this.lost(node, link),
       },
       isCurrent,

@@ -18,6 +18,13 @@ export const fairPlaces = (key: string): string => prefixed('nestjs_redis_lock_p
 /** Writers that wait, with the time at which each announcement lapses. */
 export const announcedWriters = (key: string): string => prefixed('nestjs_redis_lock_writers', key);
 
+/** Where a client hears that its owners were removed by force. */
+export const clientChannel = (clientId: string): string => `nestjs_redis_lock_client:{${clientId}}`;
+
+export function isClientChannel(channel: string): boolean {
+  return channel.startsWith('nestjs_redis_lock_client:');
+}
+
 /** How many were woken in vain since the lock has its holder. */
 export const line = (key: string): string => prefixed('nestjs_redis_lock_line', key);
 

@@ -21,9 +21,10 @@ export async function inspect(key: string, { single, connection }: ScriptContext
   };
 }
 
-/** Frees a lock of any type. False: it was free. */
-export async function forceRelease(key: string, { single, publishMode }: ScriptContext): Promise<boolean> {
+/** Frees a lock of any type. Gives the owners that it was taken from. */
+export async function forceRelease(key: string, { single, publishMode }: ScriptContext): Promise<readonly string[]> {
   const publish = publishMode.known ?? (await publishMode.ask());
   const keys = [key, fairQueue(key), fairTimeouts(key), fairPlaces(key)];
-  return Number(await single.call(scripts['force-release-4'], keys, [publish])) === 1;
+  const owners = await single.call(scripts['force-release-4'], keys, [publish]);
+  return Array.isArray(owners) ? owners.map(String) : [];
 }

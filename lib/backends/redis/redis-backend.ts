@@ -11,6 +11,7 @@ import {
   type PassRequest,
   type ReleaseReply,
   type ReleaseRequest,
+  type Removal,
   type RenewRequest,
   type Subscription,
   type Wake,
@@ -139,7 +140,7 @@ export class RedisBackend implements LockBackend {
     await leavePlace(place, this.scripts);
   }
 
-  forceRelease(key: string): Promise<boolean> {
+  forceRelease(key: string): Promise<readonly string[]> {
     return forceRelease(key, this.scripts);
   }
 
@@ -155,6 +156,10 @@ export class RedisBackend implements LockBackend {
 
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
     return this.channels.subscribe(key, type, clientId, listener);
+  }
+
+  listenToClient(clientId: string, listener: (removal: Removal) => void): Subscription {
+    return this.channels.listenToClient(clientId, listener);
   }
 
   async close(): Promise<void> {

@@ -49,7 +49,8 @@ const SUBSCRIBER_OPTIONS: RedisOptions = {
 /** A `socketTimeout` that is never over. */
 const NEVER = 2 ** 31 - 1;
 
-/** How long a socket may take to say good-bye. */
+/** How long a socket may take to say good-bye: a server that is stopped does not. Then it is destroyed. */
+const GOOD_BYE = 100;
 const CLOSE_TIMEOUT = 1_000;
 
 /**
@@ -190,8 +191,14 @@ export class RedisConnection {
     if (!this.owned || client.status === 'end') return;
     const hasSockets = ['connecting', 'connect', 'ready'].includes(client.status);
     await new Promise<void>((resolve) => {
-      const timer = this.context.runtime.timer(hasSockets ? CLOSE_TIMEOUT : 0, resolve, 'keep-alive');
+      const { runtime } = this.context;
+      const nodes = isCluster(client) ? client.nodes() : [client];
+      const goodBye = runtime.timer(GOOD_BYE, () => {
+        for (const { stream } of nodes) stream?.destroy();
+      });
+      const timer = runtime.timer(hasSockets ? CLOSE_TIMEOUT : 0, resolve, 'keep-alive');
       client.once('end', () => {
+        goodBye.cancel();
         timer.cancel();
         resolve();
       });

@@ -63,13 +63,16 @@ export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply>
     refuseFailure(answer, this.form.keys, request, call, this.connection);
     const server = this.connection.description;
     const [first, second] = Array.isArray(answer) ? answer : [answer];
-    const told = integerOf(first, server);
-    if (told === NOT_THERE)
-      return { released: false, listeners: 0, resent: call.resent, at: integerOf(second, server) };
-    const listeners = told < 0 || request.quietly ? 0 : this.others(request, told, second && String(second));
-    return { released: true, listeners, resent: call.resent };
+    const count = integerOf(first, server);
+    const { resent } = call;
+    if (count === NOT_THERE)
+      return { released: false, listeners: 0, told: false, resent, at: integerOf(second, server) };
+    if (count < 0 || request.quietly) return { released: true, listeners: 0, told: false, resent };
+    const listeners = this.others(request, count, second && String(second));
+    // A node of a cluster counts its own clients alone: we may hear it from another one.
+    return { released: true, listeners, told: count > 0 || this.connection.isCluster, resent };
   }
 }
 
-/** −2 is: released, and nobody had to be told. */
+/** −2 is: released, and nobody had to be told, or could be. */
 const NOT_THERE = -1;

@@ -1,6 +1,6 @@
-import type { LockType, Subscription, Wake } from '../lock-backend.js';
+import type { LockType, Removal, Subscription, Wake } from '../lock-backend.js';
 import { type ChannelListener, ChannelSubscriber, type ChannelSubscription } from './channel-subscriber.js';
-import { fairChannelPrefix, isReadWrite, lockChannel, readWriteChannel } from './lock-keys.js';
+import { clientChannel, fairChannelPrefix, isReadWrite, lockChannel, readWriteChannel } from './lock-keys.js';
 import type { PublishMode } from './publish-mode.js';
 import type { ConnectionContext, RedisConnection } from './redis-connection.js';
 
@@ -34,6 +34,18 @@ export class ReleaseChannels {
     return this.whenModeKnown(() => {
       const sharded = canBeSharded && this.mode.known === 'SPUBLISH';
       return this.subscriber.subscribe(channel, sharded ? 'sharded' : 'channel', listenerOf(listener));
+    });
+  }
+
+  /** Never sharded: whoever releases by force need not be in the slot of this channel. */
+  listenToClient(clientId: string, listener: (removal: Removal) => void): Subscription {
+    const hear = (text: string) => {
+      const removal = removalOf(text);
+      if (removal !== undefined) listener(removal);
+    };
+    return this.subscriber.subscribe(clientChannel(clientId), 'channel', {
+      message: (_, text) => hear(text),
+      resync: () => {}, // the next renewals tell what was missed
     });
   }
 
@@ -153,4 +165,17 @@ function listenerOf(listener: Listener, owner?: (channel: string) => string): Ch
       listener(owner === undefined ? { kind: 'message' } : { kind: 'message', owner: owner(channel) }),
     resync: () => listener({ kind: 'resync' }),
   };
+}
+
+/** What a message says; undefined: it is not one of ours. */
+function removalOf(text: string): Removal | undefined {
+  let message: Partial<Removal> | null;
+  try {
+    message = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const { key, owners } = message ?? {};
+  if (typeof key !== 'string' || !Array.isArray(owners)) return undefined;
+  return { key, owners: owners.filter((owner) => typeof owner === 'string') };
 }

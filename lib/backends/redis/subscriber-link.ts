@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { BackendError } from '../lock-backend.js';
 import { deadlineTimer, type Timer } from '../runtime.js';
+import { isClientChannel } from './lock-keys.js';
 import type { ConnectionContext } from './redis-connection.js';
 import { errorCode, messageOf, withoutSecrets } from './redis-errors.js';
 
@@ -15,7 +16,7 @@ const MOST_IN_ONE_COMMAND = 512;
 export interface LinkEvents {
   /** Redis confirmed the subscription. */
   confirmed(channel: string): void;
-  message(subscribed: string, channel: string): void;
+  message(subscribed: string, channel: string, text: string): void;
   /** The connection is lost, with all subscriptions. Called once; the link is of no use from then on. */
   down(): void;
 }
@@ -46,9 +47,9 @@ export class SubscriberLink {
     client.on('end', () => this.end());
     client.on('error', (error: unknown) => this.failed(error));
     client.on('moved', () => this.end());
-    client.on('message', (channel: string) => events.message(channel, channel));
-    client.on('smessage', (channel: string) => events.message(channel, channel));
-    client.on('pmessage', (pattern: string, channel: string) => events.message(pattern, channel));
+    client.on('message', (channel: string, text: string) => events.message(channel, channel, text));
+    client.on('smessage', (channel: string, text: string) => events.message(channel, channel, text));
+    client.on('pmessage', (pattern: string, channel: string, text: string) => events.message(pattern, channel, text));
     this.expectWithin(CONNECT_TIMEOUT + context.commandTimeout);
     client.connect().catch(() => {}); // told by 'error' and 'end'
   }
@@ -133,7 +134,7 @@ export class SubscriberLink {
       for (const channel of channels) this.subscribe(kind, [channel]);
       return;
     }
-    const message = `${channels[0]} cannot be listened to, so who waits for it sleeps longer: ${messageOf(error)}`;
+    const message = `${channels[0]} cannot be listened to, so ${consequenceOf(channels[0])}: ${messageOf(error)}`;
     this.context.onError(new BackendError(message, 'denied', 'refused', { cause: withoutSecrets(error) }));
   }
 
@@ -186,6 +187,12 @@ const COMMANDS = {
   pattern: { subscribe: 'psubscribe', unsubscribe: 'punsubscribe' },
   sharded: { subscribe: 'ssubscribe', unsubscribe: 'sunsubscribe' },
 } as const;
+
+function consequenceOf(channel: string): string {
+  return isClientChannel(channel)
+    ? 'a lock that is released by force is noticed only at its next renewal'
+    : 'who waits for it sleeps longer';
+}
 
 /** Sharded channels of one command must be in one slot: so each goes alone. */
 function chunks(kind: ChannelKind, channels: readonly string[]): string[][] {

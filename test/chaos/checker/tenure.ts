@@ -112,6 +112,8 @@ export class Digest {
   readonly crashed = new Map<string, Instant>();
   readonly left: (HistoryRecord & { kind: 'left' })[] = [];
   readonly upsets: (HistoryRecord & { kind: 'upset' })[] = [];
+  readonly forced: (HistoryRecord & { kind: 'forced' } & { readonly now: Instant })[] = [];
+  readonly stalls: (HistoryRecord & { kind: 'stalled' })[] = [];
   readonly latches = new Map<string, LatchRecord[]>();
   readonly permitsLeft: (HistoryRecord & { kind: 'permits-left' })[] = [];
   readonly end: Instant;
@@ -199,6 +201,12 @@ export class Digest {
           if (tenure.valid.length > 0 && before(now, tenure.valid.at(-1)!.to)) tenure.suspect = true;
           tenure.end(now);
         }
+        return;
+      case 'forced':
+        this.forced.push({ ...record, now });
+        return;
+      case 'stalled':
+        this.stalls.push(record);
         return;
       case 'latch':
         this.latches.set(record.lock, [...(this.latches.get(record.lock) ?? []), { ...record, now }]);

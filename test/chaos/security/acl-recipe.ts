@@ -6,6 +6,8 @@ export const ACL_RECIPE = {
   keys: ['~lock:*', '~{lock:*', '~redisson_lock_*lock:*', '~nestjs_redis_lock_*'],
   /** `&*` because Redis lets nobody subscribe to a pattern, as waiters of fair locks do, that is not itself in the list. */
   channels: ['&*'],
+  /** Instead of that, where there are no fair locks: releases, and what a client hears of forced ones. */
+  channelsWithoutFairLocks: ['&redisson_*', '&nestjs_redis_lock_client:*'],
   /** Of the connections. */
   connection: ['+evalsha', '+eval', '+ping', '+info', '+subscribe', '+unsubscribe', '+psubscribe', '+punsubscribe'],
   /** What the scripts call. */

@@ -7,7 +7,7 @@ import { until } from '../../support/until.js';
 import { ACL_RECIPE } from './acl-recipe.js';
 import { useEverything } from './everything.js';
 
-const { keys, channels, connection, scripts, replicas, cluster } = ACL_RECIPE;
+const { keys, channels, channelsWithoutFairLocks, connection, scripts, replicas, cluster } = ACL_RECIPE;
 const STANDALONE: readonly string[] = [...keys, ...channels, ...connection, ...scripts];
 const LOCKS = 'lib/backends/redis/scripts';
 const silent = { warn: () => {}, error: () => {} };
@@ -84,11 +84,28 @@ describe('a user with the rights of the recipe and no others', () => {
   });
 
   it('cannot use fair locks without all channels, and everything else with those of the locks', async () => {
-    const rules = [...without('&*'), '&redisson_*'];
+    const rules = [...without('&*'), ...channelsWithoutFairLocks];
     const errors = await use('deaf', rules);
     expect(errors.filter((error) => !/:fair'/.test(String(error)))).toEqual([]);
     expect(errors).toHaveLength(1);
     expect(new Set(await denials(admin))).toEqual(new Set([expect.stringMatching(/^deaf: channel .*:deaf:f/)]));
+  });
+
+  it('is told once, and holds its locks all the same, where it may not listen to its own channel', async () => {
+    const rules = [...without('&*'), '&redisson_*'];
+    await admin.call('ACL', 'SETUSER', 'own-deaf', 'reset', 'on', '>a-password', ...rules);
+    const errors: string[] = [];
+    const logger = { warn: silent.warn, error: (message: string) => void errors.push(message) };
+    const locks = createLockService({ connection: redis.url.replace('//', '//own-deaf:a-password@'), logger });
+    for (let i = 0; i < 5; i++) await locks.withLock(`own-deaf:${i}`, async () => {});
+    await until(() => errors.length > 0);
+    for (let i = 0; i < 5; i++) await locks.withLock(`own-deaf:${i}`, async () => {});
+    expect(errors).toEqual([
+      expect.stringMatching(
+        /^nestjs_redis_lock_client:\{.*\} cannot be listened to, so a lock that is released by force is noticed only at its next renewal: NOPERM/,
+      ),
+    ]);
+    await locks.close();
   });
 
   it('is told at once what is missing, also inside a script', async () => {

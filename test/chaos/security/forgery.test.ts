@@ -6,6 +6,7 @@ import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import { createLockService } from '../../../lib/nest/create-lock-service.js';
 import type { LockService } from '../../../lib/nest/lock.service.js';
 import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { until } from '../../support/until.js';
 
 /** Somebody who may use the same Redis, knows the names, and says that the lock is his. */
 describe('a lock that another client claims', () => {
@@ -93,6 +94,41 @@ describe('a lock that another client claims', () => {
     expect(() => first.assertHeld()).toThrow(LockNotOwnedError);
     expect(await contents()).toEqual(before);
     await second.release();
+  });
+
+  it('a message that says it was released by force costs a look, and takes nothing', async () => {
+    const lease = await locks.acquire('rumoured', { leaseTime: '20s' });
+    const bystander = await locks.acquire('quiet');
+    const clientId = lease.owner.slice(0, lease.owner.lastIndexOf(':'));
+    const channel = `nestjs_redis_lock_client:{${clientId}}`;
+    await until(async () => (await watch.pubsub('NUMSUB', channel))[1] === 1);
+    const key = 'lock:rumoured';
+    const before = await contents();
+    const rumours = [
+      ...['', 'no', 'null', '7', '"text"', '[]', '{}', '{"key":7,"owners":{}}', '{'.repeat(10_000)],
+      ...[
+        { key },
+        { key, owners: 'all' },
+        { key, owners: [null, 1, {}] },
+        { key, owners: ['*', clientId, 'forger:1'] },
+      ],
+      ...[
+        { key: 'lock:quiet', owners: [lease.owner] },
+        { key: '__proto__', owners: [lease.owner] },
+      ],
+      ...Array.from({ length: 20 }, () => ({ key, owners: [lease.owner, bystander.owner] })),
+    ];
+    for (const rumour of rumours)
+      await watch.publish(channel, typeof rumour === 'string' ? rumour : JSON.stringify(rumour));
+    // What is true is heard after all that.
+    const lost = await locks.acquire('taken away');
+    await other.forceRelease('taken away');
+    await until(() => !lost.held);
+    expect(lease.held && bystander.held).toBe(true);
+    expect((await contents())[key]).toEqual(before[key]);
+    expect(await watch.pttl(key)).toBeLessThanOrEqual(20_000);
+    await lease.release();
+    await bystander.release();
   });
 
   it('permits of others come back by nobody else', async () => {

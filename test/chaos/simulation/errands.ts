@@ -86,7 +86,9 @@ const extend: Errand = async (caller) => {
   caller.recorder.extended(call, lease);
   const extending = extended.catch(() => {}).then(() => !lease.released && caller.recorder.extended(call, lease));
   if (caller.chance.chance(0.7)) await extending;
-  await caller.stay();
+  // One that is kept has to be renewed when the extension ends.
+  if (leaseTime === undefined && caller.chance.chance(0.4)) await caller.process.sleep(caller.chance.between(0, 3_000));
+  else await caller.stay();
   await recorded.release();
 };
 

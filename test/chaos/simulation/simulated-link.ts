@@ -11,6 +11,7 @@ import {
   type PassRequest,
   type ReleaseReply,
   type ReleaseRequest,
+  type Removal,
   type RenewRequest,
   type Subscription,
   type Wake,
@@ -44,12 +45,22 @@ export interface Line {
   lastArrival: number;
 }
 
+/** What a link needs to know of one. */
+export interface LinkSubscription {
+  /** It stands for as long as the service lives. */
+  readonly lasting: boolean;
+  interrupted(): void;
+  close(): void;
+}
+
 /** What joins one process to the server: a backend whose commands and messages are under way, and sometimes do not arrive. */
 export class SimulatedLink implements LockBackend, ServerClient {
   readonly description = 'simulated';
   readonly synchronizers: SimulatedSynchronizers;
   readonly open = new Set<SimulatedCommand<unknown>>();
-  readonly subscribed = new Set<SimulatedSubscription>();
+  readonly subscribed = new Set<LinkSubscription>();
+  /** Is told what a forced release has taken, when the process knows. */
+  onForced: (key: string, owners: readonly string[]) => void = () => {};
   /** Grows with each connection. */
   connection = 1;
   /** Of all fencing tokens that came this way: what is sent says it, as the scripts' callers do. */
@@ -84,7 +95,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
   }
 
   get subscriptions(): number {
-    return this.subscribed.size;
+    return [...this.subscribed].filter(({ lasting }) => !lasting).length;
   }
 
   get isClosed(): boolean {
@@ -187,8 +198,11 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return this.send('places', (backend) => backend.leavePlace(place));
   }
 
-  forceRelease(key: string): Promise<boolean> {
-    return this.send('force', (backend) => backend.forceRelease(key));
+  forceRelease(key: string): Promise<readonly string[]> {
+    return this.send('force', (backend) => backend.forceRelease(key)).then((owners) => {
+      this.onForced(key, owners);
+      return owners;
+    });
   }
 
   inspect(key: string): Promise<LockState> {
@@ -202,7 +216,14 @@ export class SimulatedLink implements LockBackend, ServerClient {
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
     if (this.closed) return { ready: new Promise(() => {}), close: () => {} };
     const ask = (hear: (wake: Wake) => void) => this.backend.subscribe(key, type, clientId, hear);
-    return new SimulatedSubscription(this, ask, listener);
+    return new SimulatedSubscription(this, ask, listener, () => listener({ kind: 'resync' }));
+  }
+
+  listenToClient(clientId: string, listener: (removal: Removal) => void): Subscription {
+    if (this.closed) return { ready: new Promise(() => {}), close: () => {} };
+    const ask = (hear: (removal: Removal) => void) =>
+      this.backend.listenToClient?.(clientId, hear) ?? { ready: new Promise(() => {}), close: () => {} };
+    return new SimulatedSubscription(this, ask, listener, () => {}, true);
   }
 
   async close(): Promise<void> {

@@ -11,6 +11,8 @@ const TODAY = Date.parse('2025-01-01T00:00:00Z');
  */
 export class SimulatedProcess implements Runtime {
   dead = false;
+  /** Is told until when it stands still. */
+  onStall: (until: number) => void = () => {};
   private awakeAt = 0;
   private suspended = 0;
   private readonly live = new Set<object>();
@@ -79,6 +81,7 @@ export class SimulatedProcess implements Runtime {
   /** Its code blocks the event loop from now on. */
   block(duration: number): void {
     this.awakeAt = Math.max(this.awakeAt, this.time.now + duration);
+    this.onStall(this.awakeAt);
   }
 
   /** Its machine sleeps: the monotonic clock stops, the wall clock does not. */

@@ -1,5 +1,5 @@
-import type { Subscription, Wake } from '../../../lib/backends/lock-backend.js';
-import type { SimulatedLink } from './simulated-link.js';
+import type { Subscription } from '../../../lib/backends/lock-backend.js';
+import type { LinkSubscription, SimulatedLink } from './simulated-link.js';
 
 /** A process that hears nothing for so long, at most, notices that its subscription is gone. */
 const LONGEST_SILENCE = 2_000;
@@ -7,7 +7,7 @@ const LONGEST_RETURN = 200;
 const LINE = 'messages';
 
 /** A subscription that takes a while to stand, is interrupted and stands again, and whose messages take their time. */
-export class SimulatedSubscription implements Subscription {
+export class SimulatedSubscription<Message> implements Subscription, LinkSubscription {
   readonly ready: Promise<void>;
   private resolve!: () => void;
   private stood = false;
@@ -18,8 +18,10 @@ export class SimulatedSubscription implements Subscription {
 
   constructor(
     private readonly link: SimulatedLink,
-    private readonly ask: (hear: (wake: Wake) => void) => Subscription,
-    private readonly listener: (wake: Wake) => void,
+    private readonly ask: (hear: (message: Message) => void) => Subscription,
+    private readonly listener: (message: Message) => void,
+    private readonly resync: () => void,
+    readonly lasting = false,
   ) {
     this.ready = new Promise((resolve) => {
       this.resolve = resolve;
@@ -50,7 +52,7 @@ export class SimulatedSubscription implements Subscription {
       if (era !== this.era || this.closed || link.process.dead) return;
       if (link.isCut || link.server.isDown)
         return link.time.after(link.weather.within(LONGEST_RETURN), () => this.request());
-      this.atServer = this.ask((wake) => this.hear(wake, era));
+      this.atServer = this.ask((message) => this.hear(message, era));
       link.process.receive(link.travel(LINE), () => {
         if (era === this.era && !this.closed) this.confirm();
       });
@@ -58,18 +60,18 @@ export class SimulatedSubscription implements Subscription {
   }
 
   private confirm(): void {
-    if (this.stood) return this.listener({ kind: 'resync' });
+    if (this.stood) return this.resync();
     this.stood = true;
     this.resolve();
   }
 
-  private hear(wake: Wake, era: number): void {
+  private hear(message: Message, era: number): void {
     const { link } = this;
     if (era !== this.era) return;
     if (link.isCut || !link.weather.hears()) return this.miss();
     link.process.receive(link.travel(LINE), () => {
       // Before the confirmation came, whoever listens does not count on it.
-      if (era === this.era && !this.closed && this.stood) this.listener(wake);
+      if (era === this.era && !this.closed && this.stood) this.listener(message);
     });
   }
 

@@ -110,7 +110,7 @@ export class SimulatedSynchronizers implements SynchronizerBackend {
   subscribe(key: string, kind: SynchronizerKind, listener: (wake: Wake) => void): Subscription {
     if (this.link.isClosed) return { ready: new Promise(() => {}), close: () => {} };
     const ask = (hear: (wake: Wake) => void) => this.reached(this.link.backend).subscribe(key, kind, hear);
-    return new SimulatedSubscription(this.link, ask, listener);
+    return new SimulatedSubscription(this.link, ask, listener, () => listener({ kind: 'resync' }));
   }
 
   private take<T>(

@@ -9,7 +9,8 @@
   ARGV[1]       PUBLISH or SPUBLISH; empty: tell nobody
   ARGV[1 + i]   owner
 
-  Returns for each: { how many listened, head }, −2 when nobody waits, { −1, server time in ms } when this owner was not there, or { { error, types } }.
+  Returns for each: { how many listened, head }, −2 when nobody waits or could be told, { −1, server time in ms } when this owner was not
+  there, or { { error, types } }.
 ]]
 -- @include each
 -- @include plain-lock

@@ -7,7 +7,8 @@
   ARGV[1]       PUBLISH or SPUBLISH; empty: tell nobody
   ARGV[1 + i]   owner
 
-  Returns for each: how many listened, −2 when others still hold the lock, { −1, server time in ms } when this owner was not there, or { { error, types } }.
+  Returns for each: how many listened, −2 when others still hold the lock or nobody could be told, { −1, server time in ms } when this
+  owner was not there, or { { error, types } }.
 ]]
 -- @include each
 -- @include publish

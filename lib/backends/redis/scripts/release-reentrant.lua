@@ -6,7 +6,8 @@
   ARGV[1]      PUBLISH or SPUBLISH; empty: tell nobody
   ARGV[1 + i]  owner
 
-  Returns for each: how many listened, { −1, server time in ms } when this owner was not there, or { { error, type of the lock } }.
+  Returns for each: how many listened, −2 when nobody could be told, { −1, server time in ms } when this owner was not there, or
+  { { error, type of the lock } }.
   The same number for all comes bare: Redis sends it at less cost than a list.
 ]]
 -- @include names
@@ -20,8 +21,8 @@ for i = 1, #KEYS do
   local there = pcall('HDEL', lock, ARGV[1 + i])
   if there == 1 then
     local listeners = publish == '' and 0 or pcall(publish, prefixed('redisson_lock__channel', lock), '0')
-    -- A user who may not publish has freed the lock all the same: then nobody listened.
-    answers[i] = type(listeners) == 'number' and listeners or 0
+    -- A user who may not publish has freed the lock all the same.
+    answers[i] = type(listeners) == 'number' and listeners or -2
   elseif there == 0 then
     answers[i] = { -1, millis() }
   else

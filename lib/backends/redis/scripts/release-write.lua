@@ -6,7 +6,8 @@
   ARGV[1]      PUBLISH or SPUBLISH; empty: tell nobody
   ARGV[1 + i]  owner
 
-  Returns for each: how many listened, { −1, server time in ms } when this owner was not there, or { { error, type of the lock } }.
+  Returns for each: how many listened, −2 when nobody could be told, { −1, server time in ms } when this owner was not there, or
+  { { error, type of the lock } }.
 ]]
 -- @include each
 -- @include publish

@@ -1,0 +1,9 @@
+// A process of its own that holds a lock for 30 s at a time, and says when it is lost: <url> <keyPrefix> <name>
+import { createLockService } from '../../../lib/nest/create-lock-service.js';
+
+const [url, keyPrefix, name] = process.argv.slice(2);
+const locks = createLockService({ connection: url, keyPrefix });
+const lease = await locks.acquire(name);
+process.stdout.write(`${lease.owner}\n`);
+lease.signal.addEventListener('abort', () => process.stdout.write('lost\n'));
+setInterval(() => {}, 1_000);
