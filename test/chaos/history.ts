@@ -48,7 +48,7 @@ export type HistoryEvent =
   | { readonly kind: 'lost'; readonly call: string; readonly lock: string; readonly reason: string }
   /** The process shuts down: from now on it may refuse patient callers. After `keepsFor` ms it gives back the permits that it renews. */
   | { readonly kind: 'closing'; readonly keepsFor?: number }
-  /** The event loop of the process stands still until then. */
+  /** The event loop of the process stands still until then, or it does not know the time. */
   | { readonly kind: 'stalled'; readonly until: number }
   /** The process has taken this lock from its owners by force, and knows. */
   | { readonly kind: 'forced'; readonly lock: string; readonly owners: readonly string[] }

@@ -3,6 +3,9 @@ import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import type { SeededRandom } from '../../support/seeded-random.js';
 import type { VirtualTime } from './virtual-time.js';
 
+/** A third of the longest lease that is renewed. */
+const LONGEST_BEAT = 334;
+
 const TODAY = Date.parse('2025-01-01T00:00:00Z');
 
 /**
@@ -89,6 +92,8 @@ export class SimulatedProcess implements Runtime {
     if (this.time.now < this.awakeAt) return this.receive(0, () => this.suspend(duration));
     this.suspended += duration;
     this.block(duration);
+    // Its timers have slept too: it learns what time it is at its next beat.
+    this.onStall(this.awakeAt + duration + LONGEST_BEAT);
   }
 
   setWallClock(by: number): void {
