@@ -57,13 +57,20 @@ describe.each(STORES)('a lock in %s that is released by force', (store) => {
 
   it('after a pass whose answer is under way is not given to the next waiter', async () => {
     const passing = await world.process();
-    for (let round = 0; round < 20; round++) {
+    for (let passes = 0, round = 0; passes < 20; round++) {
       const name = `order:${round}`;
       const first = await passing.locks.acquire(name, { leaseTime: '20s' });
       const answered = latch();
       passing.backend.disturb(answerAfter(answered.promise), 'pass');
       const waiting = passing.locks.acquire(name, { leaseTime: '20s' });
       const released = first.release();
+      if (passing.backend.count('pass') === passes) {
+        // This machine was too slow: what was held for so long leaves the process instead.
+        await released;
+        await (await waiting).release();
+        continue;
+      }
+      passes++;
       await until(async () => (await isTaken(passing, name)) && !(await isTaken(passing, name, first.owner)));
       expect(await passing.locks.forceRelease(name)).toBe(true);
       answered.open();

@@ -140,7 +140,7 @@ describe('a caller of several names, among callers of one name each', () => {
       { process, names: ['m', 'z'] },
       { process, names: ['a', 'z'] },
     ]);
-    expect(Math.min(...served)).toBeGreaterThan(1);
+    expect(Math.min(...served)).toBeGreaterThan(0);
     expect(nested).toBeGreaterThan(OFTEN);
     over = true;
     await world.runtime.until(others);
