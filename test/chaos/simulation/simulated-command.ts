@@ -70,6 +70,8 @@ export class SimulatedCommand<T> {
     }
     if (this.fate === 'unanswered') return this.breakOff();
     if (this.fate === 'resent') return this.sendAgain();
+    if (this.fate === 'answeredLate')
+      this.link.stall(this.answers, this.link.weather.within(this.link.settings.commandTimeout));
     this.travelBack(() => this.settle() && this.resolve(reply));
   }
 
@@ -95,12 +97,17 @@ export class SimulatedCommand<T> {
   private travelBack(arrived: () => void): void {
     const { link } = this;
     if (this.connection !== link.connection && this.fate !== 'resent') return;
-    link.process.receive(link.travel(`answers of ${this.line}`), () => {
+    link.process.receive(link.travel(this.answers), () => {
       if (this.connection !== link.connection && this.fate !== 'resent') return;
       if (!link.isCut) return arrived();
       const { afterCut } = link;
       if (afterCut !== undefined) link.process.receive(afterCut - link.time.now, arrived);
     });
+  }
+
+  /** The line of its answers. */
+  private get answers(): string {
+    return `answers of ${this.line}`;
   }
 
   private settle(): boolean {

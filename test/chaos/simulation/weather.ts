@@ -12,7 +12,9 @@ export type Fate =
   /** It was executed, its answer lost with the connection, and the client sent it again. */
   | 'resent'
   /** It takes very long, perhaps longer than the caller waits for its answer. */
-  | 'late';
+  | 'late'
+  /** It is executed, and its answer takes almost as long as the caller waits for it. */
+  | 'answeredLate';
 
 /** What the network is like. Likelihoods are those of one command, or of one message. */
 export interface Climate {
