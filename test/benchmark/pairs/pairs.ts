@@ -1,6 +1,7 @@
 // npm run bench:pairs -- --base <git ref>    this library and that of another commit, in turns
 //   --pairs 10                        how many; each has a process of its own for either side
 //   --workloads seq,par,hot1          default: all of them
+import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { startRedis } from '../../support/redis-server.js';
 import type { Contestant } from '../contestants/contestant.js';
@@ -86,13 +87,17 @@ try {
   progress('');
   const title = `Here against ${flags.base}, ${flags.pairs} pairs. Above 1: more operations, or more CPU time`;
   console.log(printed({ title, columns: COLUMNS, rows, notes: NOTES }));
+  const [load] = loadavg();
+  console.log(
+    `Load average: ${figure(load)} on ${availableParallelism()} cores; the benchmark itself keeps two of them busy`,
+  );
   console.log(`CPU time that the machine's host gave to others meanwhile: ${percent(stolenSince())}`);
 } finally {
   await server.stop();
   base.remove();
 }
 
-/** Base, here, here, base; every other pair the other way round. What one does not play it is stopped for. */
+/** Base, here, here, base, and so on; every other pair the other way round. Who does not play is stopped. */
 async function playPair(
   bench: Bench,
   shape: Shape,
@@ -107,7 +112,7 @@ async function playPair(
   const crews = new Map<Contestant, Crew>();
   const { cold = false } = shape;
   try {
-    for (const side of cold ? order : [...order, ...[...order].reverse()]) {
+    for (const side of turns(order, shape.rounds)) {
       const crew =
         crews.get(side) ??
         (cold ? await bench.crew(side, shape.processes, shape.connections) : await start(bench, shape, side, WARM_UP));
@@ -122,6 +127,11 @@ async function playPair(
     for (const crew of crews.values()) crew.close();
   }
   return { base: rounds.get(base)!, here: rounds.get(here)! };
+}
+
+/** Short rounds in quick turns: whatever else the machine does meets both alike. */
+function turns(order: readonly Contestant[], rounds: number): Contestant[] {
+  return Array.from({ length: rounds }, (_, round) => (round % 2 === 0 ? order : [...order].reverse())).flat();
 }
 
 function rowOf({ name }: Shape, pairs: readonly Pair[]): string[] {
@@ -145,10 +155,7 @@ function rowOf({ name }: Shape, pairs: readonly Pair[]): string[] {
 
 /** Medians over all pairs, and of the ratios within each. */
 function compare(pairs: readonly Pair[], value: (round: Round) => number) {
-  const values = pairs.map(({ base, here }) => ({
-    base: geometricMean(base.map(value)),
-    here: geometricMean(here.map(value)),
-  }));
+  const values = pairs.map(({ base, here }) => ({ base: median(base.map(value)), here: median(here.map(value)) }));
   const ratios = values.map(({ base, here }) => here / base);
   return {
     base: median(values.map(({ base }) => base)),
@@ -156,10 +163,6 @@ function compare(pairs: readonly Pair[], value: (round: Round) => number) {
     ratio: median(ratios),
     interval: medianInterval(ratios, 0.95),
   };
-}
-
-function geometricMean(values: readonly number[]): number {
-  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
 }
 
 function ratio(value: number): string {
