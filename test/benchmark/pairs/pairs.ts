@@ -19,7 +19,7 @@ import { libraryAt } from './library-at.js';
 import { SHAPES, type Shape } from './shapes.js';
 
 /** Milliseconds; less than in the benchmark itself, since it is spent twice in each pair. */
-const WARM_UP = 1_500;
+const WARM_UP = 1_000;
 
 const COLUMNS = [
   'workload',
