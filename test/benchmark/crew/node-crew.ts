@@ -5,7 +5,7 @@ import type { Contestant } from '../contestants/contestant.js';
 import type { Answer, Order, Tasks } from '../worker/tasks.js';
 import { type Crew, TASK_LIMIT } from './crew.js';
 
-const WORKER = fileURLToPath(new URL('../worker/worker.js', import.meta.url));
+const WORKER = new URL('../worker/worker.js', import.meta.url);
 
 /** Starts `size` processes, each with `connections` to the server at `port`. */
 export async function startNodeCrew(
@@ -13,8 +13,9 @@ export async function startNodeCrew(
   port: number,
   size: number,
   connections: number,
+  worker = WORKER,
 ): Promise<Crew> {
-  const workers = Array.from({ length: size }, () => new Worker());
+  const workers = Array.from({ length: size }, () => new Worker(worker));
   const crew = new NodeCrew(workers);
   try {
     await crew.run('open', contestant.name, port, connections);
@@ -50,8 +51,8 @@ class Worker {
   private readonly awaited = new Map<number, { resolve(result: unknown): void; reject(error: Error): void }>();
   private orders = 0;
 
-  constructor() {
-    this.child = fork(WORKER, { execArgv: ['--expose-gc'], serialization: 'advanced' });
+  constructor(worker: URL) {
+    this.child = fork(fileURLToPath(worker), { execArgv: ['--expose-gc'], serialization: 'advanced' });
     guard(this.child);
     this.child.on('message', ({ id, result, error }: Answer) => {
       const awaited = this.awaited.get(id);

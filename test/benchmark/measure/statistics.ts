@@ -17,6 +17,29 @@ export function sum(values: readonly number[]): number {
 }
 
 /**
+ * The values between which the median of what they were drawn from lies, with at least this confidence: so many that fewer would be
+ * on one side of it by chance. Undefined: there are too few.
+ *
+ * @see W. J. Conover, Practical Nonparametric Statistics, 3rd edition (1999), 3.2: order statistics and the sign test
+ */
+export function medianInterval(
+  values: readonly number[],
+  confidence: number,
+): readonly [least: number, most: number] | undefined {
+  const sorted = [...values].sort((a, b) => a - b);
+  const { length } = sorted;
+  let outside = 0;
+  // The chance that exactly `side` of them are below the median.
+  let chance = 2 ** -length;
+  for (let side = 0; side <= length / 2; side++) {
+    outside += 2 * chance;
+    if (outside > 1 - confidence) return side === 0 ? undefined : [sorted[side - 1], sorted[length - side]];
+    chance *= (length - side) / (side + 1);
+  }
+  return undefined;
+}
+
+/**
  * 1: all got the same; 1/n: one got everything.
  *
  * @see R. Jain, D. Chiu, W. Hawe, A Quantitative Measure of Fairness and Discrimination (DEC-TR-301, 1984)

@@ -6,7 +6,8 @@ import { duel } from './duel.js';
 import { HeldLeases } from './held-leases.js';
 import { runLoop } from './lock-loop.js';
 import { countIoredis } from './sent-commands.js';
-import type { Answer, Order, Tasks } from './tasks.js';
+import { serve } from './serve.js';
+import type { Tasks } from './tasks.js';
 import { WaitingCrowd } from './waiting-crowd.js';
 
 const clients: LockClient[] = [];
@@ -43,15 +44,4 @@ const tasks: Tasks = {
 };
 
 countIoredis();
-process.on('disconnect', () => process.exit());
-process.on('message', ({ id, task, args }: Order) => {
-  const work = tasks[task] as (...args: unknown[]) => Promise<unknown>;
-  work(...args).then(
-    (result) => answer({ id, result }),
-    (error) => answer({ id, error: String(error?.stack ?? error) }),
-  );
-});
-
-function answer(message: Answer): void {
-  process.send!(message);
-}
+serve(tasks);

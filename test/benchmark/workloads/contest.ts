@@ -109,10 +109,10 @@ function inTurn(contestants: readonly Contestant[], round: number): Contestant[]
 }
 
 /** Starts a crew. What has just been started is slow: at first it plays what does not count, without bodies. */
-export async function start(bench: Bench, contest: Setting, contestant: Contestant): Promise<Crew> {
+export async function start(bench: Bench, contest: Setting, contestant: Contestant, warmUp = WARM_UP): Promise<Crew> {
   const crew = await bench.crew(contestant, contest.processes, contest.connections);
   try {
-    await crew.run('loop', jobOf({ ...contest, body: 0 }, keyOf(contestant, `${contest.name}:warm-up`), WARM_UP));
+    await crew.run('loop', jobOf({ ...contest, body: 0 }, keyOf(contestant, `${contest.name}:warm-up`), warmUp));
   } catch (error) {
     crew.close();
     throw error;
@@ -121,11 +121,11 @@ export async function start(bench: Bench, contest: Setting, contestant: Contesta
 }
 
 /** Without bodies, and with a fresh key each time: nobody has to wait. */
-async function leadIn(contest: Setting, crew: Crew, key: string): Promise<void> {
+export async function leadIn(contest: Setting, crew: Crew, key: string): Promise<void> {
   await crew.run('loop', jobOf({ ...contest, keys: 'fresh', body: 0 }, key, LEAD_IN));
 }
 
-async function playRound({ meter }: Bench, contest: Contest, crew: Crew, key: string): Promise<Round> {
+export async function playRound({ meter }: Bench, contest: Contest, crew: Crew, key: string): Promise<Round> {
   const job = jobOf(contest, key, contest.duration);
   const { result, load } = await meter.during(() => crew.run('loop', job));
   return figuresOf(result, load, job);

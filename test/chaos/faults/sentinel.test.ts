@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { LockLostError } from '../../../lib/engine/errors.js';
 import { type RedisSentinel, startSentinel } from '../../support/redis-sentinel.js';
@@ -110,6 +111,38 @@ describe('Sentinel', () => {
       'SIGSTOP of the master, Sentinel fails over, SIGCONT',
       'waited out; leases of the old master are told lost or kept by the new one; fencing tokens grow',
       `failover after ${ms(away)}, served ${ms(resumed)} after SIGCONT; ${run.told}`,
+    );
+  });
+
+  it('replaces a master while a client connects to it, which leaves it as soon as it is there', async () => {
+    await run.finish();
+    const old = await sentinel.master();
+    old.pause();
+    // It answers nothing, so that the client is still about to connect when it is told. A patient one: others would hang up meanwhile.
+    const locks = run.service({ connection: { ...sentinel.options, socketTimeout: 60_000 } });
+    const acquired = locks.acquire('mine').catch(() => {});
+    await until(async () => (await listenersOf(sentinel)) === 3);
+    await until(async () => (await masterOf(sentinel, old.port)) !== old.port, 30_000);
+    const master = await sentinel.master();
+    await sleep(200); // the client is told
+    // A Sentinel would have the old master hang up, sooner or later.
+    for (const each of sentinel.sentinels) each.pause();
+    const since = machineTime();
+    old.resume();
+    await until(() => isLeft(old), 10_000).finally(() => {
+      for (const each of sentinel.sentinels) each.resume();
+    });
+    const left = machineTime() - since;
+    await (await acquired)?.release().catch(() => {});
+    const lease = await locks.acquire('mine');
+    expect(master).not.toBe(old);
+    expect(await master.client().exists('lock:mine')).toBe(1);
+    await lease.release();
+    await locks.close();
+    fault(
+      'a client connects to a master that stands still and is replaced meanwhile',
+      'it goes to the new one',
+      `left the old master ${ms(left)} after SIGCONT`,
     );
   });
 

@@ -18,6 +18,8 @@ export interface ScheduleKind {
   readonly afterwards?: Readonly<Partial<Record<ErrandName, number>>>;
   readonly fates: Climate['fates'];
   readonly unheard: number;
+  /** Milliseconds that a caller waits for an answer, drawn between these. Default: 60 to 200. */
+  readonly commandTimeouts?: readonly [least: number, most: number];
   /** What goes wrong, and how often at most. */
   readonly misfortunes: readonly MisfortuneName[];
   /** Of these, one at most in a schedule. */
@@ -155,10 +157,12 @@ export const KINDS = {
   },
   /** Semaphores and latches, while commands, answers, messages and connections get lost. */
   lossyPermits: {
-    errands: { ...PERMITS, seatLong: 2 },
+    errands: { ...PERMITS, seatLong: 4 },
     afterwards: PERMITS_AFTERWARDS,
-    fates: UNSTEADY,
+    // Answers that take as long as a lease: who counts it from them counts on it for too long.
+    fates: { ...UNSTEADY, answeredLate: 0.2 },
     unheard: 0.1,
+    commandTimeouts: [60, 1_200],
     misfortunes: ['cut', 'disconnect', 'freeze', 'restart'],
     eitherOf: [],
     mostMisfortunes: 3,

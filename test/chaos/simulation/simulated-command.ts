@@ -81,6 +81,8 @@ export class SimulatedCommand<T> {
     }
     if (this.fate === 'unanswered') return this.breakOff();
     if (this.fate === 'resent') return this.sendAgain();
+    if (this.fate === 'answeredLate')
+      this.link.stall(this.answers, this.link.weather.within(this.link.settings.commandTimeout));
     this.travelBack(() => this.settle() && this.resolve(reply));
   }
 
@@ -119,7 +121,7 @@ export class SimulatedCommand<T> {
   private travelBack(arrived: () => void): void {
     const { link } = this;
     if (this.connection !== link.connection && !this.isResent) return;
-    link.process.receive(link.travel(`answers of ${this.line}`), () => {
+    link.process.receive(link.travel(this.answers), () => {
       if (this.connection !== link.connection && !this.isResent) return;
       if (!link.isCut) return arrived();
       const { afterCut } = link;
@@ -133,6 +135,11 @@ export class SimulatedCommand<T> {
 
   private get isExpired(): boolean {
     return this.validUntil !== undefined && this.link.server.wall() > this.validUntil;
+  }
+
+  /** The line of its answers. */
+  private get answers(): string {
+    return `answers of ${this.line}`;
   }
 
   private settle(): boolean {

@@ -93,7 +93,7 @@ export class Simulation {
     this.server = new SimulatedServer(this.time, this.rate());
     this.window = chance.between(100, 800);
     this.link = {
-      commandTimeout: chance.whole(60, 200),
+      commandTimeout: chance.whole(...(this.kind.commandTimeouts ?? ([60, 200] as const))),
       oneLine: chance.chance(0.5),
       together: chance.chance(0.7),
     };

@@ -14,7 +14,9 @@ export type Fate =
   /** It takes very long, and the client sent a second copy of it, which was answered first. */
   | 'twice'
   /** It takes very long, perhaps longer than the caller waits for its answer. */
-  | 'late';
+  | 'late'
+  /** It is executed, and its answer takes almost as long as the caller waits for it. */
+  | 'answeredLate';
 
 /** What the network is like. Likelihoods are those of one command, or of one message. */
 export interface Climate {
