@@ -1,4 +1,4 @@
-import { type Duration, MIN_LEASE_TIME, toMilliseconds } from './duration.js';
+import { type Duration, toLeaseTime } from './duration.js';
 import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from './errors.js';
 import type { HeldLock, ReleaseOutcome } from './held-lock.js';
 import { type Moment, validity } from './lease-clock.js';
@@ -137,10 +137,10 @@ export class Lease {
    * Sets the lease to `duration` milliseconds from now. A lease kept by the watchdog stays with it, and gets no shorter.
    *
    * @throws LockLostError when the lock is lost (also when this call finds out), LockNotOwnedError when it was released,
-   *   LockUnavailableError when the backend does not answer, LockConfigurationError for a duration below 100 ms
+   *   LockUnavailableError when the backend does not answer, LockConfigurationError for a duration below 100 ms or above 10 years
    */
   async extend(duration: Duration): Promise<void> {
-    const leaseTime = toMilliseconds(duration, `extend() of '${this.name}': duration`, MIN_LEASE_TIME);
+    const leaseTime = toLeaseTime(duration, `extend() of '${this.name}': duration`);
     if (this.released) throw new LockNotOwnedError(`The lease of '${this.name}' was released already`, this.name);
     if (this.loss !== undefined) throw this.loss;
     try {

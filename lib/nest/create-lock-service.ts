@@ -3,7 +3,16 @@ import { MemoryBackend } from '../backends/memory/memory-backend.js';
 import { QuorumBackend } from '../backends/quorum/quorum-backend.js';
 import { RedisBackend } from '../backends/redis/redis-backend.js';
 import type { Runtime } from '../backends/runtime.js';
-import { type Duration, FOREVER, MIN_LEASE_TIME, type Milliseconds, toMilliseconds } from '../engine/duration.js';
+import {
+  type Duration,
+  FOREVER,
+  MAX_LEASE_TIME,
+  MAX_TIMEOUT,
+  MIN_LEASE_TIME,
+  type Milliseconds,
+  toMilliseconds,
+  toWaitTime,
+} from '../engine/duration.js';
 import { LockConfigurationError } from '../engine/errors.js';
 import type { LockLogger } from '../engine/events.js';
 import { LockEngine } from '../engine/lock-engine.js';
@@ -55,8 +64,8 @@ let warnedOfMemory = false;
  */
 export function createLockService(options: RedisLockOptions): LockService {
   checkShape(options);
-  const duration = (option: keyof RedisLockOptions, otherwise: number, least = 0): Milliseconds =>
-    toMilliseconds((options[option] as Duration | undefined) ?? otherwise, `RedisLockModule: ${option}`, least);
+  const duration = (option: keyof RedisLockOptions, otherwise: number, least = 0, most = MAX_TIMEOUT): Milliseconds =>
+    toMilliseconds((options[option] as Duration | undefined) ?? otherwise, `RedisLockModule: ${option}`, least, most);
   const runtime = nodeRuntime;
   const logger = options.logger ?? consoleLogger;
   const clientId = runtime.uuid();
@@ -65,9 +74,9 @@ export function createLockService(options: RedisLockOptions): LockService {
     logger,
     runtime,
     keyPrefix: options.keyPrefix ?? 'lock:',
-    watchdogTimeout: duration('watchdogTimeout', 30_000, MIN_LEASE_TIME),
+    watchdogTimeout: duration('watchdogTimeout', 30_000, MIN_LEASE_TIME, MAX_LEASE_TIME),
     fairWaitTimeout: duration('fairWaitTimeout', 5_000, MIN_LEASE_TIME),
-    waitTime: options.waitTime === undefined || options.waitTime === FOREVER ? FOREVER : duration('waitTime', 0),
+    waitTime: toWaitTime(options.waitTime ?? FOREVER, 'RedisLockModule: waitTime'),
     shutdownTimeout: duration('shutdownTimeout', 10_000),
     onLost: options.onLost ?? 'throw',
   };

@@ -35,9 +35,12 @@ export type ReturnKind = 'promise' | 'observable' | 'iterable';
 /** Options of `@DistributedLock`. Durations are milliseconds, or strings such as `'30s'`. @publicApi */
 export interface DistributedLockOptions<Args extends readonly unknown[] = Anything[]> {
   readonly key: LockKey<Args>;
-  /** How long to wait while somebody else holds the lock. Default: the module's; 0 where `onBusy` is `'skip'` or an answer. */
+  /**
+   * How long to wait while somebody else holds the lock, at most 2³¹ − 1 ms (24 days), or `Infinity`: for ever. Default: the module's;
+   * 0 where `onBusy` is `'skip'` or an answer.
+   */
   readonly waitTime?: Duration;
-  /** A fixed lease, at least 100 ms, which is not renewed. Default: the lock is kept, and renewed, for as long as the method runs. */
+  /** A fixed lease, from 100 ms to 10 years, which is not renewed. Default: the lock is kept, and renewed, for as long as the method runs. */
   readonly leaseTime?: Duration;
   /** Default `'reentrant'`. */
   readonly type?: LockType;
@@ -51,7 +54,7 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
   readonly onBusy?: 'throw' | 'skip' | (string & {}) | BusyAnswer<Args>;
   /**
    * Keeps the lock for at least so long, although the method ended earlier: hosts whose clocks differ start the same cron job
-   * a little apart. Default: not.
+   * a little apart. At most 10 years. Default: not.
    */
   readonly holdAtLeast?: Duration;
   /** What a lease lost while the method ran does to its result: `'throw'` LockLostError, or `'warn'`. Default: the module's. */
