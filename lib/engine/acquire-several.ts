@@ -1,4 +1,4 @@
-import type { AcquireRequest, BackendError } from '../backends/lock-backend.js';
+import { type AcquireRequest, type BackendError, noAnswer, withReason } from '../backends/lock-backend.js';
 import type { Milliseconds } from './duration.js';
 import { LockBusyError, LockError, LockKeyError, LockUnavailableError } from './errors.js';
 import type { HeldLock } from './held-lock.js';
@@ -98,8 +98,9 @@ class SeveralAcquisition {
     const { name, terms } = this.caller;
     const within = terms.waitTime > 0 ? ` within ${terms.waitTime} ms` : '';
     if (this.failure !== undefined || this.obstacle === undefined) {
-      const why = this.failure?.message ?? `${this.engine.parts.backend.description} gave no answer${within}`;
-      return new LockUnavailableError(`The locks ${name} could not be acquired: ${why}`, name, { cause: this.failure });
+      const { backend } = this.engine.parts;
+      const cause = this.failure === undefined ? noAnswer(backend, terms.waitTime) : withReason(backend, this.failure);
+      return new LockUnavailableError(`The locks ${name} could not be acquired: ${cause.message}`, name, { cause });
     }
     const { wanted, remaining, holder } = this.obstacle;
     return new LockBusyError(

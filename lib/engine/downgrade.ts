@@ -126,8 +126,8 @@ export class Downgrade implements LockKeeper {
     this.failure = error;
     this.unanswered ||= error.outcome !== 'refused';
     if (this.over) return this.abandon();
-    const { description } = this.engine.parts.backend;
-    if (error.kind !== 'unavailable') return this.refuseAll((waiter) => finalRefusal(waiter, description, error));
+    const { backend } = this.engine.parts;
+    if (error.kind !== 'unavailable') return this.refuseAll((waiter) => finalRefusal(waiter, backend, error));
     for (const waiter of this.waiting) {
       if (!waiter.triesOnce) continue;
       this.remove(waiter);
@@ -161,7 +161,7 @@ export class Downgrade implements LockKeeper {
   }
 
   private unavailable(waiter: Reader): Error {
-    return unavailableRefusal(waiter, this.engine.parts.backend.description, this.failure);
+    return unavailableRefusal(waiter, this.engine.parts.backend, this.failure);
   }
 
   private lossOf({ name }: Reader): LockLostError {

@@ -168,7 +168,7 @@ export class FairQueue implements AcquisitionQueue {
     if (waiter.settled) this.settleOrphan(waiter);
     else if (waiter.triesOnce || error.kind !== 'unavailable') {
       this.leave(waiter);
-      waiter.refuse(finalRefusal(waiter, this.parts.backend.description, error));
+      waiter.refuse(finalRefusal(waiter, this.parts.backend, error));
     } else {
       const pause = Math.min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** Math.min(this.failures, 10));
       if (this.failures++ === 0) this.parts.events.emit('error', this.refusal(waiter));
@@ -292,6 +292,6 @@ export class FairQueue implements AcquisitionQueue {
       if (this.parts.events.hears('busy')) this.parts.events.emit('busy', { name: waiter.name, remainingTime, holder });
       return busy;
     }
-    return unavailableRefusal(waiter, this.parts.backend.description, this.failure);
+    return unavailableRefusal(waiter, this.parts.backend, this.failure);
   }
 }

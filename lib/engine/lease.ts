@@ -1,3 +1,4 @@
+import { type BackendError, withReason } from '../backends/lock-backend.js';
 import { type Duration, toLeaseTime } from './duration.js';
 import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from './errors.js';
 import type { HeldLock, ReleaseOutcome } from './held-lock.js';
@@ -145,12 +146,11 @@ export class Lease {
     if (this.loss !== undefined) throw this.loss;
     try {
       await Promise.all(this.locks.map((lock) => this.service.parts.watchdog.extend(lock, leaseTime)));
-    } catch (cause) {
-      throw new LockUnavailableError(
-        `The lease of '${this.name}' could not be extended: ${(cause as Error).message}`,
-        this.name,
-        { cause },
-      );
+    } catch (error) {
+      const cause = withReason(this.service.parts.backend, error as BackendError);
+      throw new LockUnavailableError(`The lease of '${this.name}' could not be extended: ${cause.message}`, this.name, {
+        cause,
+      });
     }
     if (this.loss !== undefined) throw this.loss;
   }
@@ -282,7 +282,7 @@ export class Lease {
       this.abort?.abort(error);
     }
     if (this.onLost === 'throw') throw error;
-    this.warn(error.message);
+    this.service.parts.events.logger.warn(error.message);
   }
 
   private left(now?: Moment): number {

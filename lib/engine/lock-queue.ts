@@ -240,7 +240,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     if (waiter.settled) this.settleOrphan(waiter);
     else if (error.kind !== 'unavailable') {
       this.leave(waiter);
-      waiter.refuse(finalRefusal(waiter, this.parts.backend.description, error));
+      waiter.refuse(finalRefusal(waiter, this.parts.backend, error));
     }
     this.refuseTriers((trier) => this.unavailableError(trier));
     const head = this.waiting.first;
@@ -372,7 +372,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   }
 
   private unavailableError(waiter: Waiter): LockUnavailableError {
-    return unavailableRefusal(waiter, this.parts.backend.description, this.failure);
+    return unavailableRefusal(waiter, this.parts.backend, this.failure);
   }
 }
 

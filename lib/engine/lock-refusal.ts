@@ -1,4 +1,4 @@
-import type { BackendError } from '../backends/lock-backend.js';
+import { type BackendError, type LockBackend, noAnswer, withReason } from '../backends/lock-backend.js';
 import { LockBusyError, LockKeyError, LockUnavailableError } from './errors.js';
 import type { Waiter } from './waiter.js';
 
@@ -18,13 +18,18 @@ export function busyRefusal({ name, terms }: Waiter, { holder, here, remaining }
   return new LockBusyError(`The lock '${name}' is busy${waited}; held by ${who}${lease}`, name, remaining, holder);
 }
 
-export function unavailableRefusal({ name, terms }: Waiter, backend: string, cause?: Error): LockUnavailableError {
-  const why = cause?.message ?? `${backend} gave no answer within ${terms.waitTime} ms`;
-  return new LockUnavailableError(`The lock '${name}' could not be acquired: ${why}`, name, { cause });
+/** @param failure what the last call failed with; undefined: none was answered */
+export function unavailableRefusal(
+  { name, terms }: Waiter,
+  backend: LockBackend,
+  failure?: BackendError,
+): LockUnavailableError {
+  const cause = failure === undefined ? noAnswer(backend, terms.waitTime) : withReason(backend, failure);
+  return new LockUnavailableError(`The lock '${name}' could not be acquired: ${cause.message}`, name, { cause });
 }
 
 /** The backend will not give this lock, however often it is asked. */
-export function finalRefusal(waiter: Waiter, backend: string, cause: BackendError): Error {
+export function finalRefusal(waiter: Waiter, backend: LockBackend, cause: BackendError): Error {
   if (cause.kind !== 'key') return unavailableRefusal(waiter, backend, cause);
   return new LockKeyError(`The lock '${waiter.name}' cannot be used: ${cause.message}`, waiter.name, { cause });
 }

@@ -16,7 +16,10 @@ import {
   type Wake,
 } from '../../lib/backends/lock-backend.js';
 
-type Command = Exclude<keyof LockBackend, 'description' | 'synchronizers' | 'together' | 'subscribe' | 'close'>;
+type Command = Exclude<
+  keyof LockBackend,
+  'description' | 'connectionError' | 'synchronizers' | 'together' | 'subscribe' | 'close'
+>;
 
 /** What a test lets happen to a command: `execute` runs it, and gives what it answers. */
 // biome-ignore lint/suspicious/noExplicitAny: the answers differ from command to command
@@ -57,6 +60,10 @@ export class WatchedBackend implements LockBackend {
 
   get description(): string {
     return this.backend.description;
+  }
+
+  get connectionError(): Error | undefined {
+    return this.backend.connectionError;
   }
 
   get synchronizers(): LockBackend['synchronizers'] {

@@ -2,7 +2,7 @@ import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from '
 import { deadlineTimer, type Runtime } from '../runtime.js';
 import { type Client, type ClientSource, clientOf, isCluster } from './client-source.js';
 import { FailoverWatch } from './failover-watch.js';
-import { errorCode, messageOf, withoutSecrets } from './redis-errors.js';
+import { EndedError, errorCode, messageOf, withoutSecrets } from './redis-errors.js';
 import { ScriptCall } from './script-call.js';
 import { ScriptCommand, sendOn } from './script-command.js';
 import type { Script } from './scripts.js';
@@ -59,6 +59,8 @@ export class RedisConnection {
   underWay = 0;
   private readonly client: Client;
   private readonly owned: boolean;
+  /** Of a client of ours, since it was last ready. */
+  private lastError: Error | undefined;
   /** As it was before {@link judgeSilence} set it aside; empty: the client is not ours. */
   private readonly ownTimeout: Pick<RedisOptions, 'socketTimeout'>;
   private readonly ownWatch: FailoverWatch | undefined;
@@ -86,6 +88,13 @@ export class RedisConnection {
     if (this.owned) this.connect();
   }
 
+  /** Why there is no answer: undefined while the client is ready, as far as it knows. */
+  get connectionError(): Error | undefined {
+    const { status } = this.client;
+    if (status === 'ready') return undefined;
+    return this.lastError ?? new Error(`the connection is not ready: ioredis says '${status}'`);
+  }
+
   /**
    * Runs a script; `done` or `fail` is called once, later. All keys must be in one slot of a cluster.
    *
@@ -99,10 +108,13 @@ export class RedisConnection {
     done: (reply: unknown) => void,
     fail: (error: unknown) => void,
   ): ScriptCall {
-    return new ScriptCall(this.client, script, keys, args, divisible, done, (error) => {
+    const call = new ScriptCall(this.client, script, keys, args, divisible, done, (error) => {
+      // What failed by a `commandTimeout` of ioredis stays in its queue, and would be executed when it connects.
+      call.abandon();
       if (errorCode(messageOf(error)) === 'READONLY') this.leaveReplica();
-      fail(error);
+      fail(this.client.status === 'end' ? new EndedError(this.owned, this.lastError) : error);
     });
+    return call;
   }
 
   /**
@@ -122,9 +134,10 @@ export class RedisConnection {
     return slot !== undefined && isCluster(this.client) ? (this.client.slots[slot]?.[0] ?? '') : '';
   }
 
-  /** False: the cluster does not have this `host:port`, or not any more. */
+  /** False: the cluster does not have this `host:port`, or not any more; or the client has ended, and who listens must learn of it. */
   hasNode(address: string): boolean {
     const { client } = this;
+    if (client.status === 'end') return false;
     return !isCluster(client) || client.nodes().some(({ options }) => `${options.host}:${options.port}` === address);
   }
 
@@ -190,7 +203,13 @@ export class RedisConnection {
 
   private connect(): void {
     this.context.runtime.detached(() => {
-      this.client.on('error', (error: unknown) => this.context.onError(withoutSecrets(error)));
+      this.client.on('error', (error: unknown) => {
+        this.lastError = withoutSecrets(error);
+        this.context.onError(this.lastError);
+      });
+      this.client.on('ready', () => {
+        this.lastError = undefined;
+      });
       if (!isCluster(this.client)) this.watch?.follow(this.client);
       if (this.judgesSilence) {
         if (isCluster(this.client)) this.client.on('+node', (node: Redis) => this.judgeSilence(node));
