@@ -115,7 +115,7 @@ describe('a client that has ended', () => {
       const locks = service(connection);
       await isRefused(
         locks.acquire('order'),
-        /ioredis has given this connection up.*retryStrategy.*\((.*ECONNREFUSED.*|Failed to refresh slots cache.*)\)/,
+        /ioredis has given this connection up.*retryStrategy.*\((.*ECONNREFUSED.*|.*Connection is closed.*)\)/,
       );
     }
   });
