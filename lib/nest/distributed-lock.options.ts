@@ -13,7 +13,9 @@ export type Method = (...args: Anything[]) => Anything;
  *
  * - a template: literal text and `#<path>`, a path from `args`, `this`, `class` (the name of the instance's class) or `method`:
  *   `'order:#<args[0].id>'`. `[*]` gives a name for each element: `'sku:#<args[0].items[*].sku>'`. What is filled in is
- *   percent-encoded in `%`, `:`, `{`, `}` and control characters;
+ *   percent-encoded in `%`, `:`, `{`, `}` and control characters. Placeholders of other notations (`#{…}`, `${…}`, `{{…}}`, `#orderId`,
+ *   `$id`, `/:id`, `{0}`, `%s`) stop the start, because they would be one lock for all calls; a key function can return such text.
+ *   `#<class>` changes when a minifier renames classes: replicas of different builds would then have different locks;
  * - a function of the method's arguments (its `this` is the instance) that returns one name, or several;
  * - a list of templates.
  *
@@ -62,7 +64,7 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
   /**
    * Whether the method gives a promise, an Observable or an AsyncIterable. Known by itself for `async` and `async *` methods, and
    * for a declared return type `Observable` (with `emitDecoratorMetadata`, and where it is not imported by `import type`);
-   * elsewhere a promise is assumed.
+   * elsewhere a promise is assumed. esbuild (tsx, Vite, vitest) emits no such metadata: give `returns: 'observable'` there.
    */
   readonly returns?: ReturnKind;
 }
