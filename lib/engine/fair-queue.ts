@@ -281,7 +281,7 @@ export class FairQueue implements AcquisitionQueue {
     const [held] = this.holders;
     if (held === undefined) return this.seen;
     const remaining = Math.max(0, Math.round(held.validFor - this.parts.clock.age(held.confirmed)));
-    return { holder: held.owner, here: true, remaining };
+    return { holder: held.owner, here: true, remaining, fixed: held.fixed };
   }
 
   private refusal(waiter: Waiter): Error {

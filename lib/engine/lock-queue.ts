@@ -349,7 +349,8 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     const { clock } = this.parts;
     const held = this.holder;
     if (held !== undefined) {
-      return { holder: held.owner, here: true, remaining: left(held.validFor, clock.age(held.confirmed)) };
+      const remaining = left(held.validFor, clock.age(held.confirmed));
+      return { holder: held.owner, here: true, remaining, fixed: held.fixed };
     }
     const { busy, at } = this.seen ?? {};
     const unlimited = busy === undefined || at === undefined || busy.remaining < 0;

@@ -9,13 +9,21 @@ export interface Obstruction {
   readonly here: boolean;
   /** Milliseconds until its lease ends unless renewed; −1 when unknown or without limit. */
   readonly remaining: number;
+  /** It is known that its lease is not renewed. */
+  readonly fixed?: boolean;
 }
 
-export function busyRefusal({ name, terms }: Waiter, { holder, here, remaining }: Obstruction): LockBusyError {
+export function busyRefusal({ name, terms }: Waiter, { holder, here, remaining, fixed }: Obstruction): LockBusyError {
   const waited = terms.waitTime > 0 ? `: not free within ${terms.waitTime} ms` : '';
   const who = `${holder ?? 'another owner'}${here ? ' (this process)' : ''}`;
-  const lease = remaining >= 0 ? `, its lease ends in ${remaining} ms unless renewed` : '';
-  return new LockBusyError(`The lock '${name}' is busy${waited}; held by ${who}${lease}`, name, remaining, holder);
+  const lease = remaining >= 0 ? `, its lease ends in ${remaining} ms${fixed ? '' : ' unless renewed'}` : '';
+  return new LockBusyError(
+    `The lock '${name}' is busy${waited}; held by ${who}${lease}`,
+    name,
+    remaining,
+    holder,
+    fixed,
+  );
 }
 
 /** @param failure what the last call failed with; undefined: none was answered */
