@@ -70,7 +70,8 @@ export class Lease {
   }
 
   /**
-   * A number that grows with each acquisition of this lock. Hand it to the resource, which refuses a lower one than it has seen.
+   * A number that grows with each acquisition of this lock. Hand it to the resource, which refuses a lower one than it has seen, and takes the
+   * same one again: a lease may write several times. It is above 10¹⁵: a database needs 64 bits for it (`bigint`).
    *
    * @throws LockError for several locks whose tokens differ: use {@link tokens}
    */

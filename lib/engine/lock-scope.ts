@@ -145,6 +145,8 @@ export function findReentry(service: object, key: string, wanted: LockType): Ree
  * }
  * ```
  *
+ * Of several names each has a fencing token of its own, and `fencingToken` throws where they differ: take `tokens.get(name)`.
+ *
  * @publicApi
  */
 export function currentLease(name?: string): Lease | undefined {

@@ -88,7 +88,7 @@ export function createLockService(options: RedisLockOptions): LockService {
     runtime,
     commandTimeout: duration('commandTimeout', 2_000, 10),
     replicaTimeout: duration('replicaTimeout', 1_000, 1),
-    onError: oncePerMessage((error) => engine?.parts.events.emit('error', error)),
+    onError: oncePerReason((error) => engine?.parts.events.emit('error', error)),
   });
   engine = new LockEngine({ ...settings, backend });
   return new LockService(engine);
@@ -171,15 +171,20 @@ function checkShape(options: RedisLockOptions): void {
     refuse(`shardedPubSub is '${shardedPubSub}'; it must be 'auto', 'on' or 'off'`);
 }
 
-/** A client that cannot connect says so many times a second: once in ten seconds is enough. */
-function oncePerMessage(report: (error: Error) => void): (error: unknown) => void {
-  const last = { message: '', at: Number.NEGATIVE_INFINITY };
-  return (reason) => {
-    const error = reason instanceof Error ? reason : new Error(String(reason));
+/** A client that cannot connect says so many times a second: once in ten seconds is enough for each reason. */
+const QUIET_TIME = 10_000;
+const MOST_REASONS = 100;
+
+function oncePerReason(report: (error: Error) => void): (error: unknown) => void {
+  const told = new Map<string, number>();
+  return (thrown) => {
+    const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+    // Sentinel's says in how many ms it tries again, another number each time.
+    const reason = error.message.replace(/\d+ ?ms/g, 'ms');
     const now = nodeRuntime.monotonic();
-    if (error.message === last.message && now - last.at < 10_000) return;
-    last.message = error.message;
-    last.at = now;
+    if (now - (told.get(reason) ?? Number.NEGATIVE_INFINITY) < QUIET_TIME) return;
+    if (told.size >= MOST_REASONS) told.clear();
+    told.set(reason, now);
     report(error);
   };
 }

@@ -165,6 +165,38 @@ describe('LockUnavailableError says why', () => {
     await silent.stop();
   });
 
+  it('once in ten seconds for each reason, however often it is found out', async () => {
+    const lines: string[] = [];
+    const logger = { warn: (line: string) => void lines.push(line), error: (line: string) => void lines.push(line) };
+    let rounds = 0;
+    const sentinelRetryStrategy = (times: number) => {
+      rounds = times;
+      return times;
+    };
+    const sentinels = [{ host: '127.0.0.1', port: await freePort() }];
+    service({ connection: { sentinels, name: 'mymaster', sentinelRetryStrategy }, logger });
+    await until(() => rounds === 20);
+    expect(lines).toEqual([expect.stringContaining('All sentinels are unreachable. Retrying from scratch after 1ms')]);
+
+    lines.length = 0;
+    const tries = [0, 0, 0];
+    const quorum = await Promise.all(
+      tries.map(async (_, n) => ({
+        host: '127.0.0.1',
+        port: await freePort(),
+        retryStrategy: (times: number) => {
+          tries[n] = times;
+          return 5;
+        },
+      })),
+    );
+    service({ quorum, logger });
+    await until(() => tries.every((times) => times > 10));
+    const expected = quorum.map(({ port }) => expect.stringContaining(`connect ECONNREFUSED 127.0.0.1:${port}`));
+    expect(lines).toHaveLength(3);
+    expect(lines).toEqual(expect.arrayContaining(expected));
+  });
+
   it('no more, once it is connected again: then only what happens now', async () => {
     const server = await startRedis();
     const locks = service({ connection: server.url, commandTimeout: 200 });
