@@ -139,6 +139,9 @@ export interface LockBackend {
   /** For logs: `redis 127.0.0.1:6379/0`. Never holds a secret. */
   readonly description: string;
 
+  /** Why it cannot be asked now: the last error of its connection since it was last ready. Absent: not known. Never holds a secret. */
+  readonly connectionError?: Error | undefined;
+
   /** Semaphores and latches; undefined: this backend keeps none. */
   readonly synchronizers: SynchronizerBackend | undefined;
 
@@ -207,6 +210,7 @@ export interface LockBackend {
  *
  * - `kind` `unavailable`: no answer, or one that another try may change (LOADING, READONLY, OOM, CLUSTERDOWN, …).
  *   `denied`: the server refuses this user or command. `key`: something that is no lock of this kind stands under the key.
+ *   `closed`: the client that it is asked by has ended, and will never answer again.
  * - `outcome` `refused`: it was certainly not executed. `unknown`: it may have been, or may still be.
  * - `validUntil`: of an unknown outcome, the time on the backend's clock, in ms, after which it is certainly not executed any more. A
  *   release that finds nothing ({@link ReleaseReply.at}) before that time proves nothing. Undefined: it is not under way any more.
@@ -217,11 +221,40 @@ export class BackendError extends Error {
 
   constructor(
     message: string,
-    readonly kind: 'unavailable' | 'denied' | 'key',
+    readonly kind: 'unavailable' | 'denied' | 'key' | 'closed',
     readonly outcome: 'refused' | 'unknown',
     options?: ErrorOptions & { readonly validUntil?: number },
   ) {
     super(message, options);
     this.validUntil = outcome === 'unknown' ? options?.validUntil : undefined;
   }
+}
+
+/** What is known of the place that was asked. */
+type Asked = Pick<LockBackend, 'description' | 'connectionError'>;
+
+/**
+ * A call had no answer in time; the cause is what its connection failed with, where that is known.
+ *
+ * @param time milliseconds; `Infinity`: nobody gave up yet
+ */
+export function noAnswer(
+  asked: Asked,
+  time: number,
+  outcome: BackendError['outcome'] = 'unknown',
+  validUntil?: number,
+): BackendError {
+  const within = Number.isFinite(time) ? `within ${time} ms` : 'yet';
+  const message = `${asked.description}: no answer ${within}`;
+  return withReason(asked, new BackendError(message, 'unavailable', outcome, { validUntil }));
+}
+
+/** The same failure with what its connection failed with, where it does not say that itself. */
+export function withReason({ connectionError }: Asked, failure: BackendError): BackendError {
+  if (connectionError === undefined || failure.cause !== undefined || failure.kind !== 'unavailable') return failure;
+  const { message, kind, outcome, validUntil } = failure;
+  return new BackendError(`${message} (${connectionError.message})`, kind, outcome, {
+    cause: connectionError,
+    validUntil,
+  });
 }

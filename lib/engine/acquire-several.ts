@@ -3,6 +3,8 @@ import {
   type AcquireReply,
   type AcquireRequest,
   BackendError,
+  noAnswer,
+  withReason,
 } from '../backends/lock-backend.js';
 import type { Milliseconds } from './duration.js';
 import { LockBusyError, LockError, LockKeyError, LockUnavailableError } from './errors.js';
@@ -109,8 +111,9 @@ class SeveralAcquisition {
     const { name, terms } = this.caller;
     const within = terms.waitTime > 0 ? ` within ${terms.waitTime} ms` : '';
     if (this.failure !== undefined || this.obstacle === undefined) {
-      const why = this.failure?.message ?? `${this.engine.parts.backend.description} gave no answer${within}`;
-      return new LockUnavailableError(`The locks ${name} could not be acquired: ${why}`, name, { cause: this.failure });
+      const { backend } = this.engine.parts;
+      const cause = this.failure === undefined ? noAnswer(backend, terms.waitTime) : withReason(backend, this.failure);
+      return new LockUnavailableError(`The locks ${name} could not be acquired: ${cause.message}`, name, { cause });
     }
     const { wanted, remaining, holder } = this.obstacle;
     return new LockBusyError(

@@ -158,8 +158,8 @@ export class Downgrade implements LockKeeper {
     this.failure = error;
     if (error.outcome !== 'refused') this.unanswered = { validUntil: error.validUntil };
     if (this.over) return this.abandon();
-    const { description } = this.engine.parts.backend;
-    if (error.kind !== 'unavailable') return this.refuseAll((waiter) => finalRefusal(waiter, description, error));
+    const { backend } = this.engine.parts;
+    if (error.kind !== 'unavailable') return this.refuseAll((waiter) => finalRefusal(waiter, backend, error));
     for (const waiter of this.waiting) {
       if (!waiter.triesOnce) continue;
       this.remove(waiter);
@@ -193,7 +193,7 @@ export class Downgrade implements LockKeeper {
   }
 
   private unavailable(waiter: Reader): Error {
-    return unavailableRefusal(waiter, this.engine.parts.backend.description, this.failure);
+    return unavailableRefusal(waiter, this.engine.parts.backend, this.failure);
   }
 
   private lossOf({ name }: Reader): LockLostError {

@@ -1,7 +1,12 @@
 import ms from 'ms';
 import { LockConfigurationError } from './errors.js';
 
-/** Milliseconds as a number, or a string in the form of the `ms` package: `'250ms'`, `'30s'`, `'2m'`, `'1h'`. @publicApi */
+/**
+ * Milliseconds as a number, or a string in the form of the `ms` package: `'250ms'`, `'30s'`, `'2m'`, `'1h'`. Waits and time-outs last
+ * 24 days at most (2³¹ − 1 ms, the longest timer of Node.js), leases 10 years. `Infinity` is a `waitTime` alone: for ever.
+ *
+ * @publicApi
+ */
 export type Duration = number | ms.StringValue;
 
 declare const resolved: unique symbol;
@@ -14,14 +19,21 @@ export const FOREVER = Number.POSITIVE_INFINITY as Milliseconds;
 /** The shortest lease: below it, network and event-loop delays alone make a lease expire under a healthy holder. */
 export const MIN_LEASE_TIME = 100;
 
+/** The longest timer of Node.js: setTimeout fires at once when asked for more. */
+export const MAX_TIMEOUT = 2 ** 31 - 1;
+
+/** Ten years: far below what PEXPIRE takes, and any sum of it with a time of the server is exact. */
+export const MAX_LEASE_TIME = 10 * 365 * 24 * 60 * 60 * 1_000;
+
 /**
  * Checks a duration and gives it in milliseconds.
  *
- * @param what how the error names it: `leaseTime of acquire('order:1')`
+ * @param what how errors name it: `shutdownTimeout`
  * @param least the smallest value allowed
- * @throws LockConfigurationError for anything that is no duration of at least `least` milliseconds
+ * @param most the largest
+ * @throws LockConfigurationError for anything that is not a duration between them
  */
-export function toMilliseconds(value: Duration, what: string, least = 0): Milliseconds {
+export function toMilliseconds(value: Duration, what: string, least = 0, most = MAX_TIMEOUT): Milliseconds {
   const parsed = typeof value === 'string' ? parse(value) : value;
   if (typeof parsed !== 'number' || Number.isNaN(parsed)) {
     throw new LockConfigurationError(
@@ -31,7 +43,21 @@ export function toMilliseconds(value: Duration, what: string, least = 0): Millis
   if (!Number.isFinite(parsed))
     throw new LockConfigurationError(`${what} is ${parsed}: it must be finite; to wait for ever, leave waitTime out`);
   if (parsed < least) throw new LockConfigurationError(`${what} is ${show(value)}: it must be at least ${least} ms`);
+  if (parsed > most) {
+    const limit = most === MAX_LEASE_TIME ? '10 years' : '24 days';
+    throw new LockConfigurationError(`${what} is ${show(value)}: it must be at most ${most} ms (${limit})`);
+  }
   return Math.ceil(parsed) as Milliseconds;
+}
+
+/** Checks how long a lock or permit is kept: from 100 ms to 10 years. */
+export function toLeaseTime(value: Duration, what: string): Milliseconds {
+  return toMilliseconds(value, what, MIN_LEASE_TIME, MAX_LEASE_TIME);
+}
+
+/** Checks how long a caller waits: `Infinity` is for ever. */
+export function toWaitTime(value: Duration, what: string): Milliseconds {
+  return value === FOREVER ? FOREVER : toMilliseconds(value, what);
 }
 
 function parse(text: string): number | undefined {

@@ -54,12 +54,15 @@ export class LockBusyError extends LockError {
   /**
    * @param remainingTime milliseconds until the holder's lease ends unless it is renewed; −1 when unknown or unlimited
    * @param holder the owner that was seen last, where one was seen
+   * @param fixedLease the holder is of this process and has a fixed lease: the lock is free after `remainingTime` at the latest. False: not
+   *   known; a lease kept by the watchdog is renewed again and again
    */
   constructor(
     message: string,
     lockName: string,
     readonly remainingTime: number,
     readonly holder: string | undefined,
+    readonly fixedLease = false,
   ) {
     super(message, lockName);
   }

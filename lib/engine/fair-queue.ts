@@ -208,7 +208,7 @@ export class FairQueue implements AcquisitionQueue {
     if (waiter.settled) this.settleOrphan(waiter);
     else if (waiter.triesOnce || error.kind !== 'unavailable') {
       this.leave(waiter);
-      waiter.refuse(finalRefusal(waiter, this.parts.backend.description, error));
+      waiter.refuse(finalRefusal(waiter, this.parts.backend, error));
     } else {
       const pause = Math.min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** Math.min(this.failures, 10));
       if (this.failures++ === 0) this.parts.events.emit('error', this.refusal(waiter));
@@ -327,7 +327,7 @@ export class FairQueue implements AcquisitionQueue {
     const [held] = this.holders;
     if (held === undefined) return this.seen;
     const remaining = Math.max(0, Math.round(held.validFor - this.parts.clock.age(held.confirmed)));
-    return { holder: held.owner, here: true, remaining };
+    return { holder: held.owner, here: true, remaining, fixed: held.fixed };
   }
 
   private refusal(waiter: Waiter): Error {
@@ -338,6 +338,6 @@ export class FairQueue implements AcquisitionQueue {
       if (this.parts.events.hears('busy')) this.parts.events.emit('busy', { name: waiter.name, remainingTime, holder });
       return busy;
     }
-    return unavailableRefusal(waiter, this.parts.backend.description, this.failure);
+    return unavailableRefusal(waiter, this.parts.backend, this.failure);
   }
 }

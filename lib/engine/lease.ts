@@ -32,7 +32,8 @@ export interface Lease {
   readonly owner: string;
 
   /**
-   * A number that grows with each acquisition of this lock. Hand it to the resource, which refuses a lower one than it has seen.
+   * A number that grows with each acquisition of this lock. Hand it to the resource, which refuses a lower one than it has seen, and takes the
+   * same one again: a lease may write several times. It is above 10¹⁵: a database needs 64 bits for it (`bigint`).
    *
    * @throws LockError for several locks whose tokens differ: use {@link tokens}
    */
@@ -64,7 +65,7 @@ export interface Lease {
    * Sets the lease to `duration` milliseconds from now. A lease kept by the watchdog stays with it, and gets no shorter.
    *
    * @throws LockLostError when the lock is lost (also when this call finds out), LockNotOwnedError when it was released,
-   *   LockUnavailableError when the backend does not answer, LockConfigurationError for a duration below 100 ms
+   *   LockUnavailableError when the backend does not answer, LockConfigurationError for a duration below 100 ms or above 10 years
    */
   extend(duration: Duration): Promise<void>;
 

@@ -1,4 +1,10 @@
-import type { LockBackend, LockState, LockType } from '../backends/lock-backend.js';
+import {
+  type BackendError,
+  type LockBackend,
+  type LockState,
+  type LockType,
+  withReason,
+} from '../backends/lock-backend.js';
 import type { Runtime, Timer } from '../backends/runtime.js';
 import { acquireSeveral } from './acquire-several.js';
 import type { AcquisitionQueue, QueueKeeper } from './acquisition-queue.js';
@@ -178,11 +184,11 @@ export class LockEngine implements QueueKeeper {
     try {
       return await question(key);
     } catch (error) {
-      const { message, kind } = error as { message: string; kind?: string };
-      if (kind === 'key')
-        throw new LockKeyError(`The lock '${name}' cannot be used: ${message}`, name, { cause: error });
-      throw new LockUnavailableError(`The backend gave no answer about the lock '${name}': ${message}`, name, {
-        cause: error,
+      const cause = withReason(this.parts.backend, error as BackendError);
+      if (cause.kind === 'key')
+        throw new LockKeyError(`The lock '${name}' cannot be used: ${cause.message}`, name, { cause });
+      throw new LockUnavailableError(`The backend gave no answer about the lock '${name}': ${cause.message}`, name, {
+        cause,
       });
     }
   }

@@ -1,4 +1,5 @@
-import { type Duration, MIN_LEASE_TIME, toMilliseconds } from './duration.js';
+import { type BackendError, withReason } from '../backends/lock-backend.js';
+import { type Duration, toLeaseTime } from './duration.js';
 import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from './errors.js';
 import type { HeldLock, ReleaseOutcome } from './held-lock.js';
 import type { Lease } from './lease.js';
@@ -106,17 +107,16 @@ export class LockLease implements Lease {
   }
 
   async extend(duration: Duration): Promise<void> {
-    const leaseTime = toMilliseconds(duration, `extend() of '${this.name}': duration`, MIN_LEASE_TIME);
+    const leaseTime = toLeaseTime(duration, `extend() of '${this.name}': duration`);
     if (this.released) throw new LockNotOwnedError(`The lease of '${this.name}' was released already`, this.name);
     if (this.loss !== undefined) throw this.loss;
     try {
       await Promise.all(this.locks.map((lock) => this.service.parts.watchdog.extend(lock, leaseTime)));
-    } catch (cause) {
-      throw new LockUnavailableError(
-        `The lease of '${this.name}' could not be extended: ${(cause as Error).message}`,
-        this.name,
-        { cause },
-      );
+    } catch (error) {
+      const cause = withReason(this.service.parts.backend, error as BackendError);
+      throw new LockUnavailableError(`The lease of '${this.name}' could not be extended: ${cause.message}`, this.name, {
+        cause,
+      });
     }
     if (this.loss !== undefined) throw this.loss;
   }
@@ -285,7 +285,7 @@ export class LockLease implements Lease {
       this.abort?.abort(error);
     }
     if (this.onLost === 'throw') throw error;
-    this.warn(error.message);
+    this.service.parts.events.logger.warn(error.message);
   }
 
   private left(now?: Moment): number {

@@ -1,13 +1,16 @@
 import type { LockType } from '../backends/lock-backend.js';
-import { type Duration, FOREVER, MIN_LEASE_TIME, type Milliseconds, toMilliseconds } from './duration.js';
+import { type Duration, type Milliseconds, toLeaseTime, toWaitTime } from './duration.js';
 import { LockConfigurationError } from './errors.js';
 
 /** Options of one acquisition. @publicApi */
 export interface LockOptions {
-  /** How long to wait while somebody else holds the lock. 0: try once. Absent: the module's `waitTime`, by default for ever. */
+  /**
+   * How long to wait while somebody else holds the lock, at most 2³¹ − 1 ms (24 days). 0: try once. `Infinity`: for ever. Absent: the
+   * module's `waitTime`, by default for ever.
+   */
   readonly waitTime?: Duration;
   /**
-   * How long Redis keeps the lock: fixed, never renewed, at least 100 ms. Absent: kept for as long as it is held, by the watchdog.
+   * How long Redis keeps the lock: fixed, never renewed, from 100 ms to 10 years. Absent: kept for as long as it is held, by the watchdog.
    * Re-entry has the lease of what it re-enters: its own leaseTime is not applied, and where that lease is fixed, it ends with it. (The
    * read lock of a writer is a lock of its own, with a lease of its own.)
    */
@@ -64,13 +67,7 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
     onLost,
     signal,
     fixed: leaseTime !== undefined,
-    waitTime: toWaitTime(waitTime, defaults.waitTime, what),
-    leaseTime:
-      leaseTime === undefined ? defaults.leaseTime : toMilliseconds(leaseTime, `${what}: leaseTime`, MIN_LEASE_TIME),
+    waitTime: waitTime === undefined ? defaults.waitTime : toWaitTime(waitTime, `${what}: waitTime`),
+    leaseTime: leaseTime === undefined ? defaults.leaseTime : toLeaseTime(leaseTime, `${what}: leaseTime`),
   };
-}
-
-function toWaitTime(given: Duration | undefined, otherwise: Milliseconds, what: string): Milliseconds {
-  if (given === undefined) return otherwise;
-  return given === FOREVER ? FOREVER : toMilliseconds(given, `${what}: waitTime`);
 }

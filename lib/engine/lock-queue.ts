@@ -264,7 +264,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.disown(waiter, error);
     if (!waiter.settled && error.kind !== 'unavailable') {
       this.leave(waiter);
-      waiter.refuse(finalRefusal(waiter, this.parts.backend.description, error));
+      waiter.refuse(finalRefusal(waiter, this.parts.backend, error));
     }
     this.refuseTriers((trier) => this.unavailableError(trier));
     const head = this.waiting.first;
@@ -370,7 +370,8 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     const { clock } = this.parts;
     const held = this.holder;
     if (held !== undefined) {
-      return { holder: held.owner, here: true, remaining: left(held.validFor, clock.age(held.confirmed)) };
+      const remaining = left(held.validFor, clock.age(held.confirmed));
+      return { holder: held.owner, here: true, remaining, fixed: held.fixed };
     }
     const { busy, at } = this.seen ?? {};
     const unlimited = busy === undefined || at === undefined || busy.remaining < 0;
@@ -393,7 +394,7 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
   }
 
   private unavailableError(waiter: Waiter): LockUnavailableError {
-    return unavailableRefusal(waiter, this.parts.backend.description, this.failure);
+    return unavailableRefusal(waiter, this.parts.backend, this.failure);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { BackendError } from '../backends/lock-backend.js';
+import { type BackendError, type LockBackend, noAnswer, withReason } from '../backends/lock-backend.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from './errors.js';
 import type { Waiter } from './waiter.js';
 
@@ -9,20 +9,33 @@ export interface Obstruction {
   readonly here: boolean;
   /** Milliseconds until its lease ends unless renewed; −1 when unknown or without limit. */
   readonly remaining: number;
+  /** It is known that its lease is not renewed. */
+  readonly fixed?: boolean;
 }
 
 type Refused = Pick<Waiter, 'name' | 'terms'>;
 
-export function busyRefusal({ name, terms }: Waiter, { holder, here, remaining }: Obstruction): LockBusyError {
+export function busyRefusal({ name, terms }: Waiter, { holder, here, remaining, fixed }: Obstruction): LockBusyError {
   const waited = terms.waitTime > 0 ? `: not free within ${terms.waitTime} ms` : '';
   const who = `${holder ?? 'another owner'}${here ? ' (this process)' : ''}`;
-  const lease = remaining >= 0 ? `, its lease ends in ${remaining} ms unless renewed` : '';
-  return new LockBusyError(`The lock '${name}' is busy${waited}; held by ${who}${lease}`, name, remaining, holder);
+  const lease = remaining >= 0 ? `, its lease ends in ${remaining} ms${fixed ? '' : ' unless renewed'}` : '';
+  return new LockBusyError(
+    `The lock '${name}' is busy${waited}; held by ${who}${lease}`,
+    name,
+    remaining,
+    holder,
+    fixed,
+  );
 }
 
-export function unavailableRefusal({ name, terms }: Refused, backend: string, cause?: Error): LockUnavailableError {
-  const why = cause?.message ?? `${backend} gave no answer within ${terms.waitTime} ms`;
-  return new LockUnavailableError(`The lock '${name}' could not be acquired: ${why}`, name, { cause });
+/** @param failure what the last call failed with; undefined: none was answered */
+export function unavailableRefusal(
+  { name, terms }: Refused,
+  backend: LockBackend,
+  failure?: BackendError,
+): LockUnavailableError {
+  const cause = failure === undefined ? noAnswer(backend, terms.waitTime) : withReason(backend, failure);
+  return new LockUnavailableError(`The lock '${name}' could not be acquired: ${cause.message}`, name, { cause });
 }
 
 export function closingRefusal(what: string, name: string): LockAbortedError {
@@ -30,7 +43,7 @@ export function closingRefusal(what: string, name: string): LockAbortedError {
 }
 
 /** The backend will not give this lock, however often it is asked. */
-export function finalRefusal(waiter: Refused, backend: string, cause: BackendError): Error {
+export function finalRefusal(waiter: Refused, backend: LockBackend, cause: BackendError): Error {
   if (cause.kind !== 'key') return unavailableRefusal(waiter, backend, cause);
   return new LockKeyError(`The lock '${waiter.name}' cannot be used: ${cause.message}`, waiter.name, { cause });
 }

@@ -130,6 +130,8 @@ export function findReentry(service: LockEngine, key: string, wanted: LockType):
  * }
  * ```
  *
+ * Of several names each has a fencing token of its own, and `fencingToken` throws where they differ: take `tokens.get(name)`.
+ *
  * @publicApi
  */
 export function currentLease(name?: string): Lease | undefined {

@@ -1,18 +1,23 @@
-import type { BackendError } from '../backends/lock-backend.js';
+import { type BackendError, type LockBackend, noAnswer, withReason } from '../backends/lock-backend.js';
 import { LockBusyError, LockError, LockKeyError, LockUnavailableError } from './errors.js';
 import type { Contender, Synchronizer } from './supply.js';
 
 /** What a caller hears of a backend that failed. */
-export function refusalOf({ name, what }: Pick<Synchronizer, 'name' | 'what'>, cause: Error): LockError {
-  if (cause instanceof LockError) return cause;
-  if ((cause as BackendError).kind === 'key')
-    return new LockKeyError(`${what} cannot be used: ${cause.message}`, name, { cause });
+export function refusalOf(
+  { name, what }: Pick<Synchronizer, 'name' | 'what'>,
+  backend: LockBackend,
+  failure: Error,
+): LockError {
+  if (failure instanceof LockError) return failure;
+  const cause = withReason(backend, failure as BackendError);
+  if (cause.kind === 'key') return new LockKeyError(`${what} cannot be used: ${cause.message}`, name, { cause });
   return new LockUnavailableError(`There was no usable answer about ${what}: ${cause.message}`, name, { cause });
 }
 
 /** The wait was over before anything was known. */
-export function unansweredRefusal({ name, what, terms }: Contender<never>, backend: string): LockUnavailableError {
-  return new LockUnavailableError(`${backend} gave no answer about ${what} within ${terms.waitTime} ms`, name);
+export function unansweredRefusal({ name, what, terms }: Contender<never>, backend: LockBackend): LockUnavailableError {
+  const cause = noAnswer(backend, terms.waitTime);
+  return new LockUnavailableError(`There was no answer about ${what}: ${cause.message}`, name, { cause });
 }
 
 export function emptyRefusal({ name, what, permits, terms }: Contender<never>): LockBusyError {

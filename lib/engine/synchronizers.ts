@@ -82,7 +82,7 @@ export class Synchronizers {
     try {
       return await reply;
     } catch (error) {
-      throw refusalOf(object, error as Error);
+      throw refusalOf(object, this.engine.parts.backend, error as Error);
     }
   }
 

@@ -143,10 +143,10 @@ export class WaitingLine<C extends Contender<never>> {
     const final = error.kind !== 'unavailable';
     if (final || !attempt.unsettled) this.attempt = undefined;
     const refused = final ? [...attempt.callers, ...this.triers] : [...this.triers];
-    for (const caller of refused) if (this.remove(caller)) caller.refuse(refusalOf(caller, error));
+    for (const caller of refused) if (this.remove(caller)) caller.refuse(refusalOf(caller, this.parts.backend, error));
     const [head] = this.waiting;
     if (head === undefined) this.askLater();
-    else if (this.contention.failed()) this.parts.events.emit('error', refusalOf(head, error));
+    else if (this.contention.failed()) this.parts.events.emit('error', refusalOf(head, this.parts.backend, error));
     this.resume();
   }
 
@@ -168,7 +168,8 @@ export class WaitingLine<C extends Contender<never>> {
     const known = this.answeredOnce && this.failure === undefined;
     this.leave(caller);
     if (known) return emptyRefusal(caller);
-    return this.failure ? refusalOf(caller, this.failure) : unansweredRefusal(caller, this.parts.backend.description);
+    const { backend } = this.parts;
+    return this.failure ? refusalOf(caller, backend, this.failure) : unansweredRefusal(caller, backend);
   }
 
   private leave(caller: C): void {

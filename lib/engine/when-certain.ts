@@ -26,20 +26,20 @@ export function whenCertain(engine: LockEngine, held: HeldLock, terms: Acquisiti
       if (waiter.settled) return;
       const state = watchdog.judge(held);
       if (state !== 'unsure') return waiter.grant(state === 'held');
-      if (waiter.triesOnce) return waiter.refuse(unavailableRefusal(waiter, backend.description, failure));
+      if (waiter.triesOnce) return waiter.refuse(unavailableRefusal(waiter, backend, failure));
       timer = runtime.timer(pause, ask, 'keep-alive');
       pause = Math.min(2 * pause, LONGEST_PAUSE);
     };
     const ask = () => {
       watchdog.confirmNow(held).then(look, (error: BackendError) => {
         failure = error;
-        if (error.kind !== 'unavailable') waiter.refuse(finalRefusal(waiter, backend.description, error));
+        if (error.kind !== 'unavailable') waiter.refuse(finalRefusal(waiter, backend, error));
         look();
       });
     };
     waiter.watch(() => {
       timer?.cancel();
-      return unavailableRefusal(waiter, backend.description, failure);
+      return unavailableRefusal(waiter, backend, failure);
     });
     ask();
   });

@@ -71,7 +71,8 @@ export abstract class CombinedLock extends LockHandle {
     const terms = toWaitTerms(waitTime, patience, { signal }, `lock() of '${this.name}'`);
     const attempt = this.attempt(terms.waitTime, leaseTime);
     const backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
-    return persevere(runtime, terms, this.name, backOff, async (deadline) => {
+    const backends = this.engines.map(({ parts }) => parts.backend);
+    return persevere(runtime, terms, this.name, backends, backOff, async (deadline) => {
       const lease = await attempt.run(deadline);
       await lease.refresh(leaseTime);
       return lease;

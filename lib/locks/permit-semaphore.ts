@@ -1,5 +1,5 @@
 import { addPermits, giveLeasedPermits, setPermits, trySetPermits } from '../engine/changes.js';
-import { type Duration, MIN_LEASE_TIME, toMilliseconds } from '../engine/duration.js';
+import { type Duration, toLeaseTime } from '../engine/duration.js';
 import { LockBusyError, LockConfigurationError, LockNotOwnedError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { LeasedContender, LeasedPermits, MOST_IDS } from '../engine/permit-supply.js';
@@ -46,7 +46,7 @@ export class PermitExpirableSemaphore {
   /**
    * Waits for a permit.
    *
-   * @param leaseTime after which it comes back by itself, at least 100 ms; absent: it is kept until released
+   * @param leaseTime after which it comes back by itself, from 100 ms to 10 years; absent: it is kept until released
    * @returns its id: 32 hexadecimal digits
    * @throws LockBusyError when the module's `waitTime` is over (there is none by default), LockAbortedError when `signal` aborts or
    *   the service shuts down
@@ -109,7 +109,7 @@ export class PermitExpirableSemaphore {
   async updateLeaseTime(id: string, leaseTime: Duration): Promise<boolean> {
     const { synchronizers } = this.engine;
     const [permit] = this.ids('updateLeaseTime()', id);
-    const lease = toMilliseconds(leaseTime, `updateLeaseTime() of ${this.object.what}: leaseTime`, MIN_LEASE_TIME);
+    const lease = toLeaseTime(leaseTime, `updateLeaseTime() of ${this.object.what}: leaseTime`);
     const kept = synchronizers.keeper.drop(this.object, permit);
     try {
       const [held] = await synchronizers.answer(
@@ -168,7 +168,7 @@ export class PermitExpirableSemaphore {
     const wanted = this.count(method, permits, 0, MOST_IDS);
     const terms = {
       ...toWaitTerms(waitTime, settings.waitTime, options, what),
-      leaseTime: leaseTime === undefined ? undefined : toMilliseconds(leaseTime, `${what}: leaseTime`, MIN_LEASE_TIME),
+      leaseTime: leaseTime === undefined ? undefined : toLeaseTime(leaseTime, `${what}: leaseTime`),
     };
     if (wanted === 0) return [];
     const giveBack = (unused: readonly string[]) =>

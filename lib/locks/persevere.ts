@@ -1,4 +1,4 @@
-import type { BackendError } from '../backends/lock-backend.js';
+import { type BackendError, type LockBackend, noAnswer } from '../backends/lock-backend.js';
 import { deadlineTimer, type Runtime, type Timer } from '../backends/runtime.js';
 import type { WaitTerms } from '../engine/caller.js';
 import { LockAbortedError, LockBusyError, LockLostError, LockUnavailableError } from '../engine/errors.js';
@@ -41,12 +41,14 @@ export class Deadline {
  * Tries until it succeeds, fails for good, or the time is over: then it fails with what the last try failed with. A try that gets no
  * answer is cut off by the deadline's signal.
  *
+ * @param backends who was asked, for what it fails with when none of them answers
  * @param backOff pauses after each try
  */
 export async function persevere<T>(
   runtime: Runtime,
   terms: WaitTerms,
   name: string,
+  backends: readonly LockBackend[],
   backOff: BackOff,
   attempt: (deadline: Deadline) => Promise<T>,
 ): Promise<T> {
@@ -56,15 +58,7 @@ export async function persevere<T>(
       try {
         return await attempt(deadline);
       } catch (error) {
-        if (deadline.passed && error instanceof LockAbortedError)
-          throw (
-            last ??
-            new LockUnavailableError(
-              `The lock '${name}' could not be acquired: no answer within ${terms.waitTime} ms`,
-              name,
-              { cause: error },
-            )
-          );
+        if (deadline.passed && error instanceof LockAbortedError) throw last ?? unanswered(name, backends, terms);
         if (!mayPass(error) || deadline.left === 0) throw error;
         last = error;
       }
@@ -73,6 +67,12 @@ export async function persevere<T>(
   } finally {
     deadline.cancel();
   }
+}
+
+function unanswered(name: string, backends: readonly LockBackend[], { waitTime }: WaitTerms): LockUnavailableError {
+  const silent = backends.find(({ connectionError }) => connectionError !== undefined) ?? backends[0];
+  const cause = noAnswer(silent, waitTime);
+  return new LockUnavailableError(`The lock '${name}' could not be acquired: ${cause.message}`, name, { cause });
 }
 
 /** Whether another try may do better. */

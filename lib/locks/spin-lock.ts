@@ -27,7 +27,7 @@ export class SpinLock extends ReentrantLock {
     const { parts, settings } = this.engine;
     const terms = toWaitTerms(waitTime, settings.waitTime, { signal }, `lock() of '${this.name}'`);
     const backOff = new BackOff(parts.runtime, FIRST_PAUSE, LONGEST_PAUSE);
-    return persevere(parts.runtime, terms, this.name, backOff, (deadline) =>
+    return persevere(parts.runtime, terms, this.name, [parts.backend], backOff, (deadline) =>
       super.claim({ waitTime: 0, leaseTime, signal: deadline.signal }),
     );
   }

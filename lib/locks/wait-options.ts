@@ -1,5 +1,5 @@
 import type { WaitTerms } from '../engine/caller.js';
-import { type Duration, FOREVER, type Milliseconds, toMilliseconds } from '../engine/duration.js';
+import { type Duration, type Milliseconds, toWaitTime } from '../engine/duration.js';
 import { LockConfigurationError } from '../engine/errors.js';
 
 /** Options of a call that waits. @publicApi */
@@ -22,8 +22,7 @@ export function toWaitTerms(
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
     throw new LockConfigurationError(`${what}: signal is no AbortSignal`);
   }
-  if (waitTime === undefined) return { waitTime: otherwise, signal };
-  return { waitTime: waitTime === FOREVER ? FOREVER : toMilliseconds(waitTime, `${what}: waitTime`), signal };
+  return { waitTime: waitTime === undefined ? otherwise : toWaitTime(waitTime, `${what}: waitTime`), signal };
 }
 
 /** The largest number that Java holds in the same place. */

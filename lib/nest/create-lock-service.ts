@@ -3,7 +3,16 @@ import { MemoryBackend } from '../backends/memory/memory-backend.js';
 import { QuorumBackend } from '../backends/quorum/quorum-backend.js';
 import { RedisBackend } from '../backends/redis/redis-backend.js';
 import type { Runtime } from '../backends/runtime.js';
-import { type Duration, FOREVER, MIN_LEASE_TIME, type Milliseconds, toMilliseconds } from '../engine/duration.js';
+import {
+  type Duration,
+  FOREVER,
+  MAX_LEASE_TIME,
+  MAX_TIMEOUT,
+  MIN_LEASE_TIME,
+  type Milliseconds,
+  toMilliseconds,
+  toWaitTime,
+} from '../engine/duration.js';
 import { LockConfigurationError } from '../engine/errors.js';
 import type { LockLogger } from '../engine/events.js';
 import { HarmlessLog } from '../engine/harmless-log.js';
@@ -56,8 +65,8 @@ let warnedOfMemory = false;
  */
 export function createLockService(options: RedisLockOptions): LockService {
   checkShape(options);
-  const duration = (option: keyof RedisLockOptions, otherwise: number, least = 0): Milliseconds =>
-    toMilliseconds((options[option] as Duration | undefined) ?? otherwise, `RedisLockModule: ${option}`, least);
+  const duration = (option: keyof RedisLockOptions, otherwise: number, least = 0, most = MAX_TIMEOUT): Milliseconds =>
+    toMilliseconds((options[option] as Duration | undefined) ?? otherwise, `RedisLockModule: ${option}`, least, most);
   const runtime = nodeRuntime;
   const logger = new HarmlessLog(options.logger ?? consoleLogger);
   const clientId = runtime.uuid();
@@ -68,9 +77,9 @@ export function createLockService(options: RedisLockOptions): LockService {
     logger,
     runtime,
     keyPrefix: options.keyPrefix ?? 'lock:',
-    watchdogTimeout: duration('watchdogTimeout', 30_000, MIN_LEASE_TIME),
+    watchdogTimeout: duration('watchdogTimeout', 30_000, MIN_LEASE_TIME, MAX_LEASE_TIME),
     fairWaitTimeout: duration('fairWaitTimeout', 5_000, MIN_LEASE_TIME),
-    waitTime: options.waitTime === undefined || options.waitTime === FOREVER ? FOREVER : duration('waitTime', 0),
+    waitTime: toWaitTime(options.waitTime ?? FOREVER, 'RedisLockModule: waitTime'),
     shutdownTimeout: duration('shutdownTimeout', 10_000),
     onLost: options.onLost ?? 'throw',
   };
@@ -82,7 +91,7 @@ export function createLockService(options: RedisLockOptions): LockService {
     runtime,
     commandTimeout,
     replicaTimeout: duration('replicaTimeout', 1_000, 1),
-    onError: oncePerMessage((error) => engine?.parts.events.emit('error', error)),
+    onError: oncePerReason((error) => engine?.parts.events.emit('error', error)),
     onWarning: (message) => engine?.parts.events.logger.warn(message),
   });
   engine = new LockEngine({ ...settings, backend });
@@ -167,15 +176,20 @@ function checkShape(options: RedisLockOptions): void {
     refuse(`shardedPubSub is '${shardedPubSub}'; it must be 'auto', 'on' or 'off'`);
 }
 
-/** A client that cannot connect says so many times a second: once in ten seconds is enough. */
-function oncePerMessage(report: (error: Error) => void): (error: unknown) => void {
-  const last = { message: '', at: Number.NEGATIVE_INFINITY };
-  return (reason) => {
-    const error = reason instanceof Error ? reason : new Error(String(reason));
+/** A client that cannot connect says so many times a second: once in ten seconds is enough for each reason. */
+const QUIET_TIME = 10_000;
+const MOST_REASONS = 100;
+
+function oncePerReason(report: (error: Error) => void): (error: unknown) => void {
+  const told = new Map<string, number>();
+  return (thrown) => {
+    const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+    // Sentinel's says in how many ms it tries again, another number each time.
+    const reason = error.message.replace(/\d+ ?ms/g, 'ms');
     const now = nodeRuntime.monotonic();
-    if (error.message === last.message && now - last.at < 10_000) return;
-    last.message = error.message;
-    last.at = now;
+    if (now - (told.get(reason) ?? Number.NEGATIVE_INFINITY) < QUIET_TIME) return;
+    if (told.size >= MOST_REASONS) told.clear();
+    told.set(reason, now);
     report(error);
   };
 }

@@ -13,7 +13,9 @@ export type Method = (...args: Anything[]) => Anything;
  *
  * - a template: literal text and `#<path>`, a path from `args`, `this`, `class` (the name of the instance's class) or `method`:
  *   `'order:#<args[0].id>'`. `[*]` gives a name for each element: `'sku:#<args[0].items[*].sku>'`. What is filled in is
- *   percent-encoded in `%`, `:`, `{`, `}` and control characters;
+ *   percent-encoded in `%`, `:`, `{`, `}` and control characters. Placeholders of other notations (`#{…}`, `${…}`, `{{…}}`, `#orderId`,
+ *   `$id`, `/:id`, `{0}`, `%s`) stop the start, because they would be one lock for all calls; a key function can return such text.
+ *   `#<class>` changes when a minifier renames classes: replicas of different builds would then have different locks;
  * - a function of the method's arguments (its `this` is the instance) that returns one name, or several;
  * - a list of templates.
  *
@@ -35,9 +37,12 @@ export type ReturnKind = 'promise' | 'observable' | 'iterable';
 /** Options of `@DistributedLock`. Durations are milliseconds, or strings such as `'30s'`. @publicApi */
 export interface DistributedLockOptions<Args extends readonly unknown[] = Anything[]> {
   readonly key: LockKey<Args>;
-  /** How long to wait while somebody else holds the lock. Default: the module's; 0 where `onBusy` is `'skip'` or an answer. */
+  /**
+   * How long to wait while somebody else holds the lock, at most 2³¹ − 1 ms (24 days), or `Infinity`: for ever. Default: the module's;
+   * 0 where `onBusy` is `'skip'` or an answer.
+   */
   readonly waitTime?: Duration;
-  /** A fixed lease, at least 100 ms, which is not renewed. Default: the lock is kept, and renewed, for as long as the method runs. */
+  /** A fixed lease, from 100 ms to 10 years, which is not renewed. Default: the lock is kept, and renewed, for as long as the method runs. */
   readonly leaseTime?: Duration;
   /** Default `'reentrant'`. */
   readonly type?: LockType;
@@ -51,7 +56,7 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
   readonly onBusy?: 'throw' | 'skip' | (string & {}) | BusyAnswer<Args>;
   /**
    * Keeps the lock for at least so long, although the method ended earlier: hosts whose clocks differ start the same cron job
-   * a little apart. Default: not.
+   * a little apart. At most 10 years. Default: not.
    */
   readonly holdAtLeast?: Duration;
   /** What a lease lost while the method ran does to its result: `'throw'` LockLostError, or `'warn'`. Default: the module's. */
@@ -59,7 +64,7 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
   /**
    * Whether the method gives a promise, an Observable or an AsyncIterable. Known by itself for `async` and `async *` methods, and
    * for a declared return type `Observable` (with `emitDecoratorMetadata`, and where it is not imported by `import type`);
-   * elsewhere a promise is assumed.
+   * elsewhere a promise is assumed. esbuild (tsx, Vite, vitest) emits no such metadata: give `returns: 'observable'` there.
    */
   readonly returns?: ReturnKind;
 }

@@ -1,4 +1,5 @@
 import { LockConfigurationError } from '../engine/errors.js';
+import { findForeignPlaceholder } from './foreign-placeholder.js';
 
 /** Where a path starts: the arguments, the instance, the name of its class, the name of the method. */
 export type Root = 'args' | 'this' | 'class' | 'method';
@@ -32,19 +33,32 @@ const BRACKET = /\[(?:(\d{1,9})|\*)\]/y;
  *     bracket    = '[' digits ']' | '[*]'
  *
  * @param where how errors begin: `OrdersService.pay`
+ * Text that looks like a placeholder of another notation (`#{args[0]}`, `${id}`, `#orderId`, `%s`, …) is refused; `issue#42`, the hash tag
+ * `{order}` and a `<` are text.
+ *
  * @throws LockConfigurationError with the position (from 1) of what is wrong
  */
 export function parseTemplate(template: string, where: string): readonly (string | Expression)[] {
   const parts: (string | Expression)[] = [];
   let position = 0;
   for (let start = template.indexOf('#<'); start !== -1; start = template.indexOf('#<', position)) {
-    if (start > position) parts.push(template.slice(position, start));
+    if (start > position) parts.push(literal(template, position, start, where));
     const parser = new PathParser(template, start + 2, where);
     parts.push(parser.parse());
     position = parser.position;
   }
-  if (position < template.length) parts.push(template.slice(position));
+  if (position < template.length) parts.push(literal(template, position, template.length, where));
   return parts;
+}
+
+/** What looks like a placeholder and is not one would be one lock for all calls. */
+function literal(template: string, start: number, end: number, where: string): string {
+  const text = template.slice(start, end);
+  const foreign = findForeignPlaceholder(text);
+  if (foreign === undefined) return text;
+  throw new LockConfigurationError(
+    `${where}: the key '${template}' is wrong at character ${start + foreign.index + 1}: '${foreign.text}' is not filled in, so that all calls would share one lock; ${foreign.remedy}. If it is meant as text, use a key function: key: () => '…'`,
+  );
 }
 
 class PathParser {

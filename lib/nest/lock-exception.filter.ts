@@ -1,30 +1,43 @@
-import { type ArgumentsHost, Catch, type ExceptionFilter } from '@nestjs/common';
+import { type ArgumentsHost, Catch, type ExceptionFilter, Logger } from '@nestjs/common';
+import { throwError } from 'rxjs';
 import { LockBusyError } from '../engine/errors.js';
 
 /**
- * Answers an HTTP request whose handler met a busy lock with 423 Locked, and with `Retry-After` where it is known how
- * long the holder's lease still runs. Works on Express and Fastify. The body is NestJS's; it tells neither the lock's name nor who holds it.
+ * Answers a client whose handler met a busy lock, on any transport, and tells neither the lock's name nor who holds it:
+ *
+ * - HTTP (Express, Fastify): 423 Locked, in NestJS's form. `Retry-After` is the rest of the lease where that is fixed and of this
+ *   process; else 1 to 3 seconds by chance, so that not all come back at once;
+ * - GraphQL, and transports not named here: an error with a general message and `extensions.code` `'LOCKED'`;
+ * - microservices: the error `{ status: 'error', code: 'LOCKED', message }`. The log has the name, because the sender of an event hears nothing;
+ * - WebSockets: the event `exception` with the same.
  *
  * ```ts
  * @UseFilters(LockExceptionFilter)                                           // a handler or a controller
  * providers: [{ provide: APP_FILTER, useClass: LockExceptionFilter }]        // all of them
  * ```
  *
- * Outside HTTP the error goes on to NestJS's own handling. Other errors of this library are not caught: that Redis is
- * away (LockUnavailableError) is a fault to be logged, not a state to tell the client about.
+ * Other errors of this library are not caught: that Redis is away (LockUnavailableError) is a fault to be logged, not a state to tell
+ * the client about.
  *
  * @publicApi
  */
 @Catch(LockBusyError)
 export class LockExceptionFilter implements ExceptionFilter<LockBusyError> {
+  private static readonly logger = new Logger(LockExceptionFilter.name);
+
   catch(busy: LockBusyError, host: ArgumentsHost): unknown {
-    const context = host.getType<string>();
-    if (context === 'http') return answer(busy, host.switchToHttp().getResponse<Response>());
-    // NestJS goes on to its own handler when a filter for messages gives nothing, but not when one for sockets does.
-    if (context === 'ws')
-      host.switchToWs().getClient<Socket>().emit?.('exception', { status: 'error', message: 'Internal server error' });
-    if (context !== 'rpc' && context !== 'ws') throw busy;
-    return undefined;
+    switch (host.getType<string>()) {
+      case 'http':
+        return answer(busy, host.switchToHttp().getResponse<Response>());
+      case 'rpc':
+        LockExceptionFilter.logger.warn(busy.message);
+        return throwError(() => LOCKED_MESSAGE);
+      case 'ws':
+        host.switchToWs().getClient<Socket>().emit?.('exception', LOCKED_MESSAGE);
+        return undefined;
+      default:
+        throw Object.assign(new Error(MESSAGE), { extensions: { code: CODE } });
+    }
   }
 }
 
@@ -40,15 +53,21 @@ interface Socket {
   readonly emit?: (event: string, message: unknown) => unknown;
 }
 
+const LOCKED = 423;
+const CODE = 'LOCKED';
+const MESSAGE = 'Somebody else is working on this right now, try again later';
+const LOCKED_MESSAGE = { status: 'error', code: CODE, message: MESSAGE };
+
+/** Seconds. */
+const LONGEST_GUESS = 3;
+
 function answer(busy: LockBusyError, response: Response): void {
   if (response.headersSent || response.sent) return;
-  if (busy.remainingTime >= 0)
-    response.header('Retry-After', String(Math.max(1, Math.ceil(busy.remainingTime / 1000))));
-  response.status(LOCKED).send({
-    statusCode: LOCKED,
-    message: 'Somebody else is working on this right now, try again later',
-    error: 'Locked',
-  });
+  response.header('Retry-After', String(retryAfter(busy)));
+  response.status(LOCKED).send({ statusCode: LOCKED, message: MESSAGE, error: 'Locked' });
 }
 
-const LOCKED = 423;
+function retryAfter({ fixedLease, remainingTime }: LockBusyError): number {
+  if (fixedLease && remainingTime >= 0) return Math.max(1, Math.ceil(remainingTime / 1000));
+  return Math.ceil(Math.random() * LONGEST_GUESS) || 1;
+}

@@ -1,4 +1,4 @@
-import { type Duration, FOREVER, MIN_LEASE_TIME, type Milliseconds, toMilliseconds } from '../engine/duration.js';
+import { MAX_LEASE_TIME, type Milliseconds, toLeaseTime, toMilliseconds, toWaitTime } from '../engine/duration.js';
 import { LockConfigurationError } from '../engine/errors.js';
 import { LOCK_TYPES, type LockOptions } from '../engine/lock-options.js';
 import type { BusyAnswer, DistributedLockOptions, LockKey, Method, ReturnKind } from './distributed-lock.options.js';
@@ -64,7 +64,7 @@ export function compileLockedMethod(
     hold:
       options.holdAtLeast === undefined
         ? {}
-        : { holdAtLeast: toMilliseconds(options.holdAtLeast, `${where}: holdAtLeast`) },
+        : { holdAtLeast: toMilliseconds(options.holdAtLeast, `${where}: holdAtLeast`, 0, MAX_LEASE_TIME) },
     onBusy: toBusyAnswer(options.onBusy, prototype, where),
   };
 }
@@ -103,17 +103,12 @@ function toAcquisition(
   const answered = onBusy !== undefined && onBusy !== 'throw';
   const options = {
     ...(answered && { waitTime: 0 }),
-    ...(waitTime !== undefined && { waitTime: toWaitTime(waitTime, where) }),
-    ...(leaseTime !== undefined && { leaseTime: toMilliseconds(leaseTime, `${where}: leaseTime`, MIN_LEASE_TIME) }),
+    ...(waitTime !== undefined && { waitTime: toWaitTime(waitTime, `${where}: waitTime`) }),
+    ...(leaseTime !== undefined && { leaseTime: toLeaseTime(leaseTime, `${where}: leaseTime`) }),
     ...(type !== undefined && { type }),
     ...(onLost !== undefined && { onLost }),
   };
   return Object.keys(options).length > 0 ? options : undefined;
-}
-
-/** For ever is allowed here, where the module has a shorter default. */
-function toWaitTime(waitTime: Duration, where: string): Milliseconds {
-  return waitTime === FOREVER ? FOREVER : toMilliseconds(waitTime, `${where}: waitTime`);
 }
 
 function toNamesOf(key: LockKey, where: string, method: string): NamesOf {

@@ -5,7 +5,13 @@ import type { LockLogger } from '../engine/events.js';
 
 export type { ClusterConnection, Connection } from '../backends/redis/redis-connection.js';
 
-/** Options of `RedisLockModule.forRoot` and `createLockService`. Give one of `connection`, `backend` and `quorum`. @publicApi */
+/**
+ * Options of `RedisLockModule.forRoot` and `createLockService`. Give one of `connection`, `backend` and `quorum`.
+ *
+ * Durations are at most 2³¹ − 1 ms (24 days); `watchdogTimeout`, which is a lease, 10 years; `waitTime` may be `Infinity`.
+ *
+ * @publicApi
+ */
 export interface RedisLockOptions {
   /** The Redis that keeps the locks. */
   readonly connection?: Connection;
@@ -23,7 +29,7 @@ export interface RedisLockOptions {
   readonly watchdogTimeout?: Duration;
   /** How long a dead waiter of a fair lock can hold up the ones behind it. Default `'5s'`. */
   readonly fairWaitTimeout?: Duration;
-  /** Default `waitTime` of acquisitions. Default: for ever. */
+  /** Default `waitTime` of acquisitions. Default: for ever (`Infinity`). */
   readonly waitTime?: Duration;
   /** How long shutdown waits for running bodies before it aborts their signals. Default `'10s'`. */
   readonly shutdownTimeout?: Duration;
@@ -33,7 +39,7 @@ export interface RedisLockOptions {
   readonly minReplicas?: number;
   /** How long to wait for the replicas. Default `'1s'`. */
   readonly replicaTimeout?: Duration;
-  /** Time-out of a single Redis command. Default `'2s'`. */
+  /** Time-out of a single Redis command. Default `'2s'`, at least 10 ms. */
   readonly commandTimeout?: Duration;
   /** Sharded pub/sub: `'auto'` (default) as Redisson does, on clusters of Redis 7 and later. */
   readonly shardedPubSub?: 'auto' | 'on' | 'off';

@@ -1,5 +1,8 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: what others write for a placeholder
 import { LockConfigurationError, LockKeyError } from '../../lib/engine/errors.js';
+import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
 import { compileTemplate } from '../../lib/nest/key-template.js';
+import { compileLockedMethod } from '../../lib/nest/locked-method.js';
 
 class Order {
   #reference = 'secret';
@@ -59,6 +62,101 @@ describe('a key template', () => {
     expect(names('#<args[*]>', 1, 2)).toEqual(['1', '2']);
     expect(names('#<args[1]>:#<args[0][*]>', new Set(['x', 'y']), 'eu')).toEqual(['eu:x', 'eu:y']);
     expect(names('#<args[0][*].items[*].sku>', [order, { items: [{ sku: 'c' }] }])).toEqual(['a', 'b', 'c']);
+  });
+
+  describe('stops the start when it holds a placeholder of another notation, by its position and the right spelling', () => {
+    it.each([
+      ['order:#{args[0]}', 7, '#{args[0]}', 'write #<args[0]>'],
+      ['order:#{args[0].id}:x', 7, '#{args[0].id}', 'write #<args[0].id>'],
+      ['order:#{ args[0] }', 7, '#{ args[0] }', 'write #<args[0]>'],
+      ['order:#args[0]', 7, '#args[0]', 'write #<args[0]>'],
+      ['order:#args[0].user.id:x', 7, '#args[0].user.id', 'write #<args[0].user.id>'],
+      ['order:<args[0]>', 7, '<args[0]>', 'write #<args[0]>'],
+      ['order:{{args[0]}}', 7, '{{args[0]}}', 'write #<args[0]>'],
+      ['order:{args[0]}', 7, '{args[0]}', 'write #<args[0]>'],
+      ['order:args[0].items[*].sku', 7, 'args[0].items[*].sku', 'write #<args[0].items[*].sku>'],
+      ['order::args[0]', 8, 'args[0]', 'write #<args[0]>'],
+      ['order:$args[0]', 7, '$args[0]', 'write #<args[0]>'],
+      ['order:(args[0])', 8, 'args[0])', 'write #<args[0]>'],
+      ['order:${args[0]}', 7, '${args[0]}', 'write #<args[0]>'],
+      ['order:${id}', 7, '${id}', 'write #<args[0]> for the first argument'],
+      ['order:${this.region}', 7, '${this.region}', 'write #<this.region>'],
+      ['shop:this.region', 6, 'this.region', 'write #<this.region>'],
+      ['order:{{id}}', 7, '{{id}}', 'write #<args[0]> for the first'],
+      ['order:%{id}', 7, '%{id}', 'write #<args[0]> for the first'],
+      ['order:#orderId', 7, '#orderId', '#<args[0].id> for a property of it'],
+      ['order#orderId', 6, '#orderId', '#<args[0].id> for a property of it'],
+      ['order:#p0', 7, '#p0', 'write #<args[0]>'],
+      ['order:#a1', 7, '#a1', 'write #<args[1]>'],
+      ['order:#[2]', 7, '#[2]', 'write #<args[2]>'],
+      ['order:{0}', 7, '{0}', 'write #<args[0]>'],
+      ['order:$id', 7, '$id', 'write #<args[0]> for the first'],
+      ['orders/:id', 7, '/:id', 'write #<args[0]> for the first'],
+      ['order:%s', 7, '%s', 'write #<args[0]> for the first'],
+      ['%d:%s', 1, '%d', 'write #<args[0]> for the first'],
+      ['<class>.sell', 1, '<class>', 'write #<class>'],
+      ['#class', 1, '#class', 'write #<class>'],
+      ['{method}:x', 1, '{method}', 'write #<method>'],
+      ['#<class>:#{args[0]}', 10, '#{args[0]}', 'write #<args[0]>'],
+      ['#<class>:#<args[0]>:${id}', 21, '${id}', 'write #<args[0]> for the first'],
+    ])('%s', (template, position, found, remedy) => {
+      const compile = () => compileTemplate(template, 'Shop.sell', 'sell');
+      expect(compile).toThrow(LockConfigurationError);
+      expect(compile).toThrow(
+        `Shop.sell: the key '${template}' is wrong at character ${position}: '${found}' is not filled in`,
+      );
+      expect(compile).toThrow(remedy);
+      expect(compile).toThrow('use a key function');
+    });
+
+    it.each([
+      'issue#42',
+      '#1',
+      'C#',
+      'a{b}c',
+      '{order}',
+      'order:{42}:item',
+      '{order}:#<args[0]>',
+      'a < b',
+      'a <b> c',
+      '100%',
+      '100% off',
+      '%7Border%7D',
+      'US$',
+      '$5',
+      'https://shop.example/orders',
+      'mail:ann@example.org',
+      'arguments',
+      'my-args:x',
+      'this:and:that',
+      'method:class',
+      '注文#1',
+      '{#<args[0]>}',
+    ])('%s is not one', (template) => {
+      expect(names(template, 'x')).toBe(template.replace('#<args[0]>', 'x'));
+    });
+
+    it('but a key function may return such text', async () => {
+      const locked = compileLockedMethod(
+        {},
+        'sell',
+        async () => {},
+        () => 'order:${id}',
+        'Shop.sell',
+      );
+      expect(locked.namesOf({ instance: {}, args: [], method: 'sell' })).toBe('order:${id}');
+    });
+
+    it('is refused in a list of templates, too, when the decorator is applied', () => {
+      const define = () => {
+        class Orders {
+          @DistributedLock(['orders', 'order:#{args[0]}'])
+          async ship(_id: string) {}
+        }
+        return Orders;
+      };
+      expect(define).toThrow("Orders.ship: the key 'order:#{args[0]}' is wrong at character 7");
+    });
   });
 
   describe('stops the start when it is malformed', () => {

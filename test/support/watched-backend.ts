@@ -19,7 +19,7 @@ import {
 
 type Command = Exclude<
   keyof LockBackend,
-  'description' | 'synchronizers' | 'together' | 'subscribe' | 'listenToClient' | 'close'
+  'description' | 'connectionError' | 'synchronizers' | 'together' | 'subscribe' | 'listenToClient' | 'close'
 >;
 
 /** What a test lets happen to a command: `execute` runs it, and gives what it answers. */
@@ -63,6 +63,10 @@ export class WatchedBackend implements LockBackend {
 
   get description(): string {
     return this.backend.description;
+  }
+
+  get connectionError(): Error | undefined {
+    return this.backend.connectionError;
   }
 
   get synchronizers(): LockBackend['synchronizers'] {

@@ -64,6 +64,10 @@ export class QuorumBackend implements LockBackend {
     this.description = `quorum of ${nodes.map(({ description }) => description).join(', ')}`;
   }
 
+  get connectionError(): Error | undefined {
+    return this.nodes.connectionError;
+  }
+
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
     const since = this.nodes.runtime.monotonic();
     const outcome = await this.attempt([request], request.leaseTime, [], async (backend) => {

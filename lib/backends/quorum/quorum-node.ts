@@ -1,4 +1,4 @@
-import { BackendError, type Holding, type LockBackend } from '../lock-backend.js';
+import { BackendError, type Holding, type LockBackend, noAnswer, withReason } from '../lock-backend.js';
 import { deadlineTimer, type Runtime, type Timer } from '../runtime.js';
 
 const FIRST_PAUSE = 50;
@@ -136,13 +136,13 @@ export class QuorumNode {
   private within<T>(patience: number, settled: Promise<T>): Question<T> {
     const inTime = new Promise<T>((resolve, reject) => {
       const timer = deadlineTimer(this.runtime, patience, () => reject(this.silence(patience)));
-      settled.then(resolve, reject).finally(() => timer.cancel());
+      settled.then(resolve, (error) => reject(withReason(this.backend, error))).finally(() => timer.cancel());
     });
     return { inTime, settled };
   }
 
   private silence(patience: number): BackendError {
-    return new BackendError(`${this.backend.description}: no answer within ${patience} ms`, 'unavailable', 'unknown');
+    return noAnswer(this.backend, patience);
   }
 }
 

@@ -21,6 +21,16 @@ export class QuorumNodes {
     this.majority = majorityOf(backends.length);
   }
 
+  /** What the connections of nodes fail with, one cause for all. */
+  get connectionError(): Error | undefined {
+    const errors = this.all.flatMap(({ backend }) => backend.connectionError ?? []);
+    if (errors.length === 0) return undefined;
+    const messages = new Set(errors.map(({ message }) => message));
+    return new Error(`${errors.length} of the ${this.all.length} nodes: ${[...messages].join('; ')}`, {
+      cause: errors[0],
+    });
+  }
+
   /** How long to wait for a node where a lease of this length begins with the question: most of it must be left. */
   patience(leaseTime: number): number {
     return Math.min(this.nodeTimeout, Math.max(SHORTEST_PATIENCE, leaseTime / 2));

@@ -1,4 +1,5 @@
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import { checkClient, checkCluster, checkOptions, checkUrl } from './connection-settings.js';
 import type { ClusterConnection, Connection } from './redis-connection.js';
 import { ConnectionError } from './redis-errors.js';
 
@@ -39,12 +40,15 @@ export function isCluster(client: Client): client is Cluster {
 
 function sourceOf(connection: Connection, defaults: ClientDefaults): ClientSource {
   if (typeof connection === 'function') return borrowed(connection(), 'The connection function returned');
-  if (typeof connection === 'string')
-    return ownRedis(new Redis(checkedUrl(connection), { ...defaults, lazyConnect: true }));
+  if (typeof connection === 'string') {
+    checkUrl(connection);
+    return ownRedis(new Redis(connection, { ...defaults, lazyConnect: true }));
+  }
   if (isClient(connection)) return borrowed(connection, 'The connection is');
   if (!isPlainObject(connection)) throw new ConnectionError(`The connection is ${kindOf(connection)}. ${REMEDY}`);
   if ('nodes' in connection) return ownCluster(connection as ClusterConnection, defaults);
   const options = connection as RedisOptions;
+  checkOptions(options);
   const source = ownRedis(new Redis({ ...defaults, ...options, lazyConnect: true }));
   const { sentinels, failoverDetector, Connector } = options;
   const unwatched = sentinels?.length && failoverDetector === undefined && Connector === undefined;
@@ -64,10 +68,9 @@ function ownRedis(client: Redis): ClientSource {
   return { client, owned: true, description: describeRedis(client) };
 }
 
-function ownCluster({ nodes, options }: ClusterConnection, defaults: ClientDefaults): ClientSource {
-  if (!Array.isArray(nodes) || nodes.length === 0) {
-    throw new ConnectionError('The connection has no cluster nodes: give at least one, as { nodes: [{ host, port }] }');
-  }
+function ownCluster(connection: ClusterConnection, defaults: ClientDefaults): ClientSource {
+  checkCluster(connection);
+  const { nodes, options } = connection;
   const { socketTimeout } = defaults;
   const redisOptions = { socketTimeout, ...options?.redisOptions } as ClusterOptions['redisOptions'];
   const client = new Cluster([...nodes], { ...options, redisOptions, lazyConnect: true });
@@ -97,23 +100,8 @@ function kindOf(value: unknown): string {
   return `an object of ${value.constructor?.name ?? 'no class'}`;
 }
 
-/** A mistyped URL must not be echoed: it may hold a password; and ioredis takes what is none for the path of a socket. */
-function checkedUrl(text: string): string {
-  if (text.startsWith('/')) return text;
-  if (!/^rediss?:\/\//.test(text) || !URL.canParse(text)) {
-    throw new ConnectionError("The connection is no Redis URL: write 'redis://host:6379/0' or 'rediss://…' for TLS");
-  }
-  return text;
-}
-
 function refuseUnusable(client: Client): void {
-  const options: RedisOptions & ClusterOptions = client.options;
-  if (options.keyPrefix || options.redisOptions?.keyPrefix) {
-    throw new ConnectionError(
-      'The ioredis client of the connection has a keyPrefix, which would be put before keys and not before channels: ' +
-        'give one without it, and name the prefix in the keyPrefix of RedisLockModule',
-    );
-  }
+  checkClient(client.options, isCluster(client));
   const mode = 'mode' in client ? client.mode : 'normal';
   if (mode !== 'normal') {
     throw new ConnectionError(

@@ -97,6 +97,10 @@ export class RedisBackend implements LockBackend {
     );
   }
 
+  get connectionError(): Error | undefined {
+    return this.connection.connectionError;
+  }
+
   acquire(request: AcquireRequest): Promise<AcquireReply> {
     if (request.type === 'fair' && request.placeTimeout > 0) return this.queueUp(request);
     return this.acquisitions.acquire(request);

@@ -3,7 +3,7 @@ import { deadlineTimer, type Runtime } from '../runtime.js';
 import { type Client, type ClientSource, clientOf, isCluster } from './client-source.js';
 import { warnOfEviction } from './eviction-warning.js';
 import { FailoverWatch } from './failover-watch.js';
-import { ExpiredError, errorCode, messageOf, withoutSecrets } from './redis-errors.js';
+import { EndedError, ExpiredError, errorCode, messageOf, withoutSecrets } from './redis-errors.js';
 import { ScriptCall, type ScriptRequest } from './script-call.js';
 import { ScriptCommand, sendOn } from './script-command.js';
 import type { ServerClock } from './server-clock.js';
@@ -64,6 +64,8 @@ export class RedisConnection {
   underWay = 0;
   private readonly client: Client;
   private readonly owned: boolean;
+  /** Of a client of ours, since it was last ready. */
+  private lastError: Error | undefined;
   /** As it was before {@link judgeSilence} set it aside; empty: the client is not ours. */
   private readonly ownTimeout: Pick<RedisOptions, 'socketTimeout'>;
   private readonly ownWatch: FailoverWatch | undefined;
@@ -97,6 +99,13 @@ export class RedisConnection {
     if (this.owned) this.connect();
   }
 
+  /** Why there is no answer: undefined while the client is ready, as far as it knows. */
+  get connectionError(): Error | undefined {
+    const { status } = this.client;
+    if (status === 'ready') return undefined;
+    return this.lastError ?? new Error(`the connection is not ready: ioredis says '${status}'`);
+  }
+
   /** Runs a script, as soon as the server is known: its clock, and that it is the right database. */
   run(request: ScriptRequest): ScriptCall {
     const call = new ScriptCall(this.client, request);
@@ -105,7 +114,7 @@ export class RedisConnection {
     else
       this.clocks.learn(request.keys).then(
         (learned) => this.send(call, request, learned),
-        (error) => request.fail(error),
+        (error) => this.failed(call, request, error),
       );
     return call;
   }
@@ -134,9 +143,10 @@ export class RedisConnection {
     return slot !== undefined && isCluster(this.client) ? (this.client.slots[slot]?.[0] ?? '') : '';
   }
 
-  /** False: the cluster does not have this `host:port`, or not any more. */
+  /** False: the cluster does not have this `host:port`, or not any more; or the client has ended, and who listens must learn of it. */
   hasNode(address: string): boolean {
     const { client } = this;
+    if (client.status === 'end') return false;
     return !isCluster(client) || client.nodes().some(({ options }) => `${options.host}:${options.port}` === address);
   }
 
@@ -218,18 +228,28 @@ export class RedisConnection {
       if (isSecond || now >= (deadline as number)) request.fail(new ExpiredError());
       else this.send(call, request, clock, true);
     };
-    call.send(limit, answered, (error) => {
-      if (errorCode(messageOf(error)) === 'READONLY') this.leaveReplica();
-      request.fail(error);
-    });
+    call.send(limit, answered, (error) => this.failed(call, request, error));
     if (clock.isStale(call.writtenAt)) this.clocks.refresh(request.keys);
+  }
+
+  private failed(call: ScriptCall, request: ScriptRequest, error: unknown): void {
+    // What failed by a `commandTimeout` of ioredis stays in its queue, and would be executed when it connects.
+    call.abandon();
+    if (errorCode(messageOf(error)) === 'READONLY') this.leaveReplica();
+    request.fail(this.client.status === 'end' ? new EndedError(this.owned, this.lastError) : error);
   }
 
   private connect(): void {
     this.context.runtime.detached(() => {
       // What answers from now on may be another server.
-      this.client.on('ready', () => this.clocks.forget());
-      this.client.on('error', (error: unknown) => this.context.onError(withoutSecrets(error)));
+      this.client.on('ready', () => {
+        this.clocks.forget();
+        this.lastError = undefined;
+      });
+      this.client.on('error', (error: unknown) => {
+        this.lastError = withoutSecrets(error);
+        this.context.onError(this.lastError);
+      });
       if (!isCluster(this.client)) this.watch?.follow(this.client);
       if (this.judgesSilence) {
         if (isCluster(this.client)) this.client.on('+node', (node: Redis) => this.judgeSilence(node));

@@ -16,6 +16,24 @@ export class ExpiredError extends Error {
   }
 }
 
+/** A client that has ended answers nothing any more, however long one waits. */
+export class EndedError extends Error {
+  override readonly name = 'EndedError';
+
+  /**
+   * @param owned it is a client of ours
+   * @param cause its last error, without secrets
+   */
+  constructor(owned: boolean, cause?: Error) {
+    super(
+      owned
+        ? `ioredis has given this connection up, as its options say (retryStrategy, clusterRetryStrategy, sentinelRetryStrategy): let them return a number, or leave them out (${cause?.message ?? 'it was closed'})`
+        : 'the ioredis client of the connection was closed by its owner (quit() or disconnect()): close the lock service first, or give it a connection of its own',
+      { cause },
+    );
+  }
+}
+
 /** What is known of a command that failed. */
 export interface Delivery {
   /** It left this process, at least once. */
@@ -50,6 +68,11 @@ export function mayConcernOneKey(error: unknown): boolean {
 export function callError(error: unknown, delivery: Delivery, server: string, keys?: readonly string[]): BackendError {
   if (error instanceof BackendError) return error;
   const message = messageOf(error);
+  if (error instanceof EndedError)
+    return new BackendError(`${server}: ${message}`, 'closed', delivery.written ? 'unknown' : 'refused', {
+      cause: error.cause,
+      validUntil: delivery.validUntil,
+    });
   const code = errorCode(message);
   if (code === 'WRONGTYPE' && keys !== undefined) return wrongType(keys.join(' or '), 'value of another type', server);
   // An error reply of Redis means that the script did not start, unless it was the second time; NOPERM may come in the middle of it.
@@ -91,15 +114,23 @@ function remedy(code: string | undefined): string {
 
 /** ioredis hangs the command on its errors, or another error on them that has it: an AUTH with its password, the keys of a whole batch. */
 export function withoutSecrets(error: unknown): Error {
-  const copy = new Error(messageOf(error));
-  if (!(error instanceof Error)) return copy;
-  const { code } = error as NodeJS.ErrnoException;
+  // A cluster says what is wrong beside the error.
+  const { lastNodeError } = (error ?? {}) as { lastNodeError?: unknown };
+  const reason = isError(lastNodeError) ? ` (${lastNodeError.message})` : '';
+  const copy = new Error(messageOf(error) + reason);
+  if (!isError(error)) return copy;
+  const { code } = (lastNodeError ?? error) as NodeJS.ErrnoException;
   copy.name = error.name;
   return code === undefined ? copy : Object.assign(copy, { code });
 }
 
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return isError(error) ? error.message : String(error);
+}
+
+/** Of this realm or of another one. */
+function isError(value: unknown): value is Error {
+  return typeof (value as Partial<Error> | null | undefined)?.message === 'string';
 }
 
 /** An answer of Redis to the script itself, and not to the handshake of a connection or from ioredis. */
