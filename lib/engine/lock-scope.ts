@@ -121,7 +121,7 @@ export function findReentry(service: LockEngine, key: string, wanted: LockType):
 
 /**
  * The lease of the innermost lock scope around the caller: of any lock, or of the lock `name`. `undefined` outside of one,
- * and after the scope has ended.
+ * and after the scope has ended. A lease that was lost meanwhile is given too: its token is what keeps late writes out.
  *
  * ```ts
  * @DistributedLock('order:#<args[0]>')
@@ -135,9 +135,9 @@ export function findReentry(service: LockEngine, key: string, wanted: LockType):
  * @publicApi
  */
 export function currentLease(name?: string): Lease | undefined {
-  for (let scope = currentScope(); scope !== undefined; scope = liveFrom(scope.parent)) {
-    const { lease, shown } = scope;
-    if (name === undefined ? shown.live : lease.names.includes(name)) return name === undefined ? shown : lease;
+  for (let scope = firstNotOver(lockScopes.getStore()); scope !== undefined; scope = firstNotOver(scope.parent)) {
+    if (name === undefined) return scope.shown;
+    if (scope.lease.names.includes(name)) return scope.lease;
   }
   return undefined;
 }

@@ -237,6 +237,17 @@ describe.each(STORES)('lock scopes, on %s', (store) => {
       expect(currentLease()).toBeUndefined();
     });
 
+    it('is still the lease when that was lost meanwhile, so that its token keeps out what the body writes late', async () => {
+      const locks = await world.service();
+      const fenced = locks.withLock('order', async (lease) => {
+        await locks.forceRelease('order');
+        expect(currentLease()).toBe(lease);
+        expect(currentLease('order')?.fencingToken).toBe(lease.fencingToken);
+        expect(currentLease()?.held).toBe(false);
+      });
+      expect(await errorOf(fenced)).toBeInstanceOf(LockLostError);
+    });
+
     it('is the innermost one, or the one of a name', async () => {
       const locks = await world.service();
       await locks.withLock('order', (order) =>
