@@ -254,7 +254,7 @@ class SeveralAcquisition {
     }
     if (this.caller.settled) return this.giveBackAll();
     const locks = this.all.map(({ held }) => held as HeldLock);
-    const gates = this.all.flatMap(({ gate }) => gate ?? []);
+    const gates = this.all.flatMap(({ entered }) => entered);
     const lease = this.engine.lease(locks, this.terms, gates);
     this.engine.announce(lease, this.began);
     this.caller.grant(lease);

@@ -28,7 +28,7 @@ import { findReentry, inScopeOf, LockScope, lockScopes } from './lock-scope.js';
 import { Orphans } from './orphans.js';
 import { QueueTable } from './queue-table.js';
 import { reenter } from './reentry.js';
-import type { ShareGate } from './share-gate.js';
+import type { EnteredGate } from './share-gate.js';
 import { Synchronizers } from './synchronizers.js';
 import { Waiter } from './waiter.js';
 import { Watchdog } from './watchdog.js';
@@ -232,7 +232,7 @@ export class LockEngine implements QueueKeeper {
   }
 
   /** @param gates what each share has entered, where it is re-entry */
-  lease(locks: readonly HeldLock[], terms: AcquisitionTerms, gates: readonly ShareGate[] = NO_GATES): LockLease {
+  lease(locks: readonly HeldLock[], terms: AcquisitionTerms, gates: readonly EnteredGate[] = NO_GATES): LockLease {
     const lease = new LockLease(this, locks, terms.onLost, gates);
     this.leases.push(lease);
     this.parts.forced.listen();
@@ -386,7 +386,7 @@ export class LockEngine implements QueueKeeper {
   }
 }
 
-const NO_GATES: readonly ShareGate[] = [];
+const NO_GATES: readonly EnteredGate[] = [];
 
 export function abortedError(name: string, signal: AbortSignal): LockAbortedError {
   return new LockAbortedError(`Waiting for the lock '${name}' was aborted by the caller's signal`, name, {

@@ -6,7 +6,7 @@ import type { Lease } from './lease.js';
 import { type Moment, validity } from './lease-clock.js';
 import type { LockEngine } from './lock-engine.js';
 import { LockScope, lockScopes } from './lock-scope.js';
-import { ShareGate } from './share-gate.js';
+import { type EnteredGate, ShareGate } from './share-gate.js';
 import { whenCertain } from './when-certain.js';
 
 const NOTHING_TOLD: readonly HeldLock[] = [];
@@ -35,7 +35,7 @@ export class LockLease implements Lease {
     service: LockEngine,
     readonly locks: readonly HeldLock[],
     private readonly onLost: 'throw' | 'warn',
-    private readonly entered: readonly ShareGate[],
+    private readonly entered: readonly EnteredGate[],
   ) {
     this.service = service;
     this.token = locks[0].token;
@@ -167,10 +167,15 @@ export class LockLease implements Lease {
     for (const gate of this.entered) if (gate.key === key) gate.leave();
   }
 
+  /** The gate that it entered, as a child, to have its share in the lock with this key. */
+  gateAbove(key: string): ShareGate | undefined {
+    return this.entered.find((gate) => gate.key === key) as ShareGate | undefined;
+  }
+
   /** Whether it is a share below `other` in the lock with this key. */
   isBelow(other: LockLease, key: string): boolean {
     for (let lease: LockLease | undefined = this; lease !== undefined; ) {
-      lease = lease.entered.find((gate) => gate.key === key)?.share;
+      lease = lease.gateAbove(key)?.share;
       if (lease === other) return true;
     }
     return false;

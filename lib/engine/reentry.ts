@@ -8,7 +8,7 @@ import type { LockEngine } from './lock-engine.js';
 import type { LockLease } from './lock-lease.js';
 import type { AcquisitionTerms } from './lock-options.js';
 import { lockScopes, type Reentry } from './lock-scope.js';
-import type { ShareGate, ShareMode } from './share-gate.js';
+import type { EnteredGate, ShareGate, ShareMode } from './share-gate.js';
 import { Waiter } from './waiter.js';
 import { whenCertain } from './when-certain.js';
 
@@ -91,7 +91,7 @@ class Child {
     }
     if (!isThere(engine, reentry)) return this.acquireAnew(terms);
     if (held.type === 'write' && terms.type === 'read') return this.downgrade(terms);
-    return engine.lease(listOf(held), terms, listOf(gate));
+    return engine.lease(listOf(held), terms, listOf(gate, ...gatesAbove(reentry, terms.type)));
   }
 
   /** The scope has ended, or the lock was lost: the child is on its own now. */
@@ -129,6 +129,31 @@ class Child {
 
 function withWaitTime(terms: AcquisitionTerms, waitTime: number): AcquisitionTerms {
   return { ...terms, waitTime: Math.max(0, waitTime) as Milliseconds };
+}
+
+/**
+ * Where a reader inside of a writer writes: it has to be alone at all gates between it and the share that holds the write lock.
+ *
+ * @throws LockUpgradeError when another reader is inside beside it: both could wait for each other
+ */
+export function gatesAbove({ scope, holder, held }: Reentry, wanted: LockType): readonly EnteredGate[] {
+  const { key, name } = held;
+  const closed: EnteredGate[] = [];
+  for (let { lease } = scope; wanted === 'write' && lease !== holder; ) {
+    const gate = lease.gateAbove(key);
+    if (gate === undefined) break;
+    const above = gate.closeToReaders();
+    if (above === undefined) {
+      for (const other of closed) other.leave();
+      throw new LockUpgradeError(
+        `The write lock '${name}' was asked for by code that reads it, while another branch of the same writer reads it too. Ask for the write lock before the branches part`,
+        name,
+      );
+    }
+    closed.push(above);
+    lease = gate.share;
+  }
+  return closed;
 }
 
 /** What a share of type `wanted` in a held lock means to its siblings. */

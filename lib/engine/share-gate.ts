@@ -5,11 +5,20 @@ import type { Waiter } from './waiter.js';
 /** What a child of a share wants: to be alone among its siblings, or to read beside other readers. */
 export type ShareMode = 'exclusive' | 'shared';
 
+/** What a share has entered, to be left when it ends. */
+export interface EnteredGate {
+  /** Of the lock. */
+  readonly key: string;
+  /** Whose children it lets in. */
+  readonly share: LockLease;
+  leave(): void;
+}
+
 /**
  * Lets the children of one share into its lock: one after the other in the order of their arrival, readers side by side. A child is
  * inside until it and the last share below it have ended. It is local to the lease; the backend is not asked.
  */
-export class ShareGate {
+export class ShareGate implements EnteredGate {
   private readonly waiting = new LinkedQueue<Waiter>();
   private readonly modes = new Map<Waiter, { readonly mode: ShareMode; readonly enter: () => void }>();
   private inside = 0;
@@ -49,6 +58,22 @@ export class ShareGate {
   leave(): void {
     this.inside--;
     this.admit();
+  }
+
+  /**
+   * Lets nobody in beside the one reader that is inside, which writes for a while.
+   *
+   * @returns what ends that; `undefined` where another reader is inside
+   */
+  closeToReaders(): EnteredGate | undefined {
+    if (this.inside > 1) return undefined;
+    const { mode, key, share } = this;
+    this.mode = 'exclusive';
+    const leave = () => {
+      this.mode = mode;
+      this.admit();
+    };
+    return { key, share, leave };
   }
 
   private admits(mode: ShareMode): boolean {

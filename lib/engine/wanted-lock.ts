@@ -4,8 +4,8 @@ import type { Moment } from './lease-clock.js';
 import type { LockEngine } from './lock-engine.js';
 import type { AcquisitionTerms } from './lock-options.js';
 import { findReentry, type Reentry } from './lock-scope.js';
-import { isThere, shareMode } from './reentry.js';
-import type { ShareGate } from './share-gate.js';
+import { gatesAbove, isThere, shareMode } from './reentry.js';
+import type { EnteredGate, ShareGate } from './share-gate.js';
 import { Waiter } from './waiter.js';
 
 /** One of several locks that are acquired together: to be taken from its queue, or to be shared with the scope that holds it. */
@@ -14,7 +14,9 @@ export class WantedLock {
   /** It is in hand. */
   held: HeldLock | undefined;
   /** Entered, while a shared one is claimed or in hand. */
-  gate: ShareGate | undefined;
+  private gate: ShareGate | undefined;
+  /** Closed to readers beside it, while the gate is entered. */
+  private above: readonly EnteredGate[] = [];
   private reentry: Reentry | undefined;
   private waiter: Waiter | undefined;
 
@@ -26,6 +28,11 @@ export class WantedLock {
   ) {
     this.key = engine.keyOf(name, what);
     this.look();
+  }
+
+  /** What its share is to leave in the end. */
+  get entered(): readonly EnteredGate[] {
+    return this.gate === undefined ? [] : [this.gate, ...this.above];
   }
 
   get shared(): boolean {
@@ -60,6 +67,7 @@ export class WantedLock {
     const mode = shareMode(held, this.terms.type);
     const gate = scope.lease.gate(this.key);
     if (!gate.open(mode)) return false;
+    this.above = gatesAbove(this.reentry, this.terms.type);
     gate.enter(mode);
     this.gate = gate;
     return true;
@@ -132,11 +140,18 @@ export class WantedLock {
     else if (held !== undefined) await held.keeper.giveBack(held);
   }
 
-  private waitAtGate({ scope, held }: Reentry, waiter: Waiter, departed: () => Error): void {
+  private waitAtGate(reentry: Reentry, waiter: Waiter, departed: () => Error): void {
+    const { scope, held } = reentry;
     const mode = shareMode(held, this.terms.type);
     const gate = scope.lease.gate(this.key);
     const enter = () => {
       if (waiter.settled) return gate.leave();
+      try {
+        this.above = gatesAbove(reentry, this.terms.type);
+      } catch (error) {
+        gate.leave();
+        return waiter.refuse(error as Error);
+      }
       this.gate = gate;
       waiter.grant(held);
     };
@@ -152,9 +167,10 @@ export class WantedLock {
   }
 
   private leaveGate(): void {
-    const { gate } = this;
+    const { entered } = this;
     this.gate = undefined;
-    gate?.leave();
+    this.above = [];
+    for (const gate of entered) gate.leave();
   }
 
   private get queue() {

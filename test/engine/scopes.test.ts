@@ -1,5 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockAbortedError, LockBusyError, LockConfigurationError, LockUpgradeError } from '../../lib/engine/errors.js';
+import {
+  LockAbortedError,
+  LockBusyError,
+  LockConfigurationError,
+  LockLostError,
+  LockUpgradeError,
+} from '../../lib/engine/errors.js';
 import type { Lease } from '../../lib/engine/lease.js';
 import type { LockOptions } from '../../lib/engine/lock-options.js';
 import { currentLease, type LockScope, lockScopes } from '../../lib/engine/lock-scope.js';

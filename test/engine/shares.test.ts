@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockLostError, LockUnavailableError } from '../../lib/engine/errors.js';
+import { LockLostError, LockUnavailableError, LockUpgradeError } from '../../lib/engine/errors.js';
 import type { Lease } from '../../lib/engine/lease.js';
 import { blockEventLoop } from '../support/block-event-loop.js';
 import { openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
@@ -23,6 +23,51 @@ describe.each(STORES)('the children of a share, on %s', (store) => {
     await lease.release();
     expect(section.entries.sort()).toEqual(['a', 'b', 'c', 'd']);
     expect(section.most).toBe(1);
+  });
+
+  it('refuse a reader that writes while another reader of the same writer is inside', async () => {
+    const locks = await world.service();
+    const read = <T>(body: () => Promise<T>) => locks.withLock('page', { type: 'read' }, body);
+    const write = <T>(body: () => Promise<T>) => locks.withLock('page', { type: 'write' }, body);
+    const [reading, tried] = [latch(), latch()];
+    let wrote = false;
+    const upgrade = () =>
+      read(async () => {
+        await reading.promise;
+        return errorOf(write(async () => void (wrote = true))).finally(() => tried.open());
+      });
+    const other = () =>
+      read(async () => {
+        reading.open();
+        await tried.promise;
+      });
+    const [error] = await write(() => Promise.all([upgrade(), other()]));
+    expect(error).toBeInstanceOf(LockUpgradeError);
+    expect(error.message).toMatch(/another branch of the same writer reads it too/);
+    expect(wrote).toBe(false);
+  });
+
+  it.each([['page'], [['page', 'cover']]])('keep readers out while a reader of a writer writes %j', async (names) => {
+    const locks = await world.service();
+    const read = <T>(body: () => Promise<T>) => locks.withLock('page', { type: 'read' }, body);
+    const seen: string[] = [];
+    let writes = false;
+    await locks.withLock(names, { type: 'write' }, async () => {
+      const writing = latch();
+      const writer = read(() =>
+        locks.withLock(names, { type: 'write' }, async () => {
+          writes = true;
+          writing.open();
+          await sleep(20);
+          seen.push('written');
+          writes = false;
+        }),
+      );
+      await writing.promise;
+      const reader = () => read(async () => void seen.push(writes ? 'read too early' : 'read'));
+      await Promise.all([writer, reader(), reader()]);
+    });
+    expect(seen).toEqual(['written', 'read', 'read']);
   });
 
   it('wait for a grandchild that nobody awaited', async () => {

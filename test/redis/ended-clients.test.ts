@@ -83,7 +83,8 @@ describe('a client that has ended', () => {
       locks.acquire('order', { type: 'fair' }),
     ].map(errorOf);
     // Beside them, the holder listens for itself.
-    const waitedFor = async () => (await world.redis.pubsub('CHANNELS')).filter((name) => !/lock_client/.test(String(name)));
+    const waitedFor = async () =>
+      (await world.redis.pubsub('CHANNELS')).filter((name) => !/lock_client/.test(String(name)));
     await until(async () => (await waitedFor()).length === 3);
     client.disconnect();
     for (const error of await Promise.all(waiting)) {
