@@ -34,7 +34,10 @@ describe.each(STORES)('the children of a share, on %s', (store) => {
     const upgrade = () =>
       read(async () => {
         await reading.promise;
-        return errorOf(write(async () => void (wrote = true))).finally(() => tried.open());
+        const upgraded = write(async () => {
+          wrote = true;
+        });
+        return errorOf(upgraded).finally(() => tried.open());
       });
     const other = () =>
       read(async () => {

@@ -15,6 +15,8 @@ export interface Weather {
 
 const COMMAND_TIMEOUT = 1_000;
 
+const UNDISTURBED: readonly (string | symbol)[] = ['together', 'close', 'listenToClient'];
+
 /** A backend at the end of a network that delays and loses, by the chance of a runtime. While it is cut off, nothing gets through. */
 export class UnsteadyNode {
   cutOff = false;
@@ -29,7 +31,8 @@ export class UnsteadyNode {
       get: (target, name, receiver) => {
         const member = Reflect.get(target, name, receiver);
         if (name === 'subscribe') return this.subscribe;
-        if (typeof member !== 'function' || name === 'together' || name === 'close') return member;
+        if (typeof member !== 'function') return member;
+        if (UNDISTURBED.includes(name)) return member.bind(target);
         return (...args: unknown[]) => this.run(() => member.apply(target, args));
       },
     });

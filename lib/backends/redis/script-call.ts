@@ -20,6 +20,13 @@ export interface ScriptRequest {
   fail(error: unknown): void;
 }
 
+/** A command that was written, as far as it matters whether the server is silent. */
+export interface SentCommand {
+  /** See ScriptCommand. */
+  readonly silence: number | undefined;
+  hangUp(error: Error): void;
+}
+
 /** One run of a script: by its checksum, or by its source where the server does not know it (yet, or any more). */
 export class ScriptCall implements Delivery {
   /** Server time in ms after which it is not executed any more, as the script was told. */
@@ -68,7 +75,7 @@ export class ScriptCall implements Delivery {
   }
 
   /** What was written of it; undefined: nothing was, as long as the server's clock is not known. */
-  get latest(): ScriptCommand | undefined {
+  get latest(): SentCommand | undefined {
     return this.command;
   }
 
