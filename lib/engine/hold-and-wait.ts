@@ -2,10 +2,10 @@ import type { Runtime, Timer } from '../backends/runtime.js';
 import type { WantedLock } from './wanted-lock.js';
 
 /** A caller that was passed over so often, or for so many milliseconds, may hold while it waits. */
-const ROUNDS_IN_VAIN = 5;
-const PASSED_OVER = 2_000;
+export const ROUNDS_IN_VAIN = 5;
+export const PASSED_OVER = 2_000;
 /** How long it may do so, and how long it does without afterwards. */
-const LONGEST_HOLD = 1_000;
+export const LONGEST_HOLD = 1_000;
 
 /** Nobody hears of it. */
 const NOT_NEEDED = new Error('the place in the line is not needed any more');

@@ -8,7 +8,7 @@ import {
   LockUnavailableError,
 } from '../../lib/engine/errors.js';
 import { currentLease } from '../../lib/engine/lock-scope.js';
-import { ms, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
+import { ms, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
 import { until } from '../support/until.js';
 import { refused } from '../support/watched-backend.js';
@@ -353,5 +353,36 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
       LockKeyError,
     );
     expect(await locks.isLocked('a')).toBe(false);
+  });
+});
+
+describe('a multi-lock of several services, among callers of one lock each', () => {
+  const world = openVirtualWorld();
+
+  it.each([['kept'], ['fixed']])('is served again and again, with leases that are %s', async (lease) => {
+    const [one, two] = [await world.process(), await world.process()];
+    const { runtime } = world;
+    let over = false;
+    const crowd = [one, two].flatMap(({ locks }, n) =>
+      Array.from({ length: 4 }, async () => {
+        while (!over)
+          await locks.withLock(`lock:${n}`, () => new Promise<void>((resolve) => runtime.timer(3, resolve)));
+      }),
+    );
+    const both = one.locks.getMultiLock(one.locks.getLock('lock:0'), two.locks.getLock('lock:1'));
+    let served = 0;
+    const caller = async () => {
+      while (!over) {
+        const held = await both.lock(lease === 'fixed' ? '3s' : undefined);
+        expect(held.held).toBe(true);
+        served++;
+        await held.release();
+      }
+    };
+    const called = caller();
+    await runtime.advance(30_000);
+    over = true;
+    await runtime.until(Promise.all([...crowd, called]));
+    expect(served).toBeGreaterThan(3);
   });
 });
