@@ -52,9 +52,13 @@ export class Orphans {
 
   private attempt(orphan: Orphan, until: number, pause: number): void {
     const { key, type, owner, waits } = orphan;
-    const left = waits ? this.backend.leavePlace({ key, type, owner }) : undefined;
-    Promise.all([this.backend.release({ key, type, owner }), left]).then(
-      ([reply]) => {
+    const released = this.backend.release({ key, type, owner });
+    // The place after the lock: when nothing can come any more, it is left once more.
+    const all = waits
+      ? released.then((reply) => this.backend.leavePlace({ key, type, owner }).then(() => reply))
+      : released;
+    all.then(
+      (reply) => {
         if (mayStillCome(orphan, reply)) this.attemptLater(orphan, until, pause);
       },
       () => {

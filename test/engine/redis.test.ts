@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockAbortedError, LockKeyError, LockLostError, LockUnavailableError } from '../../lib/engine/errors.js';
 import { blockEventLoop } from '../support/block-event-loop.js';
 import { freePort } from '../support/free-port.js';
-import { type LockProcess, ms, nothingIsLeft, openWorld } from '../support/lock-world.js';
+import { type LockProcess, ms, nothingIsLeft, openWorld, type ProcessSettings } from '../support/lock-world.js';
 import { startProcess } from '../support/processes/start-process.js';
 import { errorOf, latch, Section } from '../support/section.js';
 import { startTcpProxy } from '../support/tcp-proxy.js';
@@ -39,8 +39,16 @@ describe('a lock service on Redis', () => {
   });
 
   describe('asks Redis', () => {
+    /** One that has asked already what it asks once. */
+    const warm = async (settings?: ProcessSettings) => {
+      const { locks, backend } = await world.process(settings);
+      await locks.withLock('first', async () => {});
+      await until(() => backend.listensToClient);
+      return locks;
+    };
+
     it('once for an uncontended acquisition, and once for its release', async () => {
-      const locks = await world.service();
+      const locks = await warm();
       await locks.withLock('order', async () => {});
       expect(await asked(() => locks.withLock('order', async () => {}))).toEqual({ evalsha: 2 });
       const lease = await locks.acquire('order');
@@ -48,14 +56,14 @@ describe('a lock service on Redis', () => {
     });
 
     it('once for several locks, and once for their release', async () => {
-      const locks = await world.service();
+      const locks = await warm();
       const names = ['a', 'b', 'c'];
       await locks.withLock(names, async () => {});
       expect(await asked(() => locks.withLock(names, async () => {}))).toEqual({ evalsha: 2 });
     });
 
     it('a few times for what starts in one tick', async () => {
-      const locks = await world.service();
+      const locks = await warm();
       await locks.withLock('order', async () => {});
       const names = Array.from({ length: 64 }, (_, i) => `order:${i}`);
       const { evalsha } = await asked(() => Promise.all(names.map((name) => locks.withLock(name, async () => {}))));
@@ -63,7 +71,7 @@ describe('a lock service on Redis', () => {
     });
 
     it('a few times for a thousand callers of one lock', async () => {
-      const locks = await world.service();
+      const locks = await warm();
       await locks.withLock('order', async () => {});
       const { evalsha } = await asked(() =>
         Promise.all(Array.from({ length: 1_000 }, () => locks.withLock('order', async () => {}))),
@@ -74,6 +82,7 @@ describe('a lock service on Redis', () => {
     it('nothing while a thousand callers wait for a lock of another process', async () => {
       const [other, process] = await world.processes(2);
       const holder = await other.locks.acquire('order');
+      await until(() => other.backend.listensToClient);
       const all = Array.from({ length: 1_000 }, () => process.locks.withLock('order', async () => {}));
       await asleep(process);
       expect(await asked(() => sleep(500))).toEqual({});
@@ -83,7 +92,7 @@ describe('a lock service on Redis', () => {
     });
 
     it('a few times for the renewals of many locks', async () => {
-      const locks = await world.service({ watchdogTimeout: ms(900) });
+      const locks = await warm({ watchdogTimeout: ms(900) });
       const leases = await Promise.all(Array.from({ length: 100 }, (_, i) => locks.acquire(`order:${i}`)));
       const { evalsha } = await asked(() => sleep(1_800));
       // Six rounds of about two commands.
@@ -375,7 +384,7 @@ describe('a lock service on Redis', () => {
     await until(() => mute.backend.count('acquire') > 1);
     await sleep(100); // it has seen that the lock is busy
     await theirsAgain.release();
-    const granted = await Promise.race([second, sleep(9_000).then(() => undefined)]);
+    const granted = await Promise.race([second, sleep(9_000, undefined, { ref: false })]);
     expect(granted?.held).toBe(true);
     await granted?.release();
   }, 30_000);

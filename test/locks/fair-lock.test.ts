@@ -62,7 +62,7 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
     await sleep(200); // the message has come; the answer still says that the lock is busy
     backend.heal();
     answered.open();
-    const next = await Promise.race([waiting, sleep(9_000).then(() => undefined)]);
+    const next = await Promise.race([waiting, sleep(9_000, undefined, { ref: false })]);
     expect(next?.held).toBe(true);
     await next?.release();
   }, 30_000);

@@ -57,8 +57,10 @@ describe('the layout in Redis', () => {
     const { backend, lock } = await take('reentrant', { key });
     expect(await published(1, () => backend.release(lock))).toEqual([message]);
     await backend.acquire(lock);
-    // To waiters of either kind, and to the owner who has lost it.
-    expect(await published(3, () => backend.forceRelease(key))).toContain(message);
+    const forced = await published(3, () => backend.forceRelease(key));
+    expect(forced).toContain(message);
+    const removal = JSON.stringify({ key, owners: [lock.owner] });
+    expect(forced.map(sorted)).toContain(sorted(`nestjs_redis_lock_client:{${CLIENT}} ${removal}`));
   });
 
   it('of a fair lock has a queue, and tells its head alone', async () => {
@@ -167,3 +169,9 @@ describe('the layout in Redis', () => {
     });
   });
 });
+
+/** The fields of a message in JSON come in any order. */
+function sorted(message: string): string {
+  const [channel, text = ''] = message.split(/ (.*)/s);
+  return text.startsWith('{') ? `${channel} ${JSON.stringify(Object.entries(JSON.parse(text)).sort())}` : message;
+}

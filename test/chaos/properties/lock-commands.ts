@@ -117,7 +117,9 @@ async function release(world: ModelWorld, subject: Subject, quietly: boolean) {
   const calls = has ? world.model.release(part) : [];
   const listeners = world.expect(quietly ? [] : calls, part.from);
   const reply = await part.from.backend.release({ ...request(part), quietly });
-  expect(reply).toEqual({ released: has, listeners, resent: false });
+  expect(reply).toEqual({ released: has, listeners, told: expect.any(Boolean), resent: false });
+  if (listeners > 0) expect(reply.told).toBe(true);
+  if (!has || quietly) expect(reply.told).toBe(false);
 }
 
 async function pass(world: ModelWorld, subject: Subject, heir: number, reserve: number) {
