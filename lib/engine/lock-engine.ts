@@ -341,12 +341,16 @@ export class LockEngine implements QueueKeeper {
   }
 
   private acquireOne(name: string, terms: AcquisitionTerms, what: string): Promise<LockLease> {
-    const queue = this.queues.get(terms.type, name);
+    let queue = this.queues.get(terms.type, name);
     // The name of a queue was checked when the queue was made.
     const key = queue?.key ?? this.keyOf(toLockName(name, what));
     if (terms.signal?.aborted) throw abortedError(name, terms.signal);
-    const reentry = lockScopes.getStore() === undefined ? undefined : findReentry(this, key, terms.type);
-    if (reentry !== undefined) return reenter(this, reentry, name, terms);
+    if (lockScopes.getStore() !== undefined) {
+      const reentry = findReentry(this, key, terms.type);
+      if (reentry !== undefined) return reenter(this, reentry, name, terms);
+      // Where the lock proved to be lost, its queue may have ended with it.
+      queue = this.queues.get(terms.type, name);
+    }
     const scoped = this.admit(what, name);
     const began = this.began();
     return new Promise((resolve, reject) => {

@@ -40,6 +40,21 @@ describe('shutdown', () => {
     expect(await other.locks.isLocked('order')).toBe(false);
   });
 
+  it('sends away a body that acquires anew what was lost while the event loop was blocked', async () => {
+    const { locks, runtime } = await world.process(settings);
+    const other = await world.process();
+    const inner = locks.withLock('order', { leaseTime: '1s', onLost: 'warn' }, async () => {
+      runtime.block(2_000);
+      const theirs = other.locks.acquire('order');
+      return errorOf(locks.acquire('order')).finally(() => theirs.then((lease) => lease.release()));
+    });
+    const refused = errorOf(inner.then((error) => Promise.reject(error)));
+    await runtime.settle();
+    void locks.close();
+    await runtime.advance(11_000);
+    expect(await refused).toBeInstanceOf(LockAbortedError);
+  });
+
   it('goes on renewing while bodies end', async () => {
     const { locks, runtime } = await world.process({ shutdownTimeout: ms(100_000), watchdogTimeout: ms(3_000) });
     const end = latch();

@@ -60,7 +60,13 @@ describe('a password in the connection', () => {
       'of a Redis that is no cluster',
       () => ({ nodes: [at(redis.port)], options: { redisOptions: { password: SECRET } } }),
     ],
-    ['of a cluster, in URLs', () => ({ nodes: [`redis://:${encoded}@127.0.0.1:${redis.port}`] })],
+    [
+      'of a cluster, in URLs',
+      () => ({
+        nodes: [`redis://:${encoded}@127.0.0.1:${redis.port}`],
+        options: { redisOptions: { password: SECRET } },
+      }),
+    ],
   ];
 
   it.each(cases)('%s is in no log line and no error', async (_, connection) => {
