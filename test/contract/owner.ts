@@ -58,7 +58,8 @@ export class Owner implements Holding {
       if (reply.acquired) return looks;
       if (looks === 50)
         throw new Error(`${this.type} lock ${this.key}: still busy, told to look again in ${reply.remaining} ms`);
-      await sleep(reply.remaining);
+      // A quorum of which some have not answered may tell the lease of a node that is behind.
+      await sleep(Math.min(reply.remaining, 5_000));
     }
   }
 
