@@ -1,4 +1,5 @@
 // One process with one build of the library, and no other code that locks; crew/node-crew.ts tells it what to do.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { LockClient } from '../contestants/contestant.js';
 import { runLoop } from '../worker/lock-loop.js';
 import { countIoredis } from '../worker/sent-commands.js';
@@ -6,6 +7,10 @@ import { serve } from '../worker/serve.js';
 import { libraryAt } from './library-at.js';
 
 const clients: LockClient[] = [];
+
+// As in every application that has used withLock() or a decorated method once: it makes each promise dearer (Node.js 20 and 22), and
+// versions differ in when they switch it on. BENCH_SCOPES=off leaves that to them.
+if (process.env.BENCH_SCOPES !== 'off') new AsyncLocalStorage<object>().run({}, () => {});
 
 countIoredis();
 serve({

@@ -1,6 +1,7 @@
 // npm run bench:pairs -- --base <git ref>    this library and that of another commit, in turns
 //   --pairs 10                        how many; each has a process of its own for either side
 //   --workloads seq,par,hot1          default: all of them
+// AsyncLocalStorage is on in both, as in an application; BENCH_SCOPES=off leaves it to the libraries.
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { startRedis } from '../../support/redis-server.js';
