@@ -46,9 +46,9 @@ openClock(KEYS[1], 0, count)
 for i = 1, count do
   local lock, type, owner = KEYS[3 * i - 1], ARGV[4 * i], ARGV[4 * i + 1]
   if type == 'read' then
-    takeReader(lock, owner, lease)
+    takeReader(lock, owner, leaseTime)
   elseif type == 'write' then
-    takeWriter(lock, owner, KEYS[3 * i + 1], lease)
+    takeWriter(lock, owner, KEYS[3 * i + 1], leaseTime)
   else
     takePlain(lock, owner, lease)
   end

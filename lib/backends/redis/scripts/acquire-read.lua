@@ -32,7 +32,7 @@ local function acquire(i)
   if not nextToken then
     openClock(KEYS[1], reserve, count)
   end
-  takeReader(lock, owner, lease)
+  takeReader(lock, owner, leaseTime)
   return drawToken()
 end
 

@@ -34,7 +34,7 @@ local function acquire(i)
   if not nextToken then
     openClock(KEYS[1], reserve, count)
   end
-  takeWriter(lock, owner, writers, lease)
+  takeWriter(lock, owner, writers, leaseTime)
   return drawToken()
 end
 

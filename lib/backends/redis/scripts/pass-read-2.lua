@@ -29,7 +29,7 @@ elseif not reads(lock, to) then
   return nil
 end
 openClock(KEYS[1], tonumber(ARGV[4]), 1)
-takeReader(lock, to, lease)
+takeReader(lock, to, leaseTime)
 if redis.call('HGET', lock, 'mode') == 'read' then
   fitToReaders(lock)
 end

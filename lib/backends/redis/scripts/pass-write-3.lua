@@ -33,5 +33,5 @@ elseif not writes(lock, to) then
   return nil
 end
 openClock(KEYS[1], tonumber(ARGV[4]), 1)
-takeWriter(lock, to, KEYS[3], lease)
+takeWriter(lock, to, KEYS[3], leaseTime)
 return { drawToken(), reserved }
