@@ -21,7 +21,8 @@ export type Doubt = Pick<BackendError, 'outcome' | 'validUntil'>;
 /** A lock that was held, and is nobody's any more. */
 export function orphanOf({ key, type, owner, leaseTime, doubtfulUntil }: HeldLock): Orphan {
   if (doubtfulUntil === undefined) return { key, type, owner, leaseTime };
-  return { key, type, owner, leaseTime, validUntil: doubtfulUntil, waits: type === 'fair' };
+  // A copy that finds the lock busy would take a place among the waiters.
+  return { key, type, owner, leaseTime, validUntil: doubtfulUntil, waits: type === 'fair' || type === 'write' };
 }
 
 /**
