@@ -205,8 +205,10 @@ export class FairQueue implements AcquisitionQueue {
     this.failure = error;
     if (error.outcome === 'unknown') waiter.doubt(error.validUntil);
     if (request.upset === 'removed') this.disown(waiter, error.validUntil);
-    if (waiter.settled) this.settleOrphan(waiter);
-    else if (waiter.triesOnce || error.kind !== 'unavailable') {
+    if (waiter.settled) {
+      this.settleOrphan(waiter);
+      this.leavePlace(waiter);
+    } else if (waiter.triesOnce || error.kind !== 'unavailable') {
       this.leave(waiter);
       waiter.refuse(finalRefusal(waiter, this.parts.backend, error));
     } else {

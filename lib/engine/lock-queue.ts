@@ -262,6 +262,8 @@ export class LockQueue implements AcquisitionQueue, GivenBackTo {
     this.settleAttempt(waiter);
     this.failure = error;
     this.disown(waiter, error);
+    // It left while it was being asked for: an attempt that came to nothing leaves the place of an earlier one.
+    if (waiter.settled && error.outcome === 'refused') this.leavePlace(waiter);
     if (!waiter.settled && error.kind !== 'unavailable') {
       this.leave(waiter);
       waiter.refuse(finalRefusal(waiter, this.parts.backend, error));

@@ -164,6 +164,33 @@ describe('when the backend gives no answer', () => {
       expect(leftovers(process)).toEqual(NOTHING);
     });
 
+    it.each([
+      ['fair', 'fair', 'fair'],
+      ['write', 'read', 'read'],
+    ] as const)(
+      'to the second attempt of a %s lock whose caller left meanwhile, leaves the place of the first',
+      async (type, held, next) => {
+        const [{ locks, backend, runtime }, { locks: others }] = [await world.process(), await world.process()];
+        const holder = await others.acquire('order', { type: held });
+        const controller = new AbortController();
+        const waiting = errorOf(locks.acquire('order', { type, signal: controller.signal }));
+        await runtime.advance(100);
+        let refuse = () => {};
+        const underWay: Disturbance = () =>
+          new Promise((_, reject) => {
+            refuse = () => reject(new BackendError('the connection is closed', 'unavailable', 'refused'));
+          });
+        backend.disturb(underWay, 'acquire');
+        await holder.release();
+        await runtime.advance(100);
+        controller.abort();
+        expect(await waiting).toBeInstanceOf(LockAbortedError);
+        refuse();
+        await runtime.advance(100);
+        await (await others.acquire('order', { type: next, waitTime: 0 })).release();
+      },
+    );
+
     it('because it is denied, or something else stands under the key, tells the caller at once, and goes on with others', async () => {
       const { locks, backend, runtime } = await world.process();
       const fail = (kind: 'denied' | 'key') => async () => {
