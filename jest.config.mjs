@@ -4,8 +4,8 @@ export default {
   testMatch: ['**/*.test.ts'],
   // These have scripts of their own, which give another list here.
   testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/(benchmark|chaos|interop)/'],
-  // Most tests wait more than they compute: a third worker has something to do on two cores.
-  maxWorkers: 3,
+  // Most tests wait more than they compute: four workers keep two cores busy.
+  maxWorkers: 4,
   testTimeout: 30_000,
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: {
