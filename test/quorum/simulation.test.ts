@@ -147,7 +147,7 @@ class Simulation {
 
 describe.each([3, 5])('a quorum of %i nodes', (nodes) => {
   const types = ['reentrant', 'fenced'] as const;
-  const seeds = Array.from({ length: 15 }, (_, n) => n + 1);
+  const seeds = Array.from({ length: 10 }, (_, n) => n + 1);
 
   it.each(types)(
     'serves all callers of a %s lock, one at a time and with growing tokens, on a slow network',
