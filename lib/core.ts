@@ -5,15 +5,15 @@ export type {
   AcquireReply,
   AcquireRequest,
   Busy,
-  Holding,
   LockBackend,
   LockState,
   LockType,
-  PassRequest,
+  OwnerRef,
   ReleaseReply,
   ReleaseRequest,
   RenewRequest,
   Subscription,
+  TransferRequest,
   Wake,
 } from './backends/lock-backend.js';
 export { BackendError } from './backends/lock-backend.js';
@@ -39,11 +39,11 @@ export {
   LockUpgradeError,
 } from './engine/errors.js';
 export type { LockEventName, LockEvents, LockLogger } from './engine/events.js';
-export type { Lease } from './engine/lease.js';
+export type { Lease } from './engine/lease/lease.js';
 export type { LockNames } from './engine/lock-engine.js';
 export type { LockOptions } from './engine/lock-options.js';
-export { currentLease } from './engine/lock-scope.js';
 export { nodeRuntime } from './engine/node-runtime.js';
+export { currentLease } from './engine/scope/lock-scope.js';
 export type { CountDownLatch } from './locks/count-down-latch.js';
 export type { FairLock } from './locks/fair-lock.js';
 export type { FencedLock } from './locks/fenced-lock.js';
@@ -56,6 +56,6 @@ export type { ReentrantLock } from './locks/reentrant-lock.js';
 export type { Semaphore } from './locks/semaphore.js';
 export type { SpinLock } from './locks/spin-lock.js';
 export type { WaitOptions } from './locks/wait-options.js';
-export { createLockService } from './nest/create-lock-service.js';
-export { type LockInspection, LockService } from './nest/lock.service.js';
-export type { ClusterConnection, Connection, RedisLockOptions } from './nest/redis-lock.options.js';
+export { createLockService } from './service/create-lock-service.js';
+export { type LockInspection, LockService } from './service/lock-service.js';
+export type { ClusterConnection, Connection, RedisLockOptions } from './service/redis-lock-options.js';

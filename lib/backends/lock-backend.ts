@@ -4,13 +4,13 @@ import type { SynchronizerBackend } from './synchronizer-backend.js';
 export type LockType = 'reentrant' | 'fair' | 'read' | 'write' | 'fenced';
 
 /** One owner of one lock. `key` is the whole key, prefix included; `owner` is `<clientId>:<n>`, of one type (read and write count as one). */
-export interface Holding {
+export interface OwnerRef {
   readonly key: string;
   readonly type: LockType;
   readonly owner: string;
 }
 
-export interface AcquireRequest extends Holding {
+export interface AcquireRequest extends OwnerRef {
   /** Milliseconds until the backend frees the lock if nobody renews it. */
   readonly leaseTime: number;
   /** How many fencing tokens to reserve beside the one of this acquisition, for hand-offs. 0 = none. */
@@ -19,7 +19,7 @@ export interface AcquireRequest extends Holding {
    * When the lock is busy, keep a place for this owner during so many milliseconds: an entry in the queue of a fair
    * lock, an announcement of a waiting writer. 0 = leave no trace. Other types ignore it.
    */
-  readonly placeTimeout: number;
+  readonly fairWaitTimeout: number;
   /** `read` alone: stand back while a writer has a place. */
   readonly preferWriters: boolean;
 }
@@ -63,7 +63,7 @@ export type AcquireAllReply = Answered &
       }
   );
 
-export interface ReleaseRequest extends Holding {
+export interface ReleaseRequest extends OwnerRef {
   /**
    * Tells nobody that the lock is free: for taking back an acquisition that was never used, on one node of a quorum, so that
    * contenders don't wake each other up with it. On Redis: no PUBLISH.
@@ -77,14 +77,14 @@ export interface ReleaseReply {
   /** How many others listened for this release: subscribers of the channel, this process's own taken off. */
   readonly listeners: number;
   /** Its message went out, and comes back to us if we listen. False: nobody heard it, not even we. */
-  readonly told: boolean;
+  readonly published: boolean;
   /** The connection broke while the release was under way, so that it may have been executed twice. */
   readonly resent: boolean;
   /** Where this owner was not there: when that was, by the backend's clock. See {@link BackendError.validUntil}. */
   readonly at?: number;
 }
 
-export interface PassRequest {
+export interface TransferRequest {
   readonly key: string;
   readonly type: LockType;
   readonly from: string;
@@ -93,7 +93,7 @@ export interface PassRequest {
   readonly reserve: number;
 }
 
-export interface RenewRequest extends Holding {
+export interface RenewRequest extends OwnerRef {
   readonly leaseTime: number;
 }
 
@@ -123,7 +123,7 @@ export interface Subscription {
 }
 
 /** Milliseconds: those who were woken by one message ask at about the same time. */
-export const LINE_MEMORY = 1_000;
+export const TICKET_LIFETIME = 1_000;
 
 /**
  * What a lock engine asks of the place where locks are kept. Every implementation passes the suite in test/contract.
@@ -148,16 +148,16 @@ export interface LockBackend {
   acquire(request: AcquireRequest): Promise<AcquireReply>;
 
   /** True when {@link acquireAll} can take all these keys in one step. */
-  together(keys: readonly string[]): boolean;
+  canAcquireTogether(keys: readonly string[]): boolean;
 
-  /** Takes all or none, in one step. Only of `reentrant`, `fenced`, `read` and `write` requests of one leaseTime, for keys that are {@link together}. */
+  /** Takes all or none, in one step. Only of `reentrant`, `fenced`, `read` and `write` requests of one leaseTime, for keys that are {@link canAcquireTogether}. */
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply>;
 
   /** Frees what this owner holds and wakes who waits, unless it is to be done quietly. */
   release(request: ReleaseRequest): Promise<ReleaseReply>;
 
   /** Replaces an owner by another one in one step, with a fresh lease; `undefined` when `from` was not there. */
-  pass(request: PassRequest): Promise<Acquired | undefined>;
+  transfer(request: TransferRequest): Promise<Acquired | undefined>;
 
   /** Sets the lease of this owner to `leaseTime` from now on. False: this owner is not there. */
   renew(request: RenewRequest): Promise<boolean>;
@@ -168,11 +168,11 @@ export interface LockBackend {
    */
   raiseToken(key: string, type: LockType, token: number): Promise<void>;
 
-  /** Keeps the places of waiting owners (see {@link AcquireRequest.placeTimeout}) for another `placeTimeout` ms. False: that place was gone. */
-  refreshPlaces(places: readonly Holding[], placeTimeout: number): Promise<readonly boolean[]>;
+  /** Keeps the places of waiting owners (see {@link AcquireRequest.fairWaitTimeout}) for another `fairWaitTimeout` ms. False: that place was gone. */
+  refreshWaiters(places: readonly OwnerRef[], fairWaitTimeout: number): Promise<readonly boolean[]>;
 
   /** Gives up a place, and wakes who is next if this one was woken. Nothing happens when there is none. */
-  leavePlace(place: Holding): Promise<void>;
+  removeWaiter(place: OwnerRef): Promise<void>;
 
   /**
    * Frees the lock whoever holds it, of any type, wakes who waits, and tells the clients of the removed owners. Gives each removed owner
@@ -184,10 +184,10 @@ export interface LockBackend {
 
   /**
    * Numbers those who were woken by one message and found the lock taken by the same `holder` all the same: 1, 2, … in the order in which
-   * they ask, so that not all of them try again at the next message. Forgotten after {@link LINE_MEMORY}, and with another holder.
+   * they ask, so that not all of them try again at the next message. Forgotten after {@link TICKET_LIFETIME}, and with another holder.
    * Absent: this backend does not number them, and all try again.
    */
-  lineUp?(key: string, holder: string): Promise<number>;
+  takeTicket?(key: string, holder: string): Promise<number>;
 
   /**
    * Listens for releases of this lock. One connection serves all subscriptions; those of one channel share one. For a fair

@@ -10,15 +10,15 @@ import type { Subscription, Wake } from './lock-backend.js';
  */
 export interface RequestId {
   /** `<clientId>:<what>`; no other client has it. */
-  readonly lane: string;
+  readonly session: string;
   /** Grows with each request of the client. */
-  readonly number: number;
+  readonly sequence: number;
   /** It was sent before, and that copy may still be under way: the answer is remembered whatever it is, so that the copy changes nothing. */
   readonly repeated?: boolean;
 }
 
 /** For so many milliseconds a request is remembered after it was executed. */
-export const REQUEST_MEMORY = 300_000;
+export const REQUEST_LIFETIME = 300_000;
 
 export interface TakenPermits {
   /** How many of the groups, counted from the first, got all their permits. The others got none. */

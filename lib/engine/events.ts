@@ -1,5 +1,5 @@
 import type { Runtime } from '../backends/runtime.js';
-import { harmless } from './harmless-log.js';
+import { harmless } from './harmless-logger.js';
 
 /** Where warnings and errors go; NestJS's Logger and the console both fit. @publicApi */
 export interface LockLogger {

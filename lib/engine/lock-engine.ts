@@ -6,32 +6,32 @@ import {
   withReason,
 } from '../backends/lock-backend.js';
 import type { Runtime, Timer } from '../backends/runtime.js';
-import { acquireSeveral } from './acquire-several.js';
-import type { AcquisitionQueue, QueueKeeper } from './acquisition-queue.js';
-import { BoundedLog } from './bounded-log.js';
+import type { AcquisitionContext } from './acquisition-context.js';
+import { LinkedQueue } from './collections/linked-queue.js';
 import { FOREVER, type Milliseconds } from './duration.js';
-import type { EngineParts } from './engine-parts.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from './errors.js';
 import { EventHub, type LockLogger } from './events.js';
-import { FairQueue } from './fair-queue.js';
-import { ForcedReleases } from './forced-releases.js';
-import type { HeldLock } from './held-lock.js';
-import type { Lease } from './lease.js';
-import { LeaseClock } from './lease-clock.js';
-import { LinkedQueue } from './linked-queue.js';
-import { LockLease } from './lock-lease.js';
+import { BackgroundReleases } from './lease/background-releases.js';
+import { ForcedReleases } from './lease/forced-releases.js';
+import type { HeldLock } from './lease/held-lock.js';
+import type { Lease } from './lease/lease.js';
+import { LeaseClock } from './lease/lease-clock.js';
+import { LockLease } from './lease/lock-lease.js';
+import { Watchdog } from './lease/watchdog.js';
 import { MAX_KEY_BYTES, toLockName, toLockNames } from './lock-name.js';
 import { type AcquisitionTerms, type LockOptions, toTerms } from './lock-options.js';
-import { LockQueue } from './lock-queue.js';
-import { closingRefusal } from './lock-refusal.js';
-import { findReentry, inScopeOf, LockScope, lockScopes } from './lock-scope.js';
-import { Orphans } from './orphans.js';
-import { QueueTable } from './queue-table.js';
-import { reenter } from './reentry.js';
-import type { EnteredGate } from './share-gate.js';
-import { Synchronizers } from './synchronizers.js';
-import { Waiter } from './waiter.js';
-import { Watchdog } from './watchdog.js';
+import { Synchronizers } from './permits/synchronizers.js';
+import type { AcquisitionQueue, QueueKeeper } from './queue/acquisition-queue.js';
+import { FairQueue } from './queue/fair-queue.js';
+import { LockQueue } from './queue/lock-queue.js';
+import { QueueTable } from './queue/queue-table.js';
+import { RateLimitedLogger } from './rate-limited-logger.js';
+import { findReentry, inScopeOf, LockScope, lockScopes } from './scope/lock-scope.js';
+import { reenter } from './scope/reentry.js';
+import type { EnteredGate } from './scope/share-gate.js';
+import { acquireSeveral } from './several/acquire-several.js';
+import { shutdownError } from './waiting/wait-errors.js';
+import { Waiter } from './waiting/waiter.js';
 
 /** How an engine is set up; every value is checked already. */
 export interface EngineSettings {
@@ -62,7 +62,7 @@ export type LockNames = string | readonly string[];
  * head, a lease for who gets it, the watchdog while it is held, the release or hand-off at its end.
  */
 export class LockEngine implements QueueKeeper {
-  readonly parts: EngineParts;
+  readonly context: AcquisitionContext;
   readonly synchronizers: Synchronizers;
   /** Leases that were not released yet. */
   readonly leases = new LinkedQueue<LockLease>();
@@ -87,23 +87,23 @@ export class LockEngine implements QueueKeeper {
   constructor(readonly settings: EngineSettings) {
     const { backend, runtime, logger, clientId, watchdogTimeout: leaseTime, waitTime, onLost } = settings;
     const clock = new LeaseClock(runtime);
-    const events = new EventHub(runtime, new BoundedLog(logger, runtime));
+    const events = new EventHub(runtime, new RateLimitedLogger(logger, runtime));
     const watchdog = new Watchdog(backend, runtime, clock, events, leaseTime);
-    const orphans = new Orphans(backend, runtime);
+    const backgroundReleases = new BackgroundReleases(backend, runtime);
     const forced = new ForcedReleases(backend, runtime, clientId, (key) => this.heldUnder(key));
-    const placeTimeout = settings.fairWaitTimeout;
-    this.parts = {
+    const fairWaitTimeout = settings.fairWaitTimeout;
+    this.context = {
       queues: this,
       backend,
       runtime,
       clock,
       events,
       watchdog,
-      orphans,
+      backgroundReleases,
       forced,
-      flights: forced.flights,
+      pendingAcquisitions: forced.pendingAcquisitions,
       clientId,
-      placeTimeout,
+      fairWaitTimeout,
       preferWriters: true,
     };
     this.defaults = { type: 'reentrant', waitTime, leaseTime, fixed: false, signal: undefined, onLost };
@@ -146,7 +146,7 @@ export class LockEngine implements QueueKeeper {
    */
   async holdWhile<T>(lease: LockLease, body: (lease: Lease) => T | Promise<T>, holdAtLeast = 0): Promise<T> {
     const scope = new LockScope(lease, lockScopes.getStore());
-    const began = holdAtLeast > 0 ? this.parts.runtime.monotonic() : 0;
+    const began = holdAtLeast > 0 ? this.context.runtime.monotonic() : 0;
     let result: T;
     this.bodies++;
     try {
@@ -162,13 +162,13 @@ export class LockEngine implements QueueKeeper {
   }
 
   async inspect(name: string): Promise<LockState> {
-    return this.ask(name, (key) => this.parts.backend.inspect(key));
+    return this.ask(name, (key) => this.context.backend.inspect(key));
   }
 
   /** Frees the lock whoever holds it. A lease of this service is lost at once, those of others when they hear of it. */
   async forceRelease(name: string): Promise<boolean> {
-    const owners = await this.ask(name, (key) => this.parts.backend.forceRelease(key));
-    this.parts.forced.removed({ key: this.keyOf(name), owners });
+    const owners = await this.ask(name, (key) => this.context.backend.forceRelease(key));
+    this.context.forced.removed({ key: this.keyOf(name), owners });
     for (const queue of this.queues.named(name)) queue.removed(owners);
     return owners.length > 0;
   }
@@ -184,7 +184,7 @@ export class LockEngine implements QueueKeeper {
     try {
       return await question(key);
     } catch (error) {
-      const cause = withReason(this.parts.backend, error as BackendError);
+      const cause = withReason(this.context.backend, error as BackendError);
       if (cause.kind === 'key')
         throw new LockKeyError(`The lock '${name}' cannot be used: ${cause.message}`, name, { cause });
       throw new LockUnavailableError(`The backend gave no answer about the lock '${name}': ${cause.message}`, name, {
@@ -220,7 +220,7 @@ export class LockEngine implements QueueKeeper {
     return key;
   }
 
-  readonly newOwner = (): string => `${this.parts.clientId}:${++this.ownerCount}`;
+  readonly newOwner = (): string => `${this.context.clientId}:${++this.ownerCount}`;
 
   queue(type: LockType, name: string, key: string): AcquisitionQueue {
     return this.queues.get(type, name) ?? this.newQueue(type, name, key);
@@ -235,7 +235,7 @@ export class LockEngine implements QueueKeeper {
   lease(locks: readonly HeldLock[], terms: AcquisitionTerms, gates: readonly EnteredGate[] = NO_GATES): LockLease {
     const lease = new LockLease(this, locks, terms.onLost, gates);
     this.leases.push(lease);
-    this.parts.forced.listen();
+    this.context.forced.listen();
     return lease;
   }
 
@@ -252,17 +252,17 @@ export class LockEngine implements QueueKeeper {
    */
   admit(what: string, name: string): boolean {
     const scoped = lockScopes.getStore() !== undefined && inScopeOf(this);
-    if (this.closing && (!scoped || this.cutOff)) throw closingRefusal(what, name);
+    if (this.closing && (!scoped || this.cutOff)) throw shutdownError(what, name);
     return scoped;
   }
 
   /** The present moment, if anybody is to be told how long an acquisition took. */
   began(): number | undefined {
-    return this.parts.events.hears('acquired') ? this.parts.runtime.monotonic() : undefined;
+    return this.context.events.hears('acquired') ? this.context.runtime.monotonic() : undefined;
   }
 
   announce(lease: LockLease, began: number | undefined): void {
-    const { events, runtime } = this.parts;
+    const { events, runtime } = this.context;
     if (!events.hears('acquired')) return;
     const waited = began === undefined ? 0 : runtime.monotonic() - began;
     for (const { name, owner, token, shares } of lease.locks)
@@ -270,14 +270,14 @@ export class LockEngine implements QueueKeeper {
   }
 
   private async end(): Promise<void> {
-    const { runtime, watchdog, orphans, forced, backend } = this.parts;
+    const { runtime, watchdog, backgroundReleases, forced, backend } = this.context;
     const { commandTimeout = COMMAND_TIMEOUT } = this.settings;
     const end = Math.max(this.drainUntil, runtime.monotonic()) + commandTimeout;
     const patience = end - Math.min(LONGEST_CLOSE, commandTimeout / 4) - runtime.monotonic();
     await this.atMost(patience, Promise.all([this.whatIsUnderWay(patience), this.synchronizers.close()]));
     this.synchronizers.abandon();
     watchdog.close();
-    orphans.close();
+    backgroundReleases.close();
     forced.close();
     await this.atMost(end - runtime.monotonic(), backend.close());
   }
@@ -285,7 +285,7 @@ export class LockEngine implements QueueKeeper {
   private async atMost(time: number, work: Promise<unknown>): Promise<void> {
     let timer: Timer | undefined;
     const over = new Promise<void>((resolve) => {
-      timer = this.parts.runtime.timer(Math.max(0, time), resolve, 'keep-alive');
+      timer = this.context.runtime.timer(Math.max(0, time), resolve, 'keep-alive');
     });
     await Promise.race([work, over]).finally(() => timer?.cancel());
   }
@@ -293,9 +293,9 @@ export class LockEngine implements QueueKeeper {
   private async letBodiesEnd(): Promise<void> {
     this.closing = true;
     const { shutdownTimeout } = this.settings;
-    this.drainUntil = this.parts.runtime.monotonic() + shutdownTimeout;
+    this.drainUntil = this.context.runtime.monotonic() + shutdownTimeout;
     this.expel(({ scoped }) => !scoped);
-    this.synchronizers.expel();
+    this.synchronizers.rejectWaiters();
     await this.until(() => this.idle, shutdownTimeout);
   }
 
@@ -307,7 +307,7 @@ export class LockEngine implements QueueKeeper {
   /** Waits for a condition that {@link settled} looks at, so many milliseconds at most. */
   private async until(condition: () => boolean, patience: number): Promise<void> {
     if (condition()) return;
-    const { runtime } = this.parts;
+    const { runtime } = this.context;
     await new Promise<void>((resolve) => {
       const timer = runtime.timer(patience, resolve, 'keep-alive');
       this.settled = () => {
@@ -325,7 +325,7 @@ export class LockEngine implements QueueKeeper {
     const leases = [...this.leases];
     if (leases.length === 0) return;
     const names = leases.map((lease) => lease.name);
-    this.parts.events.logger.warn(
+    this.context.events.logger.warn(
       `Shutdown: ${names.length} lock${names.length > 1 ? 's are' : ' is'} still held after ${this.settings.shutdownTimeout} ms (${names.slice(0, 10).join(', ')}); the bodies are told to stop, the locks lapse with their leases`,
     );
     for (const lease of leases) {
@@ -336,8 +336,8 @@ export class LockEngine implements QueueKeeper {
   }
 
   private expel(whom: (caller: { readonly scoped: boolean }) => boolean): void {
-    for (const queue of this.queues.values()) queue.expel(whom);
-    for (const caller of this.several) if (whom(caller)) caller.refuse(closingRefusal('Waiting', caller.name));
+    for (const queue of this.queues.values()) queue.rejectWaiters(whom);
+    for (const caller of this.several) if (whom(caller)) caller.refuse(shutdownError('Waiting', caller.name));
   }
 
   private acquireOne(name: string, terms: AcquisitionTerms, what: string): Promise<LockLease> {
@@ -359,7 +359,7 @@ export class LockEngine implements QueueKeeper {
         this.announce(lease, began);
         resolve(lease);
       };
-      const waiter: Waiter = new Waiter(name, this.newOwner, terms, this.parts.runtime, granted, reject);
+      const waiter: Waiter = new Waiter(name, this.newOwner, terms, this.context.runtime, granted, reject);
       waiter.scoped = scoped;
       (queue ?? this.newQueue(terms.type, name, key)).enqueue(waiter);
     });
@@ -372,7 +372,8 @@ export class LockEngine implements QueueKeeper {
   }
 
   private newQueue(type: LockType, name: string, key: string): AcquisitionQueue {
-    const queue = type === 'fair' ? new FairQueue(this.parts, name, key) : new LockQueue(this.parts, name, key, type);
+    const queue =
+      type === 'fair' ? new FairQueue(this.context, name, key) : new LockQueue(this.context, name, key, type);
     this.queues.add(queue);
     return queue;
   }
@@ -381,12 +382,12 @@ export class LockEngine implements QueueKeeper {
     this.bodies--;
     // The body has released it by itself: then its own end is what shutdown may wait for.
     if (lease.released) this.settled();
-    const rest = holdAtLeast > 0 ? holdAtLeast - (this.parts.runtime.monotonic() - began) : 0;
+    const rest = holdAtLeast > 0 ? holdAtLeast - (this.context.runtime.monotonic() - began) : 0;
     return rest > 0 ? lease.leaveFor(rest) : lease.release();
   }
 
   private get idle(): boolean {
-    return this.leases.length === 0 && this.bodies === 0 && this.synchronizers.keeper.isEmpty;
+    return this.leases.length === 0 && this.bodies === 0 && this.synchronizers.permitWatchdog.isEmpty;
   }
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Runtime, Timer } from '../backends/runtime.js';
-import { lockScopes } from './lock-scope.js';
+import { lockScopes } from './scope/lock-scope.js';
 
 /** setTimeout fires at once when asked for more. */
 const LONGEST_DELAY = 2 ** 31 - 1;

@@ -1,8 +1,8 @@
 import { type Duration, MIN_LEASE_TIME, toMilliseconds } from '../engine/duration.js';
 import { LockError, LockLostError, LockNotOwnedError } from '../engine/errors.js';
-import type { Lease } from '../engine/lease.js';
-import { LockLease } from '../engine/lock-lease.js';
-import { LockScope, lockScopes } from '../engine/lock-scope.js';
+import type { Lease } from '../engine/lease/lease.js';
+import { LockLease } from '../engine/lease/lock-lease.js';
+import { LockScope, lockScopes } from '../engine/scope/lock-scope.js';
 
 /** What a member of a multi-lock can give. */
 export type MemberLease = LockLease | CombinedLease;
@@ -47,7 +47,7 @@ export class CombinedLease implements Lease {
     for (const { service, tokens: own } of this.leaves) {
       for (const [name, token] of own) {
         const isAlone = names.indexOf(name) === names.lastIndexOf(name);
-        tokens.set(isAlone ? name : freeKey(tokens, name, service.parts.backend.description), token);
+        tokens.set(isAlone ? name : freeKey(tokens, name, service.context.backend.description), token);
       }
     }
     return tokens;

@@ -1,10 +1,10 @@
 import type { Duration, Milliseconds } from '../engine/duration.js';
 import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { BackOff } from './back-off.js';
+import { BackOff } from '../engine/waiting/back-off.js';
 import type { CombinedLease, MemberLease } from './combined-lease.js';
 import { type ClaimTerms, LockHandle } from './lock-handle.js';
-import { type Deadline, persevere } from './persevere.js';
+import { type Deadline, retryUntilDeadline } from './retry-until-deadline.js';
 import { toWaitTerms } from './wait-options.js';
 
 /** Callers who each bring what the other one lacks could go on swapping for ever, if they kept step. */
@@ -66,13 +66,13 @@ export abstract class CombinedLock extends LockHandle {
 
   /** @internal */
   async claim({ waitTime, leaseTime, signal }: ClaimTerms): Promise<MemberLease> {
-    const { runtime } = this.engines[0].parts;
+    const { runtime } = this.engines[0].context;
     const patience = Math.min(...this.engines.map(({ settings }) => settings.waitTime)) as Milliseconds;
     const terms = toWaitTerms(waitTime, patience, { signal }, `lock() of '${this.name}'`);
     const attempt = this.attempt(terms.waitTime, leaseTime);
     const backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
-    const backends = this.engines.map(({ parts }) => parts.backend);
-    return persevere(runtime, terms, this.name, backends, backOff, async (deadline) => {
+    const backends = this.engines.map(({ context }) => context.backend);
+    return retryUntilDeadline(runtime, terms, this.name, backends, backOff, async (deadline) => {
       const lease = await attempt.run(deadline);
       await lease.refresh(leaseTime);
       return lease;

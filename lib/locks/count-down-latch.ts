@@ -1,9 +1,9 @@
-import { countDown, deleteLatch, trySetCount } from '../engine/changes.js';
 import { type Duration, FOREVER } from '../engine/duration.js';
 import { LockBusyError } from '../engine/errors.js';
-import { OpenLatch } from '../engine/latch-supply.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { Contender, type Synchronizer } from '../engine/supply.js';
+import { LatchSource } from '../engine/permits/latch-source.js';
+import { countDown, deleteLatch, trySetCount } from '../engine/permits/mutations.js';
+import { PermitWaiter, type Synchronizer } from '../engine/permits/permit-request.js';
 import { toCount, toWaitTerms, type WaitOptions } from './wait-options.js';
 
 /**
@@ -39,12 +39,12 @@ export class CountDownLatch {
   /** Gives the latch its count, at least 1. @returns false when it has one */
   async trySetCount(count: number): Promise<boolean> {
     const checked = toCount(count, `trySetCount() of ${this.object.what}: count`, 1);
-    return this.engine.synchronizers.change(this.object, trySetCount, checked);
+    return this.engine.synchronizers.mutate(this.object, trySetCount, checked);
   }
 
   /** Lowers the count by one. At zero everybody goes on who waits. Nothing happens to a latch without a count. */
   async countDown(): Promise<void> {
-    await this.engine.synchronizers.change(this.object, countDown, 1);
+    await this.engine.synchronizers.mutate(this.object, countDown, 1);
   }
 
   /** The count; 0 for an open latch. */
@@ -62,12 +62,12 @@ export class CountDownLatch {
    */
   async await(timeout?: Duration, options?: WaitOptions): Promise<boolean> {
     const { engine, object } = this;
-    const { synchronizers, parts } = engine;
+    const { synchronizers, context } = engine;
     const terms = toWaitTerms(timeout, FOREVER, options, `await() of ${object.what}`);
     try {
       await new Promise<void>((resolve, reject) => {
-        const caller = new Contender<void>(object, 0, terms, parts.runtime, resolve, reject);
-        synchronizers.enter('latch', object, caller, () => new OpenLatch(synchronizers.backend, object));
+        const caller = new PermitWaiter<void>(object, 0, terms, context.runtime, resolve, reject);
+        synchronizers.enter('latch', object, caller, () => new LatchSource(synchronizers.backend, object));
       });
       return true;
     } catch (error) {
@@ -78,6 +78,6 @@ export class CountDownLatch {
 
   /** Takes the count away: everybody goes on who waits. @returns whether there was one */
   async delete(): Promise<boolean> {
-    return this.engine.synchronizers.change(this.object, deleteLatch, undefined);
+    return this.engine.synchronizers.mutate(this.object, deleteLatch, undefined);
   }
 }

@@ -1,7 +1,7 @@
 import type { LockType } from '../backends/lock-backend.js';
 import type { Duration } from '../engine/duration.js';
 import { LockBusyError } from '../engine/errors.js';
-import type { Lease } from '../engine/lease.js';
+import type { Lease } from '../engine/lease/lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import type { LockOptions } from '../engine/lock-options.js';
 import type { MemberLease } from './combined-lease.js';

@@ -1,11 +1,11 @@
 import type { Runtime } from '../backends/runtime.js';
 import { type Duration, type Milliseconds, toLeaseTime } from '../engine/duration.js';
 import { LockConfigurationError } from '../engine/errors.js';
-import { LONGEST_HOLD, PASSED_OVER, ROUNDS_IN_VAIN } from '../engine/hold-and-wait.js';
+import { LONGEST_HOLD, PASSED_OVER, ROUNDS_IN_VAIN } from '../engine/several/hold-and-wait.js';
 import { CombinedLease, giveBack, type MemberLease } from './combined-lease.js';
 import { type CombinedAttempt, CombinedLock } from './combined-lock.js';
 import type { ClaimTerms, LockHandle } from './lock-handle.js';
-import type { Deadline } from './persevere.js';
+import type { Deadline } from './retry-until-deadline.js';
 
 /**
  * Redisson's RMultiLock: all of several locks, or none, of any kinds and of any services.
@@ -48,7 +48,7 @@ export class MultiLock extends CombinedLock {
   }
 
   protected attempt(_waitTime: Milliseconds, leaseTime: Duration | undefined): CombinedAttempt {
-    return new AllOrNone(this.claims, leaseTime, this.engines[0].parts.runtime);
+    return new AllOrNone(this.claims, leaseTime, this.engines[0].context.runtime);
   }
 
   private refuseContradictions(): void {

@@ -1,9 +1,9 @@
-import { addPermits, giveLeasedPermits, setPermits, trySetPermits } from '../engine/changes.js';
 import { type Duration, toLeaseTime } from '../engine/duration.js';
 import { LockBusyError, LockConfigurationError, LockNotOwnedError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { LeasedContender, LeasedPermits, MOST_IDS } from '../engine/permit-supply.js';
-import type { Synchronizer } from '../engine/supply.js';
+import { addPermits, giveLeasedPermits, setPermits, trySetPermits } from '../engine/permits/mutations.js';
+import type { Synchronizer } from '../engine/permits/permit-request.js';
+import { LeasedPermits, LeasedPermitWaiter, MOST_IDS } from '../engine/permits/permit-source.js';
 import { toCount, toWaitTerms, type WaitOptions } from './wait-options.js';
 
 /**
@@ -110,7 +110,7 @@ export class PermitExpirableSemaphore {
     const { synchronizers } = this.engine;
     const [permit] = this.ids('updateLeaseTime()', id);
     const lease = toLeaseTime(leaseTime, `updateLeaseTime() of ${this.object.what}: leaseTime`);
-    const kept = synchronizers.keeper.drop(this.object, permit);
+    const kept = synchronizers.permitWatchdog.drop(this.object, permit);
     try {
       const [held] = await synchronizers.answer(
         this.object,
@@ -118,7 +118,7 @@ export class PermitExpirableSemaphore {
       );
       return held;
     } catch (error) {
-      if (kept !== undefined) synchronizers.keeper.keep(this.object, [permit], kept);
+      if (kept !== undefined) synchronizers.permitWatchdog.keep(this.object, [permit], kept);
       throw error;
     }
   }
@@ -141,18 +141,18 @@ export class PermitExpirableSemaphore {
 
   /** Sets how many permits there are, once and for all processes. @returns false when they were set before */
   async trySetPermits(permits: number): Promise<boolean> {
-    return this.engine.synchronizers.change(this.object, trySetPermits, this.count('trySetPermits()', permits));
+    return this.engine.synchronizers.mutate(this.object, trySetPermits, this.count('trySetPermits()', permits));
   }
 
   /** Sets how many permits there are, acquired ones included. With fewer than before, callers wait until enough came back. */
   async setPermits(permits: number): Promise<void> {
-    await this.engine.synchronizers.change(this.object, setPermits, this.count('setPermits()', permits));
+    await this.engine.synchronizers.mutate(this.object, setPermits, this.count('setPermits()', permits));
   }
 
   /** Changes how many permits there are by a positive or negative number: below zero, callers wait until it is positive again. */
   async addPermits(permits: number): Promise<void> {
     const amount = this.count('addPermits()', permits, -(2 ** 31));
-    if (amount !== 0) await this.engine.synchronizers.change(this.object, addPermits, amount);
+    if (amount !== 0) await this.engine.synchronizers.mutate(this.object, addPermits, amount);
   }
 
   private async take(
@@ -163,7 +163,7 @@ export class PermitExpirableSemaphore {
     options: WaitOptions | undefined,
   ): Promise<readonly string[]> {
     const { engine, object } = this;
-    const { synchronizers, parts, settings } = engine;
+    const { synchronizers, context, settings } = engine;
     const what = `${method} of ${object.what}`;
     const wanted = this.count(method, permits, 0, MOST_IDS);
     const terms = {
@@ -172,22 +172,22 @@ export class PermitExpirableSemaphore {
     };
     if (wanted === 0) return [];
     const giveBack = (unused: readonly string[]) =>
-      synchronizers.settle(synchronizers.change(object, giveLeasedPermits, unused));
+      synchronizers.settle(synchronizers.mutate(object, giveLeasedPermits, unused));
     return new Promise((resolve, reject) => {
-      const caller = new LeasedContender(object, wanted, terms, parts.runtime, resolve, reject);
+      const caller = new LeasedPermitWaiter(object, wanted, terms, context.runtime, resolve, reject);
       synchronizers.enter(
         'ids',
         object,
         caller,
-        () => new LeasedPermits(synchronizers.backend, parts, synchronizers.keeper, object, giveBack),
+        () => new LeasedPermits(synchronizers.backend, context, synchronizers.permitWatchdog, object, giveBack),
       );
     });
   }
 
   private give(ids: readonly string[]): Promise<readonly boolean[]> {
     const { synchronizers } = this.engine;
-    for (const id of ids) synchronizers.keeper.drop(this.object, id);
-    return synchronizers.change(this.object, giveLeasedPermits, ids);
+    for (const id of ids) synchronizers.permitWatchdog.drop(this.object, id);
+    return synchronizers.mutate(this.object, giveLeasedPermits, ids);
   }
 
   private counts() {

@@ -4,7 +4,7 @@ import { LockBusyError } from '../engine/errors.js';
 import { CombinedLease, giveBack, type MemberLease } from './combined-lease.js';
 import { type CombinedAttempt, CombinedLock } from './combined-lock.js';
 import type { LockHandle } from './lock-handle.js';
-import { type Deadline, mayPass } from './persevere.js';
+import { type Deadline, isRetryable } from './retry-until-deadline.js';
 
 /** How long a member is waited for when there is no `waitTime` to divide, as in Redisson. */
 const MEMBER_WAIT = 1_500;
@@ -40,7 +40,7 @@ export class RedLock extends CombinedLock {
 
   protected attempt(waitTime: Milliseconds, leaseTime: Duration | undefined): CombinedAttempt {
     const { members, needed, name } = this;
-    const { runtime } = this.engines[0].parts;
+    const { runtime } = this.engines[0].context;
     const memberWait = waitTime === FOREVER ? MEMBER_WAIT : Math.max(1, waitTime / members.length);
     return new Majority(members, needed, name, leaseTime, memberWait, runtime);
   }
@@ -78,7 +78,7 @@ class Majority implements CombinedAttempt {
     try {
       taken.set(member, await member.claim({ waitTime, leaseTime: this.leaseTime, signal }));
     } catch (error) {
-      if (!mayPass(error)) throw error;
+      if (!isRetryable(error)) throw error;
     }
   }
 
@@ -119,10 +119,10 @@ class Majority implements CombinedAttempt {
   }
 
   private refusal(errors: readonly unknown[]): unknown {
-    const final = errors.filter((error) => !mayPass(error));
+    const final = errors.filter((error) => !isRetryable(error));
     if (final.length > this.members.length - this.needed) return final[0];
     const busy = errors.find((error) => error instanceof LockBusyError);
-    if (busy === undefined) return errors.find(mayPass);
+    if (busy === undefined) return errors.find(isRetryable);
     return new LockBusyError(
       `${errors.length} of the ${this.members.length} locks ${this.name} could not be had, and ${this.needed} are needed: ${busy.message}`,
       this.name,

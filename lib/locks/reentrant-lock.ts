@@ -1,7 +1,7 @@
 import type { LockType } from '../backends/lock-backend.js';
+import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import type { LockLease } from '../engine/lock-lease.js';
-import { currentScope, liveFrom } from '../engine/lock-scope.js';
+import { currentScope, liveFrom } from '../engine/scope/lock-scope.js';
 import { type ClaimTerms, LockHandle } from './lock-handle.js';
 
 /**
@@ -38,7 +38,7 @@ export class ReentrantLock extends LockHandle {
     super();
     this.engines = [engine];
     this.identity = `${engine.settings.clientId} ${kindOf(type)} ${name}`;
-    this.order = `${name}\0${type}\0${engine.parts.backend.description}`;
+    this.order = `${name}\0${type}\0${engine.context.backend.description}`;
   }
 
   /** @internal */

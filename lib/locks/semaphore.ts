@@ -1,9 +1,9 @@
-import { addPermits, addPermitsIfExists, drainPermits, trySetPermits } from '../engine/changes.js';
 import type { Duration } from '../engine/duration.js';
 import { LockBusyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { CountedPermits } from '../engine/permit-supply.js';
-import { Contender, type Synchronizer } from '../engine/supply.js';
+import { addPermits, addPermitsIfExists, drainPermits, trySetPermits } from '../engine/permits/mutations.js';
+import { PermitWaiter, type Synchronizer } from '../engine/permits/permit-request.js';
+import { CountedPermits } from '../engine/permits/permit-source.js';
 import { toCount, toWaitTerms, type WaitOptions } from './wait-options.js';
 
 /**
@@ -73,13 +73,13 @@ export class Semaphore {
   /** Gives permits, by default one, whether or not they were acquired before, and wakes who waits. */
   async release(permits = 1): Promise<void> {
     const amount = this.count('release()', permits);
-    if (amount > 0) await this.engine.synchronizers.change(this.object, addPermits, amount);
+    if (amount > 0) await this.engine.synchronizers.mutate(this.object, addPermits, amount);
   }
 
   /** As {@link release}, but only for a semaphore whose permits were set. @returns whether they were */
   async releaseIfExists(permits = 1): Promise<boolean> {
     const amount = this.count('releaseIfExists()', permits);
-    return amount > 0 && this.engine.synchronizers.change(this.object, addPermitsIfExists, amount);
+    return amount > 0 && this.engine.synchronizers.mutate(this.object, addPermitsIfExists, amount);
   }
 
   /** How many can be acquired now. Negative after permits were taken away that are in use. */
@@ -90,18 +90,18 @@ export class Semaphore {
 
   /** Takes all that are available. @returns how many that were */
   async drainPermits(): Promise<number> {
-    return this.engine.synchronizers.change(this.object, drainPermits, undefined);
+    return this.engine.synchronizers.mutate(this.object, drainPermits, undefined);
   }
 
   /** Changes how many permits there are by a positive or negative number: below zero, callers wait until it is positive again. */
   async addPermits(permits: number): Promise<void> {
     const amount = toCount(permits, `addPermits() of ${this.object.what}: permits`, -(2 ** 31));
-    if (amount !== 0) await this.engine.synchronizers.change(this.object, addPermits, amount);
+    if (amount !== 0) await this.engine.synchronizers.mutate(this.object, addPermits, amount);
   }
 
   /** Sets how many permits there are, once and for all processes. @returns false when they were set before */
   async trySetPermits(permits: number): Promise<boolean> {
-    return this.engine.synchronizers.change(this.object, trySetPermits, this.count('trySetPermits()', permits));
+    return this.engine.synchronizers.mutate(this.object, trySetPermits, this.count('trySetPermits()', permits));
   }
 
   private async take(
@@ -111,13 +111,13 @@ export class Semaphore {
     options: WaitOptions | undefined,
   ): Promise<void> {
     const { engine, object } = this;
-    const { synchronizers, parts, settings } = engine;
+    const { synchronizers, context, settings } = engine;
     const wanted = this.count(method, permits);
     const terms = toWaitTerms(waitTime, settings.waitTime, options, `${method} of ${object.what}`);
     if (wanted === 0) return;
-    const giveBack = (unused: number) => synchronizers.settle(synchronizers.change(object, addPermits, unused));
+    const giveBack = (unused: number) => synchronizers.settle(synchronizers.mutate(object, addPermits, unused));
     await new Promise<void>((resolve, reject) => {
-      const caller = new Contender<void>(object, wanted, terms, parts.runtime, resolve, reject);
+      const caller = new PermitWaiter<void>(object, wanted, terms, context.runtime, resolve, reject);
       synchronizers.enter('permits', object, caller, () => new CountedPermits(synchronizers.backend, object, giveBack));
     });
   }

@@ -1,8 +1,8 @@
-import type { LockLease } from '../engine/lock-lease.js';
-import { BackOff } from './back-off.js';
+import type { LockLease } from '../engine/lease/lock-lease.js';
+import { BackOff } from '../engine/waiting/back-off.js';
 import type { ClaimTerms } from './lock-handle.js';
-import { persevere } from './persevere.js';
 import { ReentrantLock } from './reentrant-lock.js';
+import { retryUntilDeadline } from './retry-until-deadline.js';
 import { toWaitTerms } from './wait-options.js';
 
 /** Redisson's own, in ms. */
@@ -24,10 +24,10 @@ export class SpinLock extends ReentrantLock {
 
   /** @internal */
   override async claim({ waitTime, leaseTime, signal }: ClaimTerms): Promise<LockLease> {
-    const { parts, settings } = this.engine;
+    const { context, settings } = this.engine;
     const terms = toWaitTerms(waitTime, settings.waitTime, { signal }, `lock() of '${this.name}'`);
-    const backOff = new BackOff(parts.runtime, FIRST_PAUSE, LONGEST_PAUSE);
-    return persevere(parts.runtime, terms, this.name, [parts.backend], backOff, (deadline) =>
+    const backOff = new BackOff(context.runtime, FIRST_PAUSE, LONGEST_PAUSE);
+    return retryUntilDeadline(context.runtime, terms, this.name, [context.backend], backOff, (deadline) =>
       super.claim({ waitTime: 0, leaseTime, signal: deadline.signal }),
     );
   }

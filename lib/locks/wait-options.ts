@@ -1,6 +1,6 @@
-import type { WaitTerms } from '../engine/caller.js';
 import { type Duration, type Milliseconds, toWaitTime } from '../engine/duration.js';
 import { LockConfigurationError } from '../engine/errors.js';
+import type { WaitTerms } from '../engine/waiting/caller.js';
 
 /** Options of a call that waits. @publicApi */
 export interface WaitOptions {

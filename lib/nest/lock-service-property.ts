@@ -1,6 +1,6 @@
 import { Inject } from '@nestjs/common';
 import { LockConfigurationError } from '../engine/errors.js';
-import type { LockService } from './lock.service.js';
+import type { LockService } from '../service/lock-service.js';
 import { getLockServiceToken } from './redis-lock.constants.js';
 
 /** What an instance with decorated methods carries, under {@link getLockServiceToken}. */

@@ -1,7 +1,7 @@
 import type { OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { LockConfigurationError } from '../engine/errors.js';
-import type { LockService } from './lock.service.js';
+import type { LockService } from '../service/lock-service.js';
 import { asksFor, attachLockService, type Lockable } from './lock-service-property.js';
 import { getLockServiceToken } from './redis-lock.constants.js';
 

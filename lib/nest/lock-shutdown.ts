@@ -1,5 +1,5 @@
 import type { BeforeApplicationShutdown, OnApplicationShutdown } from '@nestjs/common';
-import type { LockService } from './lock.service.js';
+import type { LockService } from '../service/lock-service.js';
 
 /** Lets running bodies end before the application goes down, then closes what the service opened. */
 export class LockShutdown implements BeforeApplicationShutdown, OnApplicationShutdown {

@@ -2,7 +2,7 @@ import { MAX_LEASE_TIME, type Milliseconds, toLeaseTime, toMilliseconds, toWaitT
 import { LockConfigurationError } from '../engine/errors.js';
 import { LOCK_TYPES, type LockOptions } from '../engine/lock-options.js';
 import type { BusyAnswer, DistributedLockOptions, LockKey, Method, ReturnKind } from './distributed-lock.options.js';
-import { compileTemplate, type NamesOf } from './key-template.js';
+import { compileTemplate, type NamesOf } from './key-template/key-template.js';
 import { nearestName } from './nearest-name.js';
 import { getLockServiceToken } from './redis-lock.constants.js';
 import { returnKindOf } from './return-kind.js';

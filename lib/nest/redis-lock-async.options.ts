@@ -1,5 +1,5 @@
 import type { ConfigurableModuleAsyncOptions } from '@nestjs/common';
-import type { RedisLockOptions } from './redis-lock.options.js';
+import type { RedisLockOptions } from '../service/redis-lock-options.js';
 
 /** What has to be known before a factory has run. */
 type ModuleOptionName = 'name' | 'isGlobal';

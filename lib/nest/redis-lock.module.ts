@@ -1,12 +1,12 @@
 import { ConfigurableModuleBuilder, type DynamicModule, Logger, Module, type Provider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { LockConfigurationError } from '../engine/errors.js';
-import { createLockService } from './create-lock-service.js';
-import { LockService } from './lock.service.js';
+import { createLockService } from '../service/create-lock-service.js';
+import { LockService } from '../service/lock-service.js';
+import type { RedisLockOptions } from '../service/redis-lock-options.js';
 import { LockServiceExplorer } from './lock-service.explorer.js';
 import { LockShutdown } from './lock-shutdown.js';
 import { getLockServiceToken, REDIS_LOCK_OPTIONS } from './redis-lock.constants.js';
-import type { RedisLockOptions } from './redis-lock.options.js';
 import type { RedisLockAsyncOptions, RedisLockFactoryOptions } from './redis-lock-async.options.js';
 
 type ModuleOptions = Pick<RedisLockOptions, 'name' | 'isGlobal'>;

@@ -37,8 +37,8 @@ export const repeatsTokens: Breakage = (backend) =>
       const reply = await backend.acquireAll(requests);
       return reply.acquired ? { ...reply, tokens: reply.tokens.map(() => 1_000) } : reply;
     },
-    async pass(request) {
-      const reply = await backend.pass(request);
+    async transfer(request) {
+      const reply = await backend.transfer(request);
       return reply && { ...reply, token: 1_000, reserved: 0 };
     },
   });
@@ -58,7 +58,7 @@ export const keepsWhatIsReleased: Breakage = (backend) => {
   let releases = 0;
   return broken(backend, {
     async release(request) {
-      if (++releases % 5 === 0) return { released: true, listeners: 0, told: false, resent: false };
+      if (++releases % 5 === 0) return { released: true, listeners: 0, published: false, resent: false };
       return backend.release(request);
     },
   });
@@ -78,7 +78,7 @@ function broken(backend: LockBackend, differences: Partial<LockBackend>): LockBa
 async function mint(backend: LockBackend, leaseTime: number): Promise<{ token: number }> {
   const key = 'mint';
   const holding = { key, type: 'reentrant', owner: 'mint:1' } as const;
-  const reply = await backend.acquire({ ...holding, leaseTime, reserve: 0, placeTimeout: 0, preferWriters: false });
+  const reply = await backend.acquire({ ...holding, leaseTime, reserve: 0, fairWaitTimeout: 0, preferWriters: false });
   await backend.release(holding);
   if (!reply.acquired) throw new Error('the mint is busy');
   return reply;

@@ -29,7 +29,7 @@ export const leasesOneTooMany: SynchronizerBreakage = (whole) => {
 export const forgetsRequests: SynchronizerBreakage = (whole) => {
   let number = 1_000_000;
   return broken(whole, {
-    addPermits: (key, permits, request) => whole.addPermits(key, permits, { ...request, number: ++number }),
+    addPermits: (key, permits, request) => whole.addPermits(key, permits, { ...request, sequence: ++number }),
   });
 };
 

@@ -1,8 +1,8 @@
 import { LockBusyError, LockLostError } from '../../lib/engine/errors.js';
-import type { Lease } from '../../lib/engine/lease.js';
-import type { LockLease } from '../../lib/engine/lock-lease.js';
+import type { Lease } from '../../lib/engine/lease/lease.js';
+import type { LockLease } from '../../lib/engine/lease/lock-lease.js';
 import type { LockOptions } from '../../lib/engine/lock-options.js';
-import type { LockService } from '../../lib/nest/lock.service.js';
+import type { LockService } from '../../lib/service/lock-service.js';
 import type { History } from './history.js';
 
 /** A lease under record. */

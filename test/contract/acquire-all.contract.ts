@@ -16,7 +16,7 @@ export function describeAcquireAll(world: ContractWorld): void {
   describe.each(types)('several %s locks together', (type) => {
     it('are taken all', async () => {
       const locks = owners(type, keys(5));
-      expect(locks[0].client.backend.together(locks.map(({ key }) => key))).toBe(true);
+      expect(locks[0].client.backend.canAcquireTogether(locks.map(({ key }) => key))).toBe(true);
       expect(await acquireAll(locks, 5_000)).toMatchObject({ acquired: true });
       for (const lock of locks) expect(await lock.remaining()).toBeWithin(1, 5_000);
       for (const lock of locks) expect(await lock.release()).toMatchObject({ released: true });
@@ -85,7 +85,7 @@ export function describeAcquireAll(world: ContractWorld): void {
     const [free, busy] = keys(2);
     await world.owner('read', busy).take();
     const writers = owners('write', [free, busy]);
-    const requests = writers.map((writer) => writer.request({ placeTimeout: 60_000 }));
+    const requests = writers.map((writer) => writer.request({ fairWaitTimeout: 60_000 }));
     const reply = await writers[0].client.backend.acquireAll(requests);
     expect(reply).toMatchObject({ acquired: false, index: 1 });
     await world.owner('read', free).take({ preferWriters: true });

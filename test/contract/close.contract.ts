@@ -16,7 +16,7 @@ export function describeClose(world: ContractWorld): void {
       ann.release(),
       ann.passTo(world.owner('reentrant', ann.key)),
       ann.renew(),
-      client.backend.refreshPlaces([world.owner(world.has('fair') ? 'fair' : 'write', ann.key, client)], LONG),
+      client.backend.refreshWaiters([world.owner(world.has('fair') ? 'fair' : 'write', ann.key, client)], LONG),
       ann.raiseToken(1),
       ann.forceRelease(),
       ann.inspect(),

@@ -2,7 +2,7 @@ import { until } from '../support/until.js';
 import { type ContractWorld, LAPSING, SHORT } from './contract-world.js';
 import { LONG, type Owner } from './owner.js';
 
-const WAITING = { placeTimeout: LONG };
+const WAITING = { fairWaitTimeout: LONG };
 
 /** Waiters of a fair lock that leave, die or are refreshed. */
 export function describeFairPlaces(world: ContractWorld): void {
@@ -16,9 +16,9 @@ export function describeFairPlaces(world: ContractWorld): void {
       const [holder, ann, bob, eve] = fair(4);
       await holder.take();
       await queueUp(ann, bob, eve);
-      await bob.leavePlace();
+      await bob.removeWaiter();
       expect((await holder.inspect()).queue).toEqual([ann.owner, eve.owner]);
-      await ann.leavePlace();
+      await ann.removeWaiter();
       await holder.release();
       await eve.take();
     });
@@ -29,7 +29,7 @@ export function describeFairPlaces(world: ContractWorld): void {
       await holder.take();
       await queueUp(ann, bob);
       await holder.release();
-      await ann.leavePlace();
+      await ann.removeWaiter();
       await listener.hears();
       await bob.take();
     });
@@ -39,8 +39,8 @@ export function describeFairPlaces(world: ContractWorld): void {
       const listener = await world.listen(eve);
       await holder.take();
       await queueUp(ann, bob, eve);
-      await ann.leavePlace();
-      await bob.leavePlace();
+      await ann.removeWaiter();
+      await bob.removeWaiter();
       await holder.release();
       await listener.hears();
       await eve.take();
@@ -53,19 +53,19 @@ export function describeFairPlaces(world: ContractWorld): void {
       await holder.take();
       await queueUp(ann, bob, eve);
       await holder.release();
-      await bob.leavePlace();
-      await ann.leavePlace();
+      await bob.removeWaiter();
+      await ann.removeWaiter();
       await Promise.all(listeners.map((listener) => listener.hears()));
       expect(listeners.map(({ heard }) => heard.map(({ owner }) => owner))).toEqual([[ann.owner], [eve.owner]]);
     });
 
     it('is not disturbed by one who leaves without having had a place', async () => {
       const [holder, ann, stranger] = fair(3);
-      await stranger.leavePlace();
+      await stranger.removeWaiter();
       await holder.take();
       await queueUp(ann);
-      await stranger.leavePlace();
-      await holder.leavePlace();
+      await stranger.removeWaiter();
+      await holder.removeWaiter();
       expect(await holder.holds()).toBe(true);
       expect((await holder.inspect()).queue).toEqual([ann.owner]);
     });
@@ -73,7 +73,7 @@ export function describeFairPlaces(world: ContractWorld): void {
     it('skips a dead head when its place has lapsed', async () => {
       const [holder, dead, bob] = fair(3);
       await holder.take();
-      await dead.meet({ placeTimeout: SHORT });
+      await dead.meet({ fairWaitTimeout: SHORT });
       await queueUp(bob);
       await holder.release();
       expect(await bob.takeInTime(WAITING)).toBeWithin(2, 5);
@@ -83,7 +83,7 @@ export function describeFairPlaces(world: ContractWorld): void {
       const [holder, ...dead] = fair(12);
       const last = world.owner('fair', holder.key);
       await holder.take();
-      for (const owner of dead) await owner.meet({ placeTimeout: SHORT });
+      for (const owner of dead) await owner.meet({ fairWaitTimeout: SHORT });
       await queueUp(last);
       await holder.release();
       await world.elapse(SHORT);
@@ -94,7 +94,7 @@ export function describeFairPlaces(world: ContractWorld): void {
       const [holder, dead, bob] = fair(3);
       const listener = await world.listen(bob);
       await holder.take();
-      await dead.meet({ placeTimeout: SHORT });
+      await dead.meet({ fairWaitTimeout: SHORT });
       await queueUp(bob);
       await holder.release();
       await until(async () => {
@@ -111,9 +111,9 @@ export function describeFairPlaces(world: ContractWorld): void {
       const holders = waiters.map(({ key }) => world.owner('fair', key));
       for (const [n, waiter] of waiters.entries()) {
         await holders[n].take();
-        await waiter.meet({ placeTimeout: SHORT });
+        await waiter.meet({ fairWaitTimeout: SHORT });
       }
-      expect(await client.backend.refreshPlaces(waiters, LONG)).toEqual([true, true]);
+      expect(await client.backend.refreshWaiters(waiters, LONG)).toEqual([true, true]);
       await world.elapse(SHORT);
       for (const waiter of waiters) expect((await waiter.inspect()).queue).toEqual([waiter.owner]);
     });
@@ -122,19 +122,19 @@ export function describeFairPlaces(world: ContractWorld): void {
       const [holder, live, dead, stranger] = fair(4);
       await holder.take();
       await queueUp(live);
-      await dead.meet({ placeTimeout: LAPSING });
+      await dead.meet({ fairWaitTimeout: LAPSING });
       await world.elapse(LAPSING);
       const places = [live, dead, stranger];
-      expect(await holder.client.backend.refreshPlaces(places, LONG)).toEqual([true, false, false]);
+      expect(await holder.client.backend.refreshWaiters(places, LONG)).toEqual([true, false, false]);
       expect((await holder.inspect()).queue).toEqual([live.owner]);
-      expect(await holder.client.backend.refreshPlaces([], LONG)).toEqual([]);
+      expect(await holder.client.backend.refreshWaiters([], LONG)).toEqual([]);
     });
 
     it('puts one whose place had lapsed to the end', async () => {
       const [holder, ann, bob, eve] = fair(4);
       await holder.take();
       await queueUp(ann);
-      await bob.meet({ placeTimeout: LAPSING });
+      await bob.meet({ fairWaitTimeout: LAPSING });
       await queueUp(eve);
       await world.elapse(LAPSING);
       await queueUp(bob);
@@ -147,10 +147,10 @@ export function describeFairPlaces(world: ContractWorld): void {
       for (let n = 0; n < 300; n++) {
         const waiter = world.owner('fair', holder.key);
         await waiter.meet(WAITING);
-        await waiter.leavePlace();
+        await waiter.removeWaiter();
       }
       expect((await holder.inspect()).queue).toEqual([]);
-      await dead.meet({ placeTimeout: LAPSING });
+      await dead.meet({ fairWaitTimeout: LAPSING });
       await queueUp(bob);
       await holder.release();
       await world.elapse(LAPSING);

@@ -1,7 +1,7 @@
 import { type ContractWorld, SHORT } from './contract-world.js';
 import { LONG, type Owner } from './owner.js';
 
-const WAITING = { placeTimeout: LONG };
+const WAITING = { fairWaitTimeout: LONG };
 
 /** Order of arrival, over clients: what the queue of a fair lock promises. */
 export function describeFairness(world: ContractWorld): void {
@@ -34,7 +34,7 @@ export function describeFairness(world: ContractWorld): void {
     it('does not list one who would not wait', async () => {
       const [holder, ann] = fair(2);
       await holder.take();
-      await ann.meet({ placeTimeout: 0 });
+      await ann.meet({ fairWaitTimeout: 0 });
       expect((await holder.inspect()).queue).toEqual([]);
     });
 
@@ -43,8 +43,8 @@ export function describeFairness(world: ContractWorld): void {
       await holder.take();
       await queueUp(head);
       await holder.release();
-      for (const placeTimeout of [0, LONG]) {
-        const busy = await ann.meet({ placeTimeout });
+      for (const fairWaitTimeout of [0, LONG]) {
+        const busy = await ann.meet({ fairWaitTimeout });
         expect(busy.holder).toBe(head.owner);
         expect(busy.remaining).toBeWithin(1, LONG);
       }

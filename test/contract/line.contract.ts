@@ -1,51 +1,52 @@
-import { LINE_MEMORY } from '../../lib/backends/lock-backend.js';
+import { TICKET_LIFETIME } from '../../lib/backends/lock-backend.js';
 import { type ContractWorld, LAPSING } from './contract-world.js';
 
 /** The numbers of those who were woken and came too late. */
 export function describeLine(world: ContractWorld): void {
-  const lineUp = (client: number, key: string, holder: string) => world.clients[client].backend.lineUp?.(key, holder);
+  const takeTicket = (client: number, key: string, holder: string) =>
+    world.clients[client].backend.takeTicket?.(key, holder);
 
   describe('the line of those who were woken in vain', () => {
     if (world.capabilities.numbers === false) {
       it('is not kept', () => {
-        for (const { backend } of world.clients) expect(backend.lineUp).toBeUndefined();
+        for (const { backend } of world.clients) expect(backend.takeTicket).toBeUndefined();
       });
       return;
     }
 
     it('numbers them in the order in which they come, whichever client they are of', async () => {
       const key = world.key();
-      for (const place of [1, 2, 3, 4]) expect(await lineUp(place % 2, key, 'client:1')).toBe(place);
+      for (const place of [1, 2, 3, 4]) expect(await takeTicket(place % 2, key, 'client:1')).toBe(place);
     });
 
     it('gives each of them a number of its own when they come together', async () => {
       const key = world.key();
-      const places = await Promise.all(Array.from({ length: 30 }, (_, n) => lineUp(n % 3, key, 'client:1')));
+      const places = await Promise.all(Array.from({ length: 30 }, (_, n) => takeTicket(n % 3, key, 'client:1')));
       expect(places.sort((a = 0, b = 0) => a - b)).toEqual(Array.from({ length: 30 }, (_, n) => n + 1));
     });
 
     it('begins anew with each holder, and with each lock', async () => {
       const key = world.key('a name {with} braces');
-      expect(await lineUp(0, key, 'client:1')).toBe(1);
-      expect(await lineUp(0, key, 'client:2')).toBe(1);
-      expect(await lineUp(1, key, 'client:2')).toBe(2);
-      expect(await lineUp(1, key, 'client:1')).toBe(1);
-      expect(await lineUp(0, world.key(), 'client:1')).toBe(1);
+      expect(await takeTicket(0, key, 'client:1')).toBe(1);
+      expect(await takeTicket(0, key, 'client:2')).toBe(1);
+      expect(await takeTicket(1, key, 'client:2')).toBe(2);
+      expect(await takeTicket(1, key, 'client:1')).toBe(1);
+      expect(await takeTicket(0, world.key(), 'client:1')).toBe(1);
     });
 
     it('is forgotten after a moment', async () => {
       const key = world.key();
-      expect(await lineUp(0, key, 'client:1')).toBe(1);
-      await world.elapse(LINE_MEMORY + LAPSING);
-      expect(await lineUp(0, key, 'client:1')).toBe(1);
+      expect(await takeTicket(0, key, 'client:1')).toBe(1);
+      await world.elapse(TICKET_LIFETIME + LAPSING);
+      expect(await takeTicket(0, key, 'client:1')).toBe(1);
     });
 
     it('leaves the lock as it is', async () => {
       const [ann, bob] = world.owners('reentrant', 2);
-      await lineUp(0, ann.key, 'client:1');
+      await takeTicket(0, ann.key, 'client:1');
       expect((await ann.inspect()).owners).toEqual([]);
       await ann.take();
-      await lineUp(1, ann.key, ann.owner);
+      await takeTicket(1, ann.key, ann.owner);
       await bob.meet();
       expect((await ann.release()).released).toBe(true);
       await bob.take();

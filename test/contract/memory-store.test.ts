@@ -44,7 +44,7 @@ describe('MemoryStore', () => {
       owner: `client:${++count}`,
       leaseTime,
       reserve: 0,
-      placeTimeout: 1_000,
+      fairWaitTimeout: 1_000,
       preferWriters: true,
     });
 
@@ -106,11 +106,11 @@ describe('MemoryStore', () => {
     for (const type of ['reentrant', 'fair', 'read', 'write'] as const) {
       const holding = { key: 'order', type, owner: 'client:1' };
       const waiting = { key: 'order', type, owner: 'client:2' };
-      const terms = { leaseTime: 1_000, reserve: 0, placeTimeout: 1_000, preferWriters: true };
+      const terms = { leaseTime: 1_000, reserve: 0, fairWaitTimeout: 1_000, preferWriters: true };
       await backend.acquire({ ...holding, ...terms });
       if (type !== 'read') await backend.acquire({ ...waiting, ...terms });
       await backend.release(holding);
-      await backend.leavePlace(waiting);
+      await backend.removeWaiter(waiting);
     }
     expect([store.holds.size, store.queues.size, store.writers.size]).toEqual([0, 0, 0]);
   });
@@ -141,7 +141,7 @@ describe('MemoryStore', () => {
     const seen: (string | undefined)[] = [];
     real.subscribe('order', 'reentrant', 'client', () => seen.push(scope.getStore()));
     const holding = { key: 'order', type: 'reentrant', owner: 'client:1' } as const;
-    await real.acquire({ ...holding, leaseTime: 1_000, reserve: 0, placeTimeout: 0, preferWriters: false });
+    await real.acquire({ ...holding, leaseTime: 1_000, reserve: 0, fairWaitTimeout: 0, preferWriters: false });
     await scope.run('releasing', async () => {
       const released = real.release(holding);
       expect(seen).toEqual([]);

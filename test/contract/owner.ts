@@ -4,9 +4,9 @@ import type {
   AcquireReply,
   AcquireRequest,
   Busy,
-  Holding,
   LockState,
   LockType,
+  OwnerRef,
   ReleaseReply,
 } from '../../lib/backends/lock-backend.js';
 import type { Client } from './fixture.js';
@@ -14,10 +14,10 @@ import type { Client } from './fixture.js';
 /** Longer than any test runs. */
 export const LONG = 60_000;
 
-export type AcquireOptions = Partial<Omit<AcquireRequest, keyof Holding>>;
+export type AcquireOptions = Partial<Omit<AcquireRequest, keyof OwnerRef>>;
 
 /** One owner of one lock, and what it asks its backend. */
-export class Owner implements Holding {
+export class Owner implements OwnerRef {
   constructor(
     readonly client: Client,
     readonly key: string,
@@ -25,12 +25,12 @@ export class Owner implements Holding {
     readonly owner: string,
   ) {}
 
-  private get holding(): Holding {
+  private get holding(): OwnerRef {
     return { key: this.key, type: this.type, owner: this.owner };
   }
 
   request(options: AcquireOptions = {}): AcquireRequest {
-    return { ...this.holding, leaseTime: LONG, reserve: 0, placeTimeout: 0, preferWriters: false, ...options };
+    return { ...this.holding, leaseTime: LONG, reserve: 0, fairWaitTimeout: 0, preferWriters: false, ...options };
   }
 
   acquire(options?: AcquireOptions): Promise<AcquireReply> {
@@ -81,16 +81,16 @@ export class Owner implements Holding {
 
   passTo(to: Owner, leaseTime = LONG, reserve = 0): Promise<Acquired | undefined> {
     const { key, type, owner: from } = this;
-    return this.client.backend.pass({ key, type, from, to: to.owner, leaseTime, reserve });
+    return this.client.backend.transfer({ key, type, from, to: to.owner, leaseTime, reserve });
   }
 
-  async refreshPlace(placeTimeout = LONG): Promise<boolean> {
-    const [kept] = await this.client.backend.refreshPlaces([this.holding], placeTimeout);
+  async refreshPlace(fairWaitTimeout = LONG): Promise<boolean> {
+    const [kept] = await this.client.backend.refreshWaiters([this.holding], fairWaitTimeout);
     return kept;
   }
 
-  leavePlace(): Promise<void> {
-    return this.client.backend.leavePlace(this.holding);
+  removeWaiter(): Promise<void> {
+    return this.client.backend.removeWaiter(this.holding);
   }
 
   forceRelease(): Promise<readonly string[]> {

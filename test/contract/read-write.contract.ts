@@ -2,7 +2,7 @@ import { until } from '../support/until.js';
 import { type ContractWorld, LAPSING, SHORT } from './contract-world.js';
 import { LONG } from './owner.js';
 
-const WAITING = { placeTimeout: LONG };
+const WAITING = { fairWaitTimeout: LONG };
 
 /** Many readers or one writer, and what happens between them. */
 export function describeReadWrite(world: ContractWorld): void {

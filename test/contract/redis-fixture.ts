@@ -1,5 +1,5 @@
+import type { Connection } from '../../lib/backends/redis/connection/redis-connection.js';
 import { RedisBackend } from '../../lib/backends/redis/redis-backend.js';
-import type { Connection } from '../../lib/backends/redis/redis-connection.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import type { Client, Fixture } from './fixture.js';
 

@@ -2,7 +2,7 @@ import { type ContractWorld, SHORT } from './contract-world.js';
 import { LONG } from './owner.js';
 
 const STAND_BACK = { preferWriters: true };
-const WAITING = { placeTimeout: LONG };
+const WAITING = { fairWaitTimeout: LONG };
 
 /** Writers that announce themselves, and readers that let them go first. */
 export function describeWaitingWriters(world: ContractWorld): void {
@@ -52,7 +52,7 @@ export function describeWaitingWriters(world: ContractWorld): void {
     it('keeps nobody out once its place has lapsed', async () => {
       const { rita, ron, walt } = lock();
       await rita.take();
-      await walt.meet({ placeTimeout: SHORT });
+      await walt.meet({ fairWaitTimeout: SHORT });
       expect(await ron.takeInTime(STAND_BACK)).toBeWithin(1, 5);
       expect(await walt.refreshPlace()).toBe(false);
     });
@@ -60,8 +60,8 @@ export function describeWaitingWriters(world: ContractWorld): void {
     it('keeps readers waiting until the last of several places has lapsed', async () => {
       const { rita, ron, walt, wilma } = lock();
       await rita.take();
-      await walt.meet({ placeTimeout: 5_000 });
-      await wilma.meet({ placeTimeout: LONG });
+      await walt.meet({ fairWaitTimeout: 5_000 });
+      await wilma.meet({ fairWaitTimeout: LONG });
       expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(5_001, LONG);
       await wilma.refreshPlace(SHORT);
       expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(SHORT, 5_000);
@@ -70,7 +70,7 @@ export function describeWaitingWriters(world: ContractWorld): void {
     it('keeps its place by refreshing it', async () => {
       const { rita, ron, walt, wilma } = lock();
       await rita.take();
-      await walt.meet({ placeTimeout: SHORT });
+      await walt.meet({ fairWaitTimeout: SHORT });
       expect(await walt.refreshPlace()).toBe(true);
       expect(await wilma.refreshPlace()).toBe(false);
       await world.elapse(SHORT);
@@ -84,9 +84,9 @@ export function describeWaitingWriters(world: ContractWorld): void {
       await walt.meet(WAITING);
       await wilma.meet(WAITING);
       expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(1, LONG);
-      await walt.leavePlace();
+      await walt.removeWaiter();
       await ron.meet(STAND_BACK);
-      await wilma.leavePlace();
+      await wilma.removeWaiter();
       await listener.hears();
       await ron.take(STAND_BACK);
     });

@@ -6,7 +6,7 @@ import type { Owner } from './owner.js';
 /** Who hears of a release. A waiter of a fair lock has a place, or nobody would tell it anything. */
 export function describeWakeUps(world: ContractWorld, type: LockType): void {
   const queue = async (waiter: Owner) => {
-    if (type === 'fair') await waiter.meet({ placeTimeout: 60_000 });
+    if (type === 'fair') await waiter.meet({ fairWaitTimeout: 60_000 });
   };
 
   it('wakes a waiter of another client when it is released', async () => {
@@ -110,7 +110,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
       await queue(bob);
       await ann.release();
       await two.hears(before + 1);
-      await bob.leavePlace();
+      await bob.removeWaiter();
     };
     await releaseOnce();
     expect(one.heard).toHaveLength(1);
@@ -140,7 +140,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
       await queue(bob);
       await ann.release();
       await listener.hears();
-      await bob.leavePlace();
+      await bob.removeWaiter();
       listener.close();
     }
   });
@@ -153,7 +153,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
       await ann.take();
       await queue(bob);
       const reply = await ann.release();
-      await bob.leavePlace();
+      await bob.removeWaiter();
       return reply.listeners;
     };
     expect(await listeners()).toBe(0);

@@ -1,7 +1,7 @@
 import { LockConfigurationError, LockError, LockKeyError } from '../../lib/engine/errors.js';
 import type { LockOptions } from '../../lib/engine/lock-options.js';
-import { createLockService } from '../../lib/nest/create-lock-service.js';
-import type { RedisLockOptions } from '../../lib/nest/redis-lock.options.js';
+import { createLockService } from '../../lib/service/create-lock-service.js';
+import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
 import { leftovers, NOTHING, openWorld } from '../support/lock-world.js';
 import { errorOf } from '../support/section.js';
 

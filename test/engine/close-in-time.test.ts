@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockBackend } from '../../lib/backends/lock-backend.js';
-import { createLockService } from '../../lib/nest/create-lock-service.js';
-import type { LockService } from '../../lib/nest/lock.service.js';
+import { createLockService } from '../../lib/service/create-lock-service.js';
+import type { LockService } from '../../lib/service/lock-service.js';
 import { ms, openVirtualWorld } from '../support/lock-world.js';
 import { type RedisServer, startRedis } from '../support/redis-server.js';
 import { errorOf } from '../support/section.js';

@@ -1,8 +1,8 @@
 import { LockConfigurationError } from '../../lib/engine/errors.js';
-import { createLockService } from '../../lib/nest/create-lock-service.js';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
-import type { LockService } from '../../lib/nest/lock.service.js';
-import type { RedisLockOptions } from '../../lib/nest/redis-lock.options.js';
+import { createLockService } from '../../lib/service/create-lock-service.js';
+import type { LockService } from '../../lib/service/lock-service.js';
+import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
 import { NOTHING, nothingIsLeft, openWorld } from '../support/lock-world.js';
 import { errorOf } from '../support/section.js';
 import { WatchedSynchronizers } from '../synchronizers/watched-synchronizers.js';

@@ -1,7 +1,7 @@
 import { LockLostError, LockUnavailableError } from '../../lib/engine/errors.js';
 import type { LockEventName } from '../../lib/engine/events.js';
-import { currentLease } from '../../lib/engine/lock-scope.js';
-import type { LockService } from '../../lib/nest/lock.service.js';
+import { currentLease } from '../../lib/engine/scope/lock-scope.js';
+import type { LockService } from '../../lib/service/lock-service.js';
 import { ms, openVirtualWorld } from '../support/lock-world.js';
 import { errorOf } from '../support/section.js';
 import { refused } from '../support/watched-backend.js';

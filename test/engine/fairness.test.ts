@@ -72,7 +72,7 @@ describe.each(STORES)('fairness among processes, on %s', (store) => {
     const tries = others.map(({ backend }) => backend.count('acquire'));
     // All at once at first; then one a turn, and whoever is next may look once whether its turn was taken. Without numbers: 28.
     expect(tries.reduce((sum, count) => sum + count)).toBeLessThan(24);
-    expect(others.reduce((sum, { backend }) => sum + backend.count('lineUp'), 0)).toBeGreaterThan(4);
+    expect(others.reduce((sum, { backend }) => sum + backend.count('takeTicket'), 0)).toBeGreaterThan(4);
   });
 
   it('gives a process with one caller its turns beside one with a hundred', async () => {

@@ -1,6 +1,6 @@
 import type { LockType } from '../../lib/backends/lock-backend.js';
 import { LockLostError } from '../../lib/engine/errors.js';
-import type { Lease } from '../../lib/engine/lease.js';
+import type { Lease } from '../../lib/engine/lease/lease.js';
 import { type LockProcess, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { startProcess } from '../support/processes/start-process.js';
 import { latch } from '../support/section.js';
@@ -61,10 +61,10 @@ describe.each(STORES)('a lock in %s that is released by force', (store) => {
       const name = `order:${round}`;
       const first = await passing.locks.acquire(name, { leaseTime: '20s' });
       const answered = latch();
-      passing.backend.disturb(answerAfter(answered.promise), 'pass');
+      passing.backend.disturb(answerAfter(answered.promise), 'transfer');
       const waiting = passing.locks.acquire(name, { leaseTime: '20s' });
       const released = first.release();
-      if (passing.backend.count('pass') === passes) {
+      if (passing.backend.count('transfer') === passes) {
         // This machine was too slow: what was held for so long leaves the process instead.
         await released;
         await (await waiting).release();

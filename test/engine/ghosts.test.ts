@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { LockOptions } from '../../lib/engine/lock-options.js';
-import { createLockService } from '../../lib/nest/create-lock-service.js';
-import type { LockService } from '../../lib/nest/lock.service.js';
-import type { Connection } from '../../lib/nest/redis-lock.options.js';
+import { createLockService } from '../../lib/service/create-lock-service.js';
+import type { LockService } from '../../lib/service/lock-service.js';
+import type { Connection } from '../../lib/service/redis-lock-options.js';
 import { leftBehind } from '../support/left-behind.js';
 import { ms, openWorld } from '../support/lock-world.js';
 import { type RedisServer, startRedis } from '../support/redis-server.js';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Acquired, AcquireRequest, PassRequest } from '../../lib/backends/lock-backend.js';
+import type { Acquired, AcquireRequest, TransferRequest } from '../../lib/backends/lock-backend.js';
 import { LockLostError } from '../../lib/engine/errors.js';
-import type { Lease } from '../../lib/engine/lease.js';
+import type { Lease } from '../../lib/engine/lease/lease.js';
 import type { LockOptions } from '../../lib/engine/lock-options.js';
 import { leftovers, NOTHING, openVirtualWorld, openWorld, STORES, type VirtualProcess } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
@@ -59,7 +59,7 @@ describe('hand-off', () => {
       await runtime.advance(10);
       await first.release();
       const second = await waiting;
-      expect(backend.commands).toEqual(['acquire', 'pass']);
+      expect(backend.commands).toEqual(['acquire', 'transfer']);
       expect(second.owner).not.toBe(first.owner);
       expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
       expect(second.remainingTime()).toBeGreaterThan(29_690);
@@ -88,7 +88,7 @@ describe('hand-off', () => {
     expect(replies.map(({ reserved }) => reserved)).toEqual([64]);
     await first.release();
     const next = await leases[1];
-    expect(backend.commands.at(-1)).toBe('pass');
+    expect(backend.commands.at(-1)).toBe('transfer');
     expect(next.owner).not.toBe(first.owner);
     expect(next.remainingTime()).toBeGreaterThan(29_000);
     await next.release();
@@ -101,7 +101,7 @@ describe('hand-off', () => {
     void first.extend('60s');
     await first.release();
     const next = await waiters[0];
-    expect(backend.commands.at(-1)).toBe('pass');
+    expect(backend.commands.at(-1)).toBe('transfer');
     expect(next.owner).not.toBe(first.owner);
     await next.release();
   });
@@ -111,10 +111,10 @@ describe('hand-off', () => {
     const fixed = locks.acquire('order', { leaseTime: '30s' });
     await first.release();
     const second = await waiters[0];
-    expect(backend.commands.at(-1)).not.toBe('pass');
+    expect(backend.commands.at(-1)).not.toBe('transfer');
     await second.release();
     const third = await fixed;
-    expect(backend.commands.at(-1)).toBe('pass');
+    expect(backend.commands.at(-1)).toBe('transfer');
     await runtime.advance(30_000);
     expect(third.held).toBe(false);
     await third.release().catch(() => {});
@@ -203,10 +203,10 @@ describe('hand-off', () => {
       await reachClock(process);
       const reserves: number[] = [];
       const watch: Disturbance = (execute, request) => {
-        reserves.push((request as AcquireRequest | PassRequest).reserve);
+        reserves.push((request as AcquireRequest | TransferRequest).reserve);
         return execute();
       };
-      backend.disturb(watch, 'acquire', 'pass');
+      backend.disturb(watch, 'acquire', 'transfer');
       const before = await locks.acquire('order');
       const bodies = (time: number, count: number) =>
         Array.from({ length: count }, () => locks.withLock('order', () => runtime.block(time)));
@@ -246,7 +246,7 @@ describe('hand-off', () => {
       const process = await passing();
       const { locks, backend, runtime, first, logger } = process;
       const waiting = locks.acquire('order');
-      backend.disturb(disturbance, 'pass');
+      backend.disturb(disturbance, 'transfer');
       await first.release();
       expect(logger.warnings).toEqual([expect.stringContaining('could not be released in time')]);
       const next = await runtime.until(waiting);
@@ -262,7 +262,7 @@ describe('hand-off', () => {
       const process = await passing();
       const { locks, backend, runtime, first } = process;
       const answer = latch();
-      backend.disturb(answerAfter(answer.promise), 'pass');
+      backend.disturb(answerAfter(answer.promise), 'transfer');
       const abort = new AbortController();
       const leaving = errorOf(locks.acquire('order', how === 'aborts' ? { signal: abort.signal } : { waitTime: 100 }));
       const waiting = locks.acquire('order');
@@ -288,7 +288,7 @@ describe('hand-off', () => {
         const reply = await execute();
         runtime.block(6_000);
         return reply;
-      }, 'pass');
+      }, 'transfer');
       await first.release();
       const next = await runtime.until(waiting);
       expect(next.held).toBe(true);
@@ -297,12 +297,12 @@ describe('hand-off', () => {
 
     it('reserves tokens for the next ones, and keeps to the budget', async () => {
       const { locks, backend, runtime, first } = await passing();
-      const passes: [PassRequest, Acquired][] = [];
+      const passes: [TransferRequest, Acquired][] = [];
       backend.disturb(async (execute, request) => {
         const reply = await execute();
-        passes.push([request as PassRequest, reply]);
+        passes.push([request as TransferRequest, reply]);
         return reply;
-      }, 'pass');
+      }, 'transfer');
       const all = Array.from({ length: 40 }, () => locks.withLock('order', () => runtimeSleep(runtime, 1)));
       await first.release();
       await runtime.until(Promise.all(all));

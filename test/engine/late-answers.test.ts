@@ -1,4 +1,4 @@
-import type { Lease } from '../../lib/engine/lease.js';
+import type { Lease } from '../../lib/engine/lease/lease.js';
 import { openVirtualWorld, type VirtualProcess } from '../support/lock-world.js';
 import type { Disturbance } from '../support/watched-backend.js';
 
@@ -28,7 +28,7 @@ describe('a lease whose answer came ten seconds late', () => {
       'of the first of several locks that are taken one by one',
       (process) => {
         const { locks, backend } = process;
-        backend.together = () => false;
+        backend.canAcquireTogether = () => false;
         backend.disturb(late(process, 1), 'acquire');
         return locks.acquire(['order', 'stock'], LEASE);
       },
@@ -40,7 +40,7 @@ describe('a lease whose answer came ten seconds late', () => {
         backend.heal();
         const before = await locks.acquire('order', LEASE);
         const next = locks.acquire('order', LEASE);
-        backend.disturb(late(process), 'pass');
+        backend.disturb(late(process), 'transfer');
         void before.release();
         return next;
       },

@@ -1,4 +1,4 @@
-import { type Linked, LinkedQueue } from '../../lib/engine/linked-queue.js';
+import { type Linked, LinkedQueue } from '../../lib/engine/collections/linked-queue.js';
 
 class Element implements Linked<Element> {
   previous: Element | undefined;

@@ -7,7 +7,7 @@ import {
   LockLostError,
   LockUnavailableError,
 } from '../../lib/engine/errors.js';
-import type { Lease } from '../../lib/engine/lease.js';
+import type { Lease } from '../../lib/engine/lease/lease.js';
 import { leftovers, ms, NOTHING, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
 import { until } from '../support/until.js';

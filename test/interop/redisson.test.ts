@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { LockType } from '../../lib/backends/lock-backend.js';
-import { createLockService } from '../../lib/nest/create-lock-service.js';
-import type { LockService } from '../../lib/nest/lock.service.js';
+import { createLockService } from '../../lib/service/create-lock-service.js';
+import type { LockService } from '../../lib/service/lock-service.js';
 import { type RedisServer, startRedis } from '../support/redis-server.js';
 import { until } from '../support/until.js';
 import { RedissonPeer } from './redisson-peer.js';

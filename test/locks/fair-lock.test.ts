@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockService } from '../../lib/nest/lock.service.js';
+import type { LockService } from '../../lib/service/lock-service.js';
 import { type LockProcess, ms, openWorld, STORES } from '../support/lock-world.js';
 import { latch, Section } from '../support/section.js';
 import { until } from '../support/until.js';
@@ -25,7 +25,7 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
 
   /** The process is gone: what it waits for is not refreshed, and nothing more is heard of it. */
   const die = ({ backend }: LockProcess) =>
-    backend.disturb(refused, 'acquire', 'release', 'renew', 'refreshPlaces', 'leavePlace');
+    backend.disturb(refused, 'acquire', 'release', 'renew', 'refreshWaiters', 'removeWaiter');
 
   it('order of arrival over several instances', async () => {
     const services = await world.services(3);

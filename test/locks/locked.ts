@@ -1,4 +1,4 @@
-import type { Lease } from '../../lib/engine/lease.js';
+import type { Lease } from '../../lib/engine/lease/lease.js';
 import type { LockHandle } from '../../lib/locks/lock-handle.js';
 
 /** Locks, runs `body`, releases. */

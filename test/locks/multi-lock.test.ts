@@ -7,7 +7,7 @@ import {
   LockNotOwnedError,
   LockUnavailableError,
 } from '../../lib/engine/errors.js';
-import { currentLease } from '../../lib/engine/lock-scope.js';
+import { currentLease } from '../../lib/engine/scope/lock-scope.js';
 import { ms, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
 import { until } from '../support/until.js';
@@ -197,7 +197,7 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
   it('names members of different services that have the same name by where they are kept', async () => {
     const one = await here.service();
     const [two, three] = await there.services(2);
-    const { description } = one.engine.parts.backend;
+    const { description } = one.engine.context.backend;
     const lock = one.getMultiLock(one.getLock('a'), two.getLock('a'), three.getLock('b'));
     await locked(lock, (lease) => {
       const keys = [...lease.tokens.keys()].sort();

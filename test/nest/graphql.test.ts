@@ -19,9 +19,9 @@ import {
 import { Test } from '@nestjs/testing';
 import { type ExecutionResult, parse, subscribe } from 'graphql';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
-import { LockService } from '../../lib/nest/lock.service.js';
 import { LockExceptionFilter } from '../../lib/nest/lock-exception.filter.js';
 import { RedisLockModule } from '../../lib/nest/redis-lock.module.js';
+import { LockService } from '../../lib/service/lock-service.js';
 import { Section } from './support/section.js';
 
 const section = new Section();

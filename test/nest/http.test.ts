@@ -21,9 +21,9 @@ import { APP_FILTER } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { interval, map, Observable, of } from 'rxjs';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
-import { LockService } from '../../lib/nest/lock.service.js';
 import { LockExceptionFilter } from '../../lib/nest/lock-exception.filter.js';
 import { RedisLockModule } from '../../lib/nest/redis-lock.module.js';
+import { LockService } from '../../lib/service/lock-service.js';
 import { until } from '../support/until.js';
 import { Section } from './support/section.js';
 

@@ -2,11 +2,11 @@ import { Injectable, Module, type OnModuleInit, Scope } from '@nestjs/common';
 import { ContextIdFactory, REQUEST } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { LockConfigurationError } from '../../lib/engine/errors.js';
-import { createLockService } from '../../lib/nest/create-lock-service.js';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
-import { LockService } from '../../lib/nest/lock.service.js';
 import { attachLockService } from '../../lib/nest/lock-service-property.js';
 import { RedisLockModule } from '../../lib/nest/redis-lock.module.js';
+import { createLockService } from '../../lib/service/create-lock-service.js';
+import { LockService } from '../../lib/service/lock-service.js';
 import { startApp } from './support/start-app.js';
 
 class Orders {

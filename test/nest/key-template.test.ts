@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: what others write for a placeholder
 import { LockConfigurationError, LockKeyError } from '../../lib/engine/errors.js';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
-import { compileTemplate } from '../../lib/nest/key-template.js';
+import { compileTemplate } from '../../lib/nest/key-template/key-template.js';
 import { compileLockedMethod } from '../../lib/nest/locked-method.js';
 
 class Order {

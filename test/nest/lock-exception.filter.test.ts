@@ -6,11 +6,11 @@ import { ClientProxyFactory, EventPattern, MessagePattern, Payload, Transport } 
 import { Test } from '@nestjs/testing';
 import { firstValueFrom } from 'rxjs';
 import { LockBusyError } from '../../lib/engine/errors.js';
-import { createLockService } from '../../lib/nest/create-lock-service.js';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
-import { LockService } from '../../lib/nest/lock.service.js';
 import { LockExceptionFilter } from '../../lib/nest/lock-exception.filter.js';
 import { RedisLockModule } from '../../lib/nest/redis-lock.module.js';
+import { createLockService } from '../../lib/service/create-lock-service.js';
+import { LockService } from '../../lib/service/lock-service.js';
 import { freePort } from '../support/free-port.js';
 import { until } from '../support/until.js';
 

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { firstValueFrom, lastValueFrom, NEVER, Observable, of, Subject, throwError, toArray } from 'rxjs';
 import { take } from 'rxjs/operators';
 import { LockBusyError, LockConfigurationError } from '../../lib/engine/errors.js';
-import { currentLease } from '../../lib/engine/lock-scope.js';
+import { currentLease } from '../../lib/engine/scope/lock-scope.js';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
 import { until } from '../support/until.js';
 import { Section } from './support/section.js';

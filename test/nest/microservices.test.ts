@@ -10,8 +10,8 @@ import {
 import { Test } from '@nestjs/testing';
 import { firstValueFrom, from, lastValueFrom, Observable, toArray } from 'rxjs';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
-import { LockService } from '../../lib/nest/lock.service.js';
 import { RedisLockModule } from '../../lib/nest/redis-lock.module.js';
+import { LockService } from '../../lib/service/lock-service.js';
 import { freePort } from '../support/free-port.js';
 import { until } from '../support/until.js';
 import { Section } from './support/section.js';

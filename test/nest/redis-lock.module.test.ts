@@ -3,10 +3,10 @@ import { Test } from '@nestjs/testing';
 import { LockConfigurationError } from '../../lib/engine/errors.js';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
 import { InjectLockService } from '../../lib/nest/inject-lock-service.decorator.js';
-import { LockService } from '../../lib/nest/lock.service.js';
 import { getLockServiceToken } from '../../lib/nest/redis-lock.constants.js';
 import { RedisLockModule } from '../../lib/nest/redis-lock.module.js';
 import type { RedisLockFactoryOptions, RedisLockOptionsFactory } from '../../lib/nest/redis-lock-async.options.js';
+import { LockService } from '../../lib/service/lock-service.js';
 
 const MEMORY = { backend: 'memory' } as const;
 const prefixOf = (locks: LockService) => locks.engine.settings.keyPrefix;

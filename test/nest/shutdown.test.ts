@@ -1,5 +1,5 @@
 import { Injectable, Module, type OnApplicationShutdown } from '@nestjs/common';
-import { currentLease } from '../../lib/engine/lock-scope.js';
+import { currentLease } from '../../lib/engine/scope/lock-scope.js';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
 import { until } from '../support/until.js';
 import { Section } from './support/section.js';

@@ -1,9 +1,9 @@
 import { applyDecorators, Controller, Get, Param, SetMetadata } from '@nestjs/common';
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
-import { currentLease } from '../../lib/engine/lock-scope.js';
-import { createLockService } from '../../lib/nest/create-lock-service.js';
+import { currentLease } from '../../lib/engine/scope/lock-scope.js';
 import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
 import { attachLockService } from '../../lib/nest/lock-service-property.js';
+import { createLockService } from '../../lib/service/create-lock-service.js';
 
 const silent = { warn() {}, error() {} };
 const MARK = Symbol('mark');

@@ -28,13 +28,14 @@ describe('the lint rule for imports', () => {
   };
 
   it.each([
-    ['lib/engine/lease.ts', '../backends/lock-backend.js'],
-    ['lib/engine/lease.ts', '../backends/runtime.js'],
-    ['lib/locks/fair-lock.ts', '../engine/lease.js'],
+    ['lib/engine/lease/lease.ts', '../../backends/lock-backend.js'],
+    ['lib/engine/lease/lease.ts', '../../backends/runtime.js'],
+    ['lib/locks/fair-lock.ts', '../engine/lease/lease.js'],
     ['lib/backends/redis/redis-backend.ts', 'ioredis'],
     ['lib/backends/quorum/quorum-backend.ts', '../redis/redis-backend.js'],
     ['lib/nest/redis-lock.module.ts', '@nestjs/common'],
-    ['lib/nest/create-lock-service.ts', '../backends/redis/redis-backend.js'],
+    ['lib/service/create-lock-service.ts', '../backends/redis/redis-backend.js'],
+    ['lib/nest/redis-lock.module.ts', '../service/create-lock-service.js'],
     ['lib/index.ts', './nest/redis-lock.module.js'],
   ])('lets %s import %s', async (path, specifier) => {
     const answer = await lint(path, specifier);
@@ -43,20 +44,22 @@ describe('the lint rule for imports', () => {
   });
 
   it.each([
-    ['lib/engine/lease.ts', '../backends/redis/redis-backend.js'],
-    ['lib/engine/lease.ts', '../backends/memory/memory-backend.js'],
-    ['lib/engine/lease.ts', '../locks/fair-lock.js'],
-    ['lib/engine/lease.ts', '../nest/lock.service.js'],
-    ['lib/engine/lease.ts', 'ioredis'],
-    ['lib/engine/lease.ts', '@nestjs/common'],
+    ['lib/engine/lease/lease.ts', '../../backends/redis/redis-backend.js'],
+    ['lib/engine/lease/lease.ts', '../../backends/memory/memory-backend.js'],
+    ['lib/engine/lease/lease.ts', '../../locks/fair-lock.js'],
+    ['lib/engine/lease/lease.ts', '../../nest/redis-lock.module.js'],
+    ['lib/engine/lease/lease.ts', '../../service/lock-service.js'],
+    ['lib/engine/lease/lease.ts', 'ioredis'],
+    ['lib/engine/lease/lease.ts', '@nestjs/common'],
     ['lib/locks/fair-lock.ts', '../backends/quorum/quorum-backend.js'],
-    ['lib/locks/fair-lock.ts', '../nest/lock.service.js'],
+    ['lib/locks/fair-lock.ts', '../service/lock-service.js'],
     ['lib/locks/fair-lock.ts', 'ioredis'],
-    ['lib/backends/runtime.ts', '../engine/lease.js'],
+    ['lib/backends/runtime.ts', '../engine/lease/lease.js'],
     ['lib/backends/redis/redis-backend.ts', '../../engine/errors.js'],
     ['lib/backends/memory/memory-backend.ts', '../../locks/fair-lock.js'],
     ['lib/backends/memory/memory-backend.ts', '@nestjs/common'],
-    ['lib/nest/create-lock-service.ts', '@nestjs/common'],
+    ['lib/service/create-lock-service.ts', '@nestjs/common'],
+    ['lib/service/create-lock-service.ts', '../nest/redis-lock.module.js'],
     ['lib/core.ts', '@nestjs/common'],
   ])('does not let %s import %s', async (path, specifier) => {
     expect(await lint(path, specifier)).toContain('noRestrictedImports');

@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../../lib/engine/errors.js';
-import { createLockService } from '../../lib/nest/create-lock-service.js';
-import type { Connection } from '../../lib/nest/redis-lock.options.js';
+import { createLockService } from '../../lib/service/create-lock-service.js';
+import type { Connection } from '../../lib/service/redis-lock-options.js';
 import { startNodes } from './redis-nodes.js';
 
 describe('the option quorum', () => {

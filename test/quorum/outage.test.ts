@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis';
 import { FOREVER } from '../../lib/engine/duration.js';
 import { LockError, LockLostError, LockUnavailableError } from '../../lib/engine/errors.js';
-import type { Lease } from '../../lib/engine/lease.js';
+import type { Lease } from '../../lib/engine/lease/lease.js';
 import { LockEngine } from '../../lib/engine/lock-engine.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
-import { LockService } from '../../lib/nest/lock.service.js';
+import { LockService } from '../../lib/service/lock-service.js';
 import { ms, RecordingLogger } from '../support/lock-world.js';
 import type { RedisServer } from '../support/redis-server.js';
 import { errorOf, Section } from '../support/section.js';

@@ -15,7 +15,7 @@ export interface Weather {
 
 const COMMAND_TIMEOUT = 1_000;
 
-const UNDISTURBED: readonly (string | symbol)[] = ['together', 'close', 'listenToClient'];
+const UNDISTURBED: readonly (string | symbol)[] = ['canAcquireTogether', 'close', 'listenToClient'];
 
 /** A backend at the end of a network that delays and loses, by the chance of a runtime. While it is cut off, nothing gets through. */
 export class UnsteadyNode {

@@ -41,7 +41,7 @@ describe('a Redis cluster', () => {
   }
 
   function request(key = `lock:${++count}`, more: Partial<AcquireRequest> = {}): AcquireRequest {
-    const defaults = { leaseTime: 60_000, reserve: 0, placeTimeout: 0, preferWriters: false };
+    const defaults = { leaseTime: 60_000, reserve: 0, fairWaitTimeout: 0, preferWriters: false };
     return { key, owner: `${CLIENT}:${++count}`, type: 'reentrant', ...defaults, ...more };
   }
 
@@ -115,8 +115,8 @@ describe('a Redis cluster', () => {
 
   it('knows which locks can be taken together', () => {
     const backend = open();
-    expect(backend.together(['lock:{a}1', 'lock:{a}2'])).toBe(true);
-    expect(backend.together(['lock:{a}1', 'lock:{b}1'])).toBe(false);
+    expect(backend.canAcquireTogether(['lock:{a}1', 'lock:{a}2'])).toBe(true);
+    expect(backend.canAcquireTogether(['lock:{a}1', 'lock:{b}1'])).toBe(false);
   });
 
   it.each(['auto', 'off'] as const)('wakes a waiter wherever its lock is, sharded: %s', async (shardedPubSub) => {
@@ -165,7 +165,7 @@ describe('a Redis cluster', () => {
     const holder = request('lock:{fair}', { type: 'fair' });
     await backend.acquire(holder);
     await backend.subscribe(holder.key, 'fair', CLIENT, ear.listen).ready;
-    const waiters = [1, 2].map(() => request(holder.key, { type: 'fair', placeTimeout: 10_000 }));
+    const waiters = [1, 2].map(() => request(holder.key, { type: 'fair', fairWaitTimeout: 10_000 }));
     for (const waiter of waiters) await backend.acquire(waiter);
     let last = holder;
     for (const [n, waiter] of waiters.entries()) {

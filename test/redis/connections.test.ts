@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import { Cluster, Redis } from 'ioredis';
-import type { Connection } from '../../lib/backends/redis/redis-connection.js';
-import { ConnectionError } from '../../lib/backends/redis/redis-errors.js';
+import type { Connection } from '../../lib/backends/redis/connection/redis-connection.js';
+import { ConnectionError } from '../../lib/backends/redis/connection/redis-errors.js';
 import { RedisWorld } from './redis-world.js';
 
 describe('the connection of a Redis backend', () => {

@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import { LockLostError, LockUnavailableError } from '../../lib/engine/errors.js';
-import { createLockService } from '../../lib/nest/create-lock-service.js';
-import type { LockService } from '../../lib/nest/lock.service.js';
-import type { RedisLockOptions } from '../../lib/nest/redis-lock.options.js';
+import { createLockService } from '../../lib/service/create-lock-service.js';
+import type { LockService } from '../../lib/service/lock-service.js';
+import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
 import { freePort } from '../support/free-port.js';
 import { errorOf } from '../support/section.js';
 import { until } from '../support/until.js';

@@ -58,7 +58,7 @@ describe('a request that reaches Redis after its caller has left', () => {
     await backend.acquire(lock);
     const { key, owner: from, leaseTime } = lock;
     const to = world.owner();
-    await late(backend, () => backend.pass({ key, type, from, to, leaseTime, reserve: 0 }));
+    await late(backend, () => backend.transfer({ key, type, from, to, leaseTime, reserve: 0 }));
     expect((await backend.inspect(key)).owners).toMatchObject([{ owner: from }]);
   });
 
@@ -66,7 +66,7 @@ describe('a request that reaches Redis after its caller has left', () => {
     const backend = world.backend({ commandTimeout: TIMEOUT });
     const holder = world.request('fair');
     await backend.acquire(holder);
-    const waiter = { ...holder, owner: world.owner(), placeTimeout: 60_000 };
+    const waiter = { ...holder, owner: world.owner(), fairWaitTimeout: 60_000 };
     await late(backend, () => backend.acquire(waiter));
     expect((await backend.inspect(holder.key)).queue).toEqual([]);
   });
@@ -76,7 +76,7 @@ describe('a request that reaches Redis after its caller has left', () => {
     const reader = world.request('read');
     await backend.acquire(reader);
     await late(backend, () =>
-      backend.acquire({ ...reader, type: 'write', owner: world.owner(), placeTimeout: 60_000 }),
+      backend.acquire({ ...reader, type: 'write', owner: world.owner(), fairWaitTimeout: 60_000 }),
     );
     expect((await world.keys()).filter((key) => key.includes('writers'))).toEqual([]);
   });
@@ -85,8 +85,8 @@ describe('a request that reaches Redis after its caller has left', () => {
     const { synchronizers } = world.backend({ commandTimeout: TIMEOUT });
     const backend = world.backend({ commandTimeout: TIMEOUT });
     const key = world.key('semaphore');
-    let number = 0;
-    const request = () => ({ lane: 'client:permits', number: ++number });
+    let sequence = 0;
+    const request = () => ({ session: 'client:permits', sequence: ++sequence });
     await backend.synchronizers.trySetPermits(key, 3, request());
     await late(backend, () => backend.synchronizers.takePermits(key, [1], request()));
     await late(backend, () => backend.synchronizers.drainPermits(key, request()));

@@ -66,7 +66,7 @@ describe('the layout in Redis', () => {
   it('of a fair lock has a queue, and tells its head alone', async () => {
     const { backend, lock } = await take('fair', { key: 'lock:q' });
     const [first, second] = [world.owner(), world.owner()];
-    for (const owner of [first, second]) await backend.acquire({ ...lock, owner, placeTimeout: 5_000 });
+    for (const owner of [first, second]) await backend.acquire({ ...lock, owner, fairWaitTimeout: 5_000 });
     expect(await world.redis.lrange('redisson_lock_queue:{lock:q}', 0, -1)).toEqual([first, second]);
     const lapse = Number(await world.redis.zscore('redisson_lock_timeout:{lock:q}', first));
     expect(lapse - Date.now()).toBeGreaterThan(3_000);
@@ -75,7 +75,7 @@ describe('the layout in Redis', () => {
     expect(messages).toEqual([`redisson_lock__channel:{lock:q}:${first} 0`]);
     await backend.acquire({ ...lock, owner: first });
     expect(await world.redis.lrange('redisson_lock_queue:{lock:q}', 0, -1)).toEqual([second]);
-    await backend.leavePlace({ ...lock, owner: second });
+    await backend.removeWaiter({ ...lock, owner: second });
     await backend.release({ ...lock, owner: first });
     expect(await world.keys()).toEqual(['nestjs_redis_lock_clock']);
   });
@@ -107,7 +107,7 @@ describe('the layout in Redis', () => {
 
   it('announces writers that wait beside the lock, for as long as they say', async () => {
     const { backend, lock } = await take('read', { key: 'lock:rw' });
-    const writer = { ...lock, type: 'write' as const, owner: world.owner(), placeTimeout: 5_000 };
+    const writer = { ...lock, type: 'write' as const, owner: world.owner(), fairWaitTimeout: 5_000 };
     await backend.acquire(writer);
     expect(await world.redis.zrange('nestjs_redis_lock_writers:{lock:rw}', '0', '-1')).toEqual([writer.owner]);
     expect(await world.redis.pttl('nestjs_redis_lock_writers:{lock:rw}')).toBeLessThanOrEqual(5_000);
@@ -138,24 +138,24 @@ describe('the layout in Redis', () => {
       const { backend, lock } = await take('fair', { key: 'lock:q' });
       await world.redis.rpush('redisson_lock_queue:{lock:q}', java);
       await world.redis.zadd('redisson_lock_timeout:{lock:q}', Date.now() + 330_000, java);
-      const waiter = { ...lock, owner: world.owner(), placeTimeout: 5_000 };
+      const waiter = { ...lock, owner: world.owner(), fairWaitTimeout: 5_000 };
       await backend.acquire(waiter);
       const score = async () => Number(await world.redis.zscore('redisson_lock_timeout:{lock:q}', waiter.owner));
       expect((await score()) - 300_000).toBeGreaterThan(Date.now());
-      expect(await backend.refreshPlaces([waiter], 5_000)).toEqual([true]);
+      expect(await backend.refreshWaiters([waiter], 5_000)).toEqual([true]);
       expect((await score()) - 300_000).toBeGreaterThan(Date.now());
       await world.redis.lrem('redisson_lock_queue:{lock:q}', 1, java);
       await world.redis.zrem('redisson_lock_timeout:{lock:q}', java);
-      expect(await backend.refreshPlaces([waiter], 5_000)).toEqual([true]);
+      expect(await backend.refreshWaiters([waiter], 5_000)).toEqual([true]);
       expect(await score()).toBeLessThan(Date.now() + 6_000);
     });
 
     it('lets a waiter that Java dropped stand in again when it asks', async () => {
       const { backend, lock } = await take('fair', { key: 'lock:q' });
-      const waiter = { ...lock, owner: world.owner(), placeTimeout: 5_000 };
+      const waiter = { ...lock, owner: world.owner(), fairWaitTimeout: 5_000 };
       await backend.acquire(waiter);
       await world.redis.del('redisson_lock_queue:{lock:q}', 'redisson_lock_timeout:{lock:q}');
-      expect(await backend.refreshPlaces([waiter], 5_000)).toEqual([false]);
+      expect(await backend.refreshWaiters([waiter], 5_000)).toEqual([false]);
       await backend.acquire(waiter);
       expect(await backend.inspect('lock:q')).toMatchObject({ queue: [waiter.owner] });
     });

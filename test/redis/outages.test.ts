@@ -27,7 +27,7 @@ describe('when Redis is away', () => {
       backend.release(lock),
       backend.inspect(lock.key),
       backend.forceRelease(lock.key),
-      backend.leavePlace({ ...lock, type: 'fair' }),
+      backend.removeWaiter({ ...lock, type: 'fair' }),
     ];
     const outcomes = await Promise.allSettled(calls);
     const waited = performance.now() - since;

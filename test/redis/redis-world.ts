@@ -2,8 +2,8 @@ import type { Redis } from 'ioredis';
 import {
   type AcquireRequest,
   BackendError,
-  type Holding,
   type LockType,
+  type OwnerRef,
   type Wake,
 } from '../../lib/backends/lock-backend.js';
 import { RedisBackend, type RedisBackendOptions } from '../../lib/backends/redis/redis-backend.js';
@@ -60,7 +60,7 @@ export class RedisWorld {
 
   /** A request for a lock that nobody used before, unless a key is given. */
   request(type: LockType = 'reentrant', request: Partial<AcquireRequest> = {}): AcquireRequest {
-    const defaults = { leaseTime: 60_000, reserve: 0, placeTimeout: 0, preferWriters: false };
+    const defaults = { leaseTime: 60_000, reserve: 0, fairWaitTimeout: 0, preferWriters: false };
     return { key: this.key(), owner: this.owner(), type, ...defaults, ...request };
   }
 
@@ -97,7 +97,7 @@ export async function failure(call: Promise<unknown>): Promise<BackendError> {
   return error;
 }
 
-export function holding({ key, type, owner }: Holding): Holding {
+export function holding({ key, type, owner }: OwnerRef): OwnerRef {
   return { key, type, owner };
 }
 

@@ -56,7 +56,7 @@ describe('what Redis refuses', () => {
     for (const call of [
       backend.inspect(lock.key),
       backend.forceRelease(lock.key),
-      backend.pass(pass),
+      backend.transfer(pass),
       backend.acquireAll([lock]),
     ]) {
       const error = await failure(call);
@@ -101,7 +101,7 @@ describe('what Redis refuses', () => {
       reserve: 0,
     };
     // It goes on reading: nobody can write beside it.
-    expect(await backend.pass(pass)).toBeUndefined();
+    expect(await backend.transfer(pass)).toBeUndefined();
     expect(await backend.inspect(writer.key)).toMatchObject({ mode: 'read', owners: [{ owner: writer.owner }] });
   });
 

@@ -48,7 +48,7 @@ describe('acquisitions that replicas must have', () => {
     const [lock, plain] = [world.request(), world.backend()];
     await plain.acquire(lock);
     const pass = { key: lock.key, type: lock.type, from: lock.owner, to: world.owner(), leaseTime: 5_000, reserve: 0 };
-    expect(await failure(backend.pass(pass))).toMatchObject({ kind: 'unavailable' });
+    expect(await failure(backend.transfer(pass))).toMatchObject({ kind: 'unavailable' });
     expect(await world.redis.exists(lock.key)).toBe(0);
   });
 

@@ -19,7 +19,7 @@ describe('a borrowed client that is in a transaction', () => {
       backend.acquireAll([lock]),
       backend.renew(other),
       backend.release(other),
-      backend.pass({
+      backend.transfer({
         key: other.key,
         type: 'reentrant',
         from: other.owner,
@@ -29,7 +29,7 @@ describe('a borrowed client that is in a transaction', () => {
       }),
       backend.inspect(other.key),
       backend.synchronizers.availablePermits('permits'),
-      backend.synchronizers.takePermits('permits', [1], { lane: 'a:b', number: 1 }),
+      backend.synchronizers.takePermits('permits', [1], { session: 'a:b', sequence: 1 }),
     ]) {
       const error = await failure(call);
       expect(error).toMatchObject({ kind: 'denied', outcome: 'unknown' });
@@ -119,7 +119,7 @@ describe('a database that does not exist', () => {
       () => backend.renew(lock),
       () => backend.inspect(lock.key),
       () => backend.forceRelease(lock.key),
-      () => backend.synchronizers.trySetPermits(lock.key, 1, { lane: 'a:b', number: 1 }),
+      () => backend.synchronizers.trySetPermits(lock.key, 1, { session: 'a:b', sequence: 1 }),
     ]) {
       const error = await failure(call());
       expect(error).toMatchObject({ kind: 'denied', outcome: 'refused' });

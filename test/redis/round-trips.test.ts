@@ -81,9 +81,9 @@ describe('commands of the Redis backend', () => {
     for (const type of ['reentrant', 'fair', 'read', 'write'] as const) {
       const lock = world.request(type);
       await backend.acquire(lock);
-      await backend.acquire({ ...lock, owner: world.owner(), placeTimeout: 0 });
-      const waiter = { ...lock, owner: world.owner(), placeTimeout: 5_000 };
-      if (!(await backend.acquire(waiter)).acquired) await backend.leavePlace(waiter);
+      await backend.acquire({ ...lock, owner: world.owner(), fairWaitTimeout: 0 });
+      const waiter = { ...lock, owner: world.owner(), fairWaitTimeout: 5_000 };
+      if (!(await backend.acquire(waiter)).acquired) await backend.removeWaiter(waiter);
       await backend.release(waiter);
       await backend.forceRelease(lock.key);
     }

@@ -1,9 +1,9 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import type { Connection } from '../../lib/backends/redis/redis-connection.js';
-import { ConnectionError } from '../../lib/backends/redis/redis-errors.js';
+import type { Connection } from '../../lib/backends/redis/connection/redis-connection.js';
+import { ConnectionError } from '../../lib/backends/redis/connection/redis-errors.js';
 import { LockConfigurationError, LockUnavailableError } from '../../lib/engine/errors.js';
-import { createLockService } from '../../lib/nest/create-lock-service.js';
-import type { LockService } from '../../lib/nest/lock.service.js';
+import { createLockService } from '../../lib/service/create-lock-service.js';
+import type { LockService } from '../../lib/service/lock-service.js';
 import { startRedis } from '../support/redis-server.js';
 import { errorOf } from '../support/section.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';

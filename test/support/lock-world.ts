@@ -6,8 +6,8 @@ import { FOREVER, type Milliseconds } from '../../lib/engine/duration.js';
 import type { LockLogger } from '../../lib/engine/events.js';
 import { type EngineSettings, LockEngine } from '../../lib/engine/lock-engine.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
-import { LockService } from '../../lib/nest/lock.service.js';
-import type { Connection } from '../../lib/nest/redis-lock.options.js';
+import { LockService } from '../../lib/service/lock-service.js';
+import type { Connection } from '../../lib/service/redis-lock-options.js';
 import { CountingRuntime } from './counting-runtime.js';
 import { type RedisServer, startRedis } from './redis-server.js';
 import { until } from './until.js';
@@ -203,18 +203,18 @@ interface EngineState {
   readonly queues: Map<string, unknown>;
   readonly leases: { readonly length: number };
   readonly several: Set<unknown>;
-  readonly parts: { readonly watchdog: { readonly beat?: object } };
+  readonly context: { readonly watchdog: { readonly beat?: object } };
 }
 
 /** What a process has in hand. The watchdog's own timer, which finds nothing to do within a second and ends, does not count. */
 export function leftovers({ locks, backend, runtime }: Omit<LockProcess, 'runtime'> & { runtime: { timers: number } }) {
-  const { queues, leases, several, parts } = locks.engine as unknown as EngineState;
+  const { queues, leases, several, context } = locks.engine as unknown as EngineState;
   return {
     queues: queues.size,
     leases: leases.length,
     several: several.size,
     subscriptions: backend.subscriptions,
-    timers: runtime.timers - (parts.watchdog.beat === undefined ? 0 : 1),
+    timers: runtime.timers - (context.watchdog.beat === undefined ? 0 : 1),
   };
 }
 

@@ -4,16 +4,16 @@ import {
   type AcquireReply,
   type AcquireRequest,
   BackendError,
-  type Holding,
   type LockBackend,
   type LockState,
   type LockType,
-  type PassRequest,
+  type OwnerRef,
   type ReleaseReply,
   type ReleaseRequest,
   type Removal,
   type RenewRequest,
   type Subscription,
+  type TransferRequest,
   type Wake,
 } from '../../lib/backends/lock-backend.js';
 
@@ -97,8 +97,8 @@ export class WatchedBackend implements LockBackend {
     return this.run('acquire', request, () => this.backend.acquire(request));
   }
 
-  together(keys: readonly string[]): boolean {
-    return this.backend.together(keys);
+  canAcquireTogether(keys: readonly string[]): boolean {
+    return this.backend.canAcquireTogether(keys);
   }
 
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
@@ -109,8 +109,8 @@ export class WatchedBackend implements LockBackend {
     return this.run('release', request, () => this.backend.release(request));
   }
 
-  pass(request: PassRequest): Promise<Acquired | undefined> {
-    return this.run('pass', request, () => this.backend.pass(request));
+  transfer(request: TransferRequest): Promise<Acquired | undefined> {
+    return this.run('transfer', request, () => this.backend.transfer(request));
   }
 
   renew(request: RenewRequest): Promise<boolean> {
@@ -121,12 +121,12 @@ export class WatchedBackend implements LockBackend {
     return this.run('raiseToken', token, () => this.backend.raiseToken(key, type, token));
   }
 
-  refreshPlaces(places: readonly Holding[], placeTimeout: number): Promise<readonly boolean[]> {
-    return this.run('refreshPlaces', places, () => this.backend.refreshPlaces(places, placeTimeout));
+  refreshWaiters(places: readonly OwnerRef[], fairWaitTimeout: number): Promise<readonly boolean[]> {
+    return this.run('refreshWaiters', places, () => this.backend.refreshWaiters(places, fairWaitTimeout));
   }
 
-  leavePlace(place: Holding): Promise<void> {
-    return this.run('leavePlace', place, () => this.backend.leavePlace(place));
+  removeWaiter(place: OwnerRef): Promise<void> {
+    return this.run('removeWaiter', place, () => this.backend.removeWaiter(place));
   }
 
   forceRelease(key: string): Promise<readonly string[]> {
@@ -137,9 +137,9 @@ export class WatchedBackend implements LockBackend {
     return this.run('inspect', key, () => this.backend.inspect(key));
   }
 
-  get lineUp(): LockBackend['lineUp'] {
-    const lineUp = this.backend.lineUp?.bind(this.backend);
-    return lineUp && ((key, holder) => this.run('lineUp', holder, () => lineUp(key, holder)));
+  get takeTicket(): LockBackend['takeTicket'] {
+    const takeTicket = this.backend.takeTicket?.bind(this.backend);
+    return takeTicket && ((key, holder) => this.run('takeTicket', holder, () => takeTicket(key, holder)));
   }
 
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {

@@ -2,7 +2,7 @@ import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
 import { QuorumBackend } from '../../lib/backends/quorum/quorum-backend.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
-import { createLockService } from '../../lib/nest/create-lock-service.js';
+import { createLockService } from '../../lib/service/create-lock-service.js';
 import { NOTHING, openWorld } from '../support/lock-world.js';
 import { WatchedSynchronizers } from './watched-synchronizers.js';
 

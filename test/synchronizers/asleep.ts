@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { LockService } from '../../lib/nest/lock.service.js';
+import type { LockService } from '../../lib/service/lock-service.js';
 import { waitsOf } from '../support/lock-world.js';
 import { until } from '../support/until.js';
 

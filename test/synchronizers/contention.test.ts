@@ -1,6 +1,6 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { LockUnavailableError } from '../../lib/engine/errors.js';
-import type { LockService } from '../../lib/nest/lock.service.js';
+import type { LockService } from '../../lib/service/lock-service.js';
 import { openWorld, STORES } from '../support/lock-world.js';
 import { until } from '../support/until.js';
 

@@ -31,7 +31,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
       await fixture.stop();
     }, 60_000);
 
-    const request = (lane = 'ann:change'): RequestId => ({ lane, number: ++count });
+    const request = (session = 'ann:change'): RequestId => ({ session, sequence: ++count });
     const newId = () => (++count).toString(16).padStart(32, 'f');
     const held = async () => (await bob.countPermits(key)).acquired;
     const set = (permits: number) => ann.trySetPermits(key, permits, request('setup'));
@@ -154,11 +154,11 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
         expect(await bob.countPermits(key)).toEqual({ available: 10, acquired: 0 });
       });
 
-      it('is another one in another lane, and for another key', async () => {
-        const { number } = request();
-        await ann.addPermits(key, 1, { lane: 'ann:change', number });
-        await ann.addPermits(key, 1, { lane: 'bob:change', number });
-        await ann.addPermits(`${key}:other`, 1, { lane: 'ann:change', number });
+      it('is another one in another session, and for another key', async () => {
+        const { sequence } = request();
+        await ann.addPermits(key, 1, { session: 'ann:change', sequence });
+        await ann.addPermits(key, 1, { session: 'bob:change', sequence });
+        await ann.addPermits(`${key}:other`, 1, { session: 'ann:change', sequence });
         expect([await ann.availablePermits(key), await ann.availablePermits(`${key}:other`)]).toEqual([2, 1]);
       });
     });
@@ -238,7 +238,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
 
     it('refuses a key under which something else stands, and leaves that as it is', async () => {
       const owner = `${clients[0].id}:1`;
-      const terms = { leaseTime: LONG, reserve: 0, placeTimeout: 0, preferWriters: false };
+      const terms = { leaseTime: LONG, reserve: 0, fairWaitTimeout: 0, preferWriters: false };
       await clients[0].backend.acquire({ key, type: 'reentrant', owner, ...terms });
       const calls = [
         ann.takePermits(key, [1], request()),

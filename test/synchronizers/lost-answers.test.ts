@@ -1,4 +1,4 @@
-import type { LockService } from '../../lib/nest/lock.service.js';
+import type { LockService } from '../../lib/service/lock-service.js';
 import { openWorld, STORES, waitsOf } from '../support/lock-world.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/until.js';

@@ -1,4 +1,4 @@
-import type { AcquireRequest, Busy, Holding, LockType } from '../lock-backend.js';
+import type { AcquireRequest, Busy, LockType, OwnerRef } from '../lock-backend.js';
 import { ExclusiveHold } from './exclusive-hold.js';
 import { type Hold, isReadWrite, remaining } from './hold.js';
 import type { LapsingMap } from './lapsing-map.js';
@@ -19,7 +19,7 @@ export function obstacle(store: MemoryStore, request: AcquireRequest, now: numbe
 }
 
 /** Enters a request that nothing stands in the way of. */
-export function grant(store: MemoryStore, holding: Holding, leaseTime: number, now: number): void {
+export function grant(store: MemoryStore, holding: OwnerRef, leaseTime: number, now: number): void {
   const { key, type, owner } = holding;
   const deadline = now + leaseTime;
   const hold = store.holds.get(key, now);
@@ -43,15 +43,15 @@ export function waitingRoom(store: MemoryStore, type: LockType): LapsingMap<Plac
 
 export function keepPlace(store: MemoryStore, request: AcquireRequest, now: number): void {
   const rooms = waitingRoom(store, request.type);
-  if (rooms === undefined || request.placeTimeout <= 0) return;
-  const deadline = now + request.placeTimeout;
+  if (rooms === undefined || request.fairWaitTimeout <= 0) return;
+  const deadline = now + request.fairWaitTimeout;
   const places = rooms.get(request.key, now);
   if (places === undefined) rooms.set(request.key, new Places(request.owner, deadline, now), now);
   else places.keep(request.owner, deadline, now);
 }
 
 /** False: there was no place. */
-export function leave(store: MemoryStore, place: Holding, now: number): boolean {
+export function leave(store: MemoryStore, place: OwnerRef, now: number): boolean {
   const rooms = waitingRoom(store, place.type);
   const places = rooms?.get(place.key, now);
   if (!places?.leave(place.owner)) return false;

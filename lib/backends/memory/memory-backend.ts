@@ -4,17 +4,17 @@ import {
   type AcquireReply,
   type AcquireRequest,
   BackendError,
-  type Holding,
-  LINE_MEMORY,
   type LockBackend,
   type LockState,
   type LockType,
-  type PassRequest,
+  type OwnerRef,
   type ReleaseReply,
   type ReleaseRequest,
   type Removal,
   type RenewRequest,
   type Subscription,
+  TICKET_LIFETIME,
+  type TransferRequest,
   type Wake,
 } from '../lock-backend.js';
 import type { Runtime } from '../runtime.js';
@@ -66,7 +66,7 @@ export class MemoryBackend implements LockBackend {
     return this.token(request.key, request.type, request.reserve);
   }
 
-  together(): boolean {
+  canAcquireTogether(): boolean {
     return true;
   }
 
@@ -86,16 +86,17 @@ export class MemoryBackend implements LockBackend {
     const now = this.now();
     const { key, type, owner, quietly } = request;
     const hold = this.store.holds.get(key, now);
-    if (!hold?.has(owner, type, now)) return { released: false, listeners: 0, told: false, resent: false, at: now };
+    if (!hold?.has(owner, type, now))
+      return { released: false, listeners: 0, published: false, resent: false, at: now };
     hold.remove(owner, type);
     const over = hold.isOver(now);
     if (over) this.store.holds.delete(key);
     // A reader that leaves others behind makes room for nobody; a writer that goes on reading makes room for readers.
-    const told = !quietly && (over || type === 'write');
-    return { released: true, listeners: told ? this.wake(key, type, now) : 0, told, resent: false };
+    const published = !quietly && (over || type === 'write');
+    return { released: true, listeners: published ? this.wake(key, type, now) : 0, published, resent: false };
   }
 
-  async pass(request: PassRequest): Promise<Acquired | undefined> {
+  async transfer(request: TransferRequest): Promise<Acquired | undefined> {
     const now = this.now();
     const { key, type, from, to, leaseTime } = request;
     const hold = this.store.holds.get(key, now);
@@ -127,13 +128,13 @@ export class MemoryBackend implements LockBackend {
     this.store.fencing.raise(key, type, token, this.wallMicros());
   }
 
-  async refreshPlaces(places: readonly Holding[], placeTimeout: number): Promise<readonly boolean[]> {
+  async refreshWaiters(places: readonly OwnerRef[], fairWaitTimeout: number): Promise<readonly boolean[]> {
     const now = this.now();
     const kept = places.map(
       ({ key, type, owner }) =>
         waitingRoom(this.store, type)
           ?.get(key, now)
-          ?.refresh(owner, now + placeTimeout, now) ?? false,
+          ?.refresh(owner, now + fairWaitTimeout, now) ?? false,
     );
     // A head may have become it because the one before it, who was woken, died.
     const queues = new Set(places.filter(({ type }) => type === 'fair').map(({ key }) => key));
@@ -141,7 +142,7 @@ export class MemoryBackend implements LockBackend {
     return kept;
   }
 
-  async leavePlace(place: Holding): Promise<void> {
+  async removeWaiter(place: OwnerRef): Promise<void> {
     const now = this.now();
     const { key, type, owner } = place;
     const wasHead = this.store.queues.get(key, now)?.head(now)?.[0] === owner;
@@ -174,12 +175,12 @@ export class MemoryBackend implements LockBackend {
     };
   }
 
-  async lineUp(key: string, holder: string): Promise<number> {
+  async takeTicket(key: string, holder: string): Promise<number> {
     const now = this.now();
     const { lines } = this.store;
     const last = lines.get(key, now);
     const count = last?.holder === holder ? last.count + 1 : 1;
-    lines.set(key, { holder, count, until: now + LINE_MEMORY }, now);
+    lines.set(key, { holder, count, until: now + TICKET_LIFETIME }, now);
     return count;
   }
 

@@ -1,7 +1,7 @@
 import { BackendError, type Subscription, type Wake } from '../lock-backend.js';
 import {
   type PermitCounts,
-  REQUEST_MEMORY,
+  REQUEST_LIFETIME,
   type RequestId,
   type SynchronizerBackend,
   type SynchronizerKind,
@@ -159,14 +159,14 @@ export class MemorySynchronizers implements SynchronizerBackend {
   }
 
   /** Runs what a request changes, once; what changes nothing gives undefined, and is not remembered. */
-  private once<T>(key: string, { lane, number, repeated }: RequestId, unchanged: T, work: () => T | undefined): T {
+  private once<T>(key: string, { session, sequence, repeated }: RequestId, unchanged: T, work: () => T | undefined): T {
     const now = this.open(key);
-    const id = `${lane} ${key}`;
+    const id = `${session} ${key}`;
     const latest = this.objects.requests.get(id, now);
-    if (latest !== undefined && latest.number >= number) return latest.answer as T;
+    if (latest !== undefined && latest.sequence >= sequence) return latest.answer as T;
     const answer = work() ?? (repeated ? unchanged : undefined);
     if (answer === undefined) return unchanged;
-    this.objects.requests.set(id, { number, answer, forgottenAt: now + REQUEST_MEMORY }, now);
+    this.objects.requests.set(id, { sequence, answer, forgottenAt: now + REQUEST_LIFETIME }, now);
     return answer;
   }
 

@@ -1,8 +1,8 @@
 import { isPast, LapsingMap } from './lapsing-map.js';
 
-/** The latest request of a client's lane, with the answer that a repetition gets. */
+/** The latest request of a client's session, with the answer that a repetition gets. */
 interface LatestRequest {
-  readonly number: number;
+  readonly sequence: number;
   readonly answer: unknown;
   readonly forgottenAt: number;
 }

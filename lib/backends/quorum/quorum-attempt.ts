@@ -1,4 +1,4 @@
-import type { BackendError, Holding, LockBackend, LockType } from '../lock-backend.js';
+import type { BackendError, LockBackend, LockType, OwnerRef } from '../lock-backend.js';
 import { mostCommon } from './majority-view.js';
 import { count, poll, undecided, type Votes } from './poll.js';
 import type { Granting, Question, QuorumNode } from './quorum-node.js';
@@ -25,9 +25,9 @@ export interface Refusal {
 
 export interface Attempt {
   /** Who is to hold the locks then: one owner of each. */
-  readonly owners: readonly Holding[];
+  readonly owners: readonly OwnerRef[];
   /** Who holds them until then, and not any more afterwards. */
-  readonly predecessors: readonly Holding[];
+  readonly predecessors: readonly OwnerRef[];
   readonly leaseTime: number;
   readonly command: (backend: LockBackend) => Promise<NodeReply>;
 }
@@ -117,7 +117,7 @@ interface Raise {
 }
 
 /** What to set forth on a node so that its tokens go on above `tops`. Locks that are not fenced draw from one clock. */
-function clocksBehind(owners: readonly Holding[], grant: Grant, tops: readonly number[]): Raise[] {
+function clocksBehind(owners: readonly OwnerRef[], grant: Grant, tops: readonly number[]): Raise[] {
   const raises: Raise[] = [];
   for (const [index, { key, type }] of owners.entries()) {
     const token = tops[index];
@@ -166,7 +166,7 @@ function releaseLeftBehind(
       for (const owner of predecessors) node.takeBack(owner, Promise.resolve({ possible: true }), leaseTime, true);
     } else if (!reply.granted) {
       for (const owner of owners.filter(({ type }) => type === 'write'))
-        node.leavePlace(owner, nodes.nodeTimeout).inTime.catch(() => {});
+        node.removeWaiter(owner, nodes.nodeTimeout).inTime.catch(() => {});
     }
   }
 }

@@ -4,16 +4,16 @@ import {
   type AcquireReply,
   type AcquireRequest,
   BackendError,
-  type Holding,
   type LockBackend,
   type LockState,
   type LockType,
-  type PassRequest,
+  type OwnerRef,
   type ReleaseReply,
   type ReleaseRequest,
   type Removal,
   type RenewRequest,
   type Subscription,
+  type TransferRequest,
   type Wake,
 } from '../lock-backend.js';
 import type { Runtime } from '../runtime.js';
@@ -80,8 +80,8 @@ export class QuorumBackend implements LockBackend {
     return busyReply(this.nodes, [request.key], outcome, this.nodes.runtime.monotonic() - since);
   }
 
-  together(keys: readonly string[]): boolean {
-    return this.nodes.all.every(({ backend }) => backend.together(keys));
+  canAcquireTogether(keys: readonly string[]): boolean {
+    return this.nodes.all.every(({ backend }) => backend.canAcquireTogether(keys));
   }
 
   async acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
@@ -108,16 +108,16 @@ export class QuorumBackend implements LockBackend {
     const replies = [...votes.replies.values()];
     const released = count(votes, (reply) => reply.released) >= majority;
     const listeners = released ? Math.max(...replies.map((reply) => reply.listeners)) : 0;
-    const told = released && replies.some((reply) => reply.told);
+    const published = released && replies.some((reply) => reply.published);
     const resent = count(votes, gone) >= majority && replies.some((reply) => reply.resent);
-    return { released, listeners, told, resent };
+    return { released, listeners, published, resent };
   }
 
-  async pass(request: PassRequest): Promise<Acquired | undefined> {
+  async transfer(request: TransferRequest): Promise<Acquired | undefined> {
     const { key, type, from, to, leaseTime } = request;
     const predecessors = [{ key, type, owner: from }];
     const outcome = await this.attempt([{ key, type, owner: to }], leaseTime, predecessors, async (backend) => {
-      const reply = await backend.pass(request);
+      const reply = await backend.transfer(request);
       return reply === undefined ? NOT_THERE : { granted: true, tokens: [reply.token], reserved: reply.reserved };
     });
     if (outcome.granted) return { acquired: true, token: outcome.tokens[0], reserved: outcome.reserved };
@@ -140,17 +140,17 @@ export class QuorumBackend implements LockBackend {
     await this.nodes.askAll((backend) => backend.raiseToken(key, type, token));
   }
 
-  async refreshPlaces(places: readonly Holding[], placeTimeout: number): Promise<readonly boolean[]> {
+  async refreshWaiters(places: readonly OwnerRef[], fairWaitTimeout: number): Promise<readonly boolean[]> {
     for (const { type } of places) this.admit(type);
-    const votes = await this.nodes.askAll((backend) => backend.refreshPlaces(places, placeTimeout));
+    const votes = await this.nodes.askAll((backend) => backend.refreshWaiters(places, fairWaitTimeout));
     const needed = votes.replies.size / 2;
     return places.map((_, index) => count(votes, (kept) => kept[index]) > needed);
   }
 
-  async leavePlace(place: Holding): Promise<void> {
+  async removeWaiter(place: OwnerRef): Promise<void> {
     if (place.type !== 'write') return;
     const { all, nodeTimeout } = this.nodes;
-    const left = all.map((node) => node.leavePlace(place, nodeTimeout));
+    const left = all.map((node) => node.removeWaiter(place, nodeTimeout));
     await this.nodes.decide(left, () => true);
   }
 
@@ -188,9 +188,9 @@ export class QuorumBackend implements LockBackend {
   }
 
   private attempt(
-    owners: readonly Holding[],
+    owners: readonly OwnerRef[],
     leaseTime: number,
-    predecessors: readonly Holding[],
+    predecessors: readonly OwnerRef[],
     command: (backend: LockBackend) => Promise<NodeReply>,
   ): Promise<Outcome> {
     for (const { type } of owners) this.admit(type);
@@ -199,7 +199,7 @@ export class QuorumBackend implements LockBackend {
 
   /** A node that lost the lock, or did not have it from the beginning, gets it back from its holder. */
   private restore(request: RenewRequest, questions: readonly Question<boolean>[]): void {
-    const acquisition = { ...request, reserve: 0, placeTimeout: 0, preferWriters: false };
+    const acquisition = { ...request, reserve: 0, fairWaitTimeout: 0, preferWriters: false };
     const patience = this.nodes.patience(request.leaseTime);
     for (const [number, { settled }] of questions.entries()) {
       const node = this.nodes.all[number];

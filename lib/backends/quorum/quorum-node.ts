@@ -1,4 +1,4 @@
-import { BackendError, type Holding, type LockBackend, noAnswer, withReason } from '../lock-backend.js';
+import { BackendError, type LockBackend, noAnswer, type OwnerRef, withReason } from '../lock-backend.js';
 import { deadlineTimer, type Runtime, type Timer } from '../runtime.js';
 
 const FIRST_PAUSE = 50;
@@ -45,7 +45,7 @@ export class QuorumNode {
   }
 
   /** Tells it something about owners, in turn; nothing when their turn comes too late. */
-  tell<T>(owners: readonly Holding[], patience: number, command: Command<T>): Question<T> {
+  tell<T>(owners: readonly OwnerRef[], patience: number, command: Command<T>): Question<T> {
     const deadline = this.runtime.monotonic() + patience;
     const late = () => this.runtime.monotonic() >= deadline;
     const work = () => (late() ? Promise.reject(this.silence(patience)) : command(this.backend));
@@ -53,24 +53,24 @@ export class QuorumNode {
   }
 
   /** As {@link tell}, for owners that may be there from now on: what was still to be released of them is not. */
-  acquire<T>(owners: readonly Holding[], patience: number, command: Command<T>): Question<T> {
+  acquire<T>(owners: readonly OwnerRef[], patience: number, command: Command<T>): Question<T> {
     for (const owner of owners) this.forgetRetry(idOf(owner));
     return this.tell(owners, patience, command);
   }
 
   /** As {@link acquire}, for an owner that should be there and is not; unless something newer is under way about it. */
-  restore<T>(owner: Holding, patience: number, command: Command<T>): void {
+  restore<T>(owner: OwnerRef, patience: number, command: Command<T>): void {
     if (this.lines.has(idOf(owner))) return;
     this.acquire([owner], patience, command).inTime.catch(() => {});
   }
 
   /** Releases in turn, however late that is; where it fails, again and again for `trials` milliseconds. */
-  release<T>(owner: Holding, patience: number, trials: number, command: Command<T>): Question<T> {
+  release<T>(owner: OwnerRef, patience: number, trials: number, command: Command<T>): Question<T> {
     return this.within(patience, this.deliver(idOf(owner), trials, FIRST_PAUSE, command));
   }
 
   /** Takes back an acquisition that nobody wants any more, if the node has granted it, or may still do so. */
-  takeBack(owner: Holding, granted: Promise<Granting>, trials: number, quietly: boolean): void {
+  takeBack(owner: OwnerRef, granted: Promise<Granting>, trials: number, quietly: boolean): void {
     const command = async (backend: LockBackend) => {
       const { possible, validUntil } = await granted;
       if (!possible) return;
@@ -85,8 +85,8 @@ export class QuorumNode {
     this.deliver(idOf(owner), trials, FIRST_PAUSE, command).catch(() => {});
   }
 
-  leavePlace(place: Holding, patience: number): Question<void> {
-    return this.tell([place], patience, (backend) => backend.leavePlace(place));
+  removeWaiter(place: OwnerRef, patience: number): Question<void> {
+    return this.tell([place], patience, (backend) => backend.removeWaiter(place));
   }
 
   /** Settles when all that is under way now was answered. */
@@ -146,6 +146,6 @@ export class QuorumNode {
   }
 }
 
-function idOf({ key, type, owner }: Holding): string {
+function idOf({ key, type, owner }: OwnerRef): string {
   return `${owner} ${type} ${key}`;
 }

@@ -3,25 +3,25 @@ import type {
   Acquired,
   AcquireReply,
   AcquireRequest,
-  Holding,
   LockType,
-  PassRequest,
+  OwnerRef,
+  TransferRequest,
 } from '../lock-backend.js';
-import { acquireAll } from './acquire-all.js';
-import { AcquireBatch } from './acquire-batch.js';
-import { NodeBatches } from './node-batches.js';
+import { NodeBatches } from './calls/node-batches.js';
+import type { ScriptContext } from './calls/script-context.js';
+import { SingleCalls } from './calls/single-calls.js';
+import { AcquireBatch } from './commands/acquire.js';
+import { acquireAll } from './commands/acquire-all.js';
+import { pass } from './commands/transfer.js';
 import { ofEachType } from './of-each-type.js';
-import { pass } from './pass.js';
 import type { RedisBackendOptions } from './redis-backend.js';
 import { ReplicaCheck, TracedBatch, type TracedReply } from './replica-check.js';
-import type { ScriptContext } from './script-context.js';
-import { SingleCalls } from './single-calls.js';
 
 /** All that takes a lock. */
 export interface Acquisitions {
   acquire(request: AcquireRequest): Promise<AcquireReply>;
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply>;
-  pass(request: PassRequest): Promise<Acquired | undefined>;
+  pass(request: TransferRequest): Promise<Acquired | undefined>;
   close(): Promise<void>;
 }
 
@@ -47,7 +47,7 @@ export class PlainAcquisitions implements Acquisitions {
     return acquireAll(requests, this.scripts);
   }
 
-  pass(request: PassRequest): Promise<Acquired | undefined> {
+  pass(request: TransferRequest): Promise<Acquired | undefined> {
     return pass(request, this.scripts);
   }
 
@@ -63,7 +63,7 @@ export class ReplicatedAcquisitions implements Acquisitions {
   private readonly batches: Record<LockType, NodeBatches<AcquireRequest, TracedReply>>;
 
   /** @param giveBack releases what too few replicas had */
-  constructor(scripts: ScriptContext, options: RedisBackendOptions, giveBack: (holding: Holding) => Promise<unknown>) {
+  constructor(scripts: ScriptContext, options: RedisBackendOptions, giveBack: (holding: OwnerRef) => Promise<unknown>) {
     const { runtime, commandTimeout, replicaTimeout } = options;
     const { tokens } = scripts;
     // No answer for so long is no sign of a broken connection here.
@@ -88,7 +88,7 @@ export class ReplicatedAcquisitions implements Acquisitions {
     return acquireAll(requests, this.scripts);
   }
 
-  pass(request: PassRequest): Promise<Acquired | undefined> {
+  pass(request: TransferRequest): Promise<Acquired | undefined> {
     return pass(request, this.scripts);
   }
 

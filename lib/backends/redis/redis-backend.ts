@@ -3,39 +3,39 @@ import {
   type Acquired,
   type AcquireReply,
   type AcquireRequest,
-  type Holding,
-  LINE_MEMORY,
   type LockBackend,
   type LockState,
   type LockType,
-  type PassRequest,
+  type OwnerRef,
   type ReleaseReply,
   type ReleaseRequest,
   type Removal,
   type RenewRequest,
   type Subscription,
+  TICKET_LIFETIME,
+  type TransferRequest,
   type Wake,
 } from '../lock-backend.js';
 import type { Runtime } from '../runtime.js';
 import { type Acquisitions, PlainAcquisitions, ReplicatedAcquisitions } from './acquisitions.js';
+import { NodeBatches } from './calls/node-batches.js';
+import { integerOf } from './calls/reply-shape.js';
+import type { ScriptContext } from './calls/script-context.js';
+import { SingleCalls } from './calls/single-calls.js';
+import { forceRelease, inspect } from './commands/inspect.js';
+import { raiseToken } from './commands/raise-token.js';
+import { RedisSynchronizers } from './commands/redis-synchronizers.js';
+import { ReleaseBatch } from './commands/release.js';
+import { RenewBatch } from './commands/renew.js';
+import { refreshWaiters, removeWaiter } from './commands/waiters.js';
+import { type Connection, type ConnectionContext, RedisConnection } from './connection/redis-connection.js';
 import { FencingTokens } from './fencing-tokens.js';
 import { slotOf } from './hash-slot.js';
 import { line } from './lock-keys.js';
-import { forceRelease, inspect } from './lock-state.js';
-import { NodeBatches } from './node-batches.js';
 import { ofEachType } from './of-each-type.js';
-import { leavePlace, refreshPlaces } from './places.js';
-import { PublishMode } from './publish-mode.js';
-import { raiseToken } from './raise-token.js';
-import { type Connection, type ConnectionContext, RedisConnection } from './redis-connection.js';
-import { RedisSynchronizers } from './redis-synchronizers.js';
-import { ReleaseBatch } from './release-batch.js';
-import { ReleaseChannels } from './release-channels.js';
-import { RenewBatch } from './renew-batch.js';
-import { integerOf } from './reply-shape.js';
-import type { ScriptContext } from './script-context.js';
+import { PublishMode } from './pubsub/publish-mode.js';
+import { ReleaseChannels } from './pubsub/release-channels.js';
 import { scripts } from './scripts.js';
-import { SingleCalls } from './single-calls.js';
 
 export interface RedisBackendOptions {
   readonly connection: Connection;
@@ -102,11 +102,11 @@ export class RedisBackend implements LockBackend {
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
-    if (request.type === 'fair' && request.placeTimeout > 0) return this.queueUp(request);
+    if (request.type === 'fair' && request.fairWaitTimeout > 0) return this.queueUp(request);
     return this.acquisitions.acquire(request);
   }
 
-  together(keys: readonly string[]): boolean {
+  canAcquireTogether(keys: readonly string[]): boolean {
     if (!this.connection.isCluster) return true;
     const slots = keys.map(slotOf);
     return slots.every((slot) => slot === slots[0]);
@@ -123,7 +123,7 @@ export class RedisBackend implements LockBackend {
     return publishMode.ask().then(() => batch.call(request));
   }
 
-  pass(request: PassRequest): Promise<Acquired | undefined> {
+  transfer(request: TransferRequest): Promise<Acquired | undefined> {
     return this.acquisitions.pass(request);
   }
 
@@ -135,13 +135,13 @@ export class RedisBackend implements LockBackend {
     return raiseToken(key, type, token, this.scripts);
   }
 
-  refreshPlaces(places: readonly Holding[], placeTimeout: number): Promise<readonly boolean[]> {
-    return refreshPlaces(places, placeTimeout, this.scripts);
+  refreshWaiters(places: readonly OwnerRef[], fairWaitTimeout: number): Promise<readonly boolean[]> {
+    return refreshWaiters(places, fairWaitTimeout, this.scripts);
   }
 
-  async leavePlace(place: Holding): Promise<void> {
+  async removeWaiter(place: OwnerRef): Promise<void> {
     this.channels.forget(place.key, place.owner);
-    await leavePlace(place, this.scripts);
+    await removeWaiter(place, this.scripts);
   }
 
   forceRelease(key: string): Promise<readonly string[]> {
@@ -152,9 +152,9 @@ export class RedisBackend implements LockBackend {
     return inspect(key, this.scripts);
   }
 
-  async lineUp(key: string, holder: string): Promise<number> {
+  async takeTicket(key: string, holder: string): Promise<number> {
     const { single, connection } = this.scripts;
-    const reply = await single.call(scripts['line-up-1'], [line(key)], [holder, String(LINE_MEMORY)]);
+    const reply = await single.call(scripts['line-up-1'], [line(key)], [holder, String(TICKET_LIFETIME)]);
     return integerOf(reply, connection.description);
   }
 
@@ -184,7 +184,7 @@ export class RedisBackend implements LockBackend {
   }
 
   /** How many others a release told. A node of a cluster counts its own clients alone: somebody may have listened elsewhere. */
-  private others({ key, type }: Holding, told: number, head: string | undefined): number {
+  private others({ key, type }: OwnerRef, told: number, head: string | undefined): number {
     if (this.connection.isCluster) return Math.max(1, told);
     if (told === 0) return 0;
     return Math.max(0, told - (this.channels.hears(key, type, this.options.clientId, head) ? 1 : 0));

@@ -1,10 +1,10 @@
-import { type AcquireReply, type AcquireRequest, BackendError, type Holding } from '../lock-backend.js';
+import { type AcquireReply, type AcquireRequest, BackendError, type OwnerRef } from '../lock-backend.js';
 import { deadlineTimer, type Runtime } from '../runtime.js';
-import type { AcquireBatch } from './acquire-batch.js';
-import type { BatchedScript } from './command-batch.js';
-import type { RedisConnection } from './redis-connection.js';
-import { messageOf, withoutSecrets } from './redis-errors.js';
-import type { ScriptCall } from './script-call.js';
+import type { BatchedScript } from './calls/command-batch.js';
+import type { AcquireBatch } from './commands/acquire.js';
+import type { RedisConnection } from './connection/redis-connection.js';
+import { messageOf, withoutSecrets } from './connection/redis-errors.js';
+import type { ScriptCall } from './connection/script-call.js';
 
 /** A run of a script, by the connection that it was executed on. */
 export type ExecutedCall = Pick<ScriptCall, 'socket'>;
@@ -16,7 +16,7 @@ export interface ReplicaCheckOptions {
   readonly commandTimeout: number;
   readonly minReplicas: number;
   readonly replicaTimeout: number;
-  readonly giveBack: (holding: Holding) => Promise<unknown>;
+  readonly giveBack: (holding: OwnerRef) => Promise<unknown>;
 }
 
 /**
@@ -34,7 +34,7 @@ export class ReplicaCheck {
    * @param holdings what it acquired, and what is given back otherwise
    * @throws BackendError when there are too few in time, or the connection broke
    */
-  async confirm(call: ExecutedCall, holdings: readonly Holding[]): Promise<void> {
+  async confirm(call: ExecutedCall, holdings: readonly OwnerRef[]): Promise<void> {
     const { connection, minReplicas, replicaTimeout, giveBack } = this.options;
     let problem: string;
     let cause: unknown;

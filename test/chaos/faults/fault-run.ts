@@ -1,6 +1,6 @@
-import { createLockService } from '../../../lib/nest/create-lock-service.js';
-import type { LockService } from '../../../lib/nest/lock.service.js';
-import type { RedisLockOptions } from '../../../lib/nest/redis-lock.options.js';
+import { createLockService } from '../../../lib/service/create-lock-service.js';
+import type { LockService } from '../../../lib/service/lock-service.js';
+import type { RedisLockOptions } from '../../../lib/service/redis-lock-options.js';
 import { until } from '../../support/until.js';
 import { History, machineTime } from '../history.js';
 import { checkHistory } from '../history-checker.js';

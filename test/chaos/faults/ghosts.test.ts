@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import { createLockService } from '../../../lib/nest/create-lock-service.js';
-import type { LockService } from '../../../lib/nest/lock.service.js';
+import { createLockService } from '../../../lib/service/create-lock-service.js';
+import type { LockService } from '../../../lib/service/lock-service.js';
 import { leftBehind } from '../../support/left-behind.js';
 import { type RedisServer, startRedis } from '../../support/redis-server.js';
 import { SeededRandom } from '../../support/seeded-random.js';

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import type { RedisLockOptions } from '../../../lib/nest/redis-lock.options.js';
+import type { RedisLockOptions } from '../../../lib/service/redis-lock-options.js';
 import type { HistoryRecord } from '../history.js';
 import type { Crew } from './load.js';
 

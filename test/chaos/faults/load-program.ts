@@ -1,5 +1,5 @@
 // Run by load-process.ts, as a process of its own: keeps locks busy until its input ends, then closes and ends by itself.
-import { createLockService } from '../../../lib/nest/create-lock-service.js';
+import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { History, type HistoryEvent } from '../history.js';
 import { Load } from './load.js';
 import type { LoadSpec } from './load-process.js';

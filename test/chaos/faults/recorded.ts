@@ -1,6 +1,6 @@
-import type { LockLease } from '../../../lib/engine/lock-lease.js';
+import type { LockLease } from '../../../lib/engine/lease/lock-lease.js';
 import type { LockOptions } from '../../../lib/engine/lock-options.js';
-import type { LockService } from '../../../lib/nest/lock.service.js';
+import type { LockService } from '../../../lib/service/lock-service.js';
 import type { HistoryRecorder } from '../history-recorder.js';
 
 /**

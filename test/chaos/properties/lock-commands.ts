@@ -64,12 +64,12 @@ async function acquire(world: ModelWorld, subject: Subject, waits: boolean, pref
   const part = partOf(world, subject);
   const { model } = world;
   const obstacles = model.obstacles(part, preferWriters);
-  const placeTimeout = waits ? LONG : 0;
+  const fairWaitTimeout = waits ? LONG : 0;
   const reply = await part.from.backend.acquire({
     ...request(part),
     leaseTime: LONG,
     reserve,
-    placeTimeout,
+    fairWaitTimeout,
     preferWriters,
   });
   expect(reply.acquired).toBe(obstacles.length === 0);
@@ -93,7 +93,7 @@ async function acquireAll(world: ModelWorld, subject: Subject, types: readonly [
     ...request(part),
     leaseTime: LONG,
     reserve: 0,
-    placeTimeout: 0,
+    fairWaitTimeout: 0,
     preferWriters: false,
   }));
   const reply = await parts[0].from.backend.acquireAll(requests);
@@ -119,8 +119,8 @@ async function release(world: ModelWorld, subject: Subject, quietly: boolean) {
   const reply = await part.from.backend.release({ ...request(part), quietly });
   const at = has ? {} : { at: expect.any(Number) };
   expect(reply).toEqual({ released: has, listeners, told: expect.any(Boolean), resent: false, ...at });
-  if (listeners > 0) expect(reply.told).toBe(true);
-  if (!has || quietly) expect(reply.told).toBe(false);
+  if (listeners > 0) expect(reply.published).toBe(true);
+  if (!has || quietly) expect(reply.published).toBe(false);
 }
 
 async function pass(world: ModelWorld, subject: Subject, heir: number, reserve: number) {
@@ -129,7 +129,7 @@ async function pass(world: ModelWorld, subject: Subject, heir: number, reserve: 
   const { passed, calls } = world.model.pass(part, to);
   world.expect(calls);
   const { key, type, owner: from } = part;
-  const reply = await part.from.backend.pass({ key, type, from, to, leaseTime: LONG, reserve });
+  const reply = await part.from.backend.transfer({ key, type, from, to, leaseTime: LONG, reserve });
   expect(reply !== undefined).toBe(passed);
   if (reply !== undefined) grows(world, part, reply.token, reply.reserved);
 }
@@ -160,7 +160,7 @@ async function raiseToken(world: ModelWorld, subject: Subject, by: number) {
 async function refresh(world: ModelWorld, subject: Subject) {
   const part = partOf(world, subject);
   world.expect(world.model.refreshed(part));
-  const kept = await part.from.backend.refreshPlaces([request(part)], LONG);
+  const kept = await part.from.backend.refreshWaiters([request(part)], LONG);
   expect(kept).toEqual([world.model.hasPlace(part)]);
 }
 
@@ -168,16 +168,16 @@ async function refresh(world: ModelWorld, subject: Subject) {
 async function dieWaiting(world: ModelWorld, subject: Subject) {
   const part = partOf(world, subject);
   world.expect(world.model.refreshed(part));
-  const kept = await part.from.backend.refreshPlaces([request(part)], 1);
+  const kept = await part.from.backend.refreshWaiters([request(part)], 1);
   expect(kept).toEqual([world.model.hasPlace(part)]);
   await world.elapse(2);
   world.model.forgetPlace(part);
 }
 
-async function leavePlace(world: ModelWorld, subject: Subject) {
+async function removeWaiter(world: ModelWorld, subject: Subject) {
   const part = partOf(world, subject);
-  world.expect(world.model.leavePlace(part));
-  await part.from.backend.leavePlace(request(part));
+  world.expect(world.model.removeWaiter(part));
+  await part.from.backend.removeWaiter(request(part));
 }
 
 async function forceRelease(world: ModelWorld, { client, key: name }: Subject) {
@@ -232,7 +232,7 @@ export const lockCommands: fc.Arbitrary<LockCommand>[] = [
   command('raiseToken', raiseToken, fc.integer({ min: 1, max: 1_000 })),
   command('refreshPlace', refresh),
   command('dieWaiting', dieWaiting),
-  command('leavePlace', leavePlace),
+  command('removeWaiter', removeWaiter),
   command('forceRelease', forceRelease),
   command('inspect', inspect),
 ];

@@ -130,7 +130,7 @@ export class LockModel {
     return type === 'fair' && this.at(key).isFree ? this.headOf(key) : [];
   }
 
-  leavePlace(part: Part): readonly Call[] {
+  removeWaiter(part: Part): readonly Call[] {
     if (!this.hasPlace(part)) return [];
     const { key, type, owner } = part;
     const lock = this.at(key);

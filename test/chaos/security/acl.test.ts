@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
-import { createLockService } from '../../../lib/nest/create-lock-service.js';
+import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.js';
 import { type RedisServer, startRedis } from '../../support/redis-server.js';
 import { until } from '../../support/until.js';

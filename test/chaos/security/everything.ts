@@ -1,5 +1,5 @@
 import type { LockOptions } from '../../../lib/engine/lock-options.js';
-import type { LockService } from '../../../lib/nest/lock.service.js';
+import type { LockService } from '../../../lib/service/lock-service.js';
 
 /** Longer than a third of the leases and places of the services that are given, so that they are renewed meanwhile. */
 const A_WHILE = 400;

@@ -3,8 +3,8 @@ import type { LockType } from '../../../lib/backends/lock-backend.js';
 import { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
 import { LockNotOwnedError } from '../../../lib/engine/errors.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
-import { createLockService } from '../../../lib/nest/create-lock-service.js';
-import type { LockService } from '../../../lib/nest/lock.service.js';
+import { createLockService } from '../../../lib/service/create-lock-service.js';
+import type { LockService } from '../../../lib/service/lock-service.js';
 import { type RedisServer, startRedis } from '../../support/redis-server.js';
 import { until } from '../../support/until.js';
 
@@ -54,8 +54,8 @@ describe('a lock that another client claims', () => {
         expect(await forger.release(claim)).toMatchObject({ released: false });
         expect(await forger.renew({ ...claim, leaseTime: 60_000 })).toBe(false);
         const pass = { key, type, from: owner, to: 'forger:2', leaseTime: 60_000, reserve: 0 };
-        expect(await forger.pass(pass)).toBeUndefined();
-        await forger.leavePlace(claim);
+        expect(await forger.transfer(pass)).toBeUndefined();
+        await forger.removeWaiter(claim);
       }
       expect(await contents()).toEqual(before);
       expect(await watch.pttl(key)).toBeLessThanOrEqual(20_000);

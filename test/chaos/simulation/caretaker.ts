@@ -1,4 +1,4 @@
-import { lockScopes } from '../../../lib/engine/lock-scope.js';
+import { lockScopes } from '../../../lib/engine/scope/lock-scope.js';
 import { type Commons, type Gate, POOL, SEATS } from './commons.js';
 import { countDown } from './latch-errands.js';
 import type { Member } from './member.js';

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { LockBusyError } from '../../../lib/engine/errors.js';
-import type { LockLease } from '../../../lib/engine/lock-lease.js';
+import type { LockLease } from '../../../lib/engine/lease/lock-lease.js';
 import type { Caller } from './caller.js';
 
 /** Something that a caller does with locks. It never rejects: what went wrong is in the history. */

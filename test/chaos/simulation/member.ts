@@ -1,6 +1,6 @@
 import { FOREVER, type Milliseconds } from '../../../lib/engine/duration.js';
 import { LockEngine } from '../../../lib/engine/lock-engine.js';
-import { LockService } from '../../../lib/nest/lock.service.js';
+import { LockService } from '../../../lib/service/lock-service.js';
 import type { History } from '../history.js';
 import { HistoryRecorder } from '../history-recorder.js';
 import { PermitRecorder } from '../permit-recorder.js';
@@ -10,7 +10,7 @@ import type { VirtualTime } from './virtual-time.js';
 
 export interface MemberSettings {
   readonly watchdogTimeout: number;
-  readonly placeTimeout: number;
+  readonly fairWaitTimeout: number;
 }
 
 interface EngineState {
@@ -19,9 +19,9 @@ interface EngineState {
   readonly several: ReadonlySet<unknown>;
   readonly synchronizers: {
     readonly lines: ReadonlyMap<string, unknown>;
-    readonly lanes: ReadonlyMap<string, unknown>;
+    readonly mutationQueues: ReadonlyMap<string, unknown>;
     readonly changes: ReadonlySet<unknown>;
-    readonly keeper: { readonly kept: ReadonlyMap<string, unknown> };
+    readonly permitWatchdog: { readonly kept: ReadonlyMap<string, unknown> };
   };
 }
 
@@ -50,7 +50,7 @@ export class Member {
       clientId: process.name,
       keyPrefix: '',
       watchdogTimeout: ms(settings.watchdogTimeout),
-      fairWaitTimeout: ms(settings.placeTimeout),
+      fairWaitTimeout: ms(settings.fairWaitTimeout),
       waitTime: FOREVER,
       shutdownTimeout: ms(SHUTDOWN_TIMEOUT),
       onLost: 'throw',
@@ -87,8 +87,8 @@ export class Member {
       'callers of several locks': several.size,
       // After its end a service is not asked for what it knew.
       'lines of semaphores': this.closing ? 0 : synchronizers.lines.size,
-      'lanes of changes': synchronizers.lanes.size + synchronizers.changes.size,
-      'permits that are renewed': synchronizers.keeper.kept.size,
+      'lanes of changes': synchronizers.mutationQueues.size + synchronizers.changes.size,
+      'permits that are renewed': synchronizers.permitWatchdog.kept.size,
       subscriptions: this.link.subscriptions,
       timers: this.process.timers,
     };

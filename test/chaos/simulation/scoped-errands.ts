@@ -1,4 +1,4 @@
-import type { LockLease } from '../../../lib/engine/lock-lease.js';
+import type { LockLease } from '../../../lib/engine/lease/lock-lease.js';
 import type { LockOptions } from '../../../lib/engine/lock-options.js';
 import type { RecordedLease } from '../history-recorder.js';
 import type { Caller } from './caller.js';

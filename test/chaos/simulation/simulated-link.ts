@@ -4,16 +4,16 @@ import {
   type AcquireReply,
   type AcquireRequest,
   BackendError,
-  type Holding,
   type LockBackend,
   type LockState,
   type LockType,
-  type PassRequest,
+  type OwnerRef,
   type ReleaseReply,
   type ReleaseRequest,
   type Removal,
   type RenewRequest,
   type Subscription,
+  type TransferRequest,
   type Wake,
 } from '../../../lib/backends/lock-backend.js';
 import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
@@ -148,7 +148,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return reply;
   }
 
-  together(): boolean {
+  canAcquireTogether(): boolean {
     return this.settings.together;
   }
 
@@ -171,11 +171,11 @@ export class SimulatedLink implements LockBackend, ServerClient {
     );
   }
 
-  async pass(request: PassRequest): Promise<Acquired | undefined> {
+  async transfer(request: TransferRequest): Promise<Acquired | undefined> {
     const seen = this.highestToken;
     const reply = await this.take(
       'acquire',
-      (backend) => raised(backend, [request], seen).pass(request),
+      (backend) => raised(backend, [request], seen).transfer(request),
       (passed, validUntil) => passed && withLimit(passed, validUntil),
     );
     if (reply !== undefined) this.sees(reply.token + reply.reserved);
@@ -190,12 +190,12 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return this.send('token', (backend) => backend.raiseToken(key, type, token));
   }
 
-  refreshPlaces(places: readonly Holding[], placeTimeout: number): Promise<readonly boolean[]> {
-    return this.send('places', (backend) => backend.refreshPlaces(places, placeTimeout));
+  refreshWaiters(places: readonly OwnerRef[], fairWaitTimeout: number): Promise<readonly boolean[]> {
+    return this.send('places', (backend) => backend.refreshWaiters(places, fairWaitTimeout));
   }
 
-  leavePlace(place: Holding): Promise<void> {
-    return this.send('places', (backend) => backend.leavePlace(place));
+  removeWaiter(place: OwnerRef): Promise<void> {
+    return this.send('places', (backend) => backend.removeWaiter(place));
   }
 
   forceRelease(key: string): Promise<readonly string[]> {
@@ -209,8 +209,11 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return this.send('inspect', (backend) => backend.inspect(key));
   }
 
-  lineUp(key: string, holder: string): Promise<number> {
-    return this.send('line', (backend) => backend.lineUp?.(key, holder) ?? Promise.reject(new Error('not numbered')));
+  takeTicket(key: string, holder: string): Promise<number> {
+    return this.send(
+      'line',
+      (backend) => backend.takeTicket?.(key, holder) ?? Promise.reject(new Error('not numbered')),
+    );
   }
 
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {

@@ -6,7 +6,7 @@ import type {
   SynchronizerKind,
   TakenPermits,
 } from '../../../lib/backends/synchronizer-backend.js';
-import { validity } from '../../../lib/engine/lease-clock.js';
+import { validity } from '../../../lib/engine/lease/lease-clock.js';
 import type { SimulatedLink } from './simulated-link.js';
 import { SimulatedSubscription } from './simulated-subscription.js';
 

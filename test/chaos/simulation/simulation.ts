@@ -1,6 +1,6 @@
 import type { LockBackend } from '../../../lib/backends/lock-backend.js';
 import type { SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
-import { lockScopes } from '../../../lib/engine/lock-scope.js';
+import { lockScopes } from '../../../lib/engine/scope/lock-scope.js';
 import { SeededRandom } from '../../support/seeded-random.js';
 import { History } from '../history.js';
 import { checkHistory, type Verdict } from '../history-checker.js';
@@ -136,7 +136,7 @@ export class Simulation {
       executesLate: this.options.executesLate,
     });
     const [shortest, longest] = this.kind.longLeases ? LONG_LEASES : SHORT_LEASES;
-    const settings = { watchdogTimeout: chance.whole(shortest, longest), placeTimeout: chance.whole(200, 600) };
+    const settings = { watchdogTimeout: chance.whole(shortest, longest), fairWaitTimeout: chance.whole(200, 600) };
     const member = new Member(time, process, link, this.history, settings);
     this.members.push(member);
     const callers = chance.whole(1, 4);

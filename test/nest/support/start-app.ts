@@ -1,8 +1,8 @@
 import type { ModuleMetadata } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { LockService } from '../../../lib/nest/lock.service.js';
 import { RedisLockModule } from '../../../lib/nest/redis-lock.module.js';
-import type { RedisLockOptions } from '../../../lib/nest/redis-lock.options.js';
+import { LockService } from '../../../lib/service/lock-service.js';
+import type { RedisLockOptions } from '../../../lib/service/redis-lock-options.js';
 
 /** An application context with a RedisLockModule, on the memory backend unless told otherwise. */
 export async function startApp(

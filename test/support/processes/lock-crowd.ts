@@ -2,7 +2,7 @@
 // A visit is a list of scopes, each in the one before; a scope is a list of names. So many callers make each visit. How often each
 // visit was made is its last line.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createLockService } from '../../../lib/nest/create-lock-service.js';
+import { createLockService } from '../../../lib/service/create-lock-service.js';
 
 const [url, keyPrefix, callers, json] = process.argv.slice(2);
 const visits: readonly (readonly (readonly string[])[])[] = JSON.parse(json);

@@ -1,5 +1,5 @@
 // A process of its own that holds a lock until it is killed: <url> <keyPrefix> <name> <watchdogTimeout>
-import { createLockService } from '../../../lib/nest/create-lock-service.js';
+import { createLockService } from '../../../lib/service/create-lock-service.js';
 
 const [url, keyPrefix, name, watchdogTimeout] = process.argv.slice(2);
 const locks = createLockService({ connection: url, keyPrefix, watchdogTimeout: Number(watchdogTimeout) });

@@ -1,7 +1,7 @@
 // A process of its own that waits for a lock, holds it for a while, and says in Redis whether it does: <url> <keyPrefix> <name> <ms>
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { createLockService } from '../../../lib/nest/create-lock-service.js';
+import { createLockService } from '../../../lib/service/create-lock-service.js';
 
 const [url, keyPrefix, name, time] = process.argv.slice(2);
 const redis = new Redis(url);

@@ -1,0 +1,42 @@
+import type { RedisConnection } from '../connection/redis-connection.js';
+import { errorCode, itemError, wrongType } from '../connection/redis-errors.js';
+import type { ScriptCall } from '../connection/script-call.js';
+
+/** A key that a script uses for one lock, and what must stand there if anything does. */
+export interface LockKey<Request> {
+  readonly of: (request: Request) => string;
+  readonly type: 'hash' | 'list' | 'zset' | 'string';
+}
+
+/** The lock itself, of any type. */
+export const LOCK: LockKey<{ readonly key: string }> = { of: ({ key }) => key, type: 'hash' };
+
+/** The keys of all requests, in the order in which the scripts count them. */
+export function keysOf<Request>(keys: readonly LockKey<Request>[], requests: readonly Request[]): string[] {
+  const all: string[] = [];
+  for (const request of requests) for (const key of keys) all.push(key.of(request));
+  return all;
+}
+
+/**
+ * Looks for { { error, type of each key } }, by which a script says that it failed for one request alone (includes/each.lua).
+ *
+ * @throws BackendError with what went wrong
+ */
+export function refuseFailure<Request>(
+  answer: unknown,
+  keys: readonly LockKey<Request>[],
+  request: Request,
+  call: ScriptCall,
+  connection: RedisConnection,
+): void {
+  if (!Array.isArray(answer) || !Array.isArray(answer[0])) return;
+  const [message, ...types] = answer[0].map(String);
+  const code = errorCode(message);
+  if (code === 'READONLY') connection.leaveReplica();
+  const wrong = keys.findIndex(({ type }, index) => types[index] !== type && types[index] !== 'none');
+  if (code === 'WRONGTYPE' && wrong >= 0) {
+    throw wrongType(keys[wrong].of(request), types[wrong], connection.description);
+  }
+  throw itemError(message, call, connection.description);
+}

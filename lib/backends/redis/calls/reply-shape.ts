@@ -1,0 +1,37 @@
+import { BackendError } from '../../lock-backend.js';
+
+const INTEGER = /^-?\d+$/;
+
+/**
+ * A whole number of a script's answer. (A borrowed client may give it as text.)
+ *
+ * @throws BackendError for anything else: nobody knows then what the server has done
+ */
+export function integerOf(reply: unknown, server: string): number {
+  if (typeof reply === 'number' && Number.isSafeInteger(reply)) return reply;
+  if (typeof reply === 'string' && INTEGER.test(reply) && Number.isSafeInteger(Number(reply))) return Number(reply);
+  throw unexpected(reply, server);
+}
+
+/** A list of a script's answer; throws as {@link integerOf} does. */
+export function listOf(reply: unknown, server: string): readonly unknown[] {
+  if (Array.isArray(reply)) return reply;
+  throw unexpected(reply, server);
+}
+
+/** What no script of this library gives. */
+export function unexpected(reply: unknown, server: string): BackendError {
+  if (reply === 'QUEUED') {
+    return new BackendError(
+      `${server}: the client is in a transaction (MULTI), which queues the commands of locks. Give RedisLockModule a client of its own, such as client.duplicate()`,
+      'denied',
+      'unknown',
+    );
+  }
+  const shown = String(typeof reply === 'string' ? `'${reply.slice(0, 60)}'` : typeof reply);
+  return new BackendError(
+    `${server}: unexpected answer to a command of this library: ${shown}`,
+    'unavailable',
+    'unknown',
+  );
+}

@@ -1,0 +1,57 @@
+import { BackendError } from '../../lock-backend.js';
+import { integerOf } from '../calls/reply-shape.js';
+import type { SingleCalls } from '../calls/single-calls.js';
+import { scripts } from '../scripts.js';
+
+export type PublishCommand = 'PUBLISH' | 'SPUBLISH';
+
+/**
+ * Whether messages are published in one shard of a cluster or in all of it. `auto` does as Redisson does, so that both hear each
+ * other: sharded in a cluster whose servers can. That has to be asked of a server once.
+ */
+export class PublishMode {
+  private found: PublishCommand | undefined;
+  private asking: Promise<PublishCommand> | undefined;
+
+  constructor(
+    private readonly single: SingleCalls,
+    setting: 'auto' | 'on' | 'off',
+    isCluster: boolean,
+    private readonly onError: (error: unknown) => void,
+  ) {
+    if (setting !== 'auto') this.found = setting === 'on' ? 'SPUBLISH' : 'PUBLISH';
+    else if (!isCluster) this.found = 'PUBLISH';
+  }
+
+  /** Undefined until a server was asked. */
+  get known(): PublishCommand | undefined {
+    return this.found;
+  }
+
+  /** @throws BackendError when no server answers; another call asks again */
+  ask(): Promise<PublishCommand> {
+    this.asking ??= this.knowsSharded().then(
+      (sharded) => {
+        this.found = sharded ? 'SPUBLISH' : 'PUBLISH';
+        return this.found;
+      },
+      (error: unknown) => {
+        this.asking = undefined;
+        throw error;
+      },
+    );
+    return this.asking;
+  }
+
+  private async knowsSharded(): Promise<boolean> {
+    try {
+      const reply = await this.single.call(scripts['knows-command'], [], ['spublish']);
+      return integerOf(reply, 'the cluster') === 1;
+    } catch (error) {
+      if (!(error instanceof BackendError) || error.kind !== 'denied') throw error;
+      const message = `${error.message}. Messages go to all of the cluster: set shardedPubSub to 'on' if others use sharded pub/sub`;
+      this.onError(new BackendError(message, 'denied', 'refused', { cause: error }));
+      return false;
+    }
+  }
+}

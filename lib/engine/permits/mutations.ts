@@ -1,0 +1,65 @@
+import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
+
+/**
+ * Changes one object as these items say, in one request, and answers each. Items of calls with the same function travel together.
+ */
+export type Mutation<Item, Reply> = (
+  backend: SynchronizerBackend,
+  key: string,
+  items: readonly Item[],
+  request: RequestId,
+) => Promise<readonly Reply[]>;
+
+export const addPermits: Mutation<number, void> = async (backend, key, amounts, request) => {
+  await backend.addPermits(key, sum(amounts), request);
+  return amounts.map(() => undefined);
+};
+
+export const addPermitsIfExists: Mutation<number, boolean> = async (backend, key, amounts, request) => {
+  const exists = await backend.addPermitsIfExists(key, sum(amounts), request);
+  return amounts.map(() => exists);
+};
+
+export const drainPermits: Mutation<void, number> = async (backend, key, callers, request) => {
+  const drained = await backend.drainPermits(key, request);
+  return callers.map((_, index) => (index === 0 ? drained : 0));
+};
+
+/** The first sets them, if none did before. */
+export const trySetPermits: Mutation<number, boolean> = async (backend, key, [permits, ...others], request) => {
+  return [await backend.trySetPermits(key, permits, request), ...others.map(() => false)];
+};
+
+/** The last has its way. */
+export const setPermits: Mutation<number, void> = async (backend, key, amounts, request) => {
+  await backend.setPermits(key, amounts[amounts.length - 1], request);
+  return amounts.map(() => undefined);
+};
+
+export const giveLeasedPermits: Mutation<readonly string[], readonly boolean[]> = async (
+  backend,
+  key,
+  lists,
+  request,
+) => {
+  const given = [...(await backend.giveLeasedPermits(key, lists.flat(), request))];
+  return lists.map(({ length }) => given.splice(0, length));
+};
+
+/** The first sets it, if there was none. */
+export const trySetCount: Mutation<number, boolean> = async (backend, key, [count, ...others], request) => {
+  return [await backend.trySetCount(key, count, request), ...others.map(() => false)];
+};
+
+export const countDown: Mutation<number, void> = async (backend, key, steps, request) => {
+  await backend.countDown(key, sum(steps), request);
+  return steps.map(() => undefined);
+};
+
+export const deleteLatch: Mutation<void, boolean> = async (backend, key, [, ...others], request) => {
+  return [await backend.deleteLatch(key, request), ...others.map(() => false)];
+};
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

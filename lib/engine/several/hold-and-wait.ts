@@ -1,0 +1,123 @@
+import type { Runtime, Timer } from '../../backends/runtime.js';
+import type { WantedLock } from './wanted-lock.js';
+
+/** A caller that was passed over so often, or for so many milliseconds, may hold while it waits. */
+export const ROUNDS_IN_VAIN = 5;
+export const PASSED_OVER = 2_000;
+/** How long it may do so, and how long it does without afterwards. */
+export const LONGEST_HOLD = 1_000;
+
+/** Nobody hears of it. */
+const NOT_NEEDED = new Error('the place in the line is not needed any more');
+
+/** What it needs of the acquisition that it is a part of. */
+export interface HoldAndWaitTerms {
+  /** In sorted order. */
+  readonly all: readonly WantedLock[];
+  /** Milliseconds for which a lock that is not renewed may be held while others are waited for. */
+  readonly longestHold: number;
+  /** Rejects when the caller has left. */
+  readonly waitFor: (wanted: WantedLock) => Promise<void>;
+  /** Ends early when the caller leaves. */
+  readonly sleep: (pause: number) => Promise<void>;
+}
+
+/**
+ * How a caller of several locks gets them although others keep each of them busy: it waits for one after the other, in sorted order, and
+ * holds what it has got meanwhile.
+ *
+ * The order keeps such callers from waiting for each other in a circle. It does not where the holder of one lock waits for another one
+ * inside its scope: so after a second at most all is given back, and a second passes before it holds again. Where a line is longer
+ * than that, the caller keeps its place in it; a turn that comes while what sorts before is not in hand is let go.
+ */
+export class HoldAndWait {
+  private rounds = 0;
+  private readonly began: number;
+  /** The lines that it stands in. */
+  private readonly turns = new Map<WantedLock, Promise<true>>();
+  /** The lock whose turn may come now. */
+  private next: WantedLock | undefined;
+  private running = false;
+
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly terms: HoldAndWaitTerms,
+  ) {
+    this.began = runtime.monotonic();
+  }
+
+  /**
+   * The caller had its turn at one lock, and another one was busy.
+   *
+   * @returns how often that had happened before
+   */
+  inVain(): number {
+    return this.rounds++;
+  }
+
+  get due(): boolean {
+    return this.rounds >= ROUNDS_IN_VAIN || this.runtime.monotonic() - this.began >= PASSED_OVER;
+  }
+
+  /** Returns with all of them in hand, and leases that have just begun. */
+  async run(): Promise<void> {
+    const { all, sleep } = this.terms;
+    this.running = true;
+    try {
+      while (!(await this.takeInOrder())) {
+        await Promise.all(all.map((wanted) => wanted.giveBack()));
+        // Two callers that keep step could be in each other's way for ever.
+        await sleep(this.longestHold * (1 + this.runtime.random() / 2));
+      }
+    } finally {
+      this.running = false;
+      for (const wanted of this.turns.keys()) wanted.leaveLine(NOT_NEEDED);
+    }
+    await Promise.all(all.map((wanted) => wanted.refresh()));
+  }
+
+  private get longestHold(): number {
+    return Math.min(LONGEST_HOLD, this.terms.longestHold);
+  }
+
+  /** False: the time was over. */
+  private async takeInOrder(): Promise<boolean> {
+    let end = () => {};
+    const over = new Promise<false>((resolve) => {
+      end = () => resolve(false);
+    });
+    let timer: Timer | undefined;
+    try {
+      for (const wanted of this.terms.all) {
+        this.next = wanted;
+        if (!(await Promise.race([this.turn(wanted), over]))) return false;
+        timer ??= this.runtime.timer(this.longestHold, end);
+      }
+      return true;
+    } finally {
+      this.next = undefined;
+      timer?.cancel();
+    }
+  }
+
+  /** Stands in line, unless it does so already, and settles with the lock in hand. */
+  private turn(wanted: WantedLock): Promise<true> {
+    const standing = this.turns.get(wanted);
+    if (standing !== undefined) return standing;
+    const since = this.runtime.monotonic();
+    const turn = this.terms.waitFor(wanted).then(() => true as const);
+    this.turns.set(wanted, turn);
+    turn.then(
+      () => this.came(wanted, this.runtime.monotonic() - since),
+      () => this.turns.delete(wanted),
+    );
+    return turn;
+  }
+
+  private came(wanted: WantedLock, waited: number): void {
+    this.turns.delete(wanted);
+    if (wanted === this.next) return;
+    void wanted.giveBack();
+    if (this.running && waited > LONGEST_HOLD) void this.turn(wanted);
+  }
+}
