@@ -1,5 +1,5 @@
 import type { Runtime } from '../backends/runtime.js';
-import type { LockLogger } from './events.js';
+import type { LockLogger } from './lock-logger.js';
 import { HarmlessLogger } from './harmless-logger.js';
 
 const WINDOW = 1_000;

@@ -1,0 +1,65 @@
+import { LinkedQueue } from './collections/linked-queue.js';
+import type { LockLease } from './lease/lock-lease.js';
+import { QueueTable } from './queue/queue-table.js';
+import type { SeveralCaller } from './several/acquire-several.js';
+
+/** What a service has in hand, in numbers. */
+export interface Activity {
+  readonly queues: number;
+  readonly leases: number;
+  readonly severalLocks: number;
+  readonly permitQueues: number;
+  readonly mutations: number;
+  readonly keptPermits: number;
+}
+
+/** What one service has in hand: shutdown waits until it comes to its end. */
+export class ActiveWork {
+  readonly queues = new QueueTable();
+  /** Leases that were not released yet. */
+  readonly leases = new LinkedQueue<LockLease>();
+  /** Callers that want several locks and have not got them yet. */
+  readonly several = new Set<SeveralCaller>();
+  private bodies = 0;
+  private onChange: () => void = () => {};
+
+  /** No lease is held, and no body runs. */
+  get isIdle(): boolean {
+    return this.leases.length === 0 && this.bodies === 0;
+  }
+
+  /** No acquisition is under way. */
+  get hasNoQueues(): boolean {
+    return this.queues.size === 0 && this.several.size === 0;
+  }
+
+  bodyStarted(): void {
+    this.bodies++;
+  }
+
+  bodyEnded(): void {
+    this.bodies--;
+  }
+
+  /** @returns what is to be called at its end */
+  trackSeveral(caller: SeveralCaller): () => void {
+    this.several.add(caller);
+    return () => {
+      this.several.delete(caller);
+      this.changed();
+    };
+  }
+
+  /** Something has come to its end. */
+  changed(): void {
+    this.onChange();
+  }
+
+  /** Calls `listener` whenever something has come to its end, until the returned function is called. */
+  watch(listener: () => void): () => void {
+    this.onChange = listener;
+    return () => {
+      this.onChange = () => {};
+    };
+  }
+}
