@@ -108,7 +108,12 @@ export class LockEngine implements QueueKeeper {
     };
     this.defaults = { type: 'reentrant', waitTime, leaseTime, fixed: false, signal: undefined, onLost };
     this.patient = { ...this.defaults, waitTime: FOREVER };
-    this.synchronizers = new Synchronizers(this, () => this.settled());
+    const host = {
+      watchdogTimeout: leaseTime,
+      keyOf: (name: string) => this.keyOf(name),
+      admit: (what: string, name: string) => this.admit(what, name),
+    };
+    this.synchronizers = new Synchronizers(this.context, host, () => this.settled());
   }
 
   /** Waits until all names are held. What is wrong with `names` or `options` comes as a rejection too. */
