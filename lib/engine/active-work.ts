@@ -5,12 +5,14 @@ import type { SeveralCaller } from './several/acquire-several.js';
 
 /** What a service has in hand, in numbers. */
 export interface Activity {
+  /** Locks that it holds, or that its callers wait for. */
   readonly queues: number;
+  /** Leases that were not released yet. */
   readonly leases: number;
+  /** Callers that want several locks and have not got them yet. */
   readonly severalLocks: number;
-  readonly permitQueues: number;
-  readonly mutations: number;
-  readonly keptPermits: number;
+  /** Queues of waiting callers, changes and renewed permits of semaphores and latches. */
+  readonly synchronizers: number;
 }
 
 /** What one service has in hand: shutdown waits until it comes to its end. */

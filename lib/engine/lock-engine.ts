@@ -33,6 +33,8 @@ import { Waiter } from './waiting/waiter.js';
 /** Of a backend that does not say otherwise. */
 const COMMAND_TIMEOUT = 2_000;
 
+export type { EngineSettings } from './engine-settings.js';
+
 /** One name, or several names that are acquired all or none. */
 export type LockNames = string | readonly string[];
 
@@ -74,7 +76,7 @@ export class LockEngine implements LockAcquirer {
     this.defaults = { type: 'reentrant', waitTime, leaseTime: watchdogTimeout, fixed: false, signal: undefined, onLost };
     const { context, work } = this;
     this.inspector = new LockInspector(context, work.queues, forcedReleases, settings.keyPrefix);
-    this.synchronizers = new Synchronizers(this, () => this.work.changed());
+    this.synchronizers = new Synchronizers(context, this, watchdogTimeout, () => work.changed());
     this.shutdown = new Shutdown({
       service: this.context,
       work: this.work,
@@ -140,8 +142,12 @@ export class LockEngine implements LockAcquirer {
   /** What the service has in hand, in numbers. */
   activity(): Activity {
     const { queues, leases, several } = this.work;
-    const own = { queues: queues.size, leases: leases.length, severalLocks: several.size };
-    return { ...own, ...this.synchronizers.activity() };
+    return {
+      queues: queues.size,
+      leases: leases.length,
+      severalLocks: several.size,
+      synchronizers: this.synchronizers.size,
+    };
   }
 
   /**

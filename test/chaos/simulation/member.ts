@@ -17,12 +17,7 @@ interface EngineState {
   readonly queues: ReadonlyMap<string, unknown>;
   readonly leases: { readonly length: number };
   readonly several: ReadonlySet<unknown>;
-  readonly synchronizers: {
-    readonly lines: ReadonlyMap<string, unknown>;
-    readonly mutationQueues: ReadonlyMap<string, unknown>;
-    readonly changes: ReadonlySet<unknown>;
-    readonly permitWatchdog: { readonly kept: ReadonlyMap<string, unknown> };
-  };
+  readonly synchronizers: { readonly size: number };
 }
 
 /** Milliseconds. */
@@ -85,10 +80,7 @@ export class Member {
       queues: queues.size,
       leases: leases.length,
       'callers of several locks': several.size,
-      // After its end a service is not asked for what it knew.
-      'lines of semaphores': this.closing ? 0 : synchronizers.lines.size,
-      'lanes of changes': synchronizers.mutationQueues.size + synchronizers.changes.size,
-      'permits that are renewed': synchronizers.permitWatchdog.kept.size,
+      'semaphores and latches': synchronizers.size,
       subscriptions: this.link.subscriptions,
       timers: this.process.timers,
     };
