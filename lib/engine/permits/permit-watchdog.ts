@@ -40,6 +40,11 @@ export class PermitWatchdog {
     return this.kept.size === 0;
   }
 
+  /** Permits that are renewed. */
+  get size(): number {
+    return [...this.kept.values()].reduce((sum, { ids }) => sum + ids.size, 0);
+  }
+
   keep(semaphore: Synchronizer, ids: readonly string[], sent: Moment): void {
     const { key } = semaphore;
     const kept = this.kept.get(key) ?? { semaphore, ids: new Map(), ...UNDISTURBED };

@@ -96,6 +96,15 @@ export class Synchronizers {
     change.catch((error: Error) => this.engine.context.events.emit('error', error));
   }
 
+  /** What is waited for, changed and kept, in numbers. */
+  activity(): { readonly permitQueues: number; readonly mutations: number; readonly keptPermits: number } {
+    return {
+      permitQueues: this.lines.size,
+      mutations: this.mutationQueues.size,
+      keptPermits: this.permitWatchdog.size,
+    };
+  }
+
   /** Shutdown: sends away who waits. */
   rejectWaiters(): void {
     for (const line of [...this.lines.values()]) line.rejectWaiters();
