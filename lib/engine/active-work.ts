@@ -3,7 +3,7 @@ import type { LockLease } from './lease/lock-lease.js';
 import { QueueTable } from './queue/queue-table.js';
 import type { SeveralCaller } from './several/acquire-several.js';
 
-/** What a service has in hand, in numbers. */
+/** What a service has in hand at one moment, in numbers. All are 0 when it is idle. */
 export interface Activity {
   /** Locks that it holds, or that its callers wait for. */
   readonly queues: number;
@@ -11,8 +11,12 @@ export interface Activity {
   readonly leases: number;
   /** Callers that want several locks and have not got them yet. */
   readonly severalLocks: number;
-  /** Queues of waiting callers, changes and renewed permits of semaphores and latches. */
-  readonly synchronizers: number;
+  /** Semaphores and latches for which callers wait. */
+  readonly permitQueues: number;
+  /** Changes of semaphores and latches that are under way. */
+  readonly mutations: number;
+  /** Permits that are renewed. */
+  readonly keptPermits: number;
 }
 
 /** What one service has in hand: shutdown waits until it comes to its end. */

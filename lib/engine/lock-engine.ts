@@ -73,7 +73,14 @@ export class LockEngine implements LockAcquirer {
       fairWaitTimeout,
       preferWriters: true,
     };
-    this.defaults = { type: 'reentrant', waitTime, leaseTime: watchdogTimeout, fixed: false, signal: undefined, onLost };
+    this.defaults = {
+      type: 'reentrant',
+      waitTime,
+      leaseTime: watchdogTimeout,
+      fixed: false,
+      signal: undefined,
+      onLost,
+    };
     const { context, work } = this;
     this.inspector = new LockInspector(context, work.queues, forcedReleases, settings.keyPrefix);
     this.synchronizers = new Synchronizers(context, this, watchdogTimeout, () => work.changed());
@@ -142,12 +149,8 @@ export class LockEngine implements LockAcquirer {
   /** What the service has in hand, in numbers. */
   activity(): Activity {
     const { queues, leases, several } = this.work;
-    return {
-      queues: queues.size,
-      leases: leases.length,
-      severalLocks: several.size,
-      synchronizers: this.synchronizers.size,
-    };
+    const own = { queues: queues.size, leases: leases.length, severalLocks: several.size };
+    return { ...own, ...this.synchronizers.activity() };
   }
 
   /**

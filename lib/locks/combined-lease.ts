@@ -47,7 +47,16 @@ export class CombinedLease implements Lease {
     for (const { service, tokens: own } of this.leaves) {
       for (const [name, token] of own) {
         const isAlone = names.indexOf(name) === names.lastIndexOf(name);
-        tokens.set(isAlone ? name : freeKey(tokens, name, (service as { readonly backend: { readonly description: string } }).backend.description), token);
+        tokens.set(
+          isAlone
+            ? name
+            : freeKey(
+                tokens,
+                name,
+                (service as { readonly backend: { readonly description: string } }).backend.description,
+              ),
+          token,
+        );
       }
     }
     return tokens;

@@ -7,8 +7,8 @@ import { LockScope, lockScopes, type ScopedLease } from '../scope/lock-scope.js'
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
 import type { HeldLock, LockShare, ReleaseOutcome } from './held-lock.js';
 import type { Lease } from './lease.js';
-import { LeaseIdentity } from './lease-identity.js';
 import { type Moment, validity } from './lease-clock.js';
+import { LeaseIdentity } from './lease-identity.js';
 
 const NONE: readonly HeldLock[] = [];
 const ENDED: Promise<void> = Promise.resolve();

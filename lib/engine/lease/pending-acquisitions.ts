@@ -44,8 +44,7 @@ export class PendingAcquisitions {
 
   end(acquisition: PendingAcquisition): void {
     this.pending.remove(acquisition);
-    if (acquisition.interference === 'doubtful')
-      this.doubted({ key: acquisition.key, owners: [acquisition.owner] });
+    if (acquisition.interference === 'doubtful') this.doubted({ key: acquisition.key, owners: [acquisition.owner] });
   }
 
   interfere({ key, owners }: Removal, interference: Interference): void {

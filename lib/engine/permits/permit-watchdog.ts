@@ -36,8 +36,11 @@ export class PermitWatchdog {
   ) {}
 
   /** How many semaphores it renews permits of. */
+  /** How many permits are renewed. */
   get size(): number {
-    return this.renewed.size;
+    let size = 0;
+    for (const { ids } of this.renewed.values()) size += ids.size;
+    return size;
   }
 
   get isEmpty(): boolean {

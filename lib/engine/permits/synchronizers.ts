@@ -53,9 +53,10 @@ export class Synchronizers {
     this.mutations = new MutationQueues(context.runtime, ids);
   }
 
-  /** How many waiting queues, changes and semaphores with renewed permits there are. 0: nothing is under way. */
-  get size(): number {
-    return this.queues.size + this.mutations.size + this.permitWatchdog.size;
+  /** What is waited for, changed and renewed, in numbers. */
+  activity(): { readonly permitQueues: number; readonly mutations: number; readonly keptPermits: number } {
+    const { queues, mutations, permitWatchdog } = this;
+    return { permitQueues: queues.size, mutations: mutations.size, keptPermits: permitWatchdog.size };
   }
 
   /**

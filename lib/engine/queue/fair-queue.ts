@@ -49,7 +49,8 @@ export class FairQueue extends AcquisitionQueue {
   removed(owners: readonly string[]): void {
     for (const waiter of this.waiting) {
       const isDoubtful = waiter.lateCopiesUntil !== undefined && waiter.sent === undefined;
-      if (isDoubtful && owners.includes(waiter.owner)) this.abandonOwner(waiter, { outcome: 'unknown', validUntil: undefined });
+      if (isDoubtful && owners.includes(waiter.owner))
+        this.abandonOwner(waiter, { outcome: 'unknown', validUntil: undefined });
     }
   }
 

@@ -55,13 +55,7 @@ export class LockQueue extends ContendedQueue {
     return true;
   }
 
-  override fulfil(
-    owner: string,
-    terms: AcquisitionTerms,
-    sent: Moment,
-    token: number,
-    keeper?: LockKeeper,
-  ): HeldLock {
+  override fulfil(owner: string, terms: AcquisitionTerms, sent: Moment, token: number, keeper?: LockKeeper): HeldLock {
     this.contended?.acquired();
     const held = super.fulfil(owner, terms, sent, token, keeper);
     this.pump();
