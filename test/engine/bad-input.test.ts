@@ -62,7 +62,7 @@ describe('bad input', () => {
     ['a leaseTime under 100 ms in words', { leaseTime: '50ms' }, "leaseTime is '50ms'"],
     ['a leaseTime that is an object', { leaseTime: {} }, 'leaseTime is [object Object]'],
     ['an unknown type', { type: 'mutex' }, "type is 'mutex'; it must be one of reentrant"],
-    ['a signal that is none', { signal: {} }, 'signal is no AbortSignal'],
+    ['a signal that is none', { signal: {} }, 'signal is not an AbortSignal'],
     ['an unknown onLost', { onLost: 'ignore' }, "onLost is 'ignore'"],
   ])('as options: %s is refused, naming the call and the lock, and nothing is locked', async (_, options, why) => {
     const { locks, backend } = await world.process();
