@@ -1,7 +1,8 @@
 import { Cluster } from 'ioredis';
 import type { AcquireRequest } from '../../lib/backends/lock-backend.js';
 import { slotOf, tagOf } from '../../lib/backends/redis/hash-slot.js';
-import { RedisBackend, type RedisBackendOptions } from '../../lib/backends/redis/redis-backend.js';
+import { RedisBackend } from '../../lib/backends/redis/redis-backend.js';
+import type { RedisBackendOptions } from '../../lib/backends/redis/redis-backend-options.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { blockEventLoop } from '../support/block-event-loop.js';
 import { type RedisCluster, startCluster } from '../support/redis-cluster.js';

@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import { Cluster, Redis } from 'ioredis';
-import type { Connection } from '../../lib/backends/redis/connection/redis-connection.js';
-import { ConnectionError } from '../../lib/backends/redis/connection/redis-errors.js';
+import type { Connection } from '../../lib/backends/redis/client/connection.js';
+import { ConnectionError } from '../../lib/backends/redis/client/connection-error.js';
 import { RedisWorld } from './redis-world.js';
 
 describe('the connection of a Redis backend', () => {
@@ -83,12 +83,12 @@ describe('the connection of a Redis backend', () => {
   });
 
   it.each<[string, unknown, RegExp]>([
-    ['a mistyped URL', 'rediss:/user:secret-word@host', /no Redis URL: write 'redis:\/\/host/],
-    ['an empty URL', '', /no Redis URL/],
+    ['a mistyped URL', 'rediss:/user:secret-word@host', /not a Redis URL: write 'redis:\/\/host/],
+    ['an empty URL', '', /not a Redis URL/],
     ['a number', 6379, /is number\. Give a URL/],
     ['nothing', null, /is null/],
     ['a client of another library', new (class RedisClient {})(), /an object of RedisClient/],
-    ['a function that returns none', () => undefined, /function returned undefined, which is no client of ioredis/],
+    ['a function that returns none', () => undefined, /function returned undefined, which is not an ioredis client/],
     ['a cluster without nodes', { nodes: [] }, /no cluster nodes/],
     ['options with a keyPrefix', { keyPrefix: 'app:', lazyConnect: true }, /has a keyPrefix.*RedisLockModule/],
   ])('is refused when it is %s', (_what, connection, message) => {

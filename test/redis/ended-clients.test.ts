@@ -118,7 +118,7 @@ describe('a client that has ended', () => {
       const locks = service(connection);
       await isRefused(
         locks.acquire('order'),
-        /ioredis has given this connection up.*retryStrategy.*\((.*ECONNREFUSED.*|.*Connection is closed.*)\)/,
+        /ioredis has given up this connection.*retryStrategy.*\((.*ECONNREFUSED.*|.*Connection is closed.*)\)/,
       );
     }
   });

@@ -141,7 +141,7 @@ describe('the estimate of the server’s clock', () => {
     const lock = world.request();
     const error = await failure(backend.acquire(lock));
     expect(error).toMatchObject({ kind: 'unavailable', outcome: 'refused' });
-    expect(error.message).toMatch(/after its time, twice in a row/);
+    expect(error.message).toMatch(/after its deadline, twice in a row/);
     expect(await world.redis.exists(lock.key)).toBe(0);
     await liar.stop();
   });

@@ -1,6 +1,6 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import type { Connection } from '../../lib/backends/redis/connection/redis-connection.js';
-import { ConnectionError } from '../../lib/backends/redis/connection/redis-errors.js';
+import type { Connection } from '../../lib/backends/redis/client/connection.js';
+import { ConnectionError } from '../../lib/backends/redis/client/connection-error.js';
 import { LockConfigurationError, LockUnavailableError } from '../../lib/engine/errors.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
@@ -49,7 +49,7 @@ describe('a setting that ioredis would drop, or that makes a lock unsafe, is ref
   const url = (rest: string, user = '') => `redis://${user}127.0.0.1:6379${rest}`;
 
   it.each<[string, unknown, RegExp]>([
-    ['a database that is not a number', url('/orders'), /path in the URL of the connection must be the number of a/],
+    ['a database that is not a number', url('/orders'), /path in the URL of the connection must be a database number/],
     ['a database that begins with a number', url('/3x'), /path in the URL/],
     ['a negative database', url('/-1'), /path in the URL/],
     ['half a database', url('/1.5'), /path in the URL/],
@@ -58,15 +58,15 @@ describe('a setting that ioredis would drop, or that makes a lock unsafe, is ref
     ['two databases', url('/1?db=2'), /names two databases/],
     ['a parameter that ioredis does not know', url('?ssl=true'), /the parameter 'ssl'.*ioredis options instead/],
     ['one that would be a string', url('?lazyConnect=false'), /the parameter 'lazyConnect'/],
-    ['TLS as a parameter', url('?tls=false'), /the parameter 'tls'.*rediss:\/\/ is TLS/],
+    ['TLS as a parameter', url('?tls=false'), /the parameter 'tls'.*for TLS write rediss:\/\//],
     ['a family that is none', url('?family=ipv6'), /family.*must be 4 or 6/],
     ['a # in the password', 'redis://clerk:12#secret-word@127.0.0.1/0', /write # as %23/],
     ['a / in the password', 'redis://clerk:12/secret-word@127.0.0.1/0', /write # as %23, \/ as %2F/],
     ['a ? in the password', 'redis://clerk:12?secret-word@127.0.0.1/0', /\? as %3F/],
     ['a % in the password', url('', 'clerk:50%secret-word@'), /% as %25/],
     ['a parameter in the path of a socket', '/tmp/redis.sock?database=2', /the parameter 'database'/],
-    ['a URL without its protocol', '//127.0.0.1:6379', /no Redis URL/],
-    ['db: text', { db: '3x' }, /^db of the connection must be the number of a database/],
+    ['a URL without its protocol', '//127.0.0.1:6379', /not a Redis URL/],
+    ['db: text', { db: '3x' }, /^db of the connection must be a database number/],
     ['db: empty text', { db: '' }, /^db of/],
     ['db: NaN', { db: Number.NaN }, /^db of/],
     ['db: -1', { db: -1 }, /^db of/],
@@ -77,16 +77,16 @@ describe('a setting that ioredis would drop, or that makes a lock unsafe, is ref
     ['node-redis’s socket', { socket: { host: 'h', tls: true } }, /has 'socket'/],
     ['hostname', { hostname: 'h' }, /calls it host/],
     ['ssl', { host: 'h', ssl: true }, /calls it tls/],
-    ['sentinels without a name', { sentinels }, /sentinels, but no name/],
+    ['sentinels without a name', { sentinels }, /sentinels but no name/],
     ['no sentinels', { sentinels: [], name: 'mymaster' }, /sentinels of the connection must be a list/],
     ['sentinels as text', { sentinels: 'a:26379', name: 'mymaster' }, /sentinels of the connection must be a list/],
     ['a sentinel as text', { sentinels: ['a:26379'], name: 'mymaster' }, /sentinels of the connection must be a list/],
-    ['the replicas of sentinels', { sentinels, name: 'm', role: 'slave' }, /role: 'slave': a replica/],
-    ['tls without its switch', { sentinels, name: 'm', tls: {} }, /without TLS, unless.*enableTLSForSentinelMode/],
-    ['the switch without tls', { sentinels, name: 'm', enableTLSForSentinelMode: true }, /without TLS, unless/],
-    ['a database of a cluster', { nodes, options: { redisOptions: { db: 1 } } }, /cluster has database 0 alone/],
-    ['a database of a cluster node', { nodes: [{ ...nodes[0], db: 2 }] }, /cluster has database 0 alone/],
-    ['a database in a cluster’s URL', { nodes: [url('/2')] }, /cluster has database 0 alone/],
+    ['the replicas of sentinels', { sentinels, name: 'm', role: 'slave' }, /role: 'slave': a writable replica/],
+    ['tls without its switch', { sentinels, name: 'm', tls: {} }, /uses TLS.*only when.*enableTLSForSentinelMode/],
+    ['the switch without tls', { sentinels, name: 'm', enableTLSForSentinelMode: true }, /uses TLS.*only when/],
+    ['a database of a cluster', { nodes, options: { redisOptions: { db: 1 } } }, /cluster has only database 0/],
+    ['a database of a cluster node', { nodes: [{ ...nodes[0], db: 2 }] }, /cluster has only database 0/],
+    ['a database in a cluster’s URL', { nodes: [url('/2')] }, /cluster has only database 0/],
     ['TLS in a cluster’s URL', { nodes: ['rediss://h:7000'] }, /rediss:\/\/ of a cluster node.*redisOptions.*tls: {}/],
     ['TLS of a cluster node', { nodes: [{ ...nodes[0], tls: {} }] }, /tls of a cluster node/],
     ['the password in a cluster’s URL', { nodes: [url('', ':secret-word@')] }, /password of a cluster node/],
@@ -106,17 +106,13 @@ describe('a setting that ioredis would drop, or that makes a lock unsafe, is ref
   });
 
   it.each<[string, () => Redis | Cluster, RegExp]>([
-    [
-      'a database that is not a number',
-      () => new Redis('redis://h/orders', { lazyConnect: true }),
-      /number of a database/,
-    ],
-    ['a negative database', () => new Redis({ db: -1, lazyConnect: true }), /number of a database/],
+    ['a database that is not a number', () => new Redis('redis://h/orders', { lazyConnect: true }), /database number/],
+    ['a negative database', () => new Redis({ db: -1, lazyConnect: true }), /database number/],
     ['replicas', () => new Redis({ sentinels, name: 'm', role: 'slave', lazyConnect: true }), /role: 'slave'/],
     [
       'a database of a cluster',
       () => new Cluster(nodes, { redisOptions: { db: 1 } as never, lazyConnect: true }),
-      /cluster has database 0 alone/,
+      /cluster has only database 0/,
     ],
   ])('in a borrowed client: %s', (_, connect, message) => {
     const client = connect();

@@ -1,11 +1,11 @@
 import type { ClusterOptions, RedisOptions } from 'ioredis';
-import type { ClusterConnection } from './redis-connection.js';
-import { ConnectionError } from './redis-errors.js';
+import type { ClusterConnection } from './connection.js';
+import { ConnectionError } from './connection-error.js';
 
-/** ioredis makes strings of all others: `?lazyConnect=false` is true to it. And what it does not know it drops, such as `?ssl=true`. */
+/** ioredis reads all other parameters as strings, so that `?lazyConnect=false` counts as true, and ignores those that it does not know, such as `?ssl=true`. */
 const URL_PARAMETERS = ['db', 'family', 'username', 'password', 'connectionName'];
 
-/** What other clients and frameworks call it; ioredis would drop it, and connect to localhost, or without TLS. */
+/** Names that other clients and frameworks use. ioredis would ignore them, and connect to localhost, or without TLS. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   url: 'give the URL itself as the connection',
   uri: 'give the URL itself as the connection',
@@ -19,8 +19,8 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
   masterName: 'ioredis calls it name',
 };
 
-/** What a cluster's options have for all of its nodes. */
-const OF_EACH_NODE = [
+/** Settings that belong in `redisOptions`, which a cluster client uses for all of its nodes. */
+const NODE_SETTINGS = [
   'username',
   'password',
   'tls',
@@ -31,23 +31,22 @@ const OF_EACH_NODE = [
   'socketTimeout',
 ];
 
-const IN_REDIS_OPTIONS = 'give it to all nodes, as { nodes, options: { redisOptions: { … } } }';
+const IN_REDIS_OPTIONS = 'set it for all nodes, as { nodes, options: { redisOptions: { … } } }';
 
 /**
- * What is refused here ioredis would drop without a word, or take for something else. A mistyped URL must not be echoed: it may hold a
- * password.
+ * Refuses what ioredis would silently ignore or misread. The message never quotes the URL, which may contain a password.
  *
- * @throws ConnectionError that names the setting, and what to do
+ * @throws ConnectionError that names the setting, and says what to do
  */
 export function checkUrl(text: string): void {
   if (text.startsWith('/') && !text.startsWith('//')) return checkParameters(new URLSearchParams(text.split('?')[1]));
   if (!/^rediss?:\/\//.test(text) || !URL.canParse(text)) {
-    throw new ConnectionError("The connection is no Redis URL: write 'redis://host:6379/0' or 'rediss://…' for TLS");
+    throw new ConnectionError("The connection is not a Redis URL: write 'redis://host:6379/0' or 'rediss://…' for TLS");
   }
   const { username, password, pathname, search, searchParams, hash } = new URL(text);
   if (hash !== '' || `${pathname}${search}`.includes('@') || !isEncoded(username) || !isEncoded(password)) {
     throw new ConnectionError(
-      'The user name or the password in the URL of the connection holds a character that ends it: write # as %23, / as %2F, ? as %3F, @ as %40 and % as %25',
+      'The user name or the password in the URL of the connection contains a reserved character: write # as %23, / as %2F, ? as %3F, @ as %40 and % as %25',
     );
   }
   checkParameters(searchParams);
@@ -55,32 +54,39 @@ export function checkUrl(text: string): void {
   if (database !== '') checkDatabase(database, 'The path in the URL of the connection');
   if (database !== '' && searchParams.has('db') && Number(searchParams.get('db')) !== Number(database)) {
     throw new ConnectionError(
-      'The URL of the connection names two databases, in its path and in ?db=: leave one of them out',
+      'The URL of the connection names two databases, one in its path and one in ?db=: remove one of them',
     );
   }
 }
 
-/** Options of a single server, or of Sentinels. */
+/**
+ * Checks the options of a single server, or of Sentinels.
+ *
+ * @throws ConnectionError that names the setting, and says what to do
+ */
 export function checkOptions(options: RedisOptions): void {
   checkNames(options, 'The connection');
   checkDatabase(options.db, 'db of the connection');
   if (options.sentinels === undefined || options.sentinels === null || options.Connector !== undefined) return;
   const { sentinels, name, tls, enableTLSForSentinelMode } = options;
   if (!Array.isArray(sentinels) || sentinels.length === 0 || sentinels.some((one) => typeof one !== 'object')) {
-    throw new ConnectionError('sentinels of the connection must be a list with one at least, such as [{ host, port }]');
+    throw new ConnectionError(
+      'sentinels of the connection must be a list of at least one sentinel, such as [{ host, port }]',
+    );
   }
   if (typeof name !== 'string' || name === '') {
     throw new ConnectionError(
-      'The connection has sentinels, but no name: give the name of the master that they watch, such as mymaster',
+      'The connection has sentinels but no name: set name to the master that they watch, such as mymaster',
     );
   }
   if (Boolean(tls) !== Boolean(enableTLSForSentinelMode)) {
     throw new ConnectionError(
-      'A master that is found by sentinels is connected to without TLS, unless tls and enableTLSForSentinelMode: true are both set: set both, or neither (sentinelTLS is for the sentinels themselves)',
+      'ioredis uses TLS for a master behind sentinels only when tls and enableTLSForSentinelMode: true are both set: set both, or neither (sentinelTLS is for the sentinels themselves)',
     );
   }
 }
 
+/** @throws ConnectionError that names the setting, and says what to do */
 export function checkCluster(connection: ClusterConnection): void {
   const { nodes, options = {} } = connection;
   if (!Array.isArray(nodes) || nodes.length === 0) {
@@ -89,10 +95,10 @@ export function checkCluster(connection: ClusterConnection): void {
   const stray = Object.keys(connection).find((key) => key !== 'nodes' && key !== 'options');
   if (stray !== undefined) {
     throw new ConnectionError(
-      `The connection to a cluster has nodes and options; '${stray}' beside them would be ignored: ${IN_REDIS_OPTIONS}`,
+      `The connection to a cluster takes nodes and options; '${stray}' beside them would be ignored: ${IN_REDIS_OPTIONS}`,
     );
   }
-  const misplaced = OF_EACH_NODE.find((key) => key in options);
+  const misplaced = NODE_SETTINGS.find((key) => key in options);
   if (misplaced !== undefined) {
     throw new ConnectionError(`${misplaced} in the options of a cluster would be ignored: ${IN_REDIS_OPTIONS}`);
   }
@@ -101,40 +107,48 @@ export function checkCluster(connection: ClusterConnection): void {
   for (const node of nodes as readonly unknown[]) checkNode(node, redisOptions);
 }
 
-/** What a client was made with, ours or another's. */
+/**
+ * Checks the options that a client was created with, by us or by the user.
+ *
+ * @throws ConnectionError that names the setting, and says what to do
+ */
 export function checkClient(options: RedisOptions & ClusterOptions, isCluster: boolean): void {
   if (options.keyPrefix || options.redisOptions?.keyPrefix) {
     throw new ConnectionError(
-      'The ioredis client of the connection has a keyPrefix, which would be put before keys and not before channels: ' +
-        'give one without it, and name the prefix in the keyPrefix of RedisLockModule',
+      'The ioredis client of the connection has a keyPrefix, which ioredis adds to keys but not to channels: ' +
+        'give a client without it, and set the keyPrefix of RedisLockModule instead',
     );
   }
   if (options.sentinels?.length && options.role === 'slave') {
     throw new ConnectionError(
-      "The connection has role: 'slave': a replica that can be written to would grant locks of its own. Leave role out",
+      "The connection has role: 'slave': a writable replica would grant locks of its own. Remove role",
     );
   }
   if (!isCluster) checkDatabase(options.db, 'db of the ioredis client of the connection');
   else refuseDatabase((options.redisOptions as RedisOptions | undefined)?.db);
 }
 
-/** What it says of itself ioredis uses for this node alone, and not for those that the cluster tells it of. */
+/** Refuses settings of one node that ioredis would not use for the nodes that it discovers. */
 function checkNode(node: unknown, redisOptions: RedisOptions): void {
   if (typeof node === 'number') return;
   const url = typeof node === 'string' && /^rediss?:\/\//.test(node);
   if (url) checkUrl(node);
-  const own = url ? ofUrl(new URL(node)) : typeof node === 'object' && node !== null ? (node as RedisOptions) : {};
+  const own = url
+    ? optionsOfUrl(new URL(node))
+    : typeof node === 'object' && node !== null
+      ? (node as RedisOptions)
+      : {};
   refuseDatabase(own.db);
   for (const setting of ['tls', 'username', 'password'] as const) {
     if (!own[setting] || redisOptions[setting]) continue;
     const found = setting === 'tls' && url ? 'rediss://' : setting;
     throw new ConnectionError(
-      `${found} of a cluster node would not be used for the nodes that the cluster names: ${IN_REDIS_OPTIONS}${setting === 'tls' ? ', with tls: {}' : ''}`,
+      `${found} of a cluster node would not be used for the nodes that ioredis discovers: ${IN_REDIS_OPTIONS}${setting === 'tls' ? ', with tls: {}' : ''}`,
     );
   }
 }
 
-function ofUrl({ protocol, username, password, pathname, searchParams }: URL): RedisOptions {
+function optionsOfUrl({ protocol, username, password, pathname, searchParams }: URL): RedisOptions {
   return {
     ...(protocol === 'rediss:' && { tls: {} }),
     username: username || (searchParams.get('username') ?? ''),
@@ -147,7 +161,7 @@ function checkParameters(parameters: URLSearchParams): void {
   const unknown = [...parameters.keys()].find((name) => !URL_PARAMETERS.includes(name));
   if (unknown !== undefined) {
     throw new ConnectionError(
-      `The URL of the connection has the parameter '${unknown.slice(0, 40)}', which ioredis would drop or take for a string: give ioredis options instead of a URL (in a URL there may be ${URL_PARAMETERS.join(', ')}; rediss:// is TLS)`,
+      `The URL of the connection has the parameter '${unknown.slice(0, 40)}', which ioredis would ignore or read as a string: give ioredis options instead of a URL (a URL may have ${URL_PARAMETERS.join(', ')}; for TLS write rediss://)`,
     );
   }
   checkDatabase(parameters.get('db'), 'The parameter db in the URL of the connection');
@@ -162,16 +176,16 @@ function checkNames(options: object, what: string): void {
   }
 }
 
-/** ioredis takes '3x' for 3, and for all else that is not a number it stays in database 0. */
+/** ioredis reads '3x' as 3, and uses database 0 for anything else that is not a number. */
 function checkDatabase(db: unknown, what: string): void {
   if (db === undefined || db === null || (typeof db === 'number' && Number.isSafeInteger(db) && db >= 0)) return;
   if (typeof db === 'string' && /^\d{1,9}$/.test(db)) return;
-  throw new ConnectionError(`${what} must be the number of a database, such as 0`);
+  throw new ConnectionError(`${what} must be a database number, such as 0`);
 }
 
 function refuseDatabase(db: unknown): void {
   if (db === undefined || db === null || Number(db) === 0) return;
-  throw new ConnectionError('A cluster has database 0 alone: leave db out of the connection, and set a keyPrefix');
+  throw new ConnectionError('A cluster has only database 0: remove db from the connection, and set a keyPrefix');
 }
 
 function isEncoded(text: string): boolean {
