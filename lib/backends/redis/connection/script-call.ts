@@ -29,12 +29,11 @@ export interface SentCommand {
 
 /** One call of a script: by its checksum, or by its source where the server does not know the checksum. */
 export class ScriptCall implements Delivery {
-  /** The server time in ms after which it is not executed any more, as the script was told. */
-  validUntil: number | undefined;
   private command: ScriptCommand | undefined;
   private wasResent = false;
   private abandoned = false;
   private sendCount = 0;
+  private deadline: string | undefined;
 
   constructor(
     private readonly client: Client,
@@ -46,7 +45,7 @@ export class ScriptCall implements Delivery {
     if (this.abandoned) return;
     const { script, keys, args } = this.request;
     const first = deadline === undefined ? NO_DEADLINE : [deadline];
-    if (deadline !== undefined) this.validUntil = Number(deadline);
+    this.deadline = deadline;
     this.sendCount++;
     // Not one literal: V8 would come to allocate its arrays in the old generation, where each keeps its hundreds of strings from being collected soon.
     const command = [script.sha1, String(keys.length)].concat(keys, first, args);
@@ -56,6 +55,11 @@ export class ScriptCall implements Delivery {
       this.wasResent = this.resent;
       this.write('eval', [script.source, ...command.slice(1)], done, fail);
     });
+  }
+
+  /** The server time in ms after which it is not executed any more, as the script was told. */
+  get validUntil(): number | undefined {
+    return this.deadline === undefined ? undefined : Number(this.deadline);
   }
 
   /** How often {@link send} was called: a second time when the deadline of the first was misjudged. */

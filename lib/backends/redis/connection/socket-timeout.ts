@@ -4,8 +4,13 @@ import type { ClientSource } from '../client/client-source.js';
 import type { ConnectionContext } from '../client/connection-context.js';
 import type { SentCommand } from './script-call.js';
 
-/** A `socketTimeout` that never ends. */
+/** A `socketTimeout` that never ends. It cannot be unset: ioredis may be about to start its timer again. */
 const NEVER = 2 ** 31 - 1;
+
+/** The method by which ioredis starts a timer and a listener for each command: without it, a command costs a tenth less CPU time. */
+interface TimedClient {
+  setSocketTimeout?: () => void;
+}
 
 /**
  * Replaces the `socketTimeout` of ioredis on our own clients. ioredis destroys a connection on which an answer is overdue, but its timer
@@ -31,10 +36,15 @@ export class SocketTimeout {
   /** Suspends the timeout of ioredis whenever this client is connected. */
   suspend(client: Redis): void {
     if (!this.isReplaced) return;
+    const internals = client as unknown as TimedClient;
     client.on('ready', () => {
       client.options.socketTimeout = NEVER;
+      internals.setSocketTimeout = () => {};
     });
-    client.on('close', () => Object.assign(client.options, this.options));
+    client.on('close', () => {
+      Object.assign(client.options, this.options);
+      delete internals.setSocketTimeout;
+    });
   }
 
   /**
