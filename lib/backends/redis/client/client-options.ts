@@ -3,15 +3,18 @@ import type { ConnectionContext } from './connection-context.js';
 
 /** After a short outage a lock should not wait for seconds: ioredis alone would go up to five. */
 const LONGEST_RETRY_DELAY = 1_000;
+/** ioredis starts this timer even for a socket that is closed already, and the timer keeps the process alive. */
+const DISCONNECT_TIMEOUT = 100;
 
 /** Options of our own clients, unless the user sets them. */
-export type ClientDefaults = Pick<RedisOptions, 'retryStrategy' | 'socketTimeout'>;
+export type ClientDefaults = Pick<RedisOptions, 'retryStrategy' | 'socketTimeout' | 'disconnectTimeout'>;
 
 export function clientDefaults({ runtime, commandTimeout }: ConnectionContext): ClientDefaults {
   return {
     retryStrategy: (times) => Math.min(50 * 2 ** (times - 1), LONGEST_RETRY_DELAY) + runtime.random() * 50,
     // A half-open connection reports nothing by itself: it is replaced when it leaves a command unanswered for so long.
     socketTimeout: commandTimeout,
+    disconnectTimeout: DISCONNECT_TIMEOUT,
   };
 }
 
@@ -22,5 +25,5 @@ export const SUBSCRIBER_OPTIONS: RedisOptions = {
   enableOfflineQueue: true,
   readOnly: false,
   retryStrategy: () => null,
-  disconnectTimeout: 100, // there is nothing to flush
+  disconnectTimeout: DISCONNECT_TIMEOUT,
 };

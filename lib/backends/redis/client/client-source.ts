@@ -64,8 +64,8 @@ function ownRedis(client: Redis): ClientSource {
 function ownCluster(connection: ClusterConnection, defaults: ClientDefaults): ClientSource {
   checkCluster(connection);
   const { nodes, options } = connection;
-  const { socketTimeout } = defaults;
-  const redisOptions = { socketTimeout, ...options?.redisOptions } as ClusterOptions['redisOptions'];
+  const { socketTimeout, disconnectTimeout } = defaults;
+  const redisOptions = { socketTimeout, disconnectTimeout, ...options?.redisOptions } as ClusterOptions['redisOptions'];
   const client = new Cluster([...nodes], { ...options, redisOptions, lazyConnect: true });
   return { client, owned: true, description: describeCluster(client) };
 }
