@@ -41,7 +41,7 @@ describe('the connection of a Redis backend', () => {
     expect(description).toBe(`redis 127.0.0.1:${world.server.port}/0`);
   });
 
-  it('that is borrowed is left as it was, and open', async () => {
+  it('is left open and unchanged when it is borrowed', async () => {
     const client = world.server.client({ commandTimeout: 4_000 });
     await client.ping();
     const events = () => client.eventNames().map((name) => [name, client.listenerCount(name)]);
@@ -57,7 +57,7 @@ describe('the connection of a Redis backend', () => {
     expect(await world.connections('pubsub')).toEqual([]);
   });
 
-  it('that a function returns is borrowed too', async () => {
+  it('is borrowed when a function returned it', async () => {
     const client = world.server.client();
     await works(() => client);
     expect(await client.ping()).toBe('PONG');
@@ -72,7 +72,7 @@ describe('the connection of a Redis backend', () => {
     client.disconnect();
   });
 
-  it('is closed when it is our own', async () => {
+  it('is closed when it is ours', async () => {
     const backend = world.backend();
     await backend.subscribe('lock:x', 'reentrant', 'c', () => {}).ready;
     await backend.acquire(world.request());
@@ -105,7 +105,7 @@ describe('the connection of a Redis backend', () => {
     }
   });
 
-  it('is refused when its client only subscribes, or monitors', async () => {
+  it('is refused when its client is in subscriber or monitor mode', async () => {
     const subscriber = world.server.client({ protocol: 2 });
     await subscriber.subscribe('news');
     const monitor = await world.server.client().monitor();

@@ -14,7 +14,7 @@ const silent = { warn: () => {}, error: () => {} };
 const sentinels = [{ host: '127.0.0.1', port: 26_379 }];
 const nodes = [{ host: '127.0.0.1', port: 7_000 }];
 
-/** All that a service does with the replies of Redis. */
+/** Uses everything that a service does with replies of Redis. */
 async function useAll(locks: LockService): Promise<void> {
   const first = await locks.acquire('order');
   expect(first.fencingToken).toBeGreaterThan(1e15);
@@ -44,7 +44,7 @@ async function useAll(locks: LockService): Promise<void> {
   expect(await locks.forceRelease('order')).toBe(false);
 }
 
-describe('a setting that ioredis would drop, or that makes a lock unsafe, is refused by a sentence that names it', () => {
+describe('a setting that ioredis would ignore, or that makes locks unsafe, is refused by name', () => {
   const world = new RedisWorld();
   const url = (rest: string, user = '') => `redis://${user}127.0.0.1:6379${rest}`;
 
@@ -120,7 +120,7 @@ describe('a setting that ioredis would drop, or that makes a lock unsafe, is ref
     client.disconnect();
   });
 
-  it('a replica that can be written to would grant a lock beside its master (so that this is worth refusing)', async () => {
+  it('a writable replica would grant a lock beside its master (which is why it is refused)', async () => {
     const replica = await startRedis({
       args: ['--replicaof', '127.0.0.1', String(world.server.port), '--replica-read-only', 'no'],
     });
@@ -135,7 +135,7 @@ describe('a setting that ioredis would drop, or that makes a lock unsafe, is ref
   });
 });
 
-describe('a setting that does no harm', () => {
+describe('a harmless setting', () => {
   const world = new RedisWorld();
   let locks: LockService;
 
@@ -158,7 +158,7 @@ describe('a setting that does no harm', () => {
     ['replyMapping', { protocol: 3, replyMapping: 'resp3' }],
     ['db as text', { db: '4' as never }],
     ['a user name with its password', { username: 'default', password: 'any' }],
-  ])('%s: everything works as it does without it, on a client of ours and on a borrowed one', async (_, options) => {
+  ])('%s: everything works as without it, on a client of ours and on a borrowed one', async (_, options) => {
     const { port } = world.server;
     locks = createLockService({ connection: { host: '127.0.0.1', port, ...options }, logger: silent });
     await useAll(locks);
@@ -179,7 +179,7 @@ describe('a setting that does no harm', () => {
     expect(await world.redis.client('LIST')).toContain(trace);
   });
 
-  it('a user name without a password is logged in where none is needed, and refused by Redis elsewhere', async () => {
+  it('a user name without a password is accepted where none is needed, and refused by Redis elsewhere', async () => {
     const { url } = world.server;
     await world.redis.acl('SETUSER', 'guest', 'on', 'nopass', 'allkeys', 'allchannels', '+@all');
     locks = createLockService({ connection: url.replace('//', '//guest@'), logger: silent });
