@@ -2,7 +2,7 @@ import { connect as connectTo, createServer, type Socket } from 'node:net';
 import type { RedisBackend } from '../../lib/backends/redis/redis-backend.js';
 import { freePort } from '../support/free-port.js';
 import { until } from '../support/until.js';
-import { failure, RedisWorld } from './redis-world.js';
+import { failure, RedisWorld, succeeds } from './redis-world.js';
 
 const TIMEOUT = 300;
 
@@ -13,7 +13,7 @@ describe('a request that reaches Redis after its caller has left', () => {
 
   /** Sends a request while the server is paused, and resumes the server when the request has timed out. */
   const late = async (backend: RedisBackend, send: () => Promise<unknown>) => {
-    await backend.inspect('lock:warm-up');
+    await until(() => succeeds(backend.inspect('lock:warm-up')));
     world.server.pause();
     const error = await failure(send());
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -27,7 +27,7 @@ describe('a request that reaches Redis after its caller has left', () => {
 
   it.each(['reentrant', 'fair', 'fenced', 'read', 'write'] as const)('acquires no %s lock', async (type) => {
     const backend = world.backend({ commandTimeout: TIMEOUT });
-    await backend.release(world.request(type));
+    await until(() => succeeds(backend.release(world.request(type))));
     const lock = world.request(type);
     expect(await late(backend, () => backend.acquire(lock))).toMatchObject({
       kind: 'unavailable',

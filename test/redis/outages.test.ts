@@ -2,7 +2,7 @@ import { blockEventLoop } from '../support/block-event-loop.js';
 import { freePort } from '../support/free-port.js';
 import { startTcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/until.js';
-import { failure, RedisWorld } from './redis-world.js';
+import { failure, RedisWorld, succeeds } from './redis-world.js';
 
 describe('when Redis cannot be reached', () => {
   const world = new RedisWorld();
@@ -204,8 +204,3 @@ describe('when Redis cannot be reached', () => {
     }
   });
 });
-
-async function succeeds(call: Promise<unknown>): Promise<boolean> {
-  const [{ status }] = await Promise.allSettled([call]);
-  return status === 'fulfilled';
-}

@@ -102,6 +102,12 @@ export function holding({ key, type, owner }: OwnerRef): OwnerRef {
   return { key, type, owner };
 }
 
+/** Whether a call is answered without an error: the first of a backend may take longer than its command timeout on a busy machine. */
+export async function succeeds(call: Promise<unknown>): Promise<boolean> {
+  const [{ status }] = await Promise.allSettled([call]);
+  return status === 'fulfilled';
+}
+
 /** Records the wake-ups of a subscription. */
 export class WakeRecorder {
   readonly all: Wake[] = [];
