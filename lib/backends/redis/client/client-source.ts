@@ -3,7 +3,8 @@ import { type Client, isCluster } from './client.js';
 import type { ClientDefaults } from './client-options.js';
 import type { ClusterConnection, Connection } from './connection.js';
 import { ConnectionError } from './connection-error.js';
-import { checkClient, checkCluster, checkOptions, checkUrl } from './connection-settings.js';
+import { checkClient, checkCluster, checkOptions } from './connection-settings.js';
+import { checkUrl } from './url-settings.js';
 
 /** A client, and whether it is ours or borrowed from the user. */
 export interface ClientSource {

@@ -1,9 +1,8 @@
 import type { ClusterOptions, RedisOptions } from 'ioredis';
 import type { ClusterConnection } from './connection.js';
 import { ConnectionError } from './connection-error.js';
-
-/** ioredis reads all other parameters as strings, so that `?lazyConnect=false` counts as true, and ignores those that it does not know, such as `?ssl=true`. */
-const URL_PARAMETERS = ['db', 'family', 'username', 'password', 'connectionName'];
+import { checkDatabase, refuseDatabase } from './database-setting.js';
+import { checkUrl } from './url-settings.js';
 
 /** Names that other clients and frameworks use. ioredis would ignore them, and connect to localhost, or without TLS. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
@@ -32,32 +31,6 @@ const NODE_SETTINGS = [
 ];
 
 const IN_REDIS_OPTIONS = 'set it for all nodes, as { nodes, options: { redisOptions: { … } } }';
-
-/**
- * Refuses what ioredis would silently ignore or misread. The message never quotes the URL, which may contain a password.
- *
- * @throws ConnectionError that names the setting, and says what to do
- */
-export function checkUrl(text: string): void {
-  if (text.startsWith('/') && !text.startsWith('//')) return checkParameters(new URLSearchParams(text.split('?')[1]));
-  if (!/^rediss?:\/\//.test(text) || !URL.canParse(text)) {
-    throw new ConnectionError("The connection is not a Redis URL: write 'redis://host:6379/0' or 'rediss://…' for TLS");
-  }
-  const { username, password, pathname, search, searchParams, hash } = new URL(text);
-  if (hash !== '' || `${pathname}${search}`.includes('@') || !isEncoded(username) || !isEncoded(password)) {
-    throw new ConnectionError(
-      'The user name or the password in the URL of the connection contains a reserved character: write # as %23, / as %2F, ? as %3F, @ as %40 and % as %25',
-    );
-  }
-  checkParameters(searchParams);
-  const database = pathname.slice(1);
-  if (database !== '') checkDatabase(database, 'The path in the URL of the connection');
-  if (database !== '' && searchParams.has('db') && Number(searchParams.get('db')) !== Number(database)) {
-    throw new ConnectionError(
-      'The URL of the connection names two databases, one in its path and one in ?db=: remove one of them',
-    );
-  }
-}
 
 /**
  * Checks the options of a single server, or of Sentinels.
@@ -157,42 +130,8 @@ function optionsOfUrl({ protocol, username, password, pathname, searchParams }: 
   };
 }
 
-function checkParameters(parameters: URLSearchParams): void {
-  const unknown = [...parameters.keys()].find((name) => !URL_PARAMETERS.includes(name));
-  if (unknown !== undefined) {
-    throw new ConnectionError(
-      `The URL of the connection has the parameter '${unknown.slice(0, 40)}', which ioredis would ignore or read as a string: give ioredis options instead of a URL (a URL may have ${URL_PARAMETERS.join(', ')}; for TLS write rediss://)`,
-    );
-  }
-  checkDatabase(parameters.get('db'), 'The parameter db in the URL of the connection');
-  const family = parameters.get('family');
-  if (family !== null && !/^[046]$/.test(family))
-    throw new ConnectionError('The parameter family in the URL of the connection must be 4 or 6, or 0 for both');
-}
-
 function checkNames(options: object, what: string): void {
   for (const [name, remedy] of Object.entries(OTHER_NAMES)) {
     if (name in options) throw new ConnectionError(`${what} has '${name}', which ioredis would ignore: ${remedy}`);
-  }
-}
-
-/** ioredis reads '3x' as 3, and uses database 0 for anything else that is not a number. */
-function checkDatabase(db: unknown, what: string): void {
-  if (db === undefined || db === null || (typeof db === 'number' && Number.isSafeInteger(db) && db >= 0)) return;
-  if (typeof db === 'string' && /^\d{1,9}$/.test(db)) return;
-  throw new ConnectionError(`${what} must be a database number, such as 0`);
-}
-
-function refuseDatabase(db: unknown): void {
-  if (db === undefined || db === null || Number(db) === 0) return;
-  throw new ConnectionError('A cluster has only database 0: remove db from the connection, and set a keyPrefix');
-}
-
-function isEncoded(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
   }
 }
