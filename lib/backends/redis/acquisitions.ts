@@ -14,7 +14,7 @@ import { AcquireBatch } from './commands/acquire.js';
 import { acquireAll } from './commands/acquire-all.js';
 import { pass } from './commands/transfer.js';
 import { ofEachType } from './of-each-type.js';
-import type { RedisBackendOptions } from './redis-backend.js';
+import type { RedisBackendOptions } from './redis-backend-options.js';
 import { ReplicaCheck, TracedBatch, type TracedReply } from './replica-check.js';
 
 /** All that takes a lock. */

@@ -1,6 +1,6 @@
 import { type AcquireReply, type AcquireRequest, BackendError, type OwnerRef } from '../lock-backend.js';
 import { deadlineTimer, type Runtime } from '../runtime.js';
-import type { BatchedScript } from './calls/command-batch.js';
+import type { BatchedScript } from './calls/batched-script.js';
 import type { AcquireBatch } from './commands/acquire.js';
 import type { RedisConnection } from './connection/redis-connection.js';
 import { messageOf, withoutSecrets } from './connection/redis-errors.js';

@@ -1,5 +1,5 @@
 import type { AcquireReply, AcquireRequest, Busy, LockType } from '../../lock-backend.js';
-import type { BatchedScript } from '../calls/command-batch.js';
+import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, LOCK, type LockKey, refuseFailure } from '../calls/item-answer.js';
 import { integerOf } from '../calls/reply-shape.js';
 import { clockOf } from '../calls/script-context.js';
