@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';
-import { REPLICA } from './replica.js';
+import { REPLICA } from './config/replica.js';
 
 const app = await NestFactory.create(AppModule);
 // On SIGTERM the requests that hold a lock are answered before the process ends.

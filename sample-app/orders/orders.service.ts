@@ -1,6 +1,6 @@
 import { ConflictException, Injectable } from '@nestjs/common';
 import { currentLease, DistributedLock } from 'nestjs-redis-lock';
-import { REPLICA } from '../replica.js';
+import { REPLICA } from '../config/replica.js';
 import { StockService } from '../stock/stock.service.js';
 import { PaymentsService } from './payments.service.js';
 import type { Receipt } from './receipt.js';

@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import { Cron, CronExpression } from '@nestjs/schedule';
 import { currentLease, DistributedLock, LockService } from 'nestjs-redis-lock';
-import { REPLICA } from '../replica.js';
+import { REPLICA } from '../config/replica.js';
 import { StockService } from '../stock/stock.service.js';
 
 const LOCK = 'report:nightly';

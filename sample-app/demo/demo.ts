@@ -1,12 +1,12 @@
 // Shows what the locks of the shop are good for: npm run demo
 import { randomBytes } from 'node:crypto';
 import { styleText } from 'node:util';
-import { stopChildren } from './demo/children.js';
-import { cronRuns } from './demo/cron.js';
-import { complaintsAbout, describeResults } from './demo/result.js';
-import { rush } from './demo/rush.js';
-import { openShop, type Shop } from './demo/shop.js';
-import { crossedTransfers } from './demo/transfers.js';
+import { stopChildren } from './children.js';
+import { cronRuns } from './cron.js';
+import { complaintsAbout, describeResults } from './result.js';
+import { rush } from './rush.js';
+import { openShop, type Shop } from './shop.js';
+import { crossedTransfers } from './transfers.js';
 
 const SALE = { inStock: 40, ordered: 120 };
 const TRANSFERS = { pieces: 150, count: 100 };
