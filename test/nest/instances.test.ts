@@ -2,7 +2,7 @@ import { Injectable, Module, type OnModuleInit, Scope } from '@nestjs/common';
 import { ContextIdFactory, REQUEST } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { LockConfigurationError } from '../../lib/engine/errors.js';
-import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { attachLockService } from '../../lib/nest/lock-service-property.js';
 import { RedisLockModule } from '../../lib/nest/redis-lock.module.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';

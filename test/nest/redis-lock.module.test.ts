@@ -1,7 +1,7 @@
 import { Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { LockConfigurationError } from '../../lib/engine/errors.js';
-import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { InjectLockService } from '../../lib/nest/inject-lock-service.decorator.js';
 import { getLockServiceToken } from '../../lib/nest/redis-lock.constants.js';
 import { RedisLockModule } from '../../lib/nest/redis-lock.module.js';

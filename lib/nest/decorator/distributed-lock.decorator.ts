@@ -1,8 +1,8 @@
 import type { Observable } from 'rxjs';
-import { LockConfigurationError } from '../engine/errors.js';
+import { LockConfigurationError } from '../../engine/errors.js';
+import { declareLockService } from '../lock-service-property.js';
 import { lockMethod } from './distributed-lock.interceptor.js';
 import type { Anything, DistributedLockOptions, LockKey, Method } from './distributed-lock.options.js';
-import { declareLockService } from './lock-service-property.js';
 import { compileLockedMethod } from './locked-method.js';
 import { mirrorFunction } from './mirror-function.js';
 

@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../engine/errors.js';
+import { LockConfigurationError } from '../../engine/errors.js';
 import type { LockedMethod } from './locked-method.js';
 import { isAsyncIterable, isObservableLike } from './return-kind.js';
 

@@ -1,12 +1,12 @@
 import { Observable, Subject } from 'rxjs';
 import { takeUntil } from 'rxjs/operators';
-import { LockBusyError } from '../engine/errors.js';
-import type { LockLease } from '../engine/lease/lock-lease.js';
-import { type LockScope, lockScopes } from '../engine/scope/lock-scope.js';
-import type { LockService } from '../service/lock-service.js';
+import { LockBusyError } from '../../engine/errors.js';
+import type { LockLease } from '../../engine/lease/lock-lease.js';
+import { type LockScope, lockScopes } from '../../engine/scope/lock-scope.js';
+import type { LockService } from '../../service/lock-service.js';
+import type { Lockable } from '../lock-service-property.js';
 import { noIteration, noLockService, wrongKind } from './distributed-lock.errors.js';
 import type { Method } from './distributed-lock.options.js';
-import type { Lockable } from './lock-service-property.js';
 import type { LockedMethod } from './locked-method.js';
 import { isAsyncIterable, isAsyncIterator, isObservableLike } from './return-kind.js';
 

@@ -1,6 +1,6 @@
-import type { LockType } from '../backends/lock-backend.js';
-import type { Duration } from '../engine/duration.js';
-import type { LockBusyError } from '../engine/errors.js';
+import type { LockType } from '../../backends/lock-backend.js';
+import type { Duration } from '../../engine/duration.js';
+import type { LockBusyError } from '../../engine/errors.js';
 
 // The one place where a type has to say "whatever the user's method looks like".
 // biome-ignore lint/suspicious/noExplicitAny: see above

@@ -1,10 +1,10 @@
-import { MAX_LEASE_TIME, type Milliseconds, toLeaseTime, toMilliseconds, toWaitTime } from '../engine/duration.js';
-import { LockConfigurationError } from '../engine/errors.js';
-import { LOCK_TYPES, type LockOptions } from '../engine/lock-options.js';
+import { MAX_LEASE_TIME, type Milliseconds, toLeaseTime, toMilliseconds, toWaitTime } from '../../engine/duration.js';
+import { LockConfigurationError } from '../../engine/errors.js';
+import { LOCK_TYPES, type LockOptions } from '../../engine/lock-options.js';
+import { compileTemplate, type NamesOf } from '../key-template/key-template.js';
+import { getLockServiceToken } from '../redis-lock.constants.js';
 import type { BusyAnswer, DistributedLockOptions, LockKey, Method, ReturnKind } from './distributed-lock.options.js';
-import { compileTemplate, type NamesOf } from './key-template/key-template.js';
 import { nearestName } from './nearest-name.js';
-import { getLockServiceToken } from './redis-lock.constants.js';
 import { returnKindOf } from './return-kind.js';
 
 /** A decorated method, with everything about it decided and checked that can be before it is called. */

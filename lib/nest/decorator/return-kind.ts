@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import type { Observable } from 'rxjs';
-import { LockConfigurationError } from '../engine/errors.js';
+import { LockConfigurationError } from '../../engine/errors.js';
 import type { Method, ReturnKind } from './distributed-lock.options.js';
 
 /**
