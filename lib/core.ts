@@ -57,5 +57,6 @@ export type { Semaphore } from './locks/semaphore.js';
 export type { SpinLock } from './locks/spin-lock.js';
 export type { WaitOptions } from './locks/wait-options.js';
 export { createLockService } from './service/create-lock-service.js';
-export { type LockInspection, LockService } from './service/lock-service.js';
+export type { InspectedOwner, LockInspection } from './service/lock-inspection.js';
+export { LockService } from './service/lock-service.js';
 export type { ClusterConnection, Connection, RedisLockOptions } from './service/redis-lock-options.js';

@@ -10,7 +10,7 @@ import type { AcquisitionContext } from './acquisition-context.js';
 import { LinkedQueue } from './collections/linked-queue.js';
 import { FOREVER, type Milliseconds } from './duration.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from './errors.js';
-import { EventHub, type LockLogger } from './events.js';
+import { EventHub, type LockEventName, type LockEvents, type LockLogger } from './events.js';
 import { BackgroundReleases } from './lease/background-releases.js';
 import { ForcedReleases } from './lease/forced-releases.js';
 import type { HeldLock } from './lease/held-lock.js';
@@ -159,6 +159,54 @@ export class LockEngine implements QueueKeeper {
     scope.end();
     await this.finish(lease, began, holdAtLeast);
     return result;
+  }
+
+  // ── What a lock service asks for besides ─────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * The terms of acquisitions with these options: checked, and with the defaults filled in.
+   *
+   * @param what how errors name the call: `OrdersService.ship`
+   * @throws LockConfigurationError naming the option that is wrong
+   */
+  termsOf(options: LockOptions | undefined, what: string): AcquisitionTerms {
+    return options === undefined ? this.defaults : toTerms(options, this.defaults, what);
+  }
+
+  /** As {@link acquire}, under terms that {@link termsOf} has resolved before. */
+  acquireUnder(names: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
+    try {
+      if (typeof names === 'string') return this.acquireOne(names, terms, what);
+      const list = Array.isArray(names) ? toLockNames(names, what) : [toLockName(names, what)];
+      return list.length === 1 ? this.acquireOne(list[0], terms, what) : acquireSeveral(this, list, terms, what);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** @returns a function that removes the listener */
+  on<E extends LockEventName>(event: E, listener: (details: LockEvents[E]) => void): () => void {
+    return this.context.events.on(event, listener);
+  }
+
+  /** Emits `error`, which is logged when nobody listens for it. */
+  report(error: Error): void {
+    this.context.events.emit('error', error);
+  }
+
+  warn(message: string): void {
+    this.context.events.logger.warn(message);
+  }
+
+  /** Whether an owner that the backend named is an acquisition of this engine. */
+  isMine(owner: string): boolean {
+    return owner.startsWith(`${this.context.clientId}:`);
+  }
+
+  /** The fencing token of the lease that this engine has on a lock, if it has one. */
+  tokenHeldHere(name: string): number | undefined {
+    for (const lease of this.leases) if (lease.names.includes(name)) return lease.tokens.get(name);
+    return undefined;
   }
 
   async inspect(name: string): Promise<LockState> {
