@@ -159,7 +159,7 @@ describe('createLockService()', () => {
     [
       'connection and backend',
       { connection: 'redis://localhost', backend: 'memory' },
-      'connection and backend are there',
+      'connection and backend are given',
     ],
     ['an unknown option', { backend: 'memory', leaseTime: 5 }, "there is no option 'leaseTime'"],
     ['an unknown backend', { backend: 'mongo' }, "backend must be 'memory' or a LockBackend"],
