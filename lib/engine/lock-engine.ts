@@ -203,6 +203,11 @@ export class LockEngine implements QueueKeeper {
     return owner.startsWith(`${this.context.clientId}:`);
   }
 
+  /** Whether a lease was given by this engine. */
+  owns({ service }: { readonly service: object }): boolean {
+    return service === this;
+  }
+
   /** The fencing token of the lease that this engine has on a lock, if it has one. */
   tokenHeldHere(name: string): number | undefined {
     for (const lease of this.leases) if (lease.names.includes(name)) return lease.tokens.get(name);

@@ -1,11 +1,6 @@
 import type { Runtime, Timer } from '../../backends/runtime.js';
+import { LONGEST_HOLD, PassedOver, pauseAfterHold } from './passed-over.js';
 import type { WantedLock } from './wanted-lock.js';
-
-/** A caller that was passed over so often, or for so many milliseconds, may hold while it waits. */
-export const ROUNDS_IN_VAIN = 5;
-export const PASSED_OVER = 2_000;
-/** How long it may do so, and how long it does without afterwards. */
-export const LONGEST_HOLD = 1_000;
 
 /** Nobody hears of it. */
 const NOT_NEEDED = new Error('the place in the line is not needed any more');
@@ -31,8 +26,7 @@ export interface HoldAndWaitTerms {
  * than that, the caller keeps its place in it; a turn that comes while what sorts before is not in hand is let go.
  */
 export class HoldAndWait {
-  private rounds = 0;
-  private readonly began: number;
+  private readonly passedOver: PassedOver;
   /** The lines that it stands in. */
   private readonly turns = new Map<WantedLock, Promise<true>>();
   /** The lock whose turn may come now. */
@@ -43,7 +37,7 @@ export class HoldAndWait {
     private readonly runtime: Runtime,
     private readonly terms: HoldAndWaitTerms,
   ) {
-    this.began = runtime.monotonic();
+    this.passedOver = new PassedOver(runtime);
   }
 
   /**
@@ -52,11 +46,11 @@ export class HoldAndWait {
    * @returns how often that had happened before
    */
   inVain(): number {
-    return this.rounds++;
+    return this.passedOver.attemptFailed();
   }
 
   get due(): boolean {
-    return this.rounds >= ROUNDS_IN_VAIN || this.runtime.monotonic() - this.began >= PASSED_OVER;
+    return this.passedOver.forLong;
   }
 
   /** Returns with all of them in hand, and leases that have just begun. */
@@ -66,8 +60,7 @@ export class HoldAndWait {
     try {
       while (!(await this.takeInOrder())) {
         await Promise.all(all.map((wanted) => wanted.giveBack()));
-        // Two callers that keep step could be in each other's way for ever.
-        await sleep(this.longestHold * (1 + this.runtime.random() / 2));
+        await sleep(pauseAfterHold(this.runtime, this.longestHold));
       }
     } finally {
       this.running = false;
