@@ -1,4 +1,4 @@
-// The lock service without NestJS: nothing in here, or below it, imports a NestJS package.
+// The lock service without NestJS: no file that this one imports, directly or indirectly, imports a NestJS package.
 export type {
   AcquireAllReply,
   Acquired,

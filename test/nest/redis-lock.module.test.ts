@@ -174,7 +174,7 @@ describe('RedisLockModule.forRootAsync', () => {
     ["'isGlobal' came from the factory", { useFactory: () => ({ ...MEMORY, isGlobal: true }) }],
     ['give one of connection, backend and quorum', { useFactory: () => undefined }],
     ["there is no option 'keyPrefx'", { useFactory: () => ({ ...MEMORY, keyPrefx: 'a' }) }],
-    ["'keyPrefix' goes into what the factory returns", { useFactory: () => MEMORY, keyPrefix: 'a' }],
+    ["'keyPrefix' belongs in what the factory returns", { useFactory: () => MEMORY, keyPrefix: 'a' }],
     ['needs one of useFactory, useClass and useExisting', { imports: [] }],
   ])('stops the start: %s', async (reason, options) => {
     const starting = (async () => start([RedisLockModule.forRootAsync(options as never)]))();

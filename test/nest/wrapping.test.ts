@@ -141,7 +141,7 @@ describe('where it cannot stand', () => {
         run = async () => {};
       }
       return Jobs;
-    }).toThrow(/^Jobs\.run is no method: /);
+    }).toThrow(/^Jobs\.run is not a method: /);
   });
 
   it('refuses generators that cannot wait', () => {
