@@ -20,7 +20,7 @@ import { StockModule } from './stock/stock.module.js';
     OrdersModule,
     ReportsModule,
   ],
-  // A request that finds its lock busy for longer than its waitTime is answered with 423 Locked.
+  // A request whose lock stays busy for its waitTime is answered with 423 Locked.
   providers: [{ provide: APP_FILTER, useClass: LockExceptionFilter }],
 })
 export class AppModule {}

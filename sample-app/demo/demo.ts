@@ -1,4 +1,4 @@
-// Shows what the locks of the shop are good for: npm run demo
+// Shows what the shop's locks are good for: npm run demo
 import { randomBytes } from 'node:crypto';
 import { styleText } from 'node:util';
 import { stopChildren } from './children.js';
@@ -44,14 +44,14 @@ function describeShop({ redis, replicas }: Shop): string[] {
   ];
 }
 
-/** @returns whether all is as it should be */
+/** @returns whether everything is as it should be */
 async function demo(): Promise<boolean> {
   print('');
   const shop = await step('The shop opens', openShop);
   const { replicas } = shop;
   print(...describeShop(shop), '');
 
-  const run = randomBytes(3).toString('hex'); // a Redis of yours may have articles already, or another demo
+  const run = randomBytes(3).toString('hex'); // a shared Redis may already have articles, or another demo
   const [lamp, unlockedLamp, chair, table] = ['lamp', 'unlocked-lamp', 'chair', 'table'].map((sku) => `${sku}-${run}`);
   try {
     const { inStock, ordered } = SALE;
