@@ -161,7 +161,7 @@ export class LockEngine implements QueueKeeper {
     return result;
   }
 
-  // ── What a lock service asks for besides ─────────────────────────────────────────────────────────────────────────────
+  // ── For the lock service ───────────────────────────────────────────────────────────────────────────────────────────────
 
   /**
    * The terms of acquisitions with these options: checked, and with the defaults filled in.

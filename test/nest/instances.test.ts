@@ -124,6 +124,32 @@ describe('instances that NestJS injects no properties into', () => {
     expect(await shared.ship()).toBe(2);
   });
 
+  it('take the defaults of their own application, where one class is used in several', async () => {
+    class Reports {
+      @DistributedLock({ key: 'report', type: 'reentrant' })
+      async build() {
+        return 'built';
+      }
+    }
+    const providers = [{ provide: Reports, useFactory: () => new Reports() }];
+    const waitTimes = [0, '20ms'] as const;
+    const messages: string[] = [];
+    for (const waitTime of waitTimes) {
+      const app = await start({ providers }, { backend: 'memory', waitTime });
+      const lease = await app.get(LockService).acquire('report');
+      messages.push(
+        await app
+          .get(Reports)
+          .build()
+          .catch(({ message }: Error) => message),
+      );
+      await lease.release();
+      expect(await app.get(Reports).build()).toBe('built');
+    }
+    expect(messages[0]).not.toContain('not free within');
+    expect(messages[1]).toContain('not free within 20 ms');
+  });
+
   it('stop the start when they are frozen', async () => {
     const starting = start({ providers: [{ provide: Orders, useValue: Object.freeze(new Orders()) }] });
     await expect(starting).rejects.toThrow(/^Orders is frozen/);

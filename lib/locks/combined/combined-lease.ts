@@ -43,7 +43,7 @@ export class CombinedLease implements Lease {
   get fencingToken(): number {
     const [token, ...others] = new Set(this.tokens.values());
     if (others.length === 0) return token;
-    throw new LockError(`The locks ${this.name} have a fencing token each: read lease.tokens.get(name)`, this.name);
+    throw new LockError(`The locks ${this.name} have different fencing tokens: read lease.tokens.get(name)`, this.name);
   }
 
   get tokens(): ReadonlyMap<string, number> {
