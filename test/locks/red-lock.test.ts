@@ -209,8 +209,8 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
       process.locks.getMultiLock(process.locks.getLock('a'), process.locks.getLock('b')),
     );
     await locked(locks.getRedLock(...pairs), async () => {
-      expect(await lockedOn(two, 'a')).toBe(3);
-      expect(await lockedOn(two, 'b')).toBe(3);
+      expect(await lockedOn(two, 'a')).toBeGreaterThanOrEqual(2);
+      expect(await lockedOn(two, 'b')).toBeGreaterThanOrEqual(2);
     });
     await until(async () => (await lockedOn(two, 'a')) + (await lockedOn(two, 'b')) === 0);
   });
