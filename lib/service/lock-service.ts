@@ -119,7 +119,7 @@ export class LockService {
    */
   async inspect(name: string): Promise<LockInspection> {
     const { mode, owners, queue, token } = await this.engine.inspect(name);
-    const fencingToken = token ?? this.engine.tokenHeldHere(name);
+    const fencingToken = token ?? this.engine.leaseOn(name)?.tokens.get(name);
     return {
       locked: mode !== 'free',
       type: mode,

@@ -90,7 +90,7 @@ export class CombinedLease implements Lease {
   }
 
   async run<T>(body: (lease: Lease) => T | Promise<T>): Promise<T> {
-    await this.makeCertain();
+    await this.confirm();
     const scopes: LockScope[] = [];
     for (const lease of this.lockLeases)
       if (lease.live) scopes.push(new LockScope(lease, scopes.at(-1) ?? lockScopes.getStore(), this));
@@ -101,10 +101,10 @@ export class CombinedLease implements Lease {
     }
   }
 
-  /** As {@link LockLease.makeCertain}, for as many members as are needed. */
-  async makeCertain(): Promise<void> {
+  /** As {@link LockLease.confirm}, for as many members as are needed. */
+  async confirm(): Promise<void> {
     this.assertNotReleased();
-    await this.forEnough(async (member) => member.makeCertain());
+    await this.forEnough(async (member) => member.confirm());
     this.assertNotReleased();
   }
 
