@@ -57,13 +57,18 @@ export abstract class AcquisitionQueue extends LockHolders {
     this.resume();
   }
 
+  /** Ends a {@link claim} that acquired the lock. */
+  fulfil(owner: string, terms: AcquisitionTerms, sent: Moment, token: number): HeldLock {
+    this.claims--;
+    return this.adopt(owner, terms, sent, token, this);
+  }
+
   /**
-   * Ends a {@link claim} that acquired the lock.
+   * Holds a lock that was acquired from outside.
    *
    * @param keeper is told in place of this queue what becomes of the lock
    */
-  fulfil(owner: string, terms: AcquisitionTerms, sent: Moment, token: number, keeper: LockKeeper = this): HeldLock {
-    this.claims--;
+  adopt(owner: string, terms: AcquisitionTerms, sent: Moment, token: number, keeper: LockKeeper): HeldLock {
     const { type, leaseTime, fixed } = terms;
     const now = this.context.clock.now();
     const held = new HeldLock(keeper, type, owner, leaseTime, fixed, sent, token, Math.floor(now.monotonic));

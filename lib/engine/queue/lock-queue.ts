@@ -55,9 +55,9 @@ export class LockQueue extends ContendedQueue {
     return true;
   }
 
-  override fulfil(owner: string, terms: AcquisitionTerms, sent: Moment, token: number, keeper?: LockKeeper): HeldLock {
+  override adopt(owner: string, terms: AcquisitionTerms, sent: Moment, token: number, keeper: LockKeeper): HeldLock {
     this.contended?.acquired();
-    const held = super.fulfil(owner, terms, sent, token, keeper);
+    const held = super.adopt(owner, terms, sent, token, keeper);
     this.pump();
     return held;
   }

@@ -149,7 +149,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
       return this.dismiss();
     }
     this.queue = this.engine.queue('read', this.write.name, this.write.key);
-    const read = this.queue.fulfil(this.write.owner, first.terms, sent, reply.token, this);
+    const read = this.queue.adopt(this.write.owner, first.terms, sent, reply.token, this);
     this.read = read;
     if (this.waiting.size === 0) void this.giveBack(read);
     for (const waiter of this.takeAll()) waiter.grant(read);

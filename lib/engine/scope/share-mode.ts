@@ -41,7 +41,7 @@ export function closeGatesAbove({ scope, holder, held }: Reentry, wanted: LockTy
     if (above === undefined) {
       for (const other of closed) other.leave();
       throw new LockUpgradeError(
-        `The write lock '${name}' was requested by code that reads it, while another branch of the same writer reads it as well. Ask for the write lock before the branches part`,
+        `The write lock '${name}' was requested by code that reads it, while another branch of the same writer reads it too. Ask for the write lock before the branches part`,
         name,
       );
     }
