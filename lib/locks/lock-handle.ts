@@ -12,10 +12,10 @@ export type LeaseRequest = Pick<LockOptions, 'waitTime' | 'leaseTime' | 'signal'
 
 /**
  * A lock in the style of Redisson: a name with a kind. It holds nothing, costs nothing and may be shared by everybody. `lock()`
- * returns a {@link Lease}, which is released by itself: there is no `unlock()`.
+ * returns a {@link Lease}, and releasing that lease is what frees the lock: there is no `unlock()`.
  *
- * Two calls of `lock()` exclude each other, also on the same handle. Inside a scope that holds the lock (of `withLock`,
- * `lease.run()` or a decorated method), `lock()` is re-entry.
+ * Each call of `lock()` is a caller of its own: a second call on the same handle waits for the first one's lease. Inside a scope
+ * that holds the lock (of `withLock`, `lease.run()` or a decorated method), `lock()` is re-entry.
  *
  * ```ts
  * const lock = locks.getLock('stock:42');
