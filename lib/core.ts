@@ -1,4 +1,4 @@
-// The lock service without NestJS: nothing in here, or below it, imports a NestJS package.
+// The lock service without NestJS: no file that this one imports, directly or indirectly, imports a NestJS package.
 export type {
   AcquireAllReply,
   Acquired,
@@ -44,18 +44,19 @@ export type { LockNames } from './engine/lock-engine.js';
 export type { LockOptions } from './engine/lock-options.js';
 export { nodeRuntime } from './engine/node-runtime.js';
 export { currentLease } from './engine/scope/lock-scope.js';
+export type { MultiLock } from './locks/combined/multi-lock.js';
+export type { RedLock } from './locks/combined/red-lock.js';
 export type { CountDownLatch } from './locks/count-down-latch.js';
 export type { FairLock } from './locks/fair-lock.js';
 export type { FencedLock } from './locks/fenced-lock.js';
 export type { LockHandle } from './locks/lock-handle.js';
-export type { MultiLock } from './locks/multi-lock.js';
 export type { PermitExpirableSemaphore } from './locks/permit-semaphore.js';
 export type { ReadWriteLock, ReadWriteLockSide } from './locks/read-write-lock.js';
-export type { RedLock } from './locks/red-lock.js';
 export type { ReentrantLock } from './locks/reentrant-lock.js';
 export type { Semaphore } from './locks/semaphore.js';
 export type { SpinLock } from './locks/spin-lock.js';
 export type { WaitOptions } from './locks/wait-options.js';
 export { createLockService } from './service/create-lock-service.js';
-export { type LockInspection, LockService } from './service/lock-service.js';
+export type { InspectedOwner, LockInspection } from './service/lock-inspection.js';
+export { LockService } from './service/lock-service.js';
 export type { ClusterConnection, Connection, RedisLockOptions } from './service/redis-lock-options.js';

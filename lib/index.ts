@@ -1,12 +1,12 @@
 export * from './core.js';
-export { DistributedLock, type LockDecorator } from './nest/distributed-lock.decorator.js';
+export { DistributedLock, type LockDecorator } from './nest/decorator/distributed-lock.decorator.js';
 export type {
   BusyAnswer,
   DistributedLockOptions,
   KeyFunction,
   LockKey,
   ReturnKind,
-} from './nest/distributed-lock.options.js';
+} from './nest/decorator/distributed-lock.options.js';
 export { InjectLockService } from './nest/inject-lock-service.decorator.js';
 export { LockExceptionFilter } from './nest/lock-exception.filter.js';
 export { attachLockService } from './nest/lock-service-property.js';

@@ -2,8 +2,8 @@ import { Module } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import { ScheduleModule } from '@nestjs/schedule';
 import { LockExceptionFilter, RedisLockModule } from 'nestjs-redis-lock';
+import { redisUrl } from './config/redis-url.js';
 import { OrdersModule } from './orders/orders.module.js';
-import { redisUrl } from './redis-url.js';
 import { ReportsModule } from './reports/reports.module.js';
 import { StockModule } from './stock/stock.module.js';
 
@@ -20,7 +20,7 @@ import { StockModule } from './stock/stock.module.js';
     OrdersModule,
     ReportsModule,
   ],
-  // A request that finds its lock busy for longer than its waitTime is answered with 423 Locked.
+  // A request whose lock stays busy for its waitTime is answered with 423 Locked.
   providers: [{ provide: APP_FILTER, useClass: LockExceptionFilter }],
 })
 export class AppModule {}

@@ -4,13 +4,14 @@ import type { AcquisitionContext } from './acquisition-context.js';
 import { ActiveWork, type Activity } from './active-work.js';
 import { createContext } from './create-context.js';
 import type { EngineSettings } from './engine-settings.js';
+import type { LockEventName, LockEvents } from './events.js';
 import type { ForcedReleases } from './lease/forced-releases.js';
 import type { HeldLock } from './lease/held-lock.js';
 import type { Lease } from './lease/lease.js';
 import { LockLease } from './lease/lock-lease.js';
 import type { LockAcquirer } from './lock-acquirer.js';
 import { LockInspector } from './lock-inspector.js';
-import { toKey, toLockName, toLockNames } from './lock-name.js';
+import { toKey, toLockNames } from './lock-name.js';
 import { type AcquisitionTerms, type LockOptions, toTerms } from './lock-options.js';
 import { Synchronizers } from './permits/synchronizers.js';
 import type { AcquisitionQueue } from './queue/acquisition-queue.js';
@@ -70,18 +71,31 @@ export class LockEngine implements LockAcquirer {
   /** Waits until all names are held. Errors in `names` or `options` reject the promise, too. */
   acquire(names: LockNames, options?: LockOptions, what = 'acquire()'): Promise<LockLease> {
     try {
-      if (typeof names === 'string') {
-        const terms =
-          options === undefined ? this.defaults : toTerms(options, this.defaults, `${what} of ${quoted([names])}`);
-        return acquireOne(this, names, terms, what);
-      }
-      const list = Array.isArray(names) ? toLockNames(names, what) : [toLockName(names, what)];
-      const terms = toTerms(options ?? {}, this.defaults, `${what} of ${quoted(list)}`);
-      if (list.length === 1) return acquireOne(this, list[0], terms, what);
-      return acquireSeveral(this, list, terms, what, (caller) => this.work.trackSeveral(caller));
+      const wanted = toWanted(names, what);
+      if (options === undefined) return this.start(wanted, this.defaults, what);
+      return this.start(wanted, toTerms(options, this.defaults, `${what} of ${quoted(wanted)}`), what);
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  /** As {@link acquire}, under terms that {@link termsOf} has resolved before. */
+  acquireUnder(names: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
+    try {
+      return this.start(toWanted(names, what), terms, what);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /**
+   * The terms of acquisitions with these options: checked, and with the defaults filled in.
+   *
+   * @param what how errors name the call: `OrdersService.ship`
+   * @throws LockConfigurationError naming the option that is wrong
+   */
+  termsOf(options: LockOptions | undefined, what: string): AcquisitionTerms {
+    return options === undefined ? this.defaults : toTerms(options, this.defaults, what);
   }
 
   /** As {@link acquire}, with a waitTime of 0 unless one is given, and `null` where the lock stays busy. */
@@ -93,6 +107,30 @@ export class LockEngine implements LockAcquirer {
   /** See {@link holdWhile}. */
   holdWhile<T>(lease: LockLease, body: (lease: Lease) => T | Promise<T>, holdAtLeast?: number): Promise<T> {
     return holdWhile(this.context, this.work, lease, body, holdAtLeast);
+  }
+
+  /** @returns a function that removes the listener */
+  on<E extends LockEventName>(event: E, listener: (details: LockEvents[E]) => void): () => void {
+    return this.context.events.on(event, listener);
+  }
+
+  /** Emits `error`, which is logged when nobody listens for it. */
+  report(error: Error): void {
+    this.context.events.emit('error', error);
+  }
+
+  warn(message: string): void {
+    this.context.events.logger.warn(message);
+  }
+
+  /** Whether an owner in the backend is one of this service. */
+  isMine(owner: string): boolean {
+    return owner.startsWith(`${this.context.clientId}:`);
+  }
+
+  /** Whether this service has given the lease. */
+  owns(lease: { readonly service: object }): boolean {
+    return lease.service === this.context;
   }
 
   inspect(name: string): Promise<LockState> {
@@ -173,6 +211,12 @@ export class LockEngine implements LockAcquirer {
     return lease;
   }
 
+  private start(wanted: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
+    if (typeof wanted === 'string') return acquireOne(this, wanted, terms, what);
+    if (wanted.length === 1) return acquireOne(this, wanted[0], terms, what);
+    return acquireSeveral(this, wanted, terms, what, (caller) => this.work.trackSeveral(caller));
+  }
+
   private readonly queueEnded = (queue: AcquisitionQueue): void => {
     this.work.queues.remove(queue);
     this.work.changed();
@@ -186,6 +230,11 @@ export class LockEngine implements LockAcquirer {
 
 const NO_GATES: readonly EnteredGate[] = [];
 
-function quoted(names: readonly string[]): string {
-  return `'${names.join("', '").slice(0, 80)}'`;
+/** A single name is checked when its queue is created. */
+function toWanted(names: LockNames, what: string): LockNames {
+  return typeof names === 'string' ? names : toLockNames(Array.isArray(names) ? names : [names], what);
+}
+
+function quoted(names: LockNames): string {
+  return `'${[names].flat().join("', '").slice(0, 80)}'`;
 }

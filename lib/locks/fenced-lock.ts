@@ -2,9 +2,9 @@ import type { LockEngine } from '../engine/lock-engine.js';
 import { ReentrantLock } from './reentrant-lock.js';
 
 /**
- * Redisson's RFencedLock: as {@link ReentrantLock}, and each acquisition gives a larger number than the one before, from a counter that
- * Java shares. Hand it to the resource, which refuses a lower one than it has seen: so a holder that was stopped for longer than
- * its lease does no harm when it wakes up. Re-entry has the token of what it re-enters.
+ * Redisson's RFencedLock: a {@link ReentrantLock} whose fencing tokens come from a counter that it shares with Java, so that they grow
+ * over both. Hand the token to the resource, which refuses one that is lower than the highest it has seen: a holder that was paused for
+ * longer than its lease then does no harm when it wakes up. Re-entry has the token of the lease that it shares.
  *
  * ```ts
  * await using lease = await lock.lock();
@@ -20,7 +20,11 @@ export class FencedLock extends ReentrantLock {
     super(engine, name, 'fenced');
   }
 
-  /** The last token that was given to anybody, also when the lock is free; `null` when there is none. */
+  /**
+   * The last token that any caller was given, also when the lock is free; `null` when there is none.
+   *
+   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
+   */
   async getToken(): Promise<number | null> {
     return (await this.engine.inspect(this.name)).token ?? null;
   }

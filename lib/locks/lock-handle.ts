@@ -1,21 +1,21 @@
 import type { LockType } from '../backends/lock-backend.js';
 import type { Duration } from '../engine/duration.js';
-import { LockBusyError } from '../engine/errors.js';
 import type { Lease } from '../engine/lease/lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import type { LockOptions } from '../engine/lock-options.js';
-import type { MemberLease } from './combined-lease.js';
+import { nullWhenBusy } from '../engine/waiting/null-when-busy.js';
+import type { MemberLease } from './combined/combined-lease.js';
 import type { WaitOptions } from './wait-options.js';
 
-/** How a handle acquires. */
-export type ClaimTerms = Pick<LockOptions, 'waitTime' | 'leaseTime' | 'signal'>;
+/** What one acquisition through a handle asks for. */
+export type LeaseRequest = Pick<LockOptions, 'waitTime' | 'leaseTime' | 'signal'>;
 
 /**
- * A lock in the style of Redisson: a name with a kind. It holds nothing, costs nothing and may be shared by everybody. `lock()` gives a
- * {@link Lease}, and what was given is what can be released: there is no `unlock()`.
+ * A lock in the style of Redisson: a name with a kind. It holds nothing, costs nothing and may be shared by everybody. `lock()`
+ * returns a {@link Lease}, and releasing that lease is what frees the lock: there is no `unlock()`.
  *
- * Every `lock()` is a stranger to every other one, on the same handle too, and waits for it. Inside a scope that holds the lock (of
- * `withLock`, `lease.run()` or a decorated method) it is re-entry.
+ * Each call of `lock()` is a caller of its own: a second call on the same handle waits for the first one's lease. Inside a scope
+ * that holds the lock (of `withLock`, `lease.run()` or a decorated method), `lock()` is re-entry.
  *
  * ```ts
  * const lock = locks.getLock('stock:42');
@@ -29,58 +29,59 @@ export abstract class LockHandle {
   /** The lock's name, without the key prefix; several are joined by `, `. */
   abstract readonly name: string;
 
-  /** Alike for handles of the same lock. @internal */
-  abstract readonly identity: string;
+  /** The same for all handles of one lock. @internal */
+  abstract readonly lockId: string;
 
-  /** The services that keep it. @internal */
+  /** The engines of the services that keep the lock. @internal */
   abstract readonly engines: readonly LockEngine[];
 
-  /** Its place among others, alike in all processes. @internal */
-  abstract readonly order: string;
+  /** Sorts locks in an order that all processes share. @internal */
+  abstract readonly sortKey: string;
 
-  /** By what it can be acquired in one command with others; undefined: by itself alone. @internal */
-  abstract readonly batch: { readonly engine: LockEngine; readonly type: LockType } | undefined;
+  /** Locks of one engine and type can be acquired by one command; `undefined`: this one cannot. @internal */
+  abstract readonly commandGroup: { readonly engine: LockEngine; readonly type: LockType } | undefined;
 
-  /** What it consists of, where that is as good as itself. @internal */
-  get parts(): readonly LockHandle[] {
+  /** The locks that have to be held so that this one is: itself; of a multi-lock, its members. @internal */
+  get components(): readonly LockHandle[] {
     return [this];
   }
 
   /** @internal */
-  abstract claim(terms: ClaimTerms): Promise<MemberLease>;
+  abstract acquireLease(request: LeaseRequest): Promise<MemberLease>;
 
   /** How many scopes around the caller hold it. */
   abstract getHoldCount(): number;
 
-  /** Whether anybody holds it, here or elsewhere. */
+  /**
+   * Whether anybody holds it, here or elsewhere.
+   *
+   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
+   */
   abstract isLocked(): Promise<boolean>;
 
   /**
-   * Waits until the lock is held, and gives the lease. Release it, or let `await using` do so.
+   * Waits until the lock is held, and returns its lease. Release it, or let `await using` do so.
    *
-   * @param leaseTime how long, without renewal; absent: until it is released, kept by the watchdog. Re-entry has the lease of what it
-   *   re-enters
-   * @throws LockBusyError when the module's `waitTime` is over (there is none by default), LockAbortedError when `signal` aborts or the
-   *   service shuts down, LockUnavailableError when the backend gives no answer in time (an outage is waited out unless there is a
-   *   `waitTime`)
+   * @param leaseTime how long the lock is held, without renewal; absent: until it is released, renewed by the watchdog. Re-entry
+   *   shares the lease that is held
+   * @throws LockBusyError when the module's `waitTime` is over (there is none by default)
+   * @throws LockAbortedError when `signal` aborts or the service shuts down
+   * @throws LockUnavailableError when the backend does not answer within `waitTime` (without one, an outage is waited out)
+   * @throws LockUpgradeError when the scope holds the read lock of the name and asks for its write lock
+   * @throws LockKeyError, LockConfigurationError for a bad name or argument
    */
   lock(leaseTime?: Duration, options?: WaitOptions): Promise<Lease> {
-    return this.claim({ leaseTime, signal: options?.signal });
+    return this.acquireLease({ leaseTime, signal: options?.signal });
   }
 
   /**
    * Tries for at most `waitTime` (default 0: once).
    *
    * @returns the lease; `null` when the lock stayed busy
-   * @throws LockAbortedError, LockUnavailableError
+   * @throws what {@link lock} throws, except LockBusyError
    */
   async tryLock(waitTime: Duration = 0, leaseTime?: Duration, options?: WaitOptions): Promise<Lease | null> {
-    try {
-      return await this.claim({ waitTime, leaseTime, signal: options?.signal });
-    } catch (error) {
-      if (error instanceof LockBusyError) return null;
-      throw error;
-    }
+    return nullWhenBusy(this.acquireLease({ waitTime, leaseTime, signal: options?.signal }));
   }
 
   /** Whether a scope around the caller holds it: of `withLock`, `lease.run()` or a decorated method. */

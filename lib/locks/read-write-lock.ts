@@ -4,9 +4,9 @@ import { ReentrantLock } from './reentrant-lock.js';
 /**
  * Redisson's RReadWriteLock: many readers, or one writer.
  *
- * A writer may take the read lock too, in its scope, and goes on reading when it releases the write lock. A reader that asks for the write lock would
- * wait for itself, and gets LockUpgradeError. Readers have a lease each. Readers of this library stand back for writers that
- * wait; those of Java don't.
+ * A writer may also take the read lock, in its scope, and still reads when it has released the write lock. A reader that asks for the
+ * write lock gets LockUpgradeError, because it would wait for itself. Each reader has a lease of its own. Readers of this library let
+ * waiting writers go first; those of Java do not.
  *
  * ```ts
  * const catalogue = locks.getReadWriteLock('catalogue');
@@ -23,19 +23,19 @@ export class ReadWriteLock {
     readonly name: string,
   ) {}
 
-  /** A handle on the side that many can have at once. */
+  /** The side that many callers can hold at once. */
   readLock(): ReadWriteLockSide {
     return new ReadWriteLockSide(this.engine, this.name, 'read');
   }
 
-  /** A handle on the side that one alone can have, without readers. */
+  /** The side that one caller holds alone, without readers. */
   writeLock(): ReadWriteLockSide {
     return new ReadWriteLockSide(this.engine, this.name, 'write');
   }
 }
 
 /**
- * One side of a {@link ReadWriteLock}. What it says of the lock is about this side: the read lock is not locked while somebody writes.
+ * One side of a {@link ReadWriteLock}. Its methods tell about this side only: the read lock is not locked while somebody writes.
  *
  * @publicApi
  */
@@ -53,12 +53,21 @@ export class ReadWriteLockSide extends ReentrantLock {
     return (await this.engine.inspect(this.name)).mode === this.side;
   }
 
-  /** Frees the lock from the writer, or from all readers, and wakes who waits. @returns false when this side was not locked */
+  /**
+   * Frees the lock from its writer, or from all readers, and wakes its waiters.
+   *
+   * @returns false when this side was not locked
+   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
+   */
   override async forceUnlock(): Promise<boolean> {
     return (await this.isLocked()) && super.forceUnlock();
   }
 
-  /** Milliseconds until the last lease of this side ends unless renewed; −1 when it has none, −2 when this side is not locked. */
+  /**
+   * Milliseconds until the last lease of this side ends unless renewed; −1 when it has no end, −2 when this side is not locked.
+   *
+   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
+   */
   override async remainTimeToLive(): Promise<number> {
     return (await this.isLocked()) ? super.remainTimeToLive() : -2;
   }

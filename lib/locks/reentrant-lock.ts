@@ -1,11 +1,11 @@
 import type { LockType } from '../backends/lock-backend.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { currentScope, liveFrom, type ScopedLease } from '../engine/scope/lock-scope.js';
-import { type ClaimTerms, LockHandle } from './lock-handle.js';
+import { currentScope, type LockScope, liveFrom } from '../engine/scope/lock-scope.js';
+import { type LeaseRequest, LockHandle } from './lock-handle.js';
 
 /**
- * Redisson's RLock: at most one caller holds it, and the code inside of its scope, which may lock it again.
+ * Redisson's RLock: one caller at most holds it. The code in its scope may lock it again.
  *
  * ```ts
  * const lock = locks.getLock('stock:42');
@@ -21,9 +21,9 @@ import { type ClaimTerms, LockHandle } from './lock-handle.js';
  */
 export class ReentrantLock extends LockHandle {
   /** @internal */
-  readonly identity: string;
+  readonly lockId: string;
   /** @internal */
-  readonly order: string;
+  readonly sortKey: string;
   /** @internal */
   readonly engines: readonly LockEngine[];
 
@@ -36,17 +36,23 @@ export class ReentrantLock extends LockHandle {
     readonly type: LockType = 'reentrant',
   ) {
     super();
+    const { clientId, backend } = engine.settings;
     this.engines = [engine];
-    this.identity = `${engine.settings.clientId} ${kindOf(type)} ${name}`;
-    this.order = `${name}\0${type}\0${engine.context.backend.description}`;
+    this.lockId = `${clientId} ${kindOf(type)} ${name}`;
+    this.sortKey = `${name}\0${type}\0${backend.description}`;
   }
 
   /** @internal */
-  get batch(): LockHandle['batch'] {
+  get commandGroup(): LockHandle['commandGroup'] {
     return this;
   }
 
-  /** Frees the lock whoever holds it, and wakes who waits. @returns whether it was held */
+  /**
+   * Frees the lock, whoever holds it, and wakes its waiters.
+   *
+   * @returns whether it was held
+   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
+   */
   forceUnlock(): Promise<boolean> {
     return this.engine.forceRelease(this.name);
   }
@@ -58,27 +64,30 @@ export class ReentrantLock extends LockHandle {
   getHoldCount(): number {
     let count = 0;
     for (let scope = currentScope(); scope !== undefined; scope = liveFrom(scope.parent)) {
-      if (this.isOn(scope.lease) && scope.lease.held) count++;
+      if (this.isHeldIn(scope)) count++;
     }
     return count;
   }
 
-  /** Milliseconds until the holder's lease ends unless renewed; −1 when it has none, −2 when the lock is free. */
+  /**
+   * Milliseconds until the holder's lease ends unless renewed; −1 when it has no end, −2 when the lock is free.
+   *
+   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
+   */
   async remainTimeToLive(): Promise<number> {
     const { mode, owners } = await this.engine.inspect(this.name);
     return mode === 'free' ? -2 : Math.max(-1, ...owners.map(({ remaining }) => remaining));
   }
 
   /** @internal */
-  claim(terms: ClaimTerms): Promise<LockLease> {
-    return this.engine.acquire(this.name, { ...terms, type: this.type }, 'lock()');
+  acquireLease(request: LeaseRequest): Promise<LockLease> {
+    return this.engine.acquire(this.name, { ...request, type: this.type }, 'lock()');
   }
 
-  private isOn(lease: ScopedLease): boolean {
-    return (
-      lease.service === this.engine.context &&
-      lease.locks.some((lock) => lock.name === this.name && kindOf(lock.type) === kindOf(this.type))
-    );
+  private isHeldIn({ lease }: LockScope): boolean {
+    const isThis = ({ name, type }: { name: string; type: LockType }) =>
+      name === this.name && kindOf(type) === kindOf(this.type);
+    return this.engine.owns(lease) && lease.locks.some(isThis) && lease.held;
   }
 }
 

@@ -1,34 +1,35 @@
 import { BackOff } from '../backends/back-off.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
-import type { ClaimTerms } from './lock-handle.js';
+import type { LeaseRequest } from './lock-handle.js';
 import { ReentrantLock } from './reentrant-lock.js';
 import { retryUntilDeadline } from './retry-until-deadline.js';
 import { toWaitTerms } from './wait-options.js';
 
-/** Redisson's own, in ms. */
+/** Redisson's defaults, in milliseconds. */
 const FIRST_PAUSE = 1;
 const LONGEST_PAUSE = 128;
 
 /**
- * Redisson's RSpinLock: the same lock as {@link ReentrantLock}, waited for by trying again after 1, 2, 4 … 128 ms instead of listening
- * for its release. For Redis servers without pub/sub, or many short waits for ever new names; otherwise the lock that listens is
- * served sooner, and asks less. There is no order among those who spin.
+ * Redisson's RSpinLock: the same lock as {@link ReentrantLock}, but its callers try again after 1, 2, 4 … 128 ms instead of listening
+ * for its release. It is for Redis servers without pub/sub, and for many short waits for names that are always new. Otherwise the lock
+ * that listens is served sooner and asks less often. Callers that spin are served in no order.
  *
  * @publicApi
  */
 export class SpinLock extends ReentrantLock {
   /** @internal */
-  override get batch(): undefined {
+  override get commandGroup(): undefined {
     return undefined;
   }
 
   /** @internal */
-  override async claim({ waitTime, leaseTime, signal }: ClaimTerms): Promise<LockLease> {
-    const { context, settings } = this.engine;
-    const terms = toWaitTerms(waitTime, settings.waitTime, { signal }, `lock() of '${this.name}'`);
-    const backOff = new BackOff(context.runtime, FIRST_PAUSE, LONGEST_PAUSE);
-    return retryUntilDeadline(context.runtime, terms, this.name, [context.backend], backOff, (deadline) =>
-      super.claim({ waitTime: 0, leaseTime, signal: deadline.signal }),
+  override async acquireLease({ waitTime, leaseTime, signal }: LeaseRequest): Promise<LockLease> {
+    const { name } = this;
+    const { runtime, backend, waitTime: defaultWaitTime } = this.engine.settings;
+    const terms = toWaitTerms(waitTime, defaultWaitTime, { signal }, `lock() of '${name}'`);
+    const backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
+    return retryUntilDeadline({ runtime, terms, name, backends: [backend], backOff }, (deadline) =>
+      super.acquireLease({ waitTime: 0, leaseTime, signal: deadline.signal }),
     );
   }
 }

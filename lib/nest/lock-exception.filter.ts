@@ -3,21 +3,22 @@ import { throwError } from 'rxjs';
 import { LockBusyError } from '../engine/errors.js';
 
 /**
- * Answers a client whose handler met a busy lock, on any transport, and tells neither the lock's name nor who holds it:
+ * Answers a client whose handler met a busy lock, on any transport. The answer names neither the lock nor its holder:
  *
- * - HTTP (Express, Fastify): 423 Locked, in NestJS's form. `Retry-After` is the rest of the lease where that is fixed and of this
- *   process; else 1 to 3 seconds by chance, so that not all come back at once;
- * - GraphQL, and transports not named here: an error with a general message and `extensions.code` `'LOCKED'`;
- * - microservices: the error `{ status: 'error', code: 'LOCKED', message }`. The log has the name, because the sender of an event hears nothing;
- * - WebSockets: the event `exception` with the same.
+ * - HTTP (Express, Fastify): 423 Locked, in NestJS's form. `Retry-After` is what is left of the lease where a caller of this process
+ *   holds the lock with a fixed lease; otherwise 1 to 3 seconds at random, so that clients do not all come back at once;
+ * - GraphQL, and transports that are not named here: an error with a general message and `extensions.code` `'LOCKED'`;
+ * - microservices: the error `{ status: 'error', code: 'LOCKED', message }`. The lock's name is logged, because the sender of an event
+ *   gets no answer;
+ * - WebSockets: the event `exception` with the same content.
  *
  * ```ts
  * @UseFilters(LockExceptionFilter)                                           // a handler or a controller
  * providers: [{ provide: APP_FILTER, useClass: LockExceptionFilter }]        // all of them
  * ```
  *
- * Other errors of this library are not caught: that Redis is away (LockUnavailableError) is a fault to be logged, not a state to tell
- * the client about.
+ * Other errors of this library are not caught: that Redis does not answer (LockUnavailableError) is a fault to be logged, not something
+ * to tell the client.
  *
  * @publicApi
  */
@@ -41,7 +42,7 @@ export class LockExceptionFilter implements ExceptionFilter<LockBusyError> {
   }
 }
 
-/** What Express's response and Fastify's reply have in common. */
+/** What the response of Express and the reply of Fastify have in common. */
 interface Response {
   readonly headersSent?: boolean;
   readonly sent?: boolean;
@@ -58,8 +59,8 @@ const CODE = 'LOCKED';
 const MESSAGE = 'Somebody else is working on this right now, try again later';
 const LOCKED_MESSAGE = { status: 'error', code: CODE, message: MESSAGE };
 
-/** Seconds. */
-const LONGEST_GUESS = 3;
+/** The longest `Retry-After` that is chosen at random, in seconds. */
+const LONGEST_RANDOM_DELAY = 3;
 
 function answer(busy: LockBusyError, response: Response): void {
   if (response.headersSent || response.sent) return;
@@ -69,5 +70,5 @@ function answer(busy: LockBusyError, response: Response): void {
 
 function retryAfter({ fixedLease, remainingTime }: LockBusyError): number {
   if (fixedLease && remainingTime >= 0) return Math.max(1, Math.ceil(remainingTime / 1000));
-  return Math.ceil(Math.random() * LONGEST_GUESS) || 1;
+  return Math.ceil(Math.random() * LONGEST_RANDOM_DELAY) || 1;
 }

@@ -3,14 +3,14 @@ import { LockConfigurationError } from '../engine/errors.js';
 import type { LockService } from '../service/lock-service.js';
 import { getLockServiceToken } from './redis-lock.constants.js';
 
-/** What an instance with decorated methods carries, under {@link getLockServiceToken}. */
+/** An instance with decorated methods. It has its lock service under {@link getLockServiceToken}. */
 export interface Lockable {
   [service: symbol]: LockService | undefined;
 }
 
 /**
- * Makes NestJS inject the service into every instance of this class, its subclasses included. The property is no enumerable
- * one, so that logs and comparisons of instances don't see it.
+ * Makes NestJS inject the service into every instance of this class and its subclasses. The property is not enumerable, so that logs
+ * and comparisons of instances do not see it.
  */
 export function declareLockService(prototype: object, token: symbol): void {
   if (Object.hasOwn(prototype, token)) return;
@@ -25,8 +25,8 @@ export function declareLockService(prototype: object, token: symbol): void {
 }
 
 /**
- * Gives a lock service to an instance that NestJS did not make, so that its decorated methods work. Instances of class providers
- * and controllers have theirs already, and those of `useFactory` and `useValue` providers get it when the application starts.
+ * Gives a lock service to an instance that NestJS did not make, so that its decorated methods work. Instances of class providers and
+ * controllers have one already; those of `useFactory` and `useValue` providers get one when the application starts.
  *
  * ```ts
  * const orders = attachLockService(new OrdersService(repository), createLockService({ backend: 'memory' }));
@@ -34,7 +34,7 @@ export function declareLockService(prototype: object, token: symbol): void {
  *
  * @param name the service's name, where methods ask for a named one (`@DistributedLock({ service: name })`)
  * @returns the instance
- * @throws LockConfigurationError when no method of it asks for that service, when it already has another one, or when it is frozen
+ * @throws LockConfigurationError when none of its methods asks for that service, when it already has another one, or when it is frozen
  * @publicApi
  */
 export function attachLockService<T extends object>(instance: T, service: LockService, name?: string): T {
@@ -62,11 +62,11 @@ export function attachLockService<T extends object>(instance: T, service: LockSe
   return instance;
 }
 
-/** Whether a method of this object wants the service with that token. */
+/** Whether a method of this object asks for the service with that token. */
 export function asksFor(value: unknown, token: symbol): value is Lockable {
   try {
     return typeof value === 'object' && value !== null && token in value;
   } catch {
-    return false; // a proxy that answers within a request only
+    return false; // a proxy that throws outside of a request
   }
 }

@@ -9,8 +9,8 @@ type NestModule = ModulesContainer extends Map<string, infer M> ? M : never;
 type Provider = NestModule['providers'] extends Map<unknown, infer P> ? P : never;
 
 /**
- * Finds the instances that NestJS injects no properties into, because a `useFactory` or `useValue` made them, and gives those
- * with decorated methods their lock service: before the first `onModuleInit` of other modules when this one is global.
+ * Finds the instances that NestJS injects no properties into, because they come from a `useFactory` or `useValue`, and gives those with
+ * decorated methods their lock service. A global module does so before the first `onModuleInit` of other modules.
  */
 export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown {
   private readonly token: symbol;
@@ -25,14 +25,14 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown 
   }
 
   onModuleInit(): void {
-    this.refuseTwins();
+    this.refuseDuplicates();
     for (const module of this.modules.values()) {
       if (findService(module, this.token) !== this.service) continue;
       for (const provider of [...module.providers.values(), ...module.injectables.values()]) this.explore(provider);
     }
   }
 
-  /** An object that outlives the application (`useValue`) is free for the next one. */
+  /** An object that outlives the application (`useValue`) can then be used by another one. */
   onApplicationShutdown(): void {
     for (const instance of this.attached.splice(0)) instance[this.token] = undefined;
   }
@@ -44,7 +44,7 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown 
     if (provider.inject && typeof provider.metatype === 'function') this.attachToProducts(provider);
   }
 
-  /** A factory of request-scoped or transient instances makes them later: each is attached when it is made. */
+  /** A factory makes request-scoped and transient instances later: each gets its service when it is made. */
   private attachToProducts(provider: Provider): void {
     const factory = provider.metatype as (...dependencies: unknown[]) => unknown;
     provider.metatype = async (...dependencies: unknown[]) => {
@@ -61,8 +61,8 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown 
     this.attached.push(instance);
   }
 
-  /** Two global modules of one name would be two locks of one name: who gets which is left to the order of imports. */
-  private refuseTwins(): void {
+  /** With two global modules of one name, the order of imports would decide which lock service an instance gets. */
+  private refuseDuplicates(): void {
     const global = [...this.modules.values()].filter((module) => module.isGlobal && module.providers.has(this.token));
     if (global.length <= 1) return;
     const which = this.name === undefined ? 'without a name' : `with the name '${this.name}'`;
@@ -72,7 +72,7 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown 
   }
 }
 
-/** The service that a provider of this module would be injected: its own, or the first one that its imports export. */
+/** The service that would be injected into a provider of this module: the module's own, or the first one that its imports export. */
 function findService(module: NestModule, token: symbol): unknown {
   return module.providers.get(token)?.instance ?? findExported(module.imports, token, new Set());
 }

@@ -1,7 +1,7 @@
 import type { BeforeApplicationShutdown, OnApplicationShutdown } from '@nestjs/common';
 import type { LockService } from '../service/lock-service.js';
 
-/** Lets running bodies end before the application goes down, then closes what the service opened. */
+/** Waits for running bodies before the application shuts down, then closes the connections that the service opened. */
 export class LockShutdown implements BeforeApplicationShutdown, OnApplicationShutdown {
   constructor(private readonly locks: LockService) {}
 

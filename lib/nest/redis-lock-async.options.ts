@@ -1,7 +1,7 @@
 import type { ConfigurableModuleAsyncOptions } from '@nestjs/common';
 import type { RedisLockOptions } from '../service/redis-lock-options.js';
 
-/** What has to be known before a factory has run. */
+/** The options that must be known before a factory runs. */
 type ModuleOptionName = 'name' | 'isGlobal';
 
 /** Makes the options of a RedisLockModule; for `useClass` and `useExisting`. @publicApi */
@@ -9,7 +9,7 @@ export interface RedisLockOptionsFactory {
   createRedisLockOptions(): RedisLockFactoryOptions | Promise<RedisLockFactoryOptions>;
 }
 
-/** What a factory makes: all options but `name` and `isGlobal`, which stand beside the factory. @publicApi */
+/** What a factory returns: all options except `name` and `isGlobal`, which are given beside the factory. @publicApi */
 export type RedisLockFactoryOptions = Omit<RedisLockOptions, ModuleOptionName>;
 
 /** Options of `RedisLockModule.forRootAsync`: one of `useFactory` (with `inject`), `useClass` and `useExisting`. @publicApi */

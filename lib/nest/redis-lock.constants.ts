@@ -1,11 +1,11 @@
-/** Token of the options that one RedisLockModule was given. */
+/** Token of the options of a RedisLockModule. */
 export const REDIS_LOCK_OPTIONS = Symbol.for('nestjs-redis-lock.options');
 
 /**
- * Token of a LockService: the default one, or a named instance. The same symbol is the property that holds the service on
- * instances with decorated methods. NestJS prints it when the service is missing, so it says what to do.
+ * Token of a LockService: that of the module without a name, or with this name. It is also the property in which instances with
+ * decorated methods have their service. NestJS prints it when the service is missing, so it says what to do.
  *
- * The symbols are registered: a copy of this library loaded by `import` and one loaded by `require` have the same.
+ * The symbols are registered, so that a copy of this library loaded by `import` and one loaded by `require` have the same.
  *
  * @publicApi
  */

@@ -27,8 +27,8 @@ const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<RedisLockFacto
  * export class AppModule {}
  * ```
  *
- * Import it once in the root module. Several Redis: import it once for each, all but one with a `name`. On shutdown
- * (`app.close()`, or a signal after `app.enableShutdownHooks()`) it lets running bodies end, then closes its own connections.
+ * Import it once, in the root module; to use several Redis servers, import it once for each, all but one with a `name`. On shutdown
+ * (`app.close()`, or a signal after `app.enableShutdownHooks()`) it waits for running bodies, then closes its own connections.
  *
  * @throws LockConfigurationError when the application starts, naming the option that is wrong
  * @publicApi
@@ -39,12 +39,16 @@ export class RedisLockModule extends ConfigurableModuleClass {
     return super.forRoot(options ?? {});
   }
 
-  /** `name` and `isGlobal` stand beside the factory, all other options come from it. */
+  /**
+   * `name` and `isGlobal` are given beside the factory; all other options come from it.
+   *
+   * @throws LockConfigurationError for an option that belongs in what the factory returns, or without a factory
+   */
   static override forRootAsync(options: RedisLockAsyncOptions): DynamicModule {
     const unknown = Object.keys(options).filter((option) => !ASYNC_OPTIONS.includes(option));
     if (unknown.length > 0) {
       throw new LockConfigurationError(
-        `RedisLockModule.forRootAsync takes ${ASYNC_OPTIONS.join(', ')}; '${unknown[0]}' goes into what the factory returns`,
+        `RedisLockModule.forRootAsync takes ${ASYNC_OPTIONS.join(', ')}; '${unknown[0]}' belongs in what the factory returns`,
       );
     }
     if (!options.useFactory && !options.useClass && !options.useExisting) {

@@ -6,9 +6,9 @@ import type { LockLogger } from '../engine/events.js';
 export type { ClusterConnection, Connection } from '../backends/redis/client/connection.js';
 
 /**
- * Options of `RedisLockModule.forRoot` and `createLockService`. Give one of `connection`, `backend` and `quorum`.
+ * Options of `RedisLockModule.forRoot` and `createLockService`. Give exactly one of `connection`, `backend` and `quorum`.
  *
- * Durations are at most 2³¹ − 1 ms (24 days); `watchdogTimeout`, which is a lease, 10 years; `waitTime` may be `Infinity`.
+ * Durations are at most 2³¹ − 1 ms (24 days); `watchdogTimeout`, which is a lease, at most 10 years; `waitTime` may be `Infinity`.
  *
  * @publicApi
  */
@@ -19,13 +19,13 @@ export interface RedisLockOptions {
   readonly backend?: 'memory' | LockBackend;
   /** Redlock over independent masters: an odd number of connections, three or more. */
   readonly quorum?: readonly Connection[];
-  /** Name of this instance, for `@InjectLockService(name)` and `@DistributedLock({ service: name })`. */
+  /** Name of this service, for `@InjectLockService(name)` and `@DistributedLock({ service: name })`. */
   readonly name?: string;
-  /** Whether other modules can inject it without importing the module. Default true. */
+  /** Whether other modules can inject the service without importing the module. Default true. */
   readonly isGlobal?: boolean;
-  /** Stands before every lock name in Redis. Default `'lock:'`. */
+  /** Precedes every lock name in Redis. Default `'lock:'`. */
   readonly keyPrefix?: string;
-  /** Lease of locks without a `leaseTime`; renewed at a third of it while held. Default `'30s'`, at least 100 ms. */
+  /** The lease of locks without a `leaseTime`; it is renewed after a third of it. Default `'30s'`, at least 100 ms. */
   readonly watchdogTimeout?: Duration;
   /** How long a dead waiter of a fair lock can hold up the ones behind it. Default `'5s'`. */
   readonly fairWaitTimeout?: Duration;
@@ -33,15 +33,15 @@ export interface RedisLockOptions {
   readonly waitTime?: Duration;
   /** How long shutdown waits for running bodies before it aborts their signals. Default `'10s'`. */
   readonly shutdownTimeout?: Duration;
-  /** What a lease that was lost under a body does to its result: `'throw'` LockLostError (default), or `'warn'`. */
+  /** When a lock was lost while a body ran: `'throw'` LockLostError (default), or `'warn'` and return the result. */
   readonly onLost?: 'throw' | 'warn';
-  /** An acquisition counts only when that many replicas have it. Default 0: not asked. */
+  /** An acquisition counts only when this many replicas have it. Default 0: replicas are not asked. */
   readonly minReplicas?: number;
   /** How long to wait for the replicas. Default `'1s'`. */
   readonly replicaTimeout?: Duration;
-  /** Time-out of a single Redis command. Default `'2s'`, at least 10 ms. */
+  /** The time-out of a single Redis command. Default `'2s'`, at least 10 ms. */
   readonly commandTimeout?: Duration;
-  /** Sharded pub/sub: `'auto'` (default) as Redisson does, on clusters of Redis 7 and later. */
+  /** Sharded pub/sub: `'auto'` (default) uses it as Redisson does, on clusters of Redis 7 and later. */
   readonly shardedPubSub?: 'auto' | 'on' | 'off';
   /** Where warnings go. Default: NestJS's Logger, or the console without NestJS. */
   readonly logger?: LockLogger;

@@ -9,7 +9,7 @@ const STOP_TIMEOUT = 5_000;
 const running: Child[] = [];
 let stopping = false;
 
-/** A program that the demo started. It ends with the demo at the latest, even if that is killed. */
+/** A program that the demo started. It does not outlive the demo, even when the demo is killed. */
 export class Child {
   private output = '';
   private readonly exited: Promise<void>;
@@ -28,10 +28,10 @@ export class Child {
     }
   }
 
-  /** @throws the system's error, such as ENOENT where there is no such program */
+  /** @throws the system's error, such as ENOENT when there is no such program */
   static async start(title: string, program: string, args: string[], env?: NodeJS.ProcessEnv): Promise<Child> {
     if (stopping) throw new Error('the demo is being stopped');
-    // In a group of its own, which a Ctrl-C in the terminal doesn't reach: the demo ends it when nobody needs it any more.
+    // In a process group of its own, which Ctrl-C in the terminal does not reach: the demo stops it when it is not needed any more.
     const child = spawn(program, args, {
       env,
       detached: true,
@@ -45,7 +45,7 @@ export class Child {
     return started;
   }
 
-  /** Waits until the program has printed something like `pattern`. */
+  /** Waits until the program has printed something that matches `pattern`. */
   async ready(pattern: RegExp): Promise<RegExpMatchArray> {
     const deadline = performance.now() + READY_TIMEOUT;
     for (;;) {
@@ -69,7 +69,7 @@ export class Child {
     return this.process.exitCode !== null || this.process.signalCode !== null;
   }
 
-  /** A shell waits for the end of a pipe that only this process holds open. */
+  /** Starts a shell that waits for the end of a pipe, which only this process holds open, and then kills the program. */
   private bindToThisProcess(): void {
     if (process.platform === 'win32') return;
     const script = 'read -r _ || kill -9 "$1"';
@@ -83,7 +83,7 @@ export class Child {
   }
 }
 
-/** Ends all of them, the last one first. Nothing can be started after that. */
+/** Stops all of them, the last one first. After that, nothing can be started. */
 export async function stopChildren(): Promise<void> {
   stopping = true;
   for (let child = running.pop(); child; child = running.pop()) await child.stop();

@@ -2,20 +2,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Report } from '../reports/nightly-report.service.js';
 import { REPORT_PERIOD, type Replica } from './shop.js';
 
-/** What the replicas did at the moments at which the report was due on all of them. */
+/** What the replicas did each time the report was due on all of them. */
 export interface CronRuns {
   readonly due: number;
   readonly runs: ReadonlyMap<string, number>;
   readonly skipped: number;
-  /** Each time one replica ran it, and one only. */
+  /** Whether exactly one replica ran it each time. */
   readonly once: boolean;
 }
 
-const PATIENCE = 10_000;
+const TIMEOUT = 10_000;
 
-/** Waits until the report was due a few times. */
+/** Waits until the report was due this many times. */
 export async function cronRuns(replicas: readonly Replica[], times: number): Promise<CronRuns> {
-  const deadline = performance.now() + PATIENCE;
+  const deadline = performance.now() + TIMEOUT;
   for (;;) {
     const runs = await readRuns(replicas);
     if (runs.due >= times || performance.now() > deadline) return runs;
@@ -24,7 +24,7 @@ export async function cronRuns(replicas: readonly Replica[], times: number): Pro
 }
 
 async function readRuns(replicas: readonly Replica[]): Promise<CronRuns> {
-  const settled = Date.now() - REPORT_PERIOD / 2; // what is younger may be on its way
+  const settled = Date.now() - REPORT_PERIOD / 2; // a later run may not be reported by all replicas yet
   const answers = await Promise.all(
     replicas.map((replica) =>
       replica.ask<{ replica: string; reports: Report[]; skipped: number[] }>('GET', '/reports'),

@@ -7,11 +7,11 @@ const ATTEMPTS = 5;
 
 export interface SharedRedis {
   readonly url: string;
-  /** For people: without a password. */
+  /** What the demo prints: without a password. */
   readonly description: string;
 }
 
-/** The Redis that REDIS_URL names, else one of the demo's own where redis-server is on the PATH, else none. */
+/** The Redis of REDIS_URL; without one, a Redis of the demo's own, if redis-server is on the PATH. */
 export async function sharedRedis(): Promise<SharedRedis | undefined> {
   const url = process.env.REDIS_URL;
   if (!url) return privateRedis();
@@ -19,7 +19,7 @@ export async function sharedRedis(): Promise<SharedRedis | undefined> {
   return { url, description: `the Redis ${version} of REDIS_URL (${place})` };
 }
 
-/** Without persistence, on a free port of the loopback interface. */
+/** A Redis without persistence, on a free port of the loopback interface. */
 async function privateRedis(): Promise<SharedRedis | undefined> {
   for (let attempt = 1; ; attempt++) {
     const port = await freePort();
@@ -38,7 +38,7 @@ async function privateRedis(): Promise<SharedRedis | undefined> {
 
 async function startServer(port: number): Promise<Child | undefined> {
   const settings = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-  settings.push('--dir', tmpdir(), '--dbfilename', 'nestjs-redis-lock-demo.rdb'); // it loads what happens to lie there
+  settings.push('--dir', tmpdir(), '--dbfilename', 'nestjs-redis-lock-demo.rdb'); // it would load a dump.rdb that happens to be there
   try {
     return await Child.start('redis-server', 'redis-server', settings, process.env);
   } catch (error) {
@@ -61,7 +61,7 @@ async function identify(url: string): Promise<{ version: string; place: string }
   const client = new Redis(url, { lazyConnect: true, connectTimeout: 3_000, retryStrategy: () => null });
   const { host, port, db } = client.options;
   const place = `${host}:${port}/${db ?? 0}`;
-  let refusal: string | undefined; // says more than the rejection, which is that the connection was closed
+  let refusal: string | undefined; // says more than the rejection, which only says that the connection was closed
   client.on('error', ({ message }) => {
     refusal = message;
   });

@@ -13,7 +13,7 @@ export interface Results {
   readonly cron: CronRuns;
 }
 
-/** What the demo shows at its end. */
+/** What the demo prints at its end. */
 export function describeResults({ replicas, locked, unlocked, transfers, cron }: Results): string[] {
   const rushes = [locked, unlocked];
   const column = columnOf(locked.receipts);
@@ -45,7 +45,7 @@ export function describeResults({ replicas, locked, unlocked, transfers, cron }:
   ];
 }
 
-/** Why the demo has to fail; nothing where all is well. That the unlocked path oversells is no reason. */
+/** Why the demo must fail; empty when all is well. That the unlocked path oversells is not a reason. */
 export function complaintsAbout({ locked, unlocked, transfers }: Results): string[] {
   const complaints = [...locked.failures, ...unlocked.failures, ...transfers.failures].map((f) => `answered: ${f}`);
   if (locked.oversold > 0) complaints.push(`oversold by ${locked.oversold} with the lock`);

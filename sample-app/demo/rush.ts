@@ -1,18 +1,18 @@
 import type { Receipt } from '../orders/receipt.js';
 import { type Answer, atOnce, type Replica } from './shop.js';
 
-/** What came of many orders, of one piece each, for an article that is scarce. */
+/** The outcome of many orders, of one piece each, for a scarce article. */
 export interface Rush {
   readonly inStock: number;
   readonly ordered: number;
   readonly receipts: readonly Receipt[];
   readonly left: number;
-  /** How long each customer waited for an answer, in ms, rising. */
+  /** How long each customer waited for an answer, in milliseconds, in ascending order. */
   readonly waits: readonly number[];
   readonly oversold: number;
-  /** Every piece is either sold or left. */
+  /** Whether every piece is either sold or left. */
   readonly adds: boolean;
-  /** Answers that nobody should get. */
+  /** Answers that no customer should get. */
   readonly failures: readonly string[];
 }
 

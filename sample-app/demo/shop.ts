@@ -3,20 +3,20 @@ import { fileURLToPath } from 'node:url';
 import { Child } from './children.js';
 import { type SharedRedis, sharedRedis } from './redis.js';
 
-/** Every two seconds, so that the demo need not last until the night. */
+/** How often the report is due, in milliseconds: the demo does not wait for the night. */
 export const REPORT_PERIOD = 2_000;
 
-/** Longer than the shop lets anybody wait for a lock. */
-const PATIENCE = 15_000;
+/** Longer than any request of the shop waits for a lock, in milliseconds. */
+const REQUEST_TIMEOUT = 15_000;
 
-/** An answer of a replica, and how long it took in ms. */
+/** An answer of a replica, and how long it took in milliseconds. */
 export interface Answer<T> {
   readonly status: number;
   readonly body: T;
   readonly took: number;
 }
 
-/** One process of the shop, as its customers see it. */
+/** A process of the shop, as its customers see it. */
 export class Replica {
   constructor(
     readonly name: string,
@@ -29,7 +29,7 @@ export class Replica {
       method,
       headers: { 'content-type': 'application/json' },
       body: body && JSON.stringify(body),
-      signal: AbortSignal.timeout(PATIENCE),
+      signal: AbortSignal.timeout(REQUEST_TIMEOUT),
     });
     const text = await response.text();
     return { status: response.status, body: text && JSON.parse(text), took: performance.now() - start };
@@ -41,7 +41,7 @@ export interface Shop {
   readonly replicas: readonly Replica[];
 }
 
-/** Two processes where they can share a Redis, else one. */
+/** Two processes when they can share a Redis, otherwise one. */
 export async function openShop(): Promise<Shop> {
   const redis = await sharedRedis();
   const names = redis ? ['shop-1', 'shop-2'] : ['shop-1'];
@@ -50,7 +50,7 @@ export async function openShop(): Promise<Shop> {
 }
 
 async function startReplica(name: string, redisUrl = ''): Promise<Replica> {
-  // .js, or .ts where the sources are run as they are
+  // .js, or .ts when the sources run without a build
   const main = fileURLToPath(new URL(`../main${extname(import.meta.url)}`, import.meta.url));
   const process_ = await Child.start(name, process.execPath, [...process.execArgv, main], {
     ...process.env,
@@ -65,7 +65,7 @@ async function startReplica(name: string, redisUrl = ''): Promise<Replica> {
   return new Replica(name, url!);
 }
 
-/** Sends `count` requests at once, by turns to all replicas. */
+/** Sends `count` requests at once, to each replica in turn. */
 export function atOnce<T>(
   replicas: readonly Replica[],
   count: number,

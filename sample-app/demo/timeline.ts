@@ -2,7 +2,7 @@ import type { Receipt } from '../orders/receipt.js';
 
 const COLUMNS = 64;
 
-/** How many ms one column stands for, when all of these orders are to fit. */
+/** How many milliseconds one column must stand for, so that all these orders fit. */
 export function columnOf(receipts: readonly Receipt[]): number {
   const start = Math.min(...receipts.map(({ startedAt }) => startedAt));
   const end = Math.max(...receipts.map(({ endedAt }) => endedAt));
@@ -10,8 +10,8 @@ export function columnOf(receipts: readonly Receipt[]): number {
 }
 
 /**
- * A line for each replica: how many orders it worked on at the middle of each column. A moment, not a span, so that a lock that
- * went on within a column does not look like two holders.
+ * A line for each replica: how many orders it worked on in the middle of each column. It shows a moment, not a span, so that a lock
+ * that changes hands within a column does not look like one with two holders.
  */
 export function timeline(receipts: readonly Receipt[], replicas: readonly string[], column: number): string[] {
   const start = Math.min(...receipts.map(({ startedAt }) => startedAt));

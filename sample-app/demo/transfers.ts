@@ -1,15 +1,15 @@
 import { failuresOf } from './rush.js';
 import { atOnce, type Replica } from './shop.js';
 
-/** What came of many transfers between two articles, every other one the other way round. */
+/** The outcome of many transfers between two articles, every second one in the opposite direction. */
 export interface Transfers {
   readonly booked: number;
-  /** Refused, as there was not enough of the article. */
+  /** Refused because there was not enough of the article. */
   readonly refused: number;
   /** Pieces of both articles together. */
   readonly before: number;
   readonly after: number;
-  /** Of each article there is what the booked transfers leave of it. */
+  /** Whether there is as much of each article as the booked transfers leave. */
   readonly adds: boolean;
   readonly failures: readonly string[];
 }

@@ -1,6 +1,6 @@
 import { ConflictException, Injectable } from '@nestjs/common';
 import { currentLease, DistributedLock } from 'nestjs-redis-lock';
-import { REPLICA } from '../replica.js';
+import { REPLICA } from '../config/replica.js';
 import { StockService } from '../stock/stock.service.js';
 import { PaymentsService } from './payments.service.js';
 import type { Receipt } from './receipt.js';
@@ -12,13 +12,13 @@ export class OrdersService {
     private readonly payments: PaymentsService,
   ) {}
 
-  /** One order of an article at a time, in all processes of the shop; orders of other articles don't wait for it. */
+  /** Takes one order of an article at a time, over all processes of the shop. Orders of other articles do not wait for it. */
   @DistributedLock({ key: 'sku:#<args[0]>', waitTime: '10s' })
   async order(sku: string, quantity: number): Promise<Receipt> {
     return this.sell(sku, quantity);
   }
 
-  /** The same without the lock: sells more than there is. */
+  /** The same without the lock: it sells more than there is. */
   async orderUnlocked(sku: string, quantity: number): Promise<Receipt> {
     return this.sell(sku, quantity);
   }
@@ -28,7 +28,7 @@ export class OrdersService {
     const inStock = await this.stock.quantityOf(sku);
     if (inStock < quantity) throw new ConflictException(`only ${inStock} of ${sku} left`);
 
-    // While the customer pays, whoever is not kept out by the lock sees the stock as it was, and sells the same piece again.
+    // Without the lock, other orders read the same stock while this customer pays, and sell the same piece again.
     const payment = await this.payments.charge(sku, quantity);
 
     const fencingToken = currentLease()?.fencingToken;

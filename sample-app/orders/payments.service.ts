@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 
-/** Stands for the payment provider, which takes its time. */
+/** Simulates a payment provider, which takes its time. */
 @Injectable()
 export class PaymentsService {
   async charge(_sku: string, _quantity: number): Promise<string> {

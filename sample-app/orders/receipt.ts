@@ -6,7 +6,7 @@ export interface Receipt {
   readonly replica: string;
   /** Absent without a lock. */
   readonly fencingToken?: number;
-  /** When work on the order began and ended, in ms since 1970. */
+  /** When work on the order began and ended, in milliseconds since 1970. */
   readonly startedAt: number;
   readonly endedAt: number;
 }

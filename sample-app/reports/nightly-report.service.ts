@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import { Cron, CronExpression } from '@nestjs/schedule';
 import { currentLease, DistributedLock, LockService } from 'nestjs-redis-lock';
-import { REPLICA } from '../replica.js';
+import { REPLICA } from '../config/replica.js';
 import { StockService } from '../stock/stock.service.js';
 
 const LOCK = 'report:nightly';
@@ -13,10 +13,10 @@ export interface Report {
   readonly pieces: number;
 }
 
-/** Counts the stock every night. Each replica has the cron job; one of them does it. */
+/** Counts the stock every night. Every replica has the cron job; one of them runs it. */
 @Injectable()
 export class NightlyReportService implements OnModuleDestroy {
-  /** What this replica did, and when it left the job to another one. */
+  /** The reports that this replica made, and the times at which it left the job to another one. */
   readonly reports: Report[] = [];
   readonly skipped: number[] = [];
   private readonly logger = new Logger(NightlyReportService.name);
@@ -31,7 +31,7 @@ export class NightlyReportService implements OnModuleDestroy {
     });
   }
 
-  // A replica whose clock is up to a second behind still finds the lock taken, although the report was done long before.
+  // With holdAtLeast, a replica whose clock is up to a second behind still finds the lock taken when the report is long finished.
   @Cron(process.env.REPORT_CRON || CronExpression.EVERY_DAY_AT_3AM)
   @DistributedLock({ key: LOCK, onBusy: 'skip', holdAtLeast: '1s' })
   async run(): Promise<void> {

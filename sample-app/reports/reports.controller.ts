@@ -1,5 +1,5 @@
 import { Controller, Get } from '@nestjs/common';
-import { REPLICA } from '../replica.js';
+import { REPLICA } from '../config/replica.js';
 import { NightlyReportService } from './nightly-report.service.js';
 
 @Controller('reports')

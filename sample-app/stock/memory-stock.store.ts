@@ -10,7 +10,7 @@ export class MemoryStockStore extends StockStore {
   private readonly tokens = new Map<string, number>();
 
   async quantityOf(sku: string): Promise<number | undefined> {
-    await sleep(ROUND_TRIP); // as a database is a network away
+    await sleep(ROUND_TRIP); // as if to a database
     return this.quantities.get(sku);
   }
 

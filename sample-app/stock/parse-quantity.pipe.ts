@@ -5,6 +5,6 @@ export class ParseQuantityPipe implements PipeTransform<unknown, number> {
 
   transform(value: unknown): number {
     if (Number.isSafeInteger(value) && (value as number) >= this.least) return value as number;
-    throw new BadRequestException(`quantity is a whole number, at least ${this.least}`);
+    throw new BadRequestException(`quantity must be a whole number, at least ${this.least}`);
   }
 }

@@ -5,7 +5,7 @@ import { StaleWriteException, type StockChange, StockStore } from './stock.store
 const QUANTITIES = '{shop}:stock';
 const TOKENS = '{shop}:stock:tokens';
 
-// ARGV: sku, quantity and fencing token ('' without one) of each change. Gives the sku whose token is stale, or nil.
+// ARGV: SKU, quantity and fencing token ('' without one) of each change. Returns the SKU whose token is stale, or nil.
 const WRITE = `
   for i = 1, #ARGV, 3 do
     local seen = tonumber(redis.call('HGET', KEYS[2], ARGV[i])) or 0

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { redisUrl } from '../redis-url.js';
+import { redisUrl } from '../config/redis-url.js';
 import { MemoryStockStore } from './memory-stock.store.js';
 import { RedisStockStore } from './redis-stock.store.js';
 import { StockController } from './stock.controller.js';

@@ -24,8 +24,8 @@ export class StockService {
   }
 
   /**
-   * Books pieces of one article over to another. Both locks or none: a transfer the other way round, at the same moment, does
-   * not end in each waiting for what the other one has.
+   * Moves pieces of one article to another. It locks both articles or none: a transfer in the other direction, at the same moment,
+   * does not end in a deadlock.
    */
   @DistributedLock({ key: (from: string, to: string) => [`sku:${from}`, `sku:${to}`], waitTime: '10s' })
   async transfer(from: string, to: string, quantity: number): Promise<Record<string, number>> {
@@ -33,7 +33,7 @@ export class StockService {
     const [source, target] = await Promise.all([this.quantityOf(from), this.quantityOf(to)]);
     if (source < quantity) throw new ConflictException(`only ${source} of ${from} left`);
 
-    const tokens = currentLease()?.tokens; // each lock has a fencing token of its own
+    const tokens = currentLease()?.tokens; // each lock has its own fencing token
     await this.write(
       { sku: from, quantity: source - quantity, fencingToken: tokens?.get(`sku:${from}`) },
       { sku: to, quantity: target + quantity, fencingToken: tokens?.get(`sku:${to}`) },
@@ -41,14 +41,14 @@ export class StockService {
     return { [from]: source - quantity, [to]: target + quantity };
   }
 
-  /** Stocktaking: writes down what was counted, unless the article is being sold for more than half a second. */
+  /** Records what was counted in stocktaking, unless the article stays locked for half a second. */
   async recount(sku: string, quantity: number): Promise<void> {
     await this.locks.withLock(`sku:${sku}`, { waitTime: '500ms' }, (lease) =>
       this.write({ sku, quantity, fencingToken: lease.fencingToken }),
     );
   }
 
-  /** Takes an article out of the range. */
+  /** Removes an article from the range. */
   async remove(sku: string): Promise<void> {
     await this.locks.withLock(`sku:${sku}`, { waitTime: '500ms' }, () => this.store.remove(sku));
   }

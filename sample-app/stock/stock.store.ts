@@ -1,13 +1,13 @@
 import { PreconditionFailedException } from '@nestjs/common';
 
-/** A new quantity, and the fencing token of the lock under which it was worked out. */
+/** A new quantity, and the fencing token of the lock under which it was computed. */
 export interface StockChange {
   readonly sku: string;
   readonly quantity: number;
   readonly fencingToken?: number;
 }
 
-/** How many pieces of which article there are. It reads and writes; that nobody else does in between is the lock's business. */
+/** How many pieces of each article there are. It reads and writes; the locks keep others from writing in between. */
 export abstract class StockStore {
   abstract quantityOf(sku: string): Promise<number | undefined>;
 
@@ -16,8 +16,8 @@ export abstract class StockStore {
   /**
    * Makes all changes, or none.
    *
-   * The fencing token is the second line of defence: a writer that was held up for so long that its lock lapsed, and went to
-   * somebody else, comes with a lower token than the store has seen, and is refused.
+   * The fencing token is the second line of defence. A writer that was paused for so long that it lost its lock to another one has a
+   * lower token than the store has seen, and is refused.
    *
    * @throws StaleWriteException
    */
@@ -28,6 +28,6 @@ export abstract class StockStore {
 
 export class StaleWriteException extends PreconditionFailedException {
   constructor(sku: string) {
-    super(`somebody with a later lock has written the stock of ${sku} meanwhile`);
+    super(`the stock of ${sku} was written meanwhile under a later lock`);
   }
 }

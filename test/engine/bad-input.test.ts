@@ -155,11 +155,11 @@ describe('createLockService()', () => {
   it.each<[string, unknown, string]>([
     ['no options', undefined, 'the options are missing'],
     ['null', null, 'the options are missing'],
-    ['neither connection nor backend', {}, 'give one of connection, backend and quorum (none is there)'],
+    ['neither connection nor backend', {}, 'give one of connection, backend and quorum (none is given)'],
     [
       'connection and backend',
       { connection: 'redis://localhost', backend: 'memory' },
-      'connection and backend are there',
+      'connection and backend are given',
     ],
     ['an unknown option', { backend: 'memory', leaseTime: 5 }, "there is no option 'leaseTime'"],
     ['an unknown backend', { backend: 'mongo' }, "backend must be 'memory' or a LockBackend"],
@@ -167,7 +167,7 @@ describe('createLockService()', () => {
     [
       'a prefix with half a brace',
       { backend: 'memory', keyPrefix: '{app' },
-      'keyPrefix must be a string whose braces pair',
+      'keyPrefix must be a string whose braces are balanced',
     ],
     ['a watchdogTimeout under 100 ms', { backend: 'memory', watchdogTimeout: 50 }, 'watchdogTimeout is 50'],
     ['a negative waitTime', { backend: 'memory', waitTime: -1 }, 'waitTime is -1'],

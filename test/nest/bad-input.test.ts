@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { LockKeyError } from '../../lib/engine/errors.js';
-import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { startApp } from './support/start-app.js';
 
 type Order = { id?: unknown; items?: unknown };

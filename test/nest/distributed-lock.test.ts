@@ -3,7 +3,7 @@ import { Injectable, Scope } from '@nestjs/common';
 import { ContextIdFactory } from '@nestjs/core';
 import { LockBusyError } from '../../lib/engine/errors.js';
 import { currentLease } from '../../lib/engine/scope/lock-scope.js';
-import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
 import { type RedisServer, startRedis } from '../support/redis-server.js';
 import { until } from '../support/until.js';

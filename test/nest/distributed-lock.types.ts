@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream';
 import type { Observable, Subject } from 'rxjs';
 import type { LockBusyError } from '../../lib/engine/errors.js';
-import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 
 interface Order {
   readonly id: string;

@@ -18,7 +18,7 @@ import {
 } from '@nestjs/graphql';
 import { Test } from '@nestjs/testing';
 import { type ExecutionResult, parse, subscribe } from 'graphql';
-import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { LockExceptionFilter } from '../../lib/nest/lock-exception.filter.js';
 import { RedisLockModule } from '../../lib/nest/redis-lock.module.js';
 import { LockService } from '../../lib/service/lock-service.js';

@@ -2,7 +2,7 @@ import { Injectable, Module, type OnModuleInit, Scope } from '@nestjs/common';
 import { ContextIdFactory, REQUEST } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { LockConfigurationError } from '../../lib/engine/errors.js';
-import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { attachLockService } from '../../lib/nest/lock-service-property.js';
 import { RedisLockModule } from '../../lib/nest/redis-lock.module.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
@@ -122,6 +122,32 @@ describe('instances that NestJS injects no properties into', () => {
     await first.close();
     await start({ providers });
     expect(await shared.ship()).toBe(2);
+  });
+
+  it('take the defaults of their own application, where one class is used in several', async () => {
+    class Reports {
+      @DistributedLock({ key: 'report', type: 'reentrant' })
+      async build() {
+        return 'built';
+      }
+    }
+    const providers = [{ provide: Reports, useFactory: () => new Reports() }];
+    const waitTimes = [0, '20ms'] as const;
+    const messages: string[] = [];
+    for (const waitTime of waitTimes) {
+      const app = await start({ providers }, { backend: 'memory', waitTime });
+      const lease = await app.get(LockService).acquire('report');
+      messages.push(
+        await app
+          .get(Reports)
+          .build()
+          .catch(({ message }: Error) => message),
+      );
+      await lease.release();
+      expect(await app.get(Reports).build()).toBe('built');
+    }
+    expect(messages[0]).not.toContain('not free within');
+    expect(messages[1]).toContain('not free within 20 ms');
   });
 
   it('stop the start when they are frozen', async () => {

@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: what others write for a placeholder
 import { LockConfigurationError, LockKeyError } from '../../lib/engine/errors.js';
-import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
+import { compileLockedMethod } from '../../lib/nest/decorator/locked-method.js';
 import { compileTemplate } from '../../lib/nest/key-template/key-template.js';
-import { compileLockedMethod } from '../../lib/nest/locked-method.js';
 
 class Order {
   #reference = 'secret';
@@ -165,20 +165,20 @@ describe('a key template', () => {
       ['order:#<', 9, "the closing '>' is missing"],
       ['#<>', 3, 'a path begins with args, this, class, method'],
       ['#<arg[0]>', 3, "not with 'arg'"],
-      ['#<args>', 7, "'args' is followed by [0], [1], … or [*]"],
-      ['#<args.id>', 7, "'args' is followed by"],
-      ['#<args[x]>', 7, "'[' is followed by a number or *"],
-      ['#<args[0>', 7, "'[' is followed by a number or *"],
-      ['#<args[-1]>', 7, "'[' is followed by a number or *"],
-      ['#<args[0].>', 11, "a property name follows on '.'"],
-      ['#<args[0]..id>', 11, "a property name follows on '.'"],
+      ['#<args>', 7, "'args' must be followed by [0], [1], … or [*]"],
+      ['#<args.id>', 7, "'args' must be followed by"],
+      ['#<args[x]>', 7, "'[' must be followed by a number or *"],
+      ['#<args[0>', 7, "'[' must be followed by a number or *"],
+      ['#<args[-1]>', 7, "'[' must be followed by a number or *"],
+      ['#<args[0].>', 11, "'.' must be followed by a property name"],
+      ['#<args[0]..id>', 11, "'.' must be followed by a property name"],
       ['#<args[0].get()>', 14, "'(' is not expected here"],
       ['#<args[0] >', 10, "' ' is not expected here"],
-      ['#<this>', 7, "'this' alone is no key"],
-      ['#<class.name>', 8, 'nothing can follow on it'],
-      ['#<args[0].__proto__>', 11, "'__proto__' is no property"],
-      ['#<args[0].constructor>', 11, "'constructor' is no property"],
-      ['x#<this.prototype>', 9, "'prototype' is no property"],
+      ['#<this>', 7, "'this' alone is not a key"],
+      ['#<class.name>', 8, 'nothing can follow it'],
+      ['#<args[0].__proto__>', 11, "'__proto__' cannot be part of a key"],
+      ['#<args[0].constructor>', 11, "'constructor' cannot be part of a key"],
+      ['x#<this.prototype>', 9, "'prototype' cannot be part of a key"],
     ])('%s (character %i)', (template, position, reason) => {
       const compile = () => compileTemplate(template, 'Shop.sell', 'sell');
       expect(compile).toThrow(LockConfigurationError);

@@ -6,7 +6,7 @@ import { ClientProxyFactory, EventPattern, MessagePattern, Payload, Transport } 
 import { Test } from '@nestjs/testing';
 import { firstValueFrom } from 'rxjs';
 import { LockBusyError } from '../../lib/engine/errors.js';
-import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { LockExceptionFilter } from '../../lib/nest/lock-exception.filter.js';
 import { RedisLockModule } from '../../lib/nest/redis-lock.module.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';

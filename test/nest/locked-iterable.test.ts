@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { LockBusyError, LockConfigurationError, LockLostError } from '../../lib/engine/errors.js';
 import type { Lease } from '../../lib/engine/lease/lease.js';
 import { currentLease } from '../../lib/engine/scope/lock-scope.js';
-import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { until } from '../support/until.js';
 import { Section } from './support/section.js';
 import { startApp } from './support/start-app.js';

@@ -3,7 +3,7 @@ import { firstValueFrom, lastValueFrom, NEVER, Observable, of, Subject, throwErr
 import { take } from 'rxjs/operators';
 import { LockBusyError, LockConfigurationError } from '../../lib/engine/errors.js';
 import { currentLease } from '../../lib/engine/scope/lock-scope.js';
-import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { until } from '../support/until.js';
 import { Section } from './support/section.js';
 import { startApp } from './support/start-app.js';

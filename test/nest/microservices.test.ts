@@ -9,7 +9,7 @@ import {
 } from '@nestjs/microservices';
 import { Test } from '@nestjs/testing';
 import { firstValueFrom, from, lastValueFrom, Observable, toArray } from 'rxjs';
-import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { RedisLockModule } from '../../lib/nest/redis-lock.module.js';
 import { LockService } from '../../lib/service/lock-service.js';
 import { freePort } from '../support/free-port.js';

@@ -1,7 +1,7 @@
 import { Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { LockConfigurationError } from '../../lib/engine/errors.js';
-import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { InjectLockService } from '../../lib/nest/inject-lock-service.decorator.js';
 import { getLockServiceToken } from '../../lib/nest/redis-lock.constants.js';
 import { RedisLockModule } from '../../lib/nest/redis-lock.module.js';
@@ -174,7 +174,7 @@ describe('RedisLockModule.forRootAsync', () => {
     ["'isGlobal' came from the factory", { useFactory: () => ({ ...MEMORY, isGlobal: true }) }],
     ['give one of connection, backend and quorum', { useFactory: () => undefined }],
     ["there is no option 'keyPrefx'", { useFactory: () => ({ ...MEMORY, keyPrefx: 'a' }) }],
-    ["'keyPrefix' goes into what the factory returns", { useFactory: () => MEMORY, keyPrefix: 'a' }],
+    ["'keyPrefix' belongs in what the factory returns", { useFactory: () => MEMORY, keyPrefix: 'a' }],
     ['needs one of useFactory, useClass and useExisting', { imports: [] }],
   ])('stops the start: %s', async (reason, options) => {
     const starting = (async () => start([RedisLockModule.forRootAsync(options as never)]))();

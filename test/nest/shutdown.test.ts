@@ -1,6 +1,6 @@
 import { Injectable, Module, type OnApplicationShutdown } from '@nestjs/common';
 import { currentLease } from '../../lib/engine/scope/lock-scope.js';
-import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { until } from '../support/until.js';
 import { Section } from './support/section.js';
 import { startApp } from './support/start-app.js';

@@ -1,7 +1,7 @@
 import { applyDecorators, Controller, Get, Param, SetMetadata } from '@nestjs/common';
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { currentLease } from '../../lib/engine/scope/lock-scope.js';
-import { DistributedLock } from '../../lib/nest/distributed-lock.decorator.js';
+import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { attachLockService } from '../../lib/nest/lock-service-property.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 
@@ -141,7 +141,7 @@ describe('where it cannot stand', () => {
         run = async () => {};
       }
       return Jobs;
-    }).toThrow(/^Jobs\.run is no method: /);
+    }).toThrow(/^Jobs\.run is not a method: /);
   });
 
   it('refuses generators that cannot wait', () => {

@@ -18,7 +18,7 @@ class Demo {
 
   constructor(env: NodeJS.ProcessEnv) {
     const [name, value] = this.mark.split('=') as [string, string];
-    const [loader, demo] = ['../support/typescript-loader.mjs', '../../sample-app/demo.ts'].map((file) =>
+    const [loader, demo] = ['../support/typescript-loader.mjs', '../../sample-app/demo/demo.ts'].map((file) =>
       fileURLToPath(new URL(file, import.meta.url)),
     );
     this.process = spawn(process.execPath, ['--import', loader!, demo!], {

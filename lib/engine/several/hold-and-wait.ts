@@ -1,11 +1,6 @@
 import type { Runtime, Timer } from '../../backends/runtime.js';
+import { LONGEST_HOLD, PassedOver, pauseAfterHold } from './passed-over.js';
 import type { WantedLock } from './wanted-lock.js';
-
-/** A caller that was passed over so often, or for so many milliseconds, may hold locks while it waits. */
-export const ROUNDS_IN_VAIN = 5;
-export const PASSED_OVER = 2_000;
-/** For so many milliseconds at most; afterwards it does not do so for as long. */
-export const LONGEST_HOLD = 1_000;
 
 /** It is never reported. */
 const NOT_NEEDED = new Error('the position in the queue is not needed any more');
@@ -31,8 +26,7 @@ export interface HoldAndWaitTerms {
  * the caller keeps its position in it; if its turn comes while a lock that sorts before is missing, it lets the turn go.
  */
 export class HoldAndWait {
-  private rounds = 0;
-  private readonly began: number;
+  private readonly passedOver: PassedOver;
   /** The queues that it is in. */
   private readonly turns = new Map<WantedLock, Promise<true>>();
   /** The lock whose turn may come now. */
@@ -43,7 +37,7 @@ export class HoldAndWait {
     private readonly runtime: Runtime,
     private readonly terms: HoldAndWaitTerms,
   ) {
-    this.began = runtime.monotonic();
+    this.passedOver = new PassedOver(runtime);
   }
 
   /**
@@ -52,11 +46,11 @@ export class HoldAndWait {
    * @returns how often that had happened before
    */
   inVain(): number {
-    return this.rounds++;
+    return this.passedOver.attemptFailed();
   }
 
   get due(): boolean {
-    return this.rounds >= ROUNDS_IN_VAIN || this.runtime.monotonic() - this.began >= PASSED_OVER;
+    return this.passedOver.forLong;
   }
 
   /** Settles when all locks are held, with leases that have just begun. */
@@ -66,8 +60,7 @@ export class HoldAndWait {
     try {
       while (!(await this.takeInOrder())) {
         await Promise.all(all.map((wanted) => wanted.giveBack()));
-        // Two callers in step could be in each other's way for ever.
-        await sleep(this.longestHold * (1 + this.runtime.random() / 2));
+        await sleep(pauseAfterHold(this.runtime, this.longestHold));
       }
     } finally {
       this.running = false;

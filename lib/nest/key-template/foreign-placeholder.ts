@@ -1,4 +1,4 @@
-/** What other libraries and languages write for a value that is filled in. Each would be the same text for every call. */
+/** What other libraries and languages write for a value to be filled in. Here, it would be the same text in every call. */
 const NOTATIONS = [
   String.raw`[#$%@]\{[^}]*\}`, // #{args[0]} ${id} %{id} @{id}
   String.raw`\{\{[^}]+\}\}`, // {{args[0]}}
@@ -17,11 +17,11 @@ const FOREIGN = new RegExp(NOTATIONS.join('|'), 'u');
 export interface ForeignPlaceholder {
   readonly text: string;
   readonly index: number;
-  /** How it is written here: `#<args[0]>`. */
+  /** How to write it here: `write #<args[0]>`. */
   readonly remedy: string;
 }
 
-/** Finds in literal text of a template what was probably meant to be filled in. */
+/** Finds what was probably meant to be filled in, in the literal text of a template. */
 export function findForeignPlaceholder(literal: string): ForeignPlaceholder | undefined {
   const match = FOREIGN.exec(literal);
   if (match === null) return undefined;

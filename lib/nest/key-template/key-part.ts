@@ -1,10 +1,10 @@
 import { MAX_KEY_BYTES } from '../../engine/lock-name.js';
 
-/** Whether a value can stand in a lock's name; if not, what it is. */
-export function whyNoKeyPart(value: unknown): string | undefined {
+/** Why a value cannot be part of a lock's name; `undefined` when it can. */
+export function whyNotKeyPart(value: unknown): string | undefined {
   switch (typeof value) {
     case 'string':
-      return whyNoText(value);
+      return whyNotText(value);
     case 'number':
       return Number.isFinite(value) ? undefined : `is ${value}`;
     case 'bigint':
@@ -20,7 +20,7 @@ export function whyNoKeyPart(value: unknown): string | undefined {
 }
 
 /**
- * Text of a part that came from data. `%`, `:`, `{`, `}` and control characters are percent-encoded, so that no part can look
+ * The text of a part that comes from data. `%`, `:`, `{`, `}` and control characters are percent-encoded, so that a part cannot look
  * like two, or choose the slot in a cluster.
  */
 export function toKeyPart(value: string | number | bigint | boolean): string {
@@ -34,7 +34,7 @@ const SPECIALS = new RegExp(SPECIAL, 'g');
 const SURROGATE = /[\ud800-\udfff]/;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-function whyNoText(text: string): string | undefined {
+function whyNotText(text: string): string | undefined {
   if (text === '') return 'is an empty string';
   if (text.length > MAX_KEY_BYTES)
     return `is a string of ${text.length} characters; a whole key has at most ${MAX_KEY_BYTES} bytes`;

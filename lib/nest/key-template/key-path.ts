@@ -1,13 +1,13 @@
 import type { Expression, Step } from './key-template-parser.js';
 
-/** What a key is made of: one call of one method. */
+/** One call of a method, from which keys are made. */
 export interface Invocation {
   readonly instance: object;
   readonly args: readonly unknown[];
   readonly method: string;
 }
 
-/** A value a path led to, or the place where it ended on the way. */
+/** The value that a path leads to, or why it leads nowhere. */
 export type Found = { readonly value: unknown } | { readonly missing: string };
 
 /** Follows a path without `[*]`. */
@@ -23,7 +23,7 @@ export function follow(expression: Expression, invocation: Invocation): Found {
   return { value };
 }
 
-/** Follows a path with `[*]`: every value that it leads to, in order. */
+/** Follows a path with `[*]`, and returns every value that it leads to, in order. */
 export function followAll(expression: Expression, invocation: Invocation): readonly Found[] {
   let found: readonly Found[] = [{ value: rootOf(expression, invocation) }];
   let path: string = expression.root;
@@ -61,7 +61,7 @@ function spread(value: unknown, path: string): readonly Found[] {
 }
 
 /**
- * An own property, or an accessor that the object's class (or one that it extends) declares. Nothing else is reached through
+ * An own property, or an accessor that the object's class (or one that it extends) declares. A path reaches nothing else through
  * prototypes: no methods, and nothing of Object.prototype.
  */
 function property(object: object, name: string): unknown {
@@ -73,7 +73,7 @@ function property(object: object, name: string): unknown {
   return undefined;
 }
 
-/** Object.prototype, of whichever realm. */
+/** Whether it is the Object.prototype of any realm. */
 function isRoot(prototype: object): boolean {
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, '__proto__');
 }

@@ -32,10 +32,10 @@ const BRACKET = /\[(?:(\d{1,9})|\*)\]/y;
  *     step       = '.' identifier | bracket
  *     bracket    = '[' digits ']' | '[*]'
  *
- * @param where how errors begin: `OrdersService.pay`
- * Text that looks like a placeholder of another notation (`#{args[0]}`, `${id}`, `#orderId`, `%s`, …) is refused; `issue#42`, the hash tag
- * `{order}` and a `<` are text.
+ * Text that looks like a placeholder of another notation (`#{args[0]}`, `${id}`, `#orderId`, `%s`, …) is refused. `issue#42`, the hash
+ * tag `{order}` and a `<` are text.
  *
+ * @param where how errors begin: `OrdersService.pay`
  * @throws LockConfigurationError with the position (from 1) of what is wrong
  */
 export function parseTemplate(template: string, where: string): readonly (string | Expression)[] {
@@ -51,13 +51,13 @@ export function parseTemplate(template: string, where: string): readonly (string
   return parts;
 }
 
-/** What looks like a placeholder and is not one would be one lock for all calls. */
+/** With text that looks like a placeholder and is not one, all calls would share one lock. */
 function literal(template: string, start: number, end: number, where: string): string {
   const text = template.slice(start, end);
   const foreign = findForeignPlaceholder(text);
   if (foreign === undefined) return text;
   throw new LockConfigurationError(
-    `${where}: the key '${template}' is wrong at character ${start + foreign.index + 1}: '${foreign.text}' is not filled in, so that all calls would share one lock; ${foreign.remedy}. If it is meant as text, use a key function: key: () => '…'`,
+    `${where}: the key '${template}' is wrong at character ${start + foreign.index + 1}: '${foreign.text}' is not filled in, so all calls would share one lock; ${foreign.remedy}. If it is meant as text, use a key function: key: () => '…'`,
   );
 }
 
@@ -86,14 +86,14 @@ class PathParser {
     const char = this.template[this.position];
     if (char === '.') {
       const at = ++this.position;
-      const name = this.identifier("a property name follows on '.'");
-      if (FORBIDDEN.includes(name)) this.fail(`'${name}' is no property that a key may be made of`, at);
+      const name = this.identifier("'.' must be followed by a property name");
+      if (FORBIDDEN.includes(name)) this.fail(`'${name}' cannot be part of a key`, at);
       this.steps.push({ kind: 'property', name, upTo: this.template.slice(start, this.position) });
       return true;
     }
     if (char !== '[') return false;
     const bracket = this.match(BRACKET);
-    if (bracket === undefined) this.fail("'[' is followed by a number or *, and then by ']'");
+    if (bracket === undefined) this.fail("'[' must be followed by a number or *, and then by ']'");
     const upTo = this.template.slice(start, this.position);
     this.steps.push(
       bracket[1] === undefined ? { kind: 'every', upTo } : { kind: 'index', index: Number(bracket[1]), upTo },
@@ -104,10 +104,10 @@ class PathParser {
   private checkShape(root: Root, end: number): void {
     const [first] = this.steps;
     if (root === 'args' && (first === undefined || first.kind === 'property'))
-      this.fail("'args' is followed by [0], [1], … or [*]", end);
-    if (root === 'this' && first === undefined) this.fail("'this' alone is no key: name a property of it", end);
+      this.fail("'args' must be followed by [0], [1], … or [*]", end);
+    if (root === 'this' && first === undefined) this.fail("'this' alone is not a key: name a property of it", end);
     if ((root === 'class' || root === 'method') && first !== undefined)
-      this.fail(`'${root}' is a name: nothing can follow on it`, end);
+      this.fail(`'${root}' is a name: nothing can follow it`, end);
   }
 
   private identifier(expected: string): string {

@@ -1,20 +1,20 @@
 import { LockConfigurationError, LockKeyError } from '../../engine/errors.js';
 import { toLockName } from '../../engine/lock-name.js';
-import { toKeyPart, whyNoKeyPart } from './key-part.js';
+import { toKeyPart, whyNotKeyPart } from './key-part.js';
 import { type Found, follow, followAll, type Invocation } from './key-path.js';
 import { type Expression, parseTemplate } from './key-template-parser.js';
 
-/** Gives the lock names for one call of the method; whoever acquires them checks their length and form. */
+/** Makes the lock names for one call of the method. Their length and form are checked when they are acquired. */
 export type NamesOf = (invocation: Invocation) => string | readonly string[];
 
 /**
- * Compiles a key template: literal text, taken verbatim, and `#<path>`, filled in at each call. Every value of a path with `[*]`
- * gives a name of its own; there is room for one such path in a template, because with two it would be a guess whether
- * they go in pairs or all with all.
+ * Compiles a key template: literal text, which is taken verbatim, and `#<path>`, which is filled in at each call. A path with `[*]` makes
+ * a name for each of its values. A template has at most one such path: with two, it would be unclear whether to combine them in pairs
+ * or all with all.
  *
  * @param where how errors begin: `OrdersService.pay`
  * @param method name of the method, for `#<method>`
- * @throws LockConfigurationError when the template can give no lock name
+ * @throws LockConfigurationError when the template cannot make a lock name
  */
 export function compileTemplate(template: string, where: string, method: string): NamesOf {
   const parts = parseTemplate(template, where);
@@ -71,7 +71,7 @@ function textsOf(
 }
 
 function fill(expression: Expression, found: Found, template: string, where: string): string {
-  const reason = 'missing' in found ? found.missing : whyNoKeyPart(found.value);
+  const reason = 'missing' in found ? found.missing : whyNotKeyPart(found.value);
   if (reason === undefined) return toKeyPart((found as { value: string }).value);
   const what = 'missing' in found ? reason : `it ${reason}`;
   throw new LockKeyError(
@@ -80,7 +80,7 @@ function fill(expression: Expression, found: Found, template: string, where: str
   );
 }
 
-/** Filled-in parts are never empty and bring no braces along: so one sample shows whether the template's own text is in order. */
+/** Parts that are filled in are never empty and have no braces, so one sample shows whether the template's own text is valid. */
 function checkLiterals(template: string, parts: readonly (string | Expression)[], where: string): void {
   try {
     toLockName(

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { LockKeyError } from '../../../lib/engine/errors.js';
-import { DistributedLock } from '../../../lib/nest/distributed-lock.decorator.js';
+import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
 import { startApp } from '../../nest/support/start-app.js';
 import { type RedisServer, startRedis } from '../../support/redis-server.js';
 import { errorOf } from '../../support/section.js';

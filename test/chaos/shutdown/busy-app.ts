@@ -3,7 +3,7 @@ import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { DistributedLock } from '../../../lib/nest/distributed-lock.decorator.js';
+import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
 import { RedisLockModule } from '../../../lib/nest/redis-lock.module.js';
 import { machineTime } from '../history.js';
 

@@ -1,8 +1,8 @@
 import type { Observable } from 'rxjs';
-import { LockConfigurationError } from '../engine/errors.js';
+import { LockConfigurationError } from '../../engine/errors.js';
+import { declareLockService } from '../lock-service-property.js';
 import { lockMethod } from './distributed-lock.interceptor.js';
 import type { Anything, DistributedLockOptions, LockKey, Method } from './distributed-lock.options.js';
-import { declareLockService } from './lock-service-property.js';
 import { compileLockedMethod } from './locked-method.js';
 import { mirrorFunction } from './mirror-function.js';
 
@@ -21,16 +21,16 @@ import { mirrorFunction } from './mirror-function.js';
  * async reserve(order: Order) { … }
  * ```
  *
- * The method returns a promise, an Observable (locked from subscription until it ends) or an AsyncIterable (locked from the first
- * `next()` until it is exhausted or closed). It may stand on any method of a provider or controller, above or below
- * other decorators; on a handler it runs inside guards, interceptors and pipes. A call on the same instance from
- * inside the lock re-enters it. In the body, `currentLease()` gives the fencing token and the signal of a lost lease.
+ * The method returns a promise, an Observable (locked from its subscription until it ends) or an AsyncIterable (locked from the first
+ * `next()` until it is exhausted or closed). The decorator may be used on any method of a provider or controller, above or below other
+ * decorators; on a handler it runs inside guards, interceptors and pipes. A call from inside the method with the same key is re-entry.
+ * In the method, `currentLease()` has the fencing token, and a signal that aborts when the lock is lost.
  *
- * A call fails with LockBusyError when the lock stays busy for `waitTime` (see `onBusy`), LockLostError when the lease was lost before
- * the method ended (see `onLost`), LockKeyError when the arguments give no lock name, LockUnavailableError when Redis gives no
- * answer. What the method itself throws goes out as it is.
+ * A call fails with LockBusyError when the lock stays busy for `waitTime` (see `onBusy`), with LockLostError when the lock was lost
+ * before the method ended (see `onLost`), with LockKeyError when no lock name can be made from the arguments, and with
+ * LockUnavailableError when Redis does not answer. Errors of the method itself are passed on.
  *
- * Inside `applyDecorators`, which cannot check what kind of method it is for: `DistributedLock(…) as MethodDecorator`.
+ * Inside `applyDecorators`, which cannot check the type of the method, write `DistributedLock(…) as MethodDecorator`.
  *
  * @throws LockConfigurationError when the class is defined, naming class, method and what is wrong
  * @publicApi
@@ -53,14 +53,14 @@ export function DistributedLock<Args extends readonly unknown[] = Anything[]>(
   };
 }
 
-/** @publicApi */
+/** A method decorator that accepts only methods that can be locked. @publicApi */
 export type LockDecorator<Args extends readonly unknown[]> = <M extends Method>(
   target: object,
   propertyKey: string | symbol,
   descriptor: TypedPropertyDescriptor<M> & CanBeLocked<M, Args>,
 ) => void;
 
-/** A wrapped call has to wait, so its result can only be of a kind that waits; and a key function has to take the method's arguments. */
+/** A locked call has to wait, so the method must return something asynchronous; and a key function must take the method's arguments. */
 type CanBeLocked<M extends Method, Args extends readonly unknown[]> =
   WaitingResult<ReturnType<M>> extends true
     ? ((...args: Args) => void) extends (...args: Parameters<M>) => void
@@ -91,14 +91,14 @@ function methodOf(target: object, descriptor: PropertyDescriptor | undefined, wh
   }
   if (typeof target === 'function') {
     throw new LockConfigurationError(
-      `${where} is static: @DistributedLock needs an instance, which NestJS gives its lock service`,
+      `${where} is static: @DistributedLock needs an instance, because NestJS injects the lock service into instances`,
     );
   }
   if (descriptor?.get !== undefined || descriptor?.set !== undefined) {
-    throw new LockConfigurationError(`${where} is an accessor: @DistributedLock stands on methods`);
+    throw new LockConfigurationError(`${where} is an accessor: @DistributedLock is for methods`);
   }
   if (typeof descriptor?.value !== 'function') {
-    throw new LockConfigurationError(`${where} is no method: @DistributedLock stands on methods`);
+    throw new LockConfigurationError(`${where} is not a method: @DistributedLock is for methods`);
   }
   return descriptor.value as Method;
 }

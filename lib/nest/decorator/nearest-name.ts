@@ -1,4 +1,4 @@
-/** The name that a mistyped one was probably meant to be, if any is near. */
+/** The name that a mistyped one is probably meant to be, if one is near enough. */
 export function nearestName(given: string, names: readonly string[]): string | undefined {
   const most = Math.max(2, Math.floor(given.length / 3));
   let nearest: string | undefined;
@@ -10,7 +10,7 @@ export function nearestName(given: string, names: readonly string[]): string | u
   return nearest;
 }
 
-/** Levenshtein's. */
+/** Levenshtein distance. */
 function editDistance(from: string, to: string): number {
   let previous = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (let row = 1; row <= from.length; row++) {

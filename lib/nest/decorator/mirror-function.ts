@@ -2,9 +2,9 @@ import 'reflect-metadata';
 import type { Method } from './distributed-lock.options.js';
 
 /**
- * Makes `wrapper` look like `original` to everybody who looks at a method from outside: NestJS and other decorators' explorers.
- * It gets its name, length, own properties and kind (async, generator), and the metadata that decorators below have put on it.
- * Decorators above put theirs on the wrapper itself.
+ * Makes `wrapper` look like `original` to code that inspects methods, such as NestJS and the explorers of other decorators. It takes
+ * over the name, the length, the own properties and the kind (async, generator) of the original, and the metadata that decorators
+ * below have set on it. Decorators above set theirs on the wrapper itself.
  */
 export function mirrorFunction(original: Method, wrapper: Method): Method {
   Object.setPrototypeOf(wrapper, Object.getPrototypeOf(original));

@@ -1,8 +1,8 @@
-import { LockConfigurationError } from '../engine/errors.js';
+import { LockConfigurationError } from '../../engine/errors.js';
 import type { LockedMethod } from './locked-method.js';
 import { isAsyncIterable, isObservableLike } from './return-kind.js';
 
-/** The instance of a decorated method has no lock service, so that the method was not run. */
+/** The instance of a decorated method has no lock service, so the method did not run. */
 export function noLockService({ where, serviceName }: LockedMethod, instance: unknown): LockConfigurationError {
   if (instance === undefined || instance === null) {
     return new LockConfigurationError(
@@ -17,19 +17,19 @@ export function noLockService({ where, serviceName }: LockedMethod, instance: un
 
 const KINDS = { promise: 'a promise', observable: 'an Observable', iterable: 'an async iterable' };
 
-/** The method gave something else than it was taken to give before it ran. */
+/** The method returned something else than was expected of it before it ran. */
 export function wrongKind({ where, kind }: LockedMethod, result: unknown): LockConfigurationError {
   const returns = isObservableLike(result) ? 'observable' : isAsyncIterable(result) ? 'iterable' : 'promise';
   const found = returns === 'promise' ? 'something else' : KINDS[returns];
   const consequence = kind === 'promise' ? ', which would have run without the lock' : '';
   return new LockConfigurationError(
-    `${where} was taken to return ${KINDS[kind]}, but gave ${found}${consequence}: set returns: '${returns}'`,
+    `${where} was expected to return ${KINDS[kind]}, but returned ${found}${consequence}: set returns: '${returns}'`,
   );
 }
 
-/** `onBusy` answered for an iteration with something that is none. */
+/** `onBusy` answered in place of an iteration with something that cannot be iterated over. */
 export function noIteration({ where }: LockedMethod): LockConfigurationError {
   return new LockConfigurationError(
-    `${where}: onBusy must answer with something to iterate over, as the method itself does`,
+    `${where}: onBusy must return something to iterate over, as the method itself does`,
   );
 }

@@ -1,12 +1,12 @@
-// Shows what the locks of the shop are good for: npm run demo
+// Shows what the shop's locks are good for: npm run demo
 import { randomBytes } from 'node:crypto';
 import { styleText } from 'node:util';
-import { stopChildren } from './demo/children.js';
-import { cronRuns } from './demo/cron.js';
-import { complaintsAbout, describeResults } from './demo/result.js';
-import { rush } from './demo/rush.js';
-import { openShop, type Shop } from './demo/shop.js';
-import { crossedTransfers } from './demo/transfers.js';
+import { stopChildren } from './children.js';
+import { cronRuns } from './cron.js';
+import { complaintsAbout, describeResults } from './result.js';
+import { rush } from './rush.js';
+import { openShop, type Shop } from './shop.js';
+import { crossedTransfers } from './transfers.js';
 
 const SALE = { inStock: 40, ordered: 120 };
 const TRANSFERS = { pieces: 150, count: 100 };
@@ -44,14 +44,14 @@ function describeShop({ redis, replicas }: Shop): string[] {
   ];
 }
 
-/** @returns whether all is as it should be */
+/** @returns whether everything is as it should be */
 async function demo(): Promise<boolean> {
   print('');
   const shop = await step('The shop opens', openShop);
   const { replicas } = shop;
   print(...describeShop(shop), '');
 
-  const run = randomBytes(3).toString('hex'); // a Redis of yours may have articles already, or another demo
+  const run = randomBytes(3).toString('hex'); // a shared Redis may already have articles, or another demo
   const [lamp, unlockedLamp, chair, table] = ['lamp', 'unlocked-lamp', 'chair', 'table'].map((sku) => `${sku}-${run}`);
   try {
     const { inStock, ordered } = SALE;

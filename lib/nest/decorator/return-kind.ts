@@ -1,13 +1,13 @@
 import 'reflect-metadata';
 import type { Observable } from 'rxjs';
-import { LockConfigurationError } from '../engine/errors.js';
+import { LockConfigurationError } from '../../engine/errors.js';
 import type { Method, ReturnKind } from './distributed-lock.options.js';
 
 /**
- * What a method gives back, known before it runs: the option, else what the function itself is, else its declared return type,
- * else a promise.
+ * What a method returns, as far as it is known before it runs: the option says so, or the kind of the function, or its declared return
+ * type; otherwise a promise is assumed.
  *
- * @throws LockConfigurationError for a generator that is not async: it could not wait for the lock
+ * @throws LockConfigurationError for a generator that is not async, because it cannot wait for a lock
  */
 export function returnKindOf(
   prototype: object,
@@ -31,7 +31,7 @@ export function returnKindOf(
     : 'promise';
 }
 
-/** An Observable of any copy of RxJS. */
+/** Whether it is an Observable, of any copy of RxJS. */
 export function isObservableLike(value: unknown): value is Observable<unknown> {
   const { subscribe, lift } = (value ?? {}) as { subscribe?: unknown; lift?: unknown };
   return typeof subscribe === 'function' && typeof lift === 'function';
@@ -41,7 +41,7 @@ export function isAsyncIterable(value: unknown): value is AsyncIterable<unknown>
   return typeof (value as AsyncIterable<unknown> | null | undefined)?.[Symbol.asyncIterator] === 'function';
 }
 
-/** An iteration that has not run yet: a generator, a cursor. A stream, which reads by itself, is none. */
+/** Whether it is an iteration that runs step by step: a generator or a cursor, but not a stream, which reads by itself. */
 export function isAsyncIterator(value: unknown): boolean {
   return isAsyncIterable(value) && typeof (value as { next?: unknown }).next === 'function';
 }

@@ -1,2 +1,2 @@
-/** What this process calls itself in receipts and reports. */
+/** The name of this process in receipts and reports. */
 export const REPLICA = process.env.SHOP_NAME || `shop-${process.pid}`;

@@ -1,0 +1,117 @@
+import type { Runtime, Timer } from '../../backends/runtime.js';
+import type { Duration } from '../../engine/duration.js';
+import { LockBusyError } from '../../engine/errors.js';
+import type { Deadline } from '../deadline.js';
+import type { LockHandle } from '../lock-handle.js';
+import { isRetryable } from '../retry-until-deadline.js';
+import { type MemberLease, releaseUnused } from './combined-lease.js';
+import type { CombinedAcquisition } from './combined-lock.js';
+
+/** How long members that answer a little later than the majority are awaited, at least, in milliseconds. */
+const SHORTEST_GRACE = 5;
+
+export interface MajorityTerms {
+  readonly members: readonly LockHandle[];
+  /** How many members are a majority. */
+  readonly needed: number;
+  /** How errors name the red lock. */
+  readonly name: string;
+  readonly leaseTime: Duration | undefined;
+  /** How long one busy member is waited for, in milliseconds. */
+  readonly memberWaitTime: number;
+  readonly runtime: Runtime;
+}
+
+/** What the members have answered to one attempt. */
+interface Answers {
+  readonly leases: Map<LockHandle, MemberLease>;
+  readonly errors: Map<LockHandle, unknown>;
+}
+
+/**
+ * Acquires a majority of the members of a red lock. It tries all at once. Without a majority it gives back what it took, and its next
+ * attempt first waits for one member that was busy.
+ */
+export class MajorityAcquisition implements CombinedAcquisition {
+  private busy: readonly LockHandle[] = [];
+  private failedAttempts = 0;
+
+  constructor(private readonly terms: MajorityTerms) {}
+
+  async attempt(deadline: Deadline): Promise<readonly MemberLease[]> {
+    const answers: Answers = { leases: new Map(), errors: new Map() };
+    const { leases, errors } = answers;
+    if (this.failedAttempts > 0) await this.waitForBusyMember(leases, deadline);
+    await this.tryTheOthers(answers, deadline);
+    if (leases.size >= this.terms.needed) return [...leases.values()];
+    await releaseUnused(leases.values());
+    this.busy = [...errors].filter(([, error]) => error instanceof LockBusyError).map(([member]) => member);
+    this.failedAttempts++;
+    throw this.failure([...errors.values()]);
+  }
+
+  /** Waits for another member each time. */
+  private async waitForBusyMember(
+    leases: Map<LockHandle, MemberLease>,
+    { remaining, signal }: Deadline,
+  ): Promise<void> {
+    const { leaseTime, memberWaitTime } = this.terms;
+    const member = this.busy[this.failedAttempts % this.busy.length];
+    if (member === undefined) return;
+    const waitTime = Math.min(remaining, memberWaitTime);
+    try {
+      leases.set(member, await member.acquireLease({ waitTime, leaseTime, signal }));
+    } catch (error) {
+      if (!isRetryable(error)) throw error;
+    }
+  }
+
+  /** Settles when enough are acquired, or too many have failed. A lease that comes later is given back. */
+  private async tryTheOthers({ leases, errors }: Answers, deadline: Deadline): Promise<void> {
+    const { members, needed, leaseTime, runtime } = this.terms;
+    const over = new AbortController();
+    const signal = AbortSignal.any([deadline.signal, over.signal]);
+    const since = runtime.monotonic();
+    let grace: Timer | undefined;
+    await new Promise<void>((resolve) => {
+      const answered = () => {
+        const haveAllAnswered = leases.size + errors.size === members.length;
+        if (haveAllAnswered || errors.size > members.length - needed) resolve();
+        else if (leases.size >= needed)
+          grace ??= runtime.timer(Math.max(SHORTEST_GRACE, runtime.monotonic() - since), resolve);
+      };
+      for (const member of members.filter((member) => !leases.has(member))) {
+        member.acquireLease({ waitTime: 0, leaseTime, signal }).then(
+          (lease) => {
+            if (over.signal.aborted) return releaseUnused([lease]);
+            leases.set(member, lease);
+            answered();
+          },
+          (error) => {
+            if (over.signal.aborted) return;
+            errors.set(member, error);
+            answered();
+          },
+        );
+      }
+      answered();
+    });
+    grace?.cancel();
+    over.abort();
+  }
+
+  /** Why there is no majority: what lasts comes before a busy lock, and a busy lock before an outage. */
+  private failure(errors: readonly unknown[]): unknown {
+    const { members, needed, name } = this.terms;
+    const lasting = errors.filter((error) => !isRetryable(error));
+    if (lasting.length > members.length - needed) return lasting[0];
+    const busy = errors.find((error) => error instanceof LockBusyError);
+    if (busy === undefined) return errors.find(isRetryable);
+    return new LockBusyError(
+      `${errors.length} of the ${members.length} locks ${name} could not be acquired, and ${needed} are needed: ${busy.message}`,
+      name,
+      busy.remainingTime,
+      busy.holder,
+    );
+  }
+}

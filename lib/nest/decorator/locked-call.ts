@@ -1,0 +1,51 @@
+import { LockBusyError } from '../../engine/errors.js';
+import type { Lease } from '../../engine/lease/lease.js';
+import type { LockService } from '../../service/lock-service.js';
+import type { Lockable } from '../lock-service-property.js';
+import { noLockService } from './distributed-lock.errors.js';
+import type { LockedMethod } from './locked-method.js';
+
+/** What `onBusy` answered, in place of a lease. */
+export interface BusyResult {
+  readonly answer: unknown;
+}
+
+/** One call of a decorated method, and the lock service that it is locked by. */
+export class LockedCall {
+  private readonly locks: LockService;
+
+  /** @throws LockConfigurationError when the instance has no lock service: the method does not run without its lock */
+  constructor(
+    readonly method: LockedMethod,
+    private readonly instance: Lockable,
+    private readonly args: readonly unknown[],
+  ) {
+    const locks = (instance as Lockable | undefined)?.[method.service];
+    if (locks === undefined) throw noLockService(method, instance);
+    this.locks = locks;
+  }
+
+  /** Acquires the lock that the arguments name. Where it stays busy, `onBusy` may answer instead. */
+  acquire(signal?: AbortSignal): Promise<Lease | BusyResult> {
+    const { method, instance, args, locks } = this;
+    const { onBusy, where } = method;
+    const names = method.namesOf({ instance, args, method: method.name });
+    const terms = method.termsIn(locks);
+    const lease = locks.acquireUnder(names, signal === undefined ? terms : { ...terms, signal }, where);
+    if (onBusy === undefined) return lease;
+    return lease.catch((error: unknown) => {
+      if (!(error instanceof LockBusyError)) throw error;
+      return { answer: onBusy.call(instance, error, ...args) };
+    });
+  }
+
+  /** Runs `body` in the scope of `lease`, then releases the lease. */
+  holdWhile<T>(lease: Lease, body: () => T | Promise<T>): Promise<T> {
+    return this.locks.holdWhile(lease, body, this.method.holdOptions);
+  }
+
+  /** Runs the method itself. */
+  run(): unknown {
+    return this.method.body.apply(this.instance, this.args as unknown[]);
+  }
+}

@@ -1,0 +1,80 @@
+import type { Lease } from '../../engine/lease/lease.js';
+import { type LockScope, lockScopes } from '../../engine/scope/lock-scope.js';
+import type { Lockable } from '../lock-service-property.js';
+import { noIteration, wrongKind } from './distributed-lock.errors.js';
+import { LockedCall } from './locked-call.js';
+import type { LockedMethod } from './locked-method.js';
+import { isAsyncIterable } from './return-kind.js';
+
+/**
+ * Acquires the lock at the first `next()`, and holds it until the method's iteration is exhausted or closed. An iteration that is
+ * closed before its first `next()` acquires nothing.
+ */
+export async function* lockedIterable(
+  method: LockedMethod,
+  instance: Lockable,
+  args: readonly unknown[],
+): AsyncGenerator<unknown, unknown, unknown> {
+  const call = new LockedCall(method, instance, args);
+  const lease = await call.acquire();
+  if ('answer' in lease) return yield* answeredItems(await lease.answer, method);
+
+  const { scope, end, released } = await openScope(call, lease);
+  try {
+    const source = await lockScopes.run(scope, () => call.run());
+    if (!isAsyncIterable(source)) throw wrongKind(method, source);
+    return yield* stepsInScope(source, scope);
+  } catch (error) {
+    end(Promise.reject(error));
+    throw error;
+  } finally {
+    end();
+    await released;
+  }
+}
+
+/** Opens a scope of the lease that lasts until `end` is called. `released` settles like the call of any locked method. */
+async function openScope(call: LockedCall, lease: Lease) {
+  let end!: (outcome?: Promise<never>) => void;
+  let scope: LockScope | undefined;
+  let released!: Promise<void>;
+  await new Promise<void>((opened, failed) => {
+    const body = () => {
+      scope = lockScopes.getStore();
+      opened();
+      return new Promise<void>((resolve) => {
+        end = resolve;
+      });
+    };
+    released = call.holdWhile(lease, body);
+    released.catch(failed); // once the scope is open, a failure is reported where the iteration ends
+  });
+  return { scope, end, released };
+}
+
+/** Runs every step of an iteration in the scope of the lease, whoever asks for the step. */
+function stepsInScope(
+  source: AsyncIterable<unknown>,
+  scope: LockScope | undefined,
+): AsyncIterableIterator<unknown, unknown, unknown> {
+  const iterator = lockScopes.run(scope, () => source[Symbol.asyncIterator]());
+  const step = (name: 'next' | 'return' | 'throw') =>
+    iterator[name] && ((value?: unknown) => lockScopes.run(scope, () => iterator[name]!(value)));
+  return {
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    next: step('next')!,
+    return: step('return'),
+    throw: step('throw'),
+  };
+}
+
+/** What `onBusy` answered in place of an iteration. */
+async function* answeredItems(answer: unknown, method: LockedMethod): AsyncGenerator<unknown, unknown, unknown> {
+  if (answer === undefined) return undefined;
+  const iterable =
+    typeof answer === 'object' && answer !== null && (Symbol.iterator in answer || Symbol.asyncIterator in answer);
+  if (!iterable) throw noIteration(method);
+  return yield* answer as AsyncIterable<unknown>;
+}

@@ -1,0 +1,74 @@
+import type { LockBackend } from '../backends/lock-backend.js';
+import { LockConfigurationError } from '../engine/errors.js';
+import { bracesPair } from '../engine/lock-name.js';
+import type { RedisLockOptions } from './redis-lock-options.js';
+
+const OPTION_NAMES: readonly string[] = [
+  'connection',
+  'backend',
+  'quorum',
+  'name',
+  'isGlobal',
+  'keyPrefix',
+  'watchdogTimeout',
+  'fairWaitTimeout',
+  'waitTime',
+  'shutdownTimeout',
+  'onLost',
+  'minReplicas',
+  'replicaTimeout',
+  'commandTimeout',
+  'shardedPubSub',
+  'logger',
+] satisfies (keyof RedisLockOptions)[];
+
+/**
+ * Checks everything about the options but their durations.
+ *
+ * @throws LockConfigurationError naming the option that is missing or wrong
+ */
+export function checkOptions(options: RedisLockOptions): void {
+  if (typeof options !== 'object' || options === null) refuse('the options are missing');
+  checkNames(options);
+  checkPlace(options);
+  checkValues(options);
+}
+
+function checkNames(options: RedisLockOptions): void {
+  for (const option of Object.keys(options)) {
+    if (!OPTION_NAMES.includes(option)) refuse(`there is no option '${option}'; there are ${OPTION_NAMES.join(', ')}`);
+  }
+}
+
+/** Exactly one option says where the locks are kept. */
+function checkPlace(options: RedisLockOptions): void {
+  const given = (['connection', 'backend', 'quorum'] as const).filter((option) => options[option] !== undefined);
+  if (given.length === 1) return;
+  const found = given.length === 0 ? 'none is given' : `${given.join(' and ')} are given`;
+  refuse(
+    `give one of connection, backend and quorum (${found}), such as { connection: 'redis://localhost:6379' }, or { backend: 'memory' } for tests`,
+  );
+}
+
+function checkValues({ backend, quorum, keyPrefix, onLost, minReplicas, shardedPubSub }: RedisLockOptions): void {
+  if (backend !== undefined && backend !== 'memory' && typeof (backend as LockBackend | null)?.acquire !== 'function')
+    refuse("backend must be 'memory' or a LockBackend");
+  if (quorum !== undefined && !(Array.isArray(quorum) && quorum.length >= 3 && quorum.length % 2 === 1)) {
+    const found = Array.isArray(quorum) ? `, but there are ${quorum.length}` : '';
+    refuse(
+      `quorum needs an odd number of connections, three or more, to masters that are not replicas of each other${found}`,
+    );
+  }
+  if (keyPrefix !== undefined && (typeof keyPrefix !== 'string' || !bracesPair(keyPrefix)))
+    refuse('keyPrefix must be a string whose braces are balanced');
+  if (onLost !== undefined && onLost !== 'throw' && onLost !== 'warn')
+    refuse(`onLost is '${onLost}'; it must be 'throw' or 'warn'`);
+  if (minReplicas !== undefined && !(Number.isInteger(minReplicas) && minReplicas >= 0))
+    refuse(`minReplicas is ${minReplicas}; it must be a whole number`);
+  if (shardedPubSub !== undefined && !['auto', 'on', 'off'].includes(shardedPubSub))
+    refuse(`shardedPubSub is '${shardedPubSub}'; it must be 'auto', 'on' or 'off'`);
+}
+
+function refuse(why: string): never {
+  throw new LockConfigurationError(`RedisLockModule: ${why}`);
+}

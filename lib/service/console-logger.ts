@@ -1,0 +1,7 @@
+import type { LockLogger } from '../engine/events.js';
+
+/** Where warnings and errors go when neither NestJS nor the user gives a logger. */
+export const consoleLogger: LockLogger = {
+  warn: (message) => console.warn(`[RedisLock] ${message}`),
+  error: (message) => console.error(`[RedisLock] ${message}`),
+};

@@ -1,0 +1,78 @@
+import type { LockBackend } from '../backends/lock-backend.js';
+import { MemoryBackend } from '../backends/memory/memory-backend.js';
+import { QuorumBackend } from '../backends/quorum/quorum-backend.js';
+import { RedisBackend } from '../backends/redis/redis-backend.js';
+import type { Runtime } from '../backends/runtime.js';
+import type { Milliseconds } from '../engine/duration.js';
+import { LockConfigurationError } from '../engine/errors.js';
+import type { LockLogger } from '../engine/events.js';
+import type { Connection, RedisLockOptions } from './redis-lock-options.js';
+
+/** What a backend shares with the engine above it. */
+export interface BackendEnvironment {
+  readonly clientId: string;
+  readonly logger: LockLogger;
+  readonly runtime: Runtime;
+  readonly commandTimeout: Milliseconds;
+  readonly replicaTimeout: Milliseconds;
+  readonly onError: (error: unknown) => void;
+  readonly onWarning: (message: string) => void;
+}
+
+/** The longest that a command waits for a node of a quorum that is down, in milliseconds. */
+const LONGEST_NODE_TIMEOUT = 500;
+
+let hasWarnedOfMemory = false;
+
+/**
+ * Makes the backend that the options ask for. It connects at once, so call this when all options are known to be good.
+ *
+ * @throws LockConfigurationError when a connection cannot be made from what was given
+ */
+export function createBackend(options: RedisLockOptions, environment: BackendEnvironment): LockBackend {
+  const { connection, backend, quorum } = options;
+  if (backend === 'memory') return memoryBackend(environment);
+  if (backend !== undefined) return backend;
+  if (quorum !== undefined) return quorumBackend(quorum, options, environment);
+  return redisBackend(connection as Connection, 'connection', options, environment);
+}
+
+function memoryBackend({ runtime, logger }: BackendEnvironment): LockBackend {
+  if (!hasWarnedOfMemory)
+    logger.warn(
+      "backend: 'memory' keeps locks inside this process: they exclude no other process. Use a connection in production",
+    );
+  hasWarnedOfMemory = true;
+  return new MemoryBackend({ runtime });
+}
+
+function quorumBackend(
+  connections: readonly Connection[],
+  options: RedisLockOptions,
+  environment: BackendEnvironment,
+): LockBackend {
+  const nodes: LockBackend[] = [];
+  try {
+    for (const [n, connection] of connections.entries())
+      nodes.push(redisBackend(connection, `quorum[${n}]`, options, environment));
+  } catch (error) {
+    for (const node of nodes) void node.close();
+    throw error;
+  }
+  const { runtime, commandTimeout } = environment;
+  return new QuorumBackend({ nodes, runtime, nodeTimeout: Math.min(LONGEST_NODE_TIMEOUT, commandTimeout) });
+}
+
+/** @param option how errors name the connection */
+function redisBackend(
+  connection: Connection,
+  option: string,
+  { minReplicas = 0, shardedPubSub = 'auto' }: RedisLockOptions,
+  environment: BackendEnvironment,
+): LockBackend {
+  try {
+    return new RedisBackend({ ...environment, connection, minReplicas, shardedPubSub });
+  } catch (cause) {
+    throw new LockConfigurationError(`RedisLockModule: ${option}: ${(cause as Error).message}`, { cause });
+  }
+}
