@@ -54,6 +54,22 @@ const COMMAND_TIMEOUT = 2_000;
 /** How much of the last commandTimeout is kept for closing connections, at the most. */
 const LONGEST_CLOSE = 500;
 
+/** What an engine has in hand at one moment, in numbers. All are 0 when it is idle. */
+export interface EngineActivity {
+  /** Locks that are held, acquired or waited for. */
+  readonly queues: number;
+  /** Leases that were not released yet, nor lost. */
+  readonly leases: number;
+  /** Callers that want several locks at once and have not got them yet. */
+  readonly severalLocks: number;
+  /** Semaphores and latches that callers wait for. */
+  readonly permitQueues: number;
+  /** Semaphores and latches that are being changed. */
+  readonly mutations: number;
+  /** Permits that are renewed. */
+  readonly keptPermits: number;
+}
+
 /** One name, or several that are taken all or none. */
 export type LockNames = string | readonly string[];
 
@@ -181,6 +197,17 @@ export class LockEngine implements QueueKeeper {
   /** Callers of this process that wait for this lock. */
   waiting(name: string): number {
     return this.queues.named(name).reduce((sum, { length }) => sum + length, 0);
+  }
+
+  /** What is held, waited for and under way in this process. */
+  activity(): EngineActivity {
+    const { queues, leases, several, synchronizers } = this;
+    return {
+      queues: queues.size,
+      leases: leases.length,
+      severalLocks: several.size,
+      ...synchronizers.activity(),
+    };
   }
 
   /** Ends by itself what a caller asks of the backend outside an acquisition, with the errors of this library. */

@@ -35,9 +35,9 @@ export class PermitWatchdog {
     private readonly onEmpty: () => void,
   ) {}
 
-  /** How many semaphores it renews permits of. */
+  /** How many permits it renews. */
   get size(): number {
-    return this.renewed.size;
+    return [...this.renewed.values()].reduce((sum, { ids }) => sum + ids.size, 0);
   }
 
   get isEmpty(): boolean {

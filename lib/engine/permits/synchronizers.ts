@@ -52,9 +52,13 @@ export class Synchronizers {
     this.mutations = new MutationQueues(context.runtime, ids);
   }
 
-  /** How many waiting queues, changes and semaphores with renewed permits there are. 0: nothing is under way. */
-  get size(): number {
-    return this.queues.size + this.mutations.size + this.permitWatchdog.size;
+  /** What is under way: all numbers are 0 when the service is idle. */
+  activity(): { readonly permitQueues: number; readonly mutations: number; readonly keptPermits: number } {
+    return {
+      permitQueues: this.queues.size,
+      mutations: this.mutations.size,
+      keptPermits: this.permitWatchdog.size,
+    };
   }
 
   /**
