@@ -5,7 +5,6 @@ import type { LockService } from '../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
 import { NOTHING, nothingIsLeft, openWorld } from '../support/lock-world.js';
 import { errorOf } from '../support/section.js';
-import { WatchedSynchronizers } from '../synchronizers/watched-synchronizers.js';
 
 const LONGEST_WAIT = 2 ** 31 - 1;
 const LONGEST_LEASE = 10 * 365 * 24 * 60 * 60 * 1_000;
@@ -82,7 +81,7 @@ describe('durations', () => {
 
   const refuses = async (take: Take, bad: unknown) => {
     const process = await world.process();
-    const watched = new WatchedSynchronizers(process.backend);
+    const watched = process.backend.synchronizerRequests;
     const error = await errorOf((async () => take(process.locks, bad as never))());
     expect(error).toBeInstanceOf(LockConfigurationError);
     expect([process.backend.count(), watched.commands]).toEqual([0, []]);

@@ -4,7 +4,6 @@ import { QuorumBackend } from '../../lib/backends/quorum/quorum-backend.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import { NOTHING, openWorld } from '../support/lock-world.js';
-import { WatchedSynchronizers } from './watched-synchronizers.js';
 
 const BAD_COUNTS = [-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 31, '3', null, {}] as never[];
 const BAD_LEASES = [0, 99, -1, Number.NaN, Number.POSITIVE_INFINITY, 'soon', {}] as never[];
@@ -20,7 +19,7 @@ describe('bad input to semaphores and latches', () => {
 
   const open = async () => {
     const process = await world.process();
-    const watched = new WatchedSynchronizers(process.backend);
+    const watched = process.backend.synchronizerRequests;
     const { locks } = process;
     return {
       counted: locks.getSemaphore('mail'),

@@ -1,5 +1,6 @@
 import { openWorld, STORES } from '../support/lock-world.js';
-import { asleep, watch } from './asleep.js';
+import { until } from '../support/until.js';
+import { asleep, isAsleep, watch } from './asleep.js';
 
 describe.each(STORES)('a count-down latch in %s', (store) => {
   const world = openWorld(store);
@@ -84,7 +85,7 @@ describe.each(STORES)('a count-down latch in %s', (store) => {
     const waiting = watch(opened);
     await asleep(services[1]);
     await Promise.all([handles[0].countDown(), handles[0].trySetCount(1)]);
-    await asleep(services[1], waiting.done ? 0 : 1);
+    await until(() => waiting.done || isAsleep(services[1]));
     await handles[0].countDown();
     expect(await opened).toBe(true);
   });
