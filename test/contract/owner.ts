@@ -25,12 +25,12 @@ export class Owner implements OwnerRef {
     readonly owner: string,
   ) {}
 
-  private get holding(): OwnerRef {
+  private get ref(): OwnerRef {
     return { key: this.key, type: this.type, owner: this.owner };
   }
 
   request(options: AcquireOptions = {}): AcquireRequest {
-    return { ...this.holding, leaseTime: LONG, reserve: 0, fairWaitTimeout: 0, preferWriters: false, ...options };
+    return { ...this.ref, leaseTime: LONG, reserve: 0, fairWaitTimeout: 0, preferWriters: false, ...options };
   }
 
   acquire(options?: AcquireOptions): Promise<AcquireReply> {
@@ -45,30 +45,30 @@ export class Owner implements OwnerRef {
   }
 
   /** Asks for a lock that must be busy. */
-  async meet(options?: AcquireOptions): Promise<Busy> {
+  async findBusy(options?: AcquireOptions): Promise<Busy> {
     const reply = await this.acquire(options);
     if (reply.acquired) throw new Error(`${this.type} lock ${this.key} is not busy`);
     return reply;
   }
 
-  /** Acquires by looking again when a busy reply says so, without any wake-up. Gives how often it looked. */
+  /** Acquires without messages, by asking again when a busy reply says so. Returns how often it asked. */
   async takeInTime(options?: AcquireOptions): Promise<number> {
     for (let looks = 1; ; looks++) {
       const reply = await this.acquire(options);
       if (reply.acquired) return looks;
       if (looks === 50)
-        throw new Error(`${this.type} lock ${this.key}: still busy, told to look again in ${reply.remaining} ms`);
-      // A quorum of which some have not answered may tell the lease of a node that is behind.
+        throw new Error(`${this.type} lock ${this.key}: still busy, to be asked again in ${reply.remaining} ms`);
+      // A quorum that not all nodes have answered may report the lease of a node that is behind.
       await sleep(Math.min(reply.remaining, 5_000));
     }
   }
 
   release(): Promise<ReleaseReply> {
-    return this.client.backend.release(this.holding);
+    return this.client.backend.release(this.ref);
   }
 
   releaseQuietly(): Promise<ReleaseReply> {
-    return this.client.backend.release({ ...this.holding, quietly: true });
+    return this.client.backend.release({ ...this.ref, quietly: true });
   }
 
   raiseToken(token: number): Promise<void> {
@@ -76,21 +76,21 @@ export class Owner implements OwnerRef {
   }
 
   renew(leaseTime = LONG): Promise<boolean> {
-    return this.client.backend.renew({ ...this.holding, leaseTime });
+    return this.client.backend.renew({ ...this.ref, leaseTime });
   }
 
-  passTo(to: Owner, leaseTime = LONG, reserve = 0): Promise<Acquired | undefined> {
+  transferTo(to: Owner, leaseTime = LONG, reserve = 0): Promise<Acquired | undefined> {
     const { key, type, owner: from } = this;
     return this.client.backend.transfer({ key, type, from, to: to.owner, leaseTime, reserve });
   }
 
-  async refreshPlace(fairWaitTimeout = LONG): Promise<boolean> {
-    const [kept] = await this.client.backend.refreshWaiters([this.holding], fairWaitTimeout);
+  async refreshWaiter(fairWaitTimeout = LONG): Promise<boolean> {
+    const [kept] = await this.client.backend.refreshWaiters([this.ref], fairWaitTimeout);
     return kept;
   }
 
   removeWaiter(): Promise<void> {
-    return this.client.backend.removeWaiter(this.holding);
+    return this.client.backend.removeWaiter(this.ref);
   }
 
   forceRelease(): Promise<readonly string[]> {
@@ -106,7 +106,7 @@ export class Owner implements OwnerRef {
     return new Owner(this.client, this.key, type, this.owner);
   }
 
-  /** What is left of its lease; undefined when it does not hold the lock. */
+  /** Milliseconds that are left of its lease; undefined when it does not hold the lock. */
   async remaining(): Promise<number | undefined> {
     return (await this.inspect()).owners.find(({ owner }) => owner === this.owner)?.remaining;
   }

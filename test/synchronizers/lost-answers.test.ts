@@ -4,7 +4,7 @@ import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/until.js';
 import { answerLost, type Disturbance, refused } from '../support/watched-backend.js';
 
-/** What is asked while answers get lost, and how things must stand afterwards. */
+/** What is called while answers get lost, and the state that must result. */
 const SCENES: readonly {
   readonly what: string;
   prepare?(locks: LockService): Promise<unknown>;
@@ -76,7 +76,7 @@ const firstAnswersLost = (count: number): Disturbance => {
   return (execute, request) => (left-- > 0 ? answerLost(execute, request) : execute());
 };
 
-describe.each(STORES)('answers that got lost, in %s', (store) => {
+describe.each(STORES)('lost answers, in %s', (store) => {
   const world = openWorld(store);
 
   it.each(SCENES)('$what takes effect once when the backend is asked again', async (scene) => {
@@ -92,7 +92,7 @@ describe.each(STORES)('answers that got lost, in %s', (store) => {
     expect(await scene.state(locks)).toBe(scene.after);
   });
 
-  it('gives back permits whose answer came after their caller had left', async () => {
+  it('releases permits whose answer came after their caller had left', async () => {
     const { locks, backend, runtime } = await world.process();
     const [counted, leased] = [locks.getSemaphore('mail'), locks.getPermitExpirableSemaphore('licences')];
     await counted.trySetPermits(1);
@@ -111,7 +111,7 @@ describe.each(STORES)('answers that got lost, in %s', (store) => {
     expect(watched.subscriptions).toBe(0);
   });
 
-  it('hands permits whose answer was lost to a caller that waits still', async () => {
+  it('gives permits whose answer was lost to a caller that still waits', async () => {
     const { locks, backend } = await world.process();
     const semaphore = locks.getSemaphore('mail');
     await semaphore.trySetPermits(2);
@@ -124,7 +124,7 @@ describe.each(STORES)('answers that got lost, in %s', (store) => {
     expect(await semaphore.availablePermits()).toBe(0);
   });
 
-  it('asks no more about a caller that left when nothing was executed', async () => {
+  it('sends nothing more for a caller that left when nothing was executed', async () => {
     const { locks, backend, runtime } = await world.process();
     const watched = backend.synchronizerRequests;
     watched.disturb(refused, 'takePermits', 'getCount');
@@ -134,7 +134,7 @@ describe.each(STORES)('answers that got lost, in %s', (store) => {
   });
 });
 
-describe('answers that a broken connection swallowed', () => {
+describe('answers that a broken connection lost', () => {
   const world = openWorld('Redis');
   let proxy: TcpProxy;
   beforeAll(async () => {

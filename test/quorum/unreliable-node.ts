@@ -1,9 +1,9 @@
 import { BackendError, type LockBackend, type Wake } from '../../lib/backends/lock-backend.js';
 import type { Runtime } from '../../lib/backends/runtime.js';
 
-/** How a network treats what goes through it; chances between 0 and 1. */
-export interface Weather {
-  /** The longest way to the node, or back, in ms. */
+/** How a network treats commands and messages; probabilities between 0 and 1. */
+export interface NetworkConditions {
+  /** The longest delay in each direction, in ms. */
   delay: number;
   /** A command never arrives. */
   lost: number;
@@ -17,15 +17,15 @@ const COMMAND_TIMEOUT = 1_000;
 
 const UNDISTURBED: readonly (string | symbol)[] = ['canAcquireTogether', 'close', 'listenToClient'];
 
-/** A backend at the end of a network that delays and loses, by the chance of a runtime. While it is cut off, nothing gets through. */
-export class UnsteadyNode {
+/** A backend behind a network that delays and loses, by the random numbers of a runtime. While it is cut off, nothing gets through. */
+export class UnreliableNode {
   cutOff = false;
   readonly backend: LockBackend;
 
   constructor(
     private readonly node: LockBackend,
     private readonly runtime: Runtime,
-    private readonly weather: Weather,
+    private readonly conditions: NetworkConditions,
   ) {
     this.backend = new Proxy(node, {
       get: (target, name, receiver) => {
@@ -39,7 +39,7 @@ export class UnsteadyNode {
   }
 
   private run(command: () => Promise<unknown>): Promise<unknown> {
-    const { lost, unanswered } = this.weather;
+    const { lost, unanswered } = this.conditions;
     return new Promise((resolve, reject) => {
       const noAnswer = () => reject(new BackendError('no answer', 'unavailable', 'unknown'));
       const timer = this.runtime.timer(COMMAND_TIMEOUT, noAnswer);
@@ -61,7 +61,7 @@ export class UnsteadyNode {
   private readonly subscribe: LockBackend['subscribe'] = (key, type, clientId, listener) => {
     let open = true;
     const subscription = this.node.subscribe(key, type, clientId, (wake: Wake) => {
-      this.travel(this.weather.unheard, () => open && listener(wake));
+      this.travel(this.conditions.unheard, () => open && listener(wake));
     });
     return {
       ready: subscription.ready,
@@ -73,8 +73,8 @@ export class UnsteadyNode {
   };
 
   private travel(lost: number, arrive: () => void): void {
-    const { runtime, weather } = this;
+    const { runtime, conditions } = this;
     if (this.cutOff || runtime.random() < lost) return;
-    runtime.timer(weather.delay * runtime.random() ** 2, () => !this.cutOff && arrive());
+    runtime.timer(conditions.delay * runtime.random() ** 2, () => !this.cutOff && arrive());
   }
 }
