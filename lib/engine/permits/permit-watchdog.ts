@@ -156,7 +156,7 @@ export class PermitWatchdog {
 
   private lose(semaphore: Synchronizer, id: string, why: string): void {
     if (this.remove(semaphore, id) === undefined) return;
-    const message = `A permit of ${semaphore.what} was lost: ${why}. Others may hold it now; stop the work that it allows`;
+    const message = `A permit of ${semaphore.what} was lost: ${why}. Another process may hold it now; stop the work that needs it`;
     const error = new LockLostError(message, semaphore.name);
     this.context.events.emit('lost', { name: semaphore.name, owner: id, error });
   }
