@@ -17,11 +17,8 @@ import type { Synchronizer } from './synchronizer.js';
 
 /** What semaphores and latches need of the service that they belong to. */
 export interface SynchronizerHost {
-  /** How long a permit without a leaseTime is held unless it is renewed. */
-  readonly watchdogTimeout: number;
-
   /** @throws LockKeyError when the prefix makes the name too long */
-  keyOf(name: string): string;
+  keyOf(name: string, what?: string): string;
 
   /**
    * Whether the caller runs in a live lock scope of the service.
@@ -40,25 +37,26 @@ export class Synchronizers {
   private readonly queues: PermitQueues;
   private readonly mutations: MutationQueues;
 
-  /** @param onIdle called when there is no permit left to renew */
+  /**
+   * @param watchdogTimeout the lease of permits without a leaseTime, in milliseconds
+   * @param onIdle called when there is no permit left to renew
+   */
   constructor(
     private readonly context: AcquisitionContext,
     private readonly host: SynchronizerHost,
+    watchdogTimeout: number,
     onIdle: () => void,
   ) {
     const ids = new RequestIds(context.clientId);
-    this.permitWatchdog = new PermitWatchdog(() => this.backend, context, host.watchdogTimeout, onIdle);
+    this.permitWatchdog = new PermitWatchdog(() => this.backend, context, watchdogTimeout, onIdle);
     this.queues = new PermitQueues(context, ids, (what, name) => host.admit(what, name));
     this.mutations = new MutationQueues(context.runtime, ids);
   }
 
-  /** What is under way: all numbers are 0 when the service is idle. */
+  /** What is waited for, changed and renewed, in numbers. */
   activity(): { readonly permitQueues: number; readonly mutations: number; readonly keptPermits: number } {
-    return {
-      permitQueues: this.queues.size,
-      mutations: this.mutations.size,
-      keptPermits: this.permitWatchdog.size,
-    };
+    const { queues, mutations, permitWatchdog } = this;
+    return { permitQueues: queues.size, mutations: mutations.size, keptPermits: permitWatchdog.size };
   }
 
   /**
