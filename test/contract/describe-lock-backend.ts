@@ -6,18 +6,18 @@ import { ContractWorld } from './contract-world.js';
 import { describeDowngrade } from './downgrade.contract.js';
 import { describeExclusion } from './exclusion.contract.js';
 import { describeFairness } from './fair.contract.js';
-import { describeFairWaiters } from './fair-waiters.contract.js';
+import { describeFairPlaces } from './fair-places.contract.js';
 import type { Capabilities, Fixture } from './fixture.js';
 import { describeInspection } from './inspect.contract.js';
+import { describeLine } from './line.contract.js';
 import { describeOwnership } from './ownership.contract.js';
 import { describeReadWrite } from './read-write.contract.js';
-import { describeTickets } from './tickets.contract.js';
 import { describeTokens } from './tokens.contract.js';
 import { describeWaitingWriters } from './waiting-writers.contract.js';
 import { describeWakeUps } from './wake-ups.contract.js';
 
 /**
- * The contract of every backend: the rules of {@link LockBackend}, on a real store, with three clients.
+ * What every backend owes to the lock engine: the rules of {@link LockBackend}, on a real store, with three clients.
  *
  *     describeLockBackend('RedisBackend, one server', openFixture);
  */
@@ -45,12 +45,12 @@ export function describeLockBackend(
     }
     if (world.has('fair')) {
       describeFairness(world);
-      describeFairWaiters(world);
+      describeFairPlaces(world);
     }
     describeAcquireAll(world);
     describeConcurrency(world);
     describeInspection(world);
-    describeTickets(world);
+    describeLine(world);
     describeClose(world);
   });
 }

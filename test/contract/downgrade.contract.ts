@@ -1,7 +1,7 @@
-import { type ContractWorld, EXPIRING, SHORT } from './contract-world.js';
+import { type ContractWorld, LAPSING, SHORT } from './contract-world.js';
 import { LONG } from './owner.js';
 
-/** A writer that also reads: it goes on reading when it releases the write lock. The reverse is refused. */
+/** A writer that reads as well: it goes on reading when it gives the write lock back. The reverse is refused. */
 export function describeDowngrade(world: ContractWorld): void {
   const lock = () => {
     const key = world.key();
@@ -16,17 +16,17 @@ export function describeDowngrade(world: ContractWorld): void {
   };
 
   describe('a read/write lock that is written and read by one owner', () => {
-    it('lets the writer read too, and go on reading when it releases the write lock', async () => {
+    it('lets the writer read as well, and leaves it reading when it stops to write', async () => {
       const own = lock();
       const { ron, walt, wilma } = own;
       const waltReading = walt.as('read');
       await walt.take();
       await waltReading.take();
       expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
-      await ron.findBusy();
+      await ron.meet();
       expect(await walt.release()).toMatchObject({ released: true });
       expect(await state(own)).toEqual({ mode: 'read', owners: [walt.owner] });
-      await wilma.findBusy();
+      await wilma.meet();
       await ron.take();
       await ron.release();
       expect(await waltReading.renew()).toBe(true);
@@ -34,18 +34,18 @@ export function describeDowngrade(world: ContractWorld): void {
       await wilma.take();
     });
 
-    it('wakes readers when the writer only goes on reading', async () => {
+    it('wakes readers when the writer goes on reading only', async () => {
       const { ron, walt } = lock();
       const listener = await world.listen(ron);
       await walt.take();
       await walt.as('read').take();
-      await ron.findBusy();
+      await ron.meet();
       await walt.release();
       await listener.hears();
       await ron.take();
     });
 
-    it('stays with the writer when it releases the read lock first', async () => {
+    it('stays with the writer when its read part ends first', async () => {
       const own = lock();
       const { ron, walt } = own;
       await walt.take();
@@ -53,57 +53,57 @@ export function describeDowngrade(world: ContractWorld): void {
       expect(await walt.as('read').release()).toMatchObject({ released: true });
       expect(await walt.as('read').release()).toMatchObject({ released: false });
       expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
-      await ron.findBusy();
+      await ron.meet();
       expect(await walt.renew()).toBe(true);
     });
 
-    it('keeps its writer when a transfer to its read lock comes late', async () => {
+    it('keeps its writer when a pass to its read part comes late', async () => {
       const { rita, walt } = lock();
       await walt.take();
       await walt.as('read').take();
-      await rita.transferTo(walt.as('read'), 5_000);
+      await rita.passTo(walt.as('read'), 5_000);
       expect(await walt.remaining()).toBeGreaterThan(5_000);
     });
 
-    it("keeps the write lease at least as long as the writer's read lease", async () => {
+    it('is written at least as long as its writer may read', async () => {
       const own = lock();
       const { ron, walt } = own;
       await walt.take({ leaseTime: SHORT });
       await walt.as('read').take({ leaseTime: LONG });
       await world.elapse(SHORT);
       expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
-      await ron.findBusy();
-      expect(await walt.renew(EXPIRING)).toBe(true);
-      await world.elapse(EXPIRING);
+      await ron.meet();
+      expect(await walt.renew(LAPSING)).toBe(true);
+      await world.elapse(LAPSING);
       expect(await walt.release()).toMatchObject({ released: true });
       expect(await state(own)).toEqual({ mode: 'read', owners: [walt.owner] });
     });
 
-    it('does not transfer the read lock of its writer', async () => {
+    it('passes the read part of its writer to nobody', async () => {
       const own = lock();
       const { rita, walt } = own;
       await walt.take();
       await walt.as('read').take();
-      expect(await walt.as('read').transferTo(rita)).toBeUndefined();
+      expect(await walt.as('read').passTo(rita)).toBeUndefined();
       expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
     });
 
-    it('is not transferred to another writer while the previous one reads', async () => {
+    it('passes to no other writer while the one before it reads', async () => {
       const own = lock();
       const { walt, wilma } = own;
       await walt.take();
       await walt.as('read').take();
-      expect(await walt.transferTo(wilma)).toBeUndefined();
+      expect(await walt.passTo(wilma)).toBeUndefined();
       expect((await state(own)).owners).toEqual([walt.owner]);
     });
 
-    it("is transferred to another writer once the previous one's read lease has ended", async () => {
+    it('passes to another writer once the read lease of the one before it has ended', async () => {
       const own = lock();
       const { walt, wilma } = own;
       await walt.take();
-      await walt.as('read').take({ leaseTime: EXPIRING });
-      await world.elapse(EXPIRING);
-      expect(await walt.transferTo(wilma)).toMatchObject({ acquired: true });
+      await walt.as('read').take({ leaseTime: LAPSING });
+      await world.elapse(LAPSING);
+      expect(await walt.passTo(wilma)).toMatchObject({ acquired: true });
       expect(await state(own)).toEqual({ mode: 'write', owners: [wilma.owner] });
     });
 
@@ -111,23 +111,23 @@ export function describeDowngrade(world: ContractWorld): void {
       const own = lock();
       const { rita } = own;
       await rita.take();
-      await rita.as('write').findBusy();
+      await rita.as('write').meet();
       expect(await state(own)).toEqual({ mode: 'read', owners: [rita.owner] });
     });
 
-    it('distinguishes read and write locks of one owner', async () => {
+    it('tells read and write parts apart', async () => {
       const own = lock();
       const { rita, walt } = own;
       await rita.take();
       expect(await rita.as('write').release()).toMatchObject({ released: false });
       expect(await rita.as('write').renew()).toBe(false);
-      expect(await rita.as('write').transferTo(walt)).toBeUndefined();
+      expect(await rita.as('write').passTo(walt)).toBeUndefined();
       expect(await state(own)).toEqual({ mode: 'read', owners: [rita.owner] });
       await rita.release();
       await walt.take();
       expect(await walt.as('read').release()).toMatchObject({ released: false });
       expect(await walt.as('read').renew()).toBe(false);
-      expect(await walt.as('read').transferTo(rita)).toBeUndefined();
+      expect(await walt.as('read').passTo(rita)).toBeUndefined();
       expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
     });
   });

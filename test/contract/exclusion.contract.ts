@@ -5,32 +5,32 @@ import type { Owner } from './owner.js';
 
 /** At most one owner: for every type but the read lock. */
 export function describeExclusion(world: ContractWorld, type: LockType): void {
-  it('tells others the holder and the remaining time', async () => {
+  it('tells others who holds it and for how long', async () => {
     const [ann, stranger] = world.owners(type, 2);
     const colleague = world.owner(type, ann.key, ann.client);
     await ann.take({ leaseTime: 5_000 });
     for (const other of [stranger, colleague]) {
-      const busy = await other.findBusy();
+      const busy = await other.meet();
       expect(busy.holder).toBe(ann.owner);
       expect(busy.remaining).toBeWithin(1, 5_000);
     }
   });
 
-  it('is left as it is by requests that find it busy', async () => {
+  it('is left as it is by those who find it busy', async () => {
     const [ann, bob] = world.owners(type, 2);
     await ann.take({ leaseTime: 5_000 });
-    await bob.findBusy({ leaseTime: 60_000 });
+    await bob.meet({ leaseTime: 60_000 });
     expect((await ann.inspect()).owners).toMatchObject([{ owner: ann.owner }]);
     expect(await ann.remaining()).toBeWithin(1, 5_000);
   });
 
-  it('is acquired in time by a caller that asks again when the reply says so', async () => {
+  it('is had in time by one who looks again when told to', async () => {
     const [ann, bob] = world.owners(type, 2);
     await ann.take({ leaseTime: SHORT });
     expect(await bob.takeInTime()).toBeWithin(2, 5);
   });
 
-  it('goes to exactly one of many that ask at once', async () => {
+  it('goes to exactly one of many who ask at once', async () => {
     const key = world.key();
     const contenders = world.owners(type, 30, key);
     for (let round = 0; round < 3; round++) {
@@ -43,7 +43,7 @@ export function describeExclusion(world: ContractWorld, type: LockType): void {
     }
   });
 
-  it('serves all waiters that listen for messages, one at a time', async () => {
+  it('serves all who wait for its messages, one at a time', async () => {
     const contenders = world.owners(type, 12);
     const log: string[] = [];
     await Promise.all(contenders.map((owner) => waitAndHold(world, owner, log)));

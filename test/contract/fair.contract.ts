@@ -7,58 +7,58 @@ const WAITING = { fairWaitTimeout: LONG };
 export function describeFairness(world: ContractWorld): void {
   const fair = (count: number) => world.owners('fair', count);
   const queueUp = async (...waiters: Owner[]) => {
-    for (const waiter of waiters) await waiter.findBusy(WAITING);
+    for (const waiter of waiters) await waiter.meet(WAITING);
   };
 
   describe('the queue of a fair lock', () => {
-    it('serves in order of arrival, across clients', async () => {
+    it('serves in order of arrival, over clients', async () => {
       const [holder, ...waiters] = fair(7);
       await holder.take();
       await queueUp(...waiters);
       let last = holder;
       for (const next of waiters) {
         await last.release();
-        for (const other of waiters) if (other !== next && other !== last) await other.findBusy();
+        for (const other of waiters) if (other !== next && other !== last) await other.meet();
         await next.take();
         last = next;
       }
     });
 
-    it('lists the waiters, the head first', async () => {
+    it('lists who waits, the head first', async () => {
       const [holder, ...waiters] = fair(4);
       await holder.take();
       await queueUp(...waiters);
       expect((await holder.inspect()).queue).toEqual(waiters.map(({ owner }) => owner));
     });
 
-    it('does not list an owner that does not wait', async () => {
+    it('does not list one who would not wait', async () => {
       const [holder, ann] = fair(2);
       await holder.take();
-      await ann.findBusy({ fairWaitTimeout: 0 });
+      await ann.meet({ fairWaitTimeout: 0 });
       expect((await holder.inspect()).queue).toEqual([]);
     });
 
-    it('lets nobody overtake the head while the lock is free', async () => {
+    it('lets nobody pass the head, while the lock is free', async () => {
       const [holder, head, ann] = fair(3);
       await holder.take();
       await queueUp(head);
       await holder.release();
       for (const fairWaitTimeout of [0, LONG]) {
-        const busy = await ann.findBusy({ fairWaitTimeout });
+        const busy = await ann.meet({ fairWaitTimeout });
         expect(busy.holder).toBe(head.owner);
         expect(busy.remaining).toBeWithin(1, LONG);
       }
       await head.take();
     });
 
-    it('keeps the position of a waiter that asks again', async () => {
+    it('keeps the place of one who asks again', async () => {
       const [holder, ann, bob] = fair(3);
       await holder.take();
       await queueUp(ann, bob, ann, bob, ann);
       expect((await holder.inspect()).queue).toEqual([ann.owner, bob.owner]);
     });
 
-    it('no longer lists a waiter that acquired the lock', async () => {
+    it('loses one who got the lock', async () => {
       const [holder, ann, bob] = fair(3);
       await holder.take();
       await queueUp(ann, bob);
@@ -67,38 +67,38 @@ export function describeFairness(world: ContractWorld): void {
       expect((await ann.inspect()).queue).toEqual([bob.owner]);
     });
 
-    it('no longer lists a waiter that the lock was transferred to', async () => {
+    it('loses one whom the lock was passed to', async () => {
       const [holder, ann, bob] = fair(3);
       await holder.take();
       await queueUp(ann, bob);
-      await holder.transferTo(ann);
+      await holder.passTo(ann);
       expect((await ann.inspect()).queue).toEqual([bob.owner]);
     });
 
-    it("gives the lock to the head when the holder's lease ends", async () => {
+    it('passes to the head when the lease of the holder lapses', async () => {
       const [holder, ann, bob] = fair(3);
       await holder.take({ leaseTime: SHORT });
       await queueUp(ann, bob);
       await world.elapse(SHORT);
-      await bob.findBusy(WAITING);
+      await bob.meet(WAITING);
       await ann.take();
     });
 
-    it('gives the lock to the head after a forced release', async () => {
+    it('passes to the head when the holder is freed by force', async () => {
       const [holder, ann, bob] = fair(3);
       await holder.take();
       await queueUp(ann, bob);
       const [toAnn, toBob] = [await world.listen(ann), await world.listen(bob)];
       await bob.forceRelease();
       await toAnn.hears();
-      await bob.findBusy(WAITING);
+      await bob.meet(WAITING);
       await ann.take();
       await ann.release();
       await toBob.hears();
       expect([toAnn.heard.length, toBob.heard.length]).toEqual([1, 1]);
     });
 
-    it('wakes only the head, and names it', async () => {
+    it('wakes only the next, and says whom', async () => {
       const [holder, ...waiters] = fair(4);
       const listeners = await Promise.all(waiters.map((waiter) => world.listen(waiter)));
       await holder.take();
@@ -115,7 +115,7 @@ export function describeFairness(world: ContractWorld): void {
       }
     });
 
-    it('names the owner that a message is for to its client', async () => {
+    it('tells a client which of its owners a message is for', async () => {
       const [holder, ann] = fair(2);
       const bob = world.owner('fair', ann.key, ann.client);
       const listener = await world.listen(ann);
@@ -126,7 +126,7 @@ export function describeFairness(world: ContractWorld): void {
       expect(listener.heard[0].owner).toBe(bob.owner);
     });
 
-    it('is separate for each lock', async () => {
+    it('of one lock leaves that of another alone', async () => {
       const locks = [fair(3), fair(3), fair(3)];
       await Promise.all(
         locks.map(async ([holder, ...waiters]) => {

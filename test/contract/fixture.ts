@@ -20,12 +20,12 @@ export interface Capabilities {
   readonly types?: readonly LockType[];
   /** Whether `listeners` counts the clients of every node. Default true. */
   readonly countsListeners?: boolean;
-  /** Whether readers that hold a lock together have different tokens. Default true. */
+  /** Whether those who are let in together have different tokens. Default true. */
   readonly tokensDiffer?: boolean;
   /** Whether tokens are reserved for hand-offs. Default true. */
   readonly reserves?: boolean;
-  /** Whether `takeTicket` is supported. Default true. */
-  readonly tickets?: boolean;
+  /** Whether those who were woken in vain are numbered. Default true. */
+  readonly numbers?: boolean;
 }
 
 export const ALL_TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];

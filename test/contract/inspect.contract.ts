@@ -1,7 +1,7 @@
 import type { ContractWorld } from './contract-world.js';
 import type { Owner } from './owner.js';
 
-/** What `inspect` shows of a lock, and that locks of different types under one name exclude each other. */
+/** What one sees of a lock without taking part, and that locks of different types under one name exclude each other. */
 export function describeInspection(world: ContractWorld): void {
   it('shows a free lock', async () => {
     expect(await world.owner('reentrant').inspect()).toEqual({ mode: 'free', owners: [], queue: [], token: undefined });
@@ -41,7 +41,7 @@ export function describeInspection(world: ContractWorld): void {
     const [ann, bob] = world.owners(held, 2);
     await ann.take({ leaseTime: 5_000 });
     const other = bob.as(asked);
-    const busy = await other.findBusy();
+    const busy = await other.meet();
     expect(busy.holder).toBe(ann.owner);
     expect(busy.remaining).toBeWithin(1, 5_000);
     expect(await releaseAndRenew(other)).toEqual([false, false]);
@@ -54,9 +54,9 @@ export function describeInspection(world: ContractWorld): void {
   it.each(unlike)('does not take the owner of a %s lock for that of the %s lock of its name', async (held, asked) => {
     const [ann] = world.owners(held, 1);
     await ann.take();
-    await ann.as(asked).findBusy();
+    await ann.as(asked).meet();
     expect(await ann.as(asked).renew()).toBe(false);
-    expect(await ann.as(asked).transferTo(world.owner(asked, ann.key))).toBeUndefined();
+    expect(await ann.as(asked).passTo(world.owner(asked, ann.key))).toBeUndefined();
     expect(await ann.holds()).toBe(true);
   });
 }

@@ -4,7 +4,7 @@ import type { Client } from './fixture.js';
 
 /** A subscription that counts what it hears. */
 export class Listener {
-  /** Messages only, without resyncs. */
+  /** Messages; that some may have been lost is no message. */
   readonly heard: Extract<Wake, { kind: 'message' }>[] = [];
   readonly ready: Promise<void>;
   readonly close: () => void;

@@ -25,12 +25,12 @@ export class Owner implements OwnerRef {
     readonly owner: string,
   ) {}
 
-  private get ref(): OwnerRef {
+  private get holding(): OwnerRef {
     return { key: this.key, type: this.type, owner: this.owner };
   }
 
   request(options: AcquireOptions = {}): AcquireRequest {
-    return { ...this.ref, leaseTime: LONG, reserve: 0, fairWaitTimeout: 0, preferWriters: false, ...options };
+    return { ...this.holding, leaseTime: LONG, reserve: 0, fairWaitTimeout: 0, preferWriters: false, ...options };
   }
 
   acquire(options?: AcquireOptions): Promise<AcquireReply> {
@@ -45,30 +45,30 @@ export class Owner implements OwnerRef {
   }
 
   /** Asks for a lock that must be busy. */
-  async findBusy(options?: AcquireOptions): Promise<Busy> {
+  async meet(options?: AcquireOptions): Promise<Busy> {
     const reply = await this.acquire(options);
     if (reply.acquired) throw new Error(`${this.type} lock ${this.key} is not busy`);
     return reply;
   }
 
-  /** Acquires without messages, by asking again when a busy reply says so. Returns how often it asked. */
+  /** Acquires by looking again when a busy reply says so, without any wake-up. Gives how often it looked. */
   async takeInTime(options?: AcquireOptions): Promise<number> {
     for (let looks = 1; ; looks++) {
       const reply = await this.acquire(options);
       if (reply.acquired) return looks;
       if (looks === 50)
-        throw new Error(`${this.type} lock ${this.key}: still busy, to be asked again in ${reply.remaining} ms`);
-      // A quorum that not all nodes have answered may report the lease of a node that is behind.
+        throw new Error(`${this.type} lock ${this.key}: still busy, told to look again in ${reply.remaining} ms`);
+      // A quorum of which some have not answered may tell the lease of a node that is behind.
       await sleep(Math.min(reply.remaining, 5_000));
     }
   }
 
   release(): Promise<ReleaseReply> {
-    return this.client.backend.release(this.ref);
+    return this.client.backend.release(this.holding);
   }
 
   releaseQuietly(): Promise<ReleaseReply> {
-    return this.client.backend.release({ ...this.ref, quietly: true });
+    return this.client.backend.release({ ...this.holding, quietly: true });
   }
 
   raiseToken(token: number): Promise<void> {
@@ -76,21 +76,21 @@ export class Owner implements OwnerRef {
   }
 
   renew(leaseTime = LONG): Promise<boolean> {
-    return this.client.backend.renew({ ...this.ref, leaseTime });
+    return this.client.backend.renew({ ...this.holding, leaseTime });
   }
 
-  transferTo(to: Owner, leaseTime = LONG, reserve = 0): Promise<Acquired | undefined> {
+  passTo(to: Owner, leaseTime = LONG, reserve = 0): Promise<Acquired | undefined> {
     const { key, type, owner: from } = this;
     return this.client.backend.transfer({ key, type, from, to: to.owner, leaseTime, reserve });
   }
 
-  async refreshWaiter(fairWaitTimeout = LONG): Promise<boolean> {
-    const [kept] = await this.client.backend.refreshWaiters([this.ref], fairWaitTimeout);
+  async refreshPlace(fairWaitTimeout = LONG): Promise<boolean> {
+    const [kept] = await this.client.backend.refreshWaiters([this.holding], fairWaitTimeout);
     return kept;
   }
 
   removeWaiter(): Promise<void> {
-    return this.client.backend.removeWaiter(this.ref);
+    return this.client.backend.removeWaiter(this.holding);
   }
 
   forceRelease(): Promise<readonly string[]> {
@@ -106,7 +106,7 @@ export class Owner implements OwnerRef {
     return new Owner(this.client, this.key, type, this.owner);
   }
 
-  /** Milliseconds that are left of its lease; undefined when it does not hold the lock. */
+  /** What is left of its lease; undefined when it does not hold the lock. */
   async remaining(): Promise<number | undefined> {
     return (await this.inspect()).owners.find(({ owner }) => owner === this.owner)?.remaining;
   }

@@ -1,5 +1,5 @@
 import type { LockType } from '../../lib/backends/lock-backend.js';
-import { type ContractWorld, EXPIRING, SHORT } from './contract-world.js';
+import { type ContractWorld, LAPSING, SHORT } from './contract-world.js';
 import { LONG, type Owner } from './owner.js';
 
 const UNUSUAL_NAMES = [
@@ -19,13 +19,13 @@ const UNUSUAL_NAMES = [
 
 /** What an owner may do with its own lock, and nobody else. */
 export function describeOwnership(world: ContractWorld, type: LockType): void {
-  it('is acquired by the first to ask, for the leaseTime of the request', async () => {
+  it('is given to the first who asks, for the time that was asked for', async () => {
     const [ann] = world.owners(type, 1);
     await ann.take({ leaseTime: 5_000 });
     expect(await ann.remaining()).toBeWithin(1, 5_000);
   });
 
-  it('is free for others once its owner released it', async () => {
+  it('is free for others once its owner has released it', async () => {
     const [ann, bob] = world.owners(type, 2);
     await ann.take();
     expect(await ann.release()).toMatchObject({ released: true, resent: false });
@@ -33,7 +33,7 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     await bob.take();
   });
 
-  it('is renewed, not counted, when its owner acquires it again', async () => {
+  it('is renewed and not counted when its owner acquires it again', async () => {
     const [ann, bob] = world.owners(type, 2);
     await ann.take({ leaseTime: 2_000 });
     await ann.take({ leaseTime: LONG });
@@ -88,10 +88,10 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     expect((await ann.inspect()).mode).toBe('free');
   });
 
-  it('is free when its lease has ended', async () => {
+  it('lapses with its lease', async () => {
     const [ann, bob] = world.owners(type, 2);
-    await ann.take({ leaseTime: EXPIRING });
-    await world.elapse(EXPIRING);
+    await ann.take({ leaseTime: LAPSING });
+    await world.elapse(LAPSING);
     expect((await bob.inspect()).mode).toBe('free');
     expect(await ann.renew()).toBe(false);
     expect(await ann.release()).toMatchObject({ released: false });
@@ -106,56 +106,56 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     expect(await ann.holds()).toBe(true);
   });
 
-  it('is not touched by an owner whose lease has ended', async () => {
+  it('is not touched by an owner whose lease has lapsed', async () => {
     const [ann, bob] = world.owners(type, 2);
-    await ann.take({ leaseTime: EXPIRING });
-    await world.elapse(EXPIRING);
+    await ann.take({ leaseTime: LAPSING });
+    await world.elapse(LAPSING);
     await bob.take({ leaseTime: 5_000 });
     expect(await ann.renew()).toBe(false);
     expect(await ann.release()).toMatchObject({ released: false });
-    expect(await ann.transferTo(world.owner(type, ann.key))).toBeUndefined();
+    expect(await ann.passTo(world.owner(type, ann.key))).toBeUndefined();
     expect(await owners(bob)).toEqual([bob.owner]);
     expect(await bob.remaining()).toBeWithin(1, 5_000);
   });
 
-  it('is transferred from its owner to another one, with a fresh lease', async () => {
+  it('passes from its owner to another one, with a fresh lease', async () => {
     const [ann] = world.owners(type, 1);
     const bob = world.owner(type, ann.key, ann.client);
     await ann.take({ leaseTime: 5_000 });
-    expect(await ann.transferTo(bob, LONG)).toMatchObject({ acquired: true, reserved: 0 });
+    expect(await ann.passTo(bob, LONG)).toMatchObject({ acquired: true, reserved: 0 });
     expect(await owners(ann)).toEqual([bob.owner]);
     expect(await bob.remaining()).toBeGreaterThan(5_000);
     expect(await ann.release()).toMatchObject({ released: false });
     expect(await bob.release()).toMatchObject({ released: true });
   });
 
-  it('is not transferred from an owner that does not hold it', async () => {
+  it('does not pass from somebody who does not hold it', async () => {
     const [ann, stranger, heir] = world.owners(type, 3);
-    expect(await stranger.transferTo(heir)).toBeUndefined();
+    expect(await stranger.passTo(heir)).toBeUndefined();
     expect((await heir.inspect()).mode).toBe('free');
     await ann.take();
-    expect(await stranger.transferTo(heir)).toBeUndefined();
+    expect(await stranger.passTo(heir)).toBeUndefined();
     expect(await owners(ann)).toEqual([ann.owner]);
   });
 
-  it('stays with an owner that transfers it to itself', async () => {
+  it('stays with an owner who passes it to itself', async () => {
     const [ann] = world.owners(type, 1);
     await ann.take({ leaseTime: 5_000 });
-    expect(await ann.transferTo(ann, LONG)).toMatchObject({ acquired: true });
+    expect(await ann.passTo(ann, LONG)).toMatchObject({ acquired: true });
     expect(await owners(ann)).toEqual([ann.owner]);
     expect(await ann.remaining()).toBeGreaterThan(5_000);
   });
 
-  it('is held after a transfer that was sent twice', async () => {
+  it('is there after a pass that was sent twice', async () => {
     const [ann, bob] = world.owners(type, 2);
     await ann.take();
-    const first = await ann.transferTo(bob);
-    const again = await ann.transferTo(bob);
+    const first = await ann.passTo(bob);
+    const again = await ann.passTo(bob);
     expect(again!.token).toBeGreaterThan(first!.token);
     expect(await owners(bob)).toEqual([bob.owner]);
   });
 
-  it('is released by force, whoever holds it', async () => {
+  it('is freed by force, whoever holds it', async () => {
     const [ann, bob] = world.owners(type, 2);
     expect(await bob.forceRelease()).toEqual([]);
     await ann.take();
@@ -167,7 +167,7 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     await bob.take();
   });
 
-  it('is released quietly, without a message', async () => {
+  it('is freed quietly too', async () => {
     const [ann, bob] = world.owners(type, 2);
     expect(await ann.releaseQuietly()).toMatchObject({ released: false });
     await ann.take();
@@ -175,7 +175,7 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     await bob.take();
   });
 
-  it('is separate from every other name, whatever characters a name has', async () => {
+  it('has its name to itself, whatever characters stand in it', async () => {
     const prefix = world.key();
     const owners = UNUSUAL_NAMES.map((name) => world.owner(type, `${prefix}${name}`));
     for (const owner of owners) await owner.take();

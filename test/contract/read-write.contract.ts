@@ -1,5 +1,5 @@
 import { until } from '../support/until.js';
-import { type ContractWorld, EXPIRING, SHORT } from './contract-world.js';
+import { type ContractWorld, LAPSING, SHORT } from './contract-world.js';
 import { LONG } from './owner.js';
 
 const WAITING = { fairWaitTimeout: LONG };
@@ -27,7 +27,7 @@ export function describeReadWrite(world: ContractWorld): void {
       expect(await state(own)).toEqual({ mode: 'read', owners: [rita, ron, rose].map(({ owner }) => owner).sort() });
     });
 
-    it('is shared by all readers that ask at once', async () => {
+    it('is shared by as many readers as ask at once', async () => {
       const readers = world.owners('read', 50);
       await Promise.all(readers.map((reader) => reader.take()));
       expect((await readers[0].inspect()).owners).toHaveLength(50);
@@ -35,15 +35,15 @@ export function describeReadWrite(world: ContractWorld): void {
       expect((await readers[0].inspect()).mode).toBe('free');
     });
 
-    it('keeps a writer out until the last reader released it', async () => {
+    it('keeps a writer out until the last reader has left', async () => {
       const { rita, ron, walt } = lock();
       await rita.take({ leaseTime: 5_000 });
       await ron.take({ leaseTime: 20_000 });
-      const busy = await walt.findBusy();
+      const busy = await walt.meet();
       expect([rita.owner, ron.owner]).toContain(busy.holder);
       expect(busy.remaining).toBeWithin(5_001, 20_000);
       await rita.release();
-      await walt.findBusy();
+      await walt.meet();
       await ron.release();
       await walt.take();
     });
@@ -53,22 +53,22 @@ export function describeReadWrite(world: ContractWorld): void {
       const listener = await world.listen(walt);
       await rita.take();
       await ron.take();
-      await walt.findBusy(WAITING);
+      await walt.meet(WAITING);
       await rita.release();
-      await walt.findBusy(WAITING);
+      await walt.meet(WAITING);
       await ron.release();
       await listener.hears();
       await walt.take();
     });
 
-    it('keeps readers out while a writer holds it, and wakes them all afterwards', async () => {
+    it('keeps readers out while somebody writes, and wakes them all then', async () => {
       const { rita, ron, walt } = lock();
       const listeners = [await world.listen(rita), await world.listen(ron)];
       await walt.take({ leaseTime: 5_000 });
-      const busy = await rita.findBusy();
+      const busy = await rita.meet();
       expect(busy.holder).toBe(walt.owner);
       expect(busy.remaining).toBeWithin(1, 5_000);
-      await ron.findBusy();
+      await ron.meet();
       await walt.release();
       await Promise.all(listeners.map((listener) => listener.hears()));
       await rita.take();
@@ -86,7 +86,7 @@ export function describeReadWrite(world: ContractWorld): void {
       await until(async () => !(await early.holds()));
       expect(await early.renew()).toBe(false);
       expect(await late.renew(SHORT)).toBe(true);
-      await walt.findBusy();
+      await walt.meet();
       expect(await walt.takeInTime()).toBeWithin(1, 5);
       expect(await late.renew()).toBe(false);
     });
@@ -98,28 +98,28 @@ export function describeReadWrite(world: ContractWorld): void {
       await ron.take({ leaseTime: LONG });
       await world.elapse(SHORT);
       expect(await rita.holds()).toBe(false);
-      await wilma.findBusy();
+      await wilma.meet();
       await ron.release();
       await wilma.take();
     });
 
-    it('does not wait for a reader that died once the others released it', async () => {
+    it('does not wait for a reader that died once the others have left', async () => {
       const own = lock();
       const { rita: zombie, ron, walt } = own;
-      await zombie.take({ leaseTime: EXPIRING });
+      await zombie.take({ leaseTime: LAPSING });
       await ron.take();
-      await world.elapse(EXPIRING);
+      await world.elapse(LAPSING);
       expect(await state(own)).toEqual({ mode: 'read', owners: [ron.owner] });
       await ron.release();
       await walt.take();
     });
 
-    it('wakes a writer when the last living reader releases it, beside a dead one', async () => {
+    it('wakes a writer when the last living reader leaves a dead one behind', async () => {
       const { rita: zombie, ron, walt } = lock();
       const listener = await world.listen(walt);
-      await zombie.take({ leaseTime: EXPIRING });
+      await zombie.take({ leaseTime: LAPSING });
       await ron.take();
-      await world.elapse(EXPIRING);
+      await world.elapse(LAPSING);
       await ron.release();
       await listener.hears();
       await walt.take();
@@ -137,15 +137,15 @@ export function describeReadWrite(world: ContractWorld): void {
     it('is not cut short by a reader with a shorter lease', async () => {
       const { rita, ron, rose, walt } = lock();
       await rita.take({ leaseTime: LONG });
-      await ron.take({ leaseTime: EXPIRING });
+      await ron.take({ leaseTime: LAPSING });
       await rose.take({ leaseTime: LONG });
-      await rose.renew(EXPIRING);
-      await world.elapse(EXPIRING);
+      await rose.renew(LAPSING);
+      await world.elapse(LAPSING);
       expect(await rita.remaining()).toBeGreaterThan(SHORT);
-      await walt.findBusy();
+      await walt.meet();
     });
 
-    it('publishes nothing when one of several readers releases it', async () => {
+    it('tells nobody when one of several readers leaves', async () => {
       const { rita, ron, walt } = lock();
       const listener = await world.listen(walt);
       await rita.take();
@@ -156,7 +156,7 @@ export function describeReadWrite(world: ContractWorld): void {
       expect(listener.heard).toHaveLength(1);
     });
 
-    it('is released by force from all readers, and from a writer that also reads', async () => {
+    it('is freed by force from all readers, and from a writer that reads', async () => {
       const own = lock();
       const { rita, ron, walt } = own;
       await rita.take();

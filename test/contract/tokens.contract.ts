@@ -1,5 +1,5 @@
 import type { LockType } from '../../lib/backends/lock-backend.js';
-import { type ContractWorld, EXPIRING } from './contract-world.js';
+import { type ContractWorld, LAPSING } from './contract-world.js';
 import type { Owner } from './owner.js';
 
 /** The clock of tokens, in µs, leads the wall clock by no more than this. */
@@ -20,21 +20,21 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
     expect(tokens.every(Number.isSafeInteger)).toBe(true);
   });
 
-  it('gives growing tokens however the acquisition before ended', async () => {
+  it('gives growing tokens whatever ended the acquisition before', async () => {
     const [ann, bob, eve] = world.owners(type, 3);
     const tokens = [(await ann.take()).token];
     tokens.push((await ann.take()).token);
-    tokens.push((await ann.transferTo(bob))!.token);
+    tokens.push((await ann.passTo(bob))!.token);
     await eve.forceRelease();
-    tokens.push((await eve.take({ leaseTime: EXPIRING })).token);
-    await world.elapse(EXPIRING);
+    tokens.push((await eve.take({ leaseTime: LAPSING })).token);
+    await world.elapse(LAPSING);
     tokens.push((await ann.take()).token);
     await ann.release();
     tokens.push((await bob.take()).token);
     expect(tokens).toStrictlyGrow();
   });
 
-  it('gives tokens that follow the wall clock, so that they go on growing after a loss of all data', async () => {
+  it('gives tokens that the wall clock has reached, so that they grow on after a loss of all data', async () => {
     const [ann] = world.owners(type, 1);
     const before = Date.now() * 1_000;
     expect((await ann.take()).token).toBeGreaterThanOrEqual(before - TOLERANCE);
@@ -46,7 +46,7 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
     const raised = token + 20_000; // little enough to be reached soon: the clock is that of other locks too
     await bob.raiseToken(raised);
     await bob.raiseToken(token);
-    const passed = await ann.transferTo(bob);
+    const passed = await ann.passTo(bob);
     expect(passed!.token).toBeGreaterThan(raised);
     await bob.release();
     expect((await eve.take()).token).toBeGreaterThan(passed!.token);
@@ -60,7 +60,7 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
     expect((await ann.take()).token).toBeGreaterThan(raised);
   });
 
-  it('reserves no tokens unless requested', async () => {
+  it('reserves none unless asked', async () => {
     const [ann] = world.owners(type, 1);
     expect((await ann.take()).reserved).toBe(0);
   });
@@ -80,7 +80,7 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
     await reachClock(owners);
     const first = await ann.take({ reserve: 64 });
     expect(first.reserved).toBe(64);
-    const second = await ann.transferTo(bob, 60_000, 8_192);
+    const second = await ann.passTo(bob, 60_000, 8_192);
     expect(second!.token).toBeGreaterThan(first.token + first.reserved);
     expect(second!.reserved).toBe(8_192);
     await bob.release();

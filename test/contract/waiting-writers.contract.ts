@@ -4,7 +4,7 @@ import { LONG } from './owner.js';
 const STAND_BACK = { preferWriters: true };
 const WAITING = { fairWaitTimeout: LONG };
 
-/** Writers that are registered as waiting, and readers that let them go first. */
+/** Writers that announce themselves, and readers that let them go first. */
 export function describeWaitingWriters(world: ContractWorld): void {
   const lock = () => {
     const key = world.key();
@@ -13,23 +13,23 @@ export function describeWaitingWriters(world: ContractWorld): void {
     return { rita, ron, walt, wilma };
   };
 
-  describe('a registered waiting writer', () => {
-    it('goes before new readers that prefer writers', async () => {
+  describe('a waiting writer with a place', () => {
+    it('is let in before new readers that stand back', async () => {
       const { rita, ron, walt } = lock();
       await rita.take();
-      await walt.findBusy(WAITING);
-      expect((await ron.findBusy(STAND_BACK)).remaining).toBeWithin(1, LONG);
+      await walt.meet(WAITING);
+      expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(1, LONG);
       await rita.release();
-      await ron.findBusy(STAND_BACK);
+      await ron.meet(STAND_BACK);
       await walt.take();
       await walt.release();
       await ron.take(STAND_BACK);
     });
 
-    it('does not keep out readers that do not prefer writers, nor readers that hold the lock', async () => {
+    it('does not keep readers out that do not stand back, nor those that are in', async () => {
       const { rita, ron, walt } = lock();
       await rita.take(STAND_BACK);
-      await walt.findBusy(WAITING);
+      await walt.meet(WAITING);
       await rita.take(STAND_BACK);
       await ron.take();
       expect(await rita.renew()).toBe(true);
@@ -38,63 +38,63 @@ export function describeWaitingWriters(world: ContractWorld): void {
     it('does not keep the writer that holds the lock from reading', async () => {
       const { walt, wilma } = lock();
       await walt.take();
-      await wilma.findBusy(WAITING);
+      await wilma.meet(WAITING);
       await walt.as('read').take(STAND_BACK);
     });
 
-    it('keeps nobody out unless registered', async () => {
+    it('keeps nobody out without a place', async () => {
       const { rita, ron, walt } = lock();
       await rita.take();
-      await walt.findBusy();
+      await walt.meet();
       await ron.take(STAND_BACK);
     });
 
-    it('keeps nobody out once it has expired', async () => {
+    it('keeps nobody out once its place has lapsed', async () => {
       const { rita, ron, walt } = lock();
       await rita.take();
-      await walt.findBusy({ fairWaitTimeout: SHORT });
+      await walt.meet({ fairWaitTimeout: SHORT });
       expect(await ron.takeInTime(STAND_BACK)).toBeWithin(1, 5);
-      expect(await walt.refreshWaiter()).toBe(false);
+      expect(await walt.refreshPlace()).toBe(false);
     });
 
-    it('keeps readers waiting until the last of several writers has expired', async () => {
+    it('keeps readers waiting until the last of several places has lapsed', async () => {
       const { rita, ron, walt, wilma } = lock();
       await rita.take();
-      await walt.findBusy({ fairWaitTimeout: 5_000 });
-      await wilma.findBusy({ fairWaitTimeout: LONG });
-      expect((await ron.findBusy(STAND_BACK)).remaining).toBeWithin(5_001, LONG);
-      await wilma.refreshWaiter(SHORT);
-      expect((await ron.findBusy(STAND_BACK)).remaining).toBeWithin(SHORT, 5_000);
+      await walt.meet({ fairWaitTimeout: 5_000 });
+      await wilma.meet({ fairWaitTimeout: LONG });
+      expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(5_001, LONG);
+      await wilma.refreshPlace(SHORT);
+      expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(SHORT, 5_000);
     });
 
-    it('stays registered by refreshing', async () => {
+    it('keeps its place by refreshing it', async () => {
       const { rita, ron, walt, wilma } = lock();
       await rita.take();
-      await walt.findBusy({ fairWaitTimeout: SHORT });
-      expect(await walt.refreshWaiter()).toBe(true);
-      expect(await wilma.refreshWaiter()).toBe(false);
+      await walt.meet({ fairWaitTimeout: SHORT });
+      expect(await walt.refreshPlace()).toBe(true);
+      expect(await wilma.refreshPlace()).toBe(false);
       await world.elapse(SHORT);
-      await ron.findBusy(STAND_BACK);
+      await ron.meet(STAND_BACK);
     });
 
-    it('lets the waiting readers in when it leaves, and wakes them', async () => {
+    it('leaves way for the readers that stood back, and wakes them', async () => {
       const { rita, ron, walt, wilma } = lock();
       const listener = await world.listen(ron);
       await rita.take();
-      await walt.findBusy(WAITING);
-      await wilma.findBusy(WAITING);
-      expect((await ron.findBusy(STAND_BACK)).remaining).toBeWithin(1, LONG);
+      await walt.meet(WAITING);
+      await wilma.meet(WAITING);
+      expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(1, LONG);
       await walt.removeWaiter();
-      await ron.findBusy(STAND_BACK);
+      await ron.meet(STAND_BACK);
       await wilma.removeWaiter();
       await listener.hears();
       await ron.take(STAND_BACK);
     });
 
-    it('is not shown in the queue', async () => {
+    it('stands in no queue that is shown', async () => {
       const { rita, walt } = lock();
       await rita.take();
-      await walt.findBusy(WAITING);
+      await walt.meet(WAITING);
       expect((await rita.inspect()).queue).toEqual([]);
     });
   });

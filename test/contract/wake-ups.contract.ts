@@ -3,10 +3,10 @@ import { until } from '../support/until.js';
 import type { ContractWorld } from './contract-world.js';
 import type { Owner } from './owner.js';
 
-/** Which subscribers are notified of a release. A waiter of a fair lock is registered, or it would not be notified. */
+/** Who hears of a release. A waiter of a fair lock has a place, or nobody would tell it anything. */
 export function describeWakeUps(world: ContractWorld, type: LockType): void {
   const queue = async (waiter: Owner) => {
-    if (type === 'fair') await waiter.findBusy({ fairWaitTimeout: 60_000 });
+    if (type === 'fair') await waiter.meet({ fairWaitTimeout: 60_000 });
   };
 
   it('wakes a waiter of another client when it is released', async () => {
@@ -30,7 +30,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     await bob.take();
   });
 
-  it('wakes waiters when it is released by force', async () => {
+  it('wakes when it is freed by force', async () => {
     const [ann, bob, eve] = world.owners(type, 3);
     const listener = await world.listen(bob);
     await ann.take();
@@ -40,7 +40,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     await bob.take();
   });
 
-  it('notifies the clients whose owners were removed by force, and no others', async () => {
+  it('tells the clients whose owners were removed by force, and them alone', async () => {
     const [ann, eve] = world.owners(type, 2);
     const heard: unknown[] = [];
     const elsewhere: unknown[] = [];
@@ -67,13 +67,13 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     await eve.release();
     await eve.renew();
     const heir = world.owner(type, ann.key, ann.client);
-    await ann.transferTo(heir);
+    await ann.passTo(heir);
     await heir.release();
     await listener.hears();
     expect(listener.heard).toHaveLength(1);
   });
 
-  it('wakes nobody when it is released quietly', async () => {
+  it('wakes nobody when it is freed quietly', async () => {
     const [ann, bob] = world.owners(type, 2);
     const listener = await world.listen(bob);
     await ann.take();
@@ -85,7 +85,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     await queue(bob);
     await ann.release();
     await listener.hears(type === 'fair' ? 1 : 2);
-    expect(listener.heard).toHaveLength(type === 'fair' ? 1 : 2); // of a fair lock, only those with a waiter
+    expect(listener.heard).toHaveLength(type === 'fair' ? 1 : 2); // of a fair lock, only those that somebody waited for
   });
 
   it('wakes the waiters of one lock and of no other', async () => {
@@ -101,7 +101,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     expect(listeners.map(({ heard }) => heard.length)).toEqual([1, 1]);
   });
 
-  it('notifies each subscription of a client until it is closed', async () => {
+  it('tells each subscription of a client, until that one is closed', async () => {
     const [ann, bob] = world.owners(type, 2);
     const [one, two] = [await world.listen(bob), await world.listen(bob)];
     const releaseOnce = async () => {
@@ -120,7 +120,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     expect([one.heard.length, two.heard.length]).toEqual([1, 2]);
   });
 
-  it('notifies a subscription of nothing from the moment it is closed', async () => {
+  it('tells a subscription nothing from the moment it is closed', async () => {
     const [ann, bob] = world.owners(type, 2);
     const [closed, open] = [await world.listen(bob), await world.listen(bob)];
     await ann.take();
@@ -132,7 +132,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     expect(closed.heard).toEqual([]);
   });
 
-  it('notifies again after all subscriptions were closed and one was opened', async () => {
+  it('hears again after all its subscriptions were closed and one was opened', async () => {
     const [ann, bob] = world.owners(type, 2);
     for (let round = 0; round < 3; round++) {
       const listener = await world.listen(bob);
@@ -162,14 +162,14 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     const bobs = [await world.listen(bob), await world.listen(bob)];
     expect(await listeners()).toBe(1);
     const eves = await world.listen(eve);
-    expect(await listeners()).toBe(type === 'fair' ? 1 : 2); // only the head is notified
+    expect(await listeners()).toBe(type === 'fair' ? 1 : 2); // only the head is told
     own.close();
     expect(await listeners()).toBe(type === 'fair' ? 1 : 2);
     for (const listener of [...bobs, eves]) listener.close();
     await until(async () => (await listeners()) === 0);
   });
 
-  it('counts no listeners when nothing was released', async () => {
+  it('has no listeners to count when nothing was released', async () => {
     const [ann, bob] = world.owners(type, 2);
     await world.listen(ann);
     await ann.take();

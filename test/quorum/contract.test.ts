@@ -17,7 +17,7 @@ describeLockBackend(
       stop: async () => {},
     };
   },
-  { types: QUORUM_TYPES, tokensDiffer: false, tickets: false },
+  { types: QUORUM_TYPES, tokensDiffer: false, numbers: false },
 );
 
 describe.each([3, 5])('with %i servers', (count) => {
@@ -30,6 +30,6 @@ describe.each([3, 5])('with %i servers', (count) => {
         stop: async () => void (await Promise.all(servers.map((server) => server.stop()))),
       };
     },
-    { types: QUORUM_TYPES, tokensDiffer: false, tickets: false },
+    { types: QUORUM_TYPES, tokensDiffer: false, numbers: false },
   );
 });

@@ -1,18 +1,18 @@
 import { until } from '../support/until.js';
-import { type ContractWorld, EXPIRING, SHORT } from './contract-world.js';
+import { type ContractWorld, LAPSING, SHORT } from './contract-world.js';
 import { LONG, type Owner } from './owner.js';
 
 const WAITING = { fairWaitTimeout: LONG };
 
 /** Waiters of a fair lock that leave, die or are refreshed. */
-export function describeFairWaiters(world: ContractWorld): void {
+export function describeFairPlaces(world: ContractWorld): void {
   const fair = (count: number) => world.owners('fair', count);
   const queueUp = async (...waiters: Owner[]) => {
-    for (const waiter of waiters) await waiter.findBusy(WAITING);
+    for (const waiter of waiters) await waiter.meet(WAITING);
   };
 
   describe('the queue of a fair lock whose waiters leave or die', () => {
-    it('goes on without a waiter that left', async () => {
+    it('goes on without one who left', async () => {
       const [holder, ann, bob, eve] = fair(4);
       await holder.take();
       await queueUp(ann, bob, eve);
@@ -23,7 +23,7 @@ export function describeFairWaiters(world: ContractWorld): void {
       await eve.take();
     });
 
-    it('wakes the next waiter when the one that was woken leaves', async () => {
+    it('wakes the next when the one who was woken leaves', async () => {
       const [holder, ann, bob] = fair(3);
       const listener = await world.listen(bob);
       await holder.take();
@@ -34,7 +34,7 @@ export function describeFairWaiters(world: ContractWorld): void {
       await bob.take();
     });
 
-    it('wakes nobody when a waiter leaves that was not woken', async () => {
+    it('wakes nobody when one leaves who was not woken', async () => {
       const [holder, ann, bob, eve] = fair(4);
       const listener = await world.listen(eve);
       await holder.take();
@@ -47,7 +47,7 @@ export function describeFairWaiters(world: ContractWorld): void {
       expect(listener.heard).toHaveLength(1);
     });
 
-    it('wakes nobody again when a waiter behind the woken one leaves', async () => {
+    it('wakes nobody again when one leaves behind the one who was woken', async () => {
       const [holder, ann, bob, eve] = fair(4);
       const listeners = [await world.listen(ann), await world.listen(eve)];
       await holder.take();
@@ -59,7 +59,7 @@ export function describeFairWaiters(world: ContractWorld): void {
       expect(listeners.map(({ heard }) => heard.map(({ owner }) => owner))).toEqual([[ann.owner], [eve.owner]]);
     });
 
-    it('is not disturbed by the removal of an owner that did not wait', async () => {
+    it('is not disturbed by one who leaves without having had a place', async () => {
       const [holder, ann, stranger] = fair(3);
       await stranger.removeWaiter();
       await holder.take();
@@ -70,90 +70,90 @@ export function describeFairWaiters(world: ContractWorld): void {
       expect((await holder.inspect()).queue).toEqual([ann.owner]);
     });
 
-    it('skips a dead head once it has expired', async () => {
+    it('skips a dead head when its place has lapsed', async () => {
       const [holder, dead, bob] = fair(3);
       await holder.take();
-      await dead.findBusy({ fairWaitTimeout: SHORT });
+      await dead.meet({ fairWaitTimeout: SHORT });
       await queueUp(bob);
       await holder.release();
       expect(await bob.takeInTime(WAITING)).toBeWithin(2, 5);
     });
 
-    it('does not add up the waits for several dead waiters', async () => {
+    it('does not add up the places of several who died', async () => {
       const [holder, ...dead] = fair(12);
       const last = world.owner('fair', holder.key);
       await holder.take();
-      for (const owner of dead) await owner.findBusy({ fairWaitTimeout: SHORT });
+      for (const owner of dead) await owner.meet({ fairWaitTimeout: SHORT });
       await queueUp(last);
       await holder.release();
       await world.elapse(SHORT);
       await last.take();
     });
 
-    it('wakes the waiter behind a dead head that keeps refreshing itself', async () => {
+    it('wakes the one behind a dead head while it keeps its own place fresh', async () => {
       const [holder, dead, bob] = fair(3);
       const listener = await world.listen(bob);
       await holder.take();
-      await dead.findBusy({ fairWaitTimeout: SHORT });
+      await dead.meet({ fairWaitTimeout: SHORT });
       await queueUp(bob);
       await holder.release();
       await until(async () => {
-        await bob.refreshWaiter();
+        await bob.refreshPlace();
         return listener.heard.length > 0;
       });
       await bob.take();
     });
 
-    it('keeps waiters that are refreshed, all of a client in one call', async () => {
+    it('keeps places that are refreshed, all of a client in one call', async () => {
       const [holder] = fair(1);
       const client = world.clients[1];
       const waiters = [holder.key, world.key()].map((key) => world.owner('fair', key, client));
       const holders = waiters.map(({ key }) => world.owner('fair', key));
       for (const [n, waiter] of waiters.entries()) {
         await holders[n].take();
-        await waiter.findBusy({ fairWaitTimeout: SHORT });
+        await waiter.meet({ fairWaitTimeout: SHORT });
       }
       expect(await client.backend.refreshWaiters(waiters, LONG)).toEqual([true, true]);
       await world.elapse(SHORT);
       for (const waiter of waiters) expect((await waiter.inspect()).queue).toEqual([waiter.owner]);
     });
 
-    it('says which waiters were gone, and does not add them again by refreshing', async () => {
+    it('says whose place was gone, and gives none back by refreshing', async () => {
       const [holder, live, dead, stranger] = fair(4);
       await holder.take();
       await queueUp(live);
-      await dead.findBusy({ fairWaitTimeout: EXPIRING });
-      await world.elapse(EXPIRING);
+      await dead.meet({ fairWaitTimeout: LAPSING });
+      await world.elapse(LAPSING);
       const places = [live, dead, stranger];
       expect(await holder.client.backend.refreshWaiters(places, LONG)).toEqual([true, false, false]);
       expect((await holder.inspect()).queue).toEqual([live.owner]);
       expect(await holder.client.backend.refreshWaiters([], LONG)).toEqual([]);
     });
 
-    it('puts a waiter that had expired at the end', async () => {
+    it('puts one whose place had lapsed to the end', async () => {
       const [holder, ann, bob, eve] = fair(4);
       await holder.take();
       await queueUp(ann);
-      await bob.findBusy({ fairWaitTimeout: EXPIRING });
+      await bob.meet({ fairWaitTimeout: LAPSING });
       await queueUp(eve);
-      await world.elapse(EXPIRING);
+      await world.elapse(LAPSING);
       await queueUp(bob);
       expect((await holder.inspect()).queue).toEqual([ann.owner, eve.owner, bob.owner]);
     });
 
-    it('does not slow down after hundreds of waiters gave up', async () => {
+    it('does not drift after hundreds of waiters gave up', async () => {
       const [holder, dead, bob] = fair(3);
       await holder.take();
       for (let n = 0; n < 300; n++) {
         const waiter = world.owner('fair', holder.key);
-        await waiter.findBusy(WAITING);
+        await waiter.meet(WAITING);
         await waiter.removeWaiter();
       }
       expect((await holder.inspect()).queue).toEqual([]);
-      await dead.findBusy({ fairWaitTimeout: EXPIRING });
+      await dead.meet({ fairWaitTimeout: LAPSING });
       await queueUp(bob);
       await holder.release();
-      await world.elapse(EXPIRING);
+      await world.elapse(LAPSING);
       await bob.take();
     });
   });

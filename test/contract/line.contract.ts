@@ -1,31 +1,31 @@
 import { TICKET_LIFETIME } from '../../lib/backends/lock-backend.js';
-import { type ContractWorld, EXPIRING } from './contract-world.js';
+import { type ContractWorld, LAPSING } from './contract-world.js';
 
-/** Tickets: the numbers of waiters that were woken and came too late. */
-export function describeTickets(world: ContractWorld): void {
+/** The numbers of those who were woken and came too late. */
+export function describeLine(world: ContractWorld): void {
   const takeTicket = (client: number, key: string, holder: string) =>
     world.clients[client].backend.takeTicket?.(key, holder);
 
-  describe('tickets of waiters that were woken in vain', () => {
-    if (world.capabilities.tickets === false) {
-      it('are not given', () => {
+  describe('the line of those who were woken in vain', () => {
+    if (world.capabilities.numbers === false) {
+      it('is not kept', () => {
         for (const { backend } of world.clients) expect(backend.takeTicket).toBeUndefined();
       });
       return;
     }
 
-    it('are numbered in the order of the calls, whichever client makes them', async () => {
+    it('numbers them in the order in which they come, whichever client they are of', async () => {
       const key = world.key();
       for (const place of [1, 2, 3, 4]) expect(await takeTicket(place % 2, key, 'client:1')).toBe(place);
     });
 
-    it('are all different when waiters ask at the same time', async () => {
+    it('gives each of them a number of its own when they come together', async () => {
       const key = world.key();
       const places = await Promise.all(Array.from({ length: 30 }, (_, n) => takeTicket(n % 3, key, 'client:1')));
       expect(places.sort((a = 0, b = 0) => a - b)).toEqual(Array.from({ length: 30 }, (_, n) => n + 1));
     });
 
-    it('start again at 1 for each holder and for each lock', async () => {
+    it('begins anew with each holder, and with each lock', async () => {
       const key = world.key('a name {with} braces');
       expect(await takeTicket(0, key, 'client:1')).toBe(1);
       expect(await takeTicket(0, key, 'client:2')).toBe(1);
@@ -34,20 +34,20 @@ export function describeTickets(world: ContractWorld): void {
       expect(await takeTicket(0, world.key(), 'client:1')).toBe(1);
     });
 
-    it('start again at 1 after a moment', async () => {
+    it('is forgotten after a moment', async () => {
       const key = world.key();
       expect(await takeTicket(0, key, 'client:1')).toBe(1);
-      await world.elapse(TICKET_LIFETIME + EXPIRING);
+      await world.elapse(TICKET_LIFETIME + LAPSING);
       expect(await takeTicket(0, key, 'client:1')).toBe(1);
     });
 
-    it('leave the lock as it is', async () => {
+    it('leaves the lock as it is', async () => {
       const [ann, bob] = world.owners('reentrant', 2);
       await takeTicket(0, ann.key, 'client:1');
       expect((await ann.inspect()).owners).toEqual([]);
       await ann.take();
       await takeTicket(1, ann.key, ann.owner);
-      await bob.findBusy();
+      await bob.meet();
       expect((await ann.release()).released).toBe(true);
       await bob.take();
     });
