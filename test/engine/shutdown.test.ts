@@ -255,6 +255,19 @@ describe('shutdown', () => {
       expect(await body).toBeInstanceOf(LockAbortedError);
     });
 
+    it('gives bodies that still run no read lock of what they write', async () => {
+      const { locks, runtime } = await world.process();
+      const body = latch();
+      const asked = locks.withLock('page', { type: 'write' }, async () => {
+        await body.promise;
+        return errorOf(locks.acquire('page', { type: 'read' }));
+      });
+      await runtime.settle();
+      await runtime.until(locks.close());
+      body.open();
+      expect(await runtime.until(asked.catch((error: Error) => error))).toMatchObject({ name: 'LockAbortedError' });
+    });
+
     it('is not waited for twice: drain(), then close()', async () => {
       const { locks, runtime } = await world.process(settings);
       void locks.withLock('order', () => new Promise(() => {}));

@@ -118,7 +118,7 @@ async function release(world: ModelWorld, subject: Subject, quietly: boolean) {
   const listeners = world.expect(quietly ? [] : calls, part.from);
   const reply = await part.from.backend.release({ ...request(part), quietly });
   const at = has ? {} : { at: expect.any(Number) };
-  expect(reply).toEqual({ released: has, listeners, told: expect.any(Boolean), resent: false, ...at });
+  expect(reply).toEqual({ released: has, listeners, published: expect.any(Boolean), resent: false, ...at });
   if (listeners > 0) expect(reply.published).toBe(true);
   if (!has || quietly) expect(reply.published).toBe(false);
 }
