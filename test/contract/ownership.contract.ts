@@ -171,7 +171,7 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     const [ann, bob] = world.owners(type, 2);
     expect(await ann.releaseQuietly()).toMatchObject({ released: false });
     await ann.take();
-    expect(await ann.releaseQuietly()).toEqual({ released: true, listeners: 0, told: false, resent: false });
+    expect(await ann.releaseQuietly()).toEqual({ released: true, listeners: 0, published: false, resent: false });
     await bob.take();
   });
 

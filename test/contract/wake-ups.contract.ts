@@ -173,6 +173,6 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     const [ann, bob] = world.owners(type, 2);
     await world.listen(ann);
     await ann.take();
-    expect(await bob.release()).toMatchObject({ released: false, listeners: 0, told: false, resent: false });
+    expect(await bob.release()).toMatchObject({ released: false, listeners: 0, published: false, resent: false });
   });
 }

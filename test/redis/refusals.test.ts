@@ -86,7 +86,7 @@ describe('what Redis refuses', () => {
       const listening = backend.subscribe(lock.key, type, CLIENT, () => {});
       await listening.ready;
       await backend.acquire(lock);
-      expect(await backend.release(lock)).toEqual({ released: true, listeners: 0, told: false, resent: false });
+      expect(await backend.release(lock)).toEqual({ released: true, listeners: 0, published: false, resent: false });
       listening.close();
     }
     const writer = world.request('write');
