@@ -114,7 +114,7 @@ describe('durations', () => {
     for (const bad of NO_DURATIONS) if (!isDefault(place, bad)) await refuses(take, bad);
   });
 
-  it('an extension longer than 10 years is refused, and the lease is as it was', async () => {
+  it('an extension longer than 10 years is refused, and the lease stays as it was', async () => {
     const { locks, backend } = await world.process();
     const lease = await locks.acquire('a');
     for (const bad of [...beyond(LONGEST_LEASE), Number.POSITIVE_INFINITY])
@@ -126,7 +126,7 @@ describe('durations', () => {
     await lease.release();
   });
 
-  it('the longest ones work, and Infinity is a wait for ever', async () => {
+  it('the longest ones work, and Infinity means to wait for ever', async () => {
     const process = await world.process();
     const { locks } = process;
     const held = await locks.acquire('a', { leaseTime: LONGEST_LEASE });
@@ -141,7 +141,7 @@ describe('durations', () => {
 describe('the longest lease, on Redis', () => {
   const world = openWorld('Redis');
 
-  it('is a lease there: whoever asks is told when it ends', async () => {
+  it('is a lease there too: Redis can say when it ends', async () => {
     const { locks } = await world.process();
     const lease = await locks.acquire('a', { leaseTime: LONGEST_LEASE });
     const [{ remainingTime }] = (await locks.inspect('a')).owners;

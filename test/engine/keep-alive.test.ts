@@ -5,7 +5,7 @@ import { refused } from '../support/watched-backend.js';
 describe('timers', () => {
   const world = openVirtualWorld();
 
-  it('keep no process alive that only holds locks', async () => {
+  it('do not keep a process alive that only holds locks', async () => {
     const { locks, runtime } = await world.process();
     const leases = [await locks.acquire('order'), await locks.acquire('stock', { leaseTime: '20s' })];
     await leases[0].extend('2m');
@@ -42,7 +42,7 @@ describe('timers', () => {
     expect(runtime.keepAliveTimers).toBe(0);
   });
 
-  it('end with the waiter of a fair lock whose acquisition has failed', async () => {
+  it('end when the waiter of a fair lock leaves during an outage', async () => {
     const { locks, runtime, backend } = await world.process();
     const leaving = new AbortController();
     backend.disturb(refused, 'acquire');
@@ -54,7 +54,7 @@ describe('timers', () => {
     expect(runtime.keepAliveTimers).toBe(0);
   });
 
-  it('keep no process alive for what is given back in the background', async () => {
+  it('do not keep a process alive for releases in the background', async () => {
     const { locks, runtime, backend } = await world.process({ shutdownTimeout: ms(0) });
     const lease = await locks.acquire('order');
     backend.disturb(refused, 'release');

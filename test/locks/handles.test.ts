@@ -28,7 +28,7 @@ describe.each(STORES)('handles in Redisson’s style, on %s', (store) => {
     expect(await lock.isLocked()).toBe(false);
   });
 
-  it('are strangers to each other outside of a scope, on one handle too', async () => {
+  it('are strangers to each other outside of a scope, even on one handle', async () => {
     const locks = await world.service();
     const lock = locks.getLock('order');
     const lease = await lock.lock();
@@ -40,7 +40,7 @@ describe.each(STORES)('handles in Redisson’s style, on %s', (store) => {
     await (await next).release();
   });
 
-  it('leave nothing on the flow that calls them', async () => {
+  it('leave no mark on the flow that calls them', async () => {
     const locks = await world.service();
     const lease = await locks.getLock('order').lock();
     expect(currentLease()).toBeUndefined();
@@ -127,7 +127,7 @@ describe.each(STORES)('handles in Redisson’s style, on %s', (store) => {
     });
   });
 
-  it('tell at the release that the lock was lost, and their lease can be used no more', async () => {
+  it('report at the release that the lock was lost, and their lease is of no more use', async () => {
     const [locks, other] = await world.services(2, { watchdogTimeout: ms(300) });
     const lease = await locks.getLock('order').lock();
     await other.forceRelease('order');
@@ -151,7 +151,7 @@ describe.each(STORES)('handles in Redisson’s style, on %s', (store) => {
     await errorOf(lease.release());
   });
 
-  it('free a lock by force, whoever holds it', async () => {
+  it('free a lock by force, no matter who holds it', async () => {
     const [locks, other] = await world.services(2);
     const lease = await locks.acquire('order');
     expect(await other.getLock('order').forceUnlock()).toBe(true);
@@ -162,7 +162,7 @@ describe.each(STORES)('handles in Redisson’s style, on %s', (store) => {
 
   const remaining = (locks: LockService) => locks.getLock('order').remainTimeToLive();
 
-  it('know how long the lock lives', async () => {
+  it('tell how long the lock still lives', async () => {
     const [locks, other] = await world.services(2);
     expect(await remaining(locks)).toBe(-2);
     const lease = await locks.getLock('order').lock('10s');

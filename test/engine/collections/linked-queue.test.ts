@@ -7,7 +7,7 @@ class Element implements Linked<Element> {
   constructor(readonly name: string) {}
 }
 
-describe('a walk through a linked queue', () => {
+describe('an iteration over a linked queue', () => {
   const queueOf = (...names: string[]) => {
     const queue = new LinkedQueue<Element>();
     const elements = new Map(names.map((name) => [name, new Element(name)]));
@@ -21,7 +21,7 @@ describe('a walk through a linked queue', () => {
     ['the present element and the next ones', 'bcd', 'abe'],
     ['an earlier element', 'a', 'abcde'],
     ['all that are left', 'bcde', 'ab'],
-  ])('goes on when %s leaves meanwhile', (_, leaving, seen) => {
+  ])('continues when %s leaves meanwhile', (_, leaving, seen) => {
     const { queue, remove } = queueOf(...'abcde');
     const walked: string[] = [];
     for (const { name } of queue) {
@@ -32,7 +32,7 @@ describe('a walk through a linked queue', () => {
     expect(queue.length).toBe(5 - leaving.length);
   });
 
-  it('goes on inside another one, which goes on too', () => {
+  it('continues inside another one, which continues too', () => {
     const { queue, remove } = queueOf(...'abcd');
     const walked: string[] = [];
     for (const outer of queue) {

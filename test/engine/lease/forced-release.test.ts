@@ -15,7 +15,7 @@ describe.each(STORES)('a lock in %s that is released by force', (store) => {
   const isTaken = async ({ locks }: LockProcess, name: string, owner?: string) =>
     (await locks.inspect(name)).owners.some((held) => owner === undefined || held.owner === owner);
 
-  it.each(TYPES)('while its acquisition is under way is not given to a waiter: type %s', async (type) => {
+  it.each(TYPES)('during its acquisition is not given to a waiter: type %s', async (type) => {
     const taking = await world.process();
     for (let round = 0; round < 20; round++) {
       const name = `order:${round}`;
@@ -55,7 +55,7 @@ describe.each(STORES)('a lock in %s that is released by force', (store) => {
     await nothingIsLeft(taking);
   });
 
-  it('after a pass whose answer is under way is not given to the next waiter', async () => {
+  it('is not given to the next waiter while the answer to a transfer is under way', async () => {
     const passing = await world.process();
     for (let passes = 0, round = 0; passes < 20; round++) {
       const name = `order:${round}`;
@@ -84,7 +84,7 @@ describe.each(STORES)('a lock in %s that is released by force', (store) => {
     await nothingIsLeft(passing);
   });
 
-  it('is lost at once where the answer about it came before that of the forced release', async () => {
+  it('is lost at once when its answer came before that of the forced release', async () => {
     const taking = await world.process();
     const answered = latch();
     taking.backend.disturb(async (execute) => {
@@ -102,7 +102,7 @@ describe.each(STORES)('a lock in %s that is released by force', (store) => {
     expect(first.held).toBe(false);
   });
 
-  it('while several are acquired at once, is acquired again', async () => {
+  it('is acquired again when it is one of several that are being acquired', async () => {
     const taking = await world.process();
     const answered = latch();
     taking.backend.disturb(answerAfter(answered.promise), 'acquire', 'acquireAll');
@@ -137,7 +137,7 @@ describe.each(STORES)('a lock in %s that is released by force', (store) => {
       await until(() => leases.every(({ held }) => !held));
     });
 
-    it('is still held where that is not so', async () => {
+    it('is still held when the backend still names its owner', async () => {
       const [holder, other] = await world.processes(2);
       const lease = await holder.locks.acquire('order');
       await isLostByForce(holder, await holder.locks.acquire('stock'), other);
@@ -152,7 +152,7 @@ describe.each(STORES)('a lock in %s that is released by force', (store) => {
     });
   });
 
-  it('listens to its own channel once a lock is held, and no sooner than a body could start', async () => {
+  it('makes its holder listen to the channel of its client, but not before a body could start', async () => {
     const holder = await world.process();
     const { backend } = holder;
     let asked = false;

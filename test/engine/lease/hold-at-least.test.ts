@@ -3,12 +3,12 @@ import { leftovers, ms, NOTHING, openVirtualWorld } from '../../support/lock-wor
 import { errorOf } from '../../support/section.js';
 import { refused } from '../../support/watched-backend.js';
 
-describe('a lock that is held at least for a time', () => {
+describe('a lock with holdAtLeast', () => {
   const world = openVirtualWorld();
   const options = { holdAtLeast: ms(5_000) };
   const sleep = (time: number) => new Promise<void>((resolve) => void world.runtime.timer(time, resolve));
 
-  it('stays locked for the rest of it when the body ends earlier, and is then free', async () => {
+  it('stays locked for the rest of the time when the body ends earlier, and is then free', async () => {
     const process = await world.process();
     const { locks, backend, runtime } = process;
     const other = await world.process();
@@ -34,7 +34,7 @@ describe('a lock that is held at least for a time', () => {
     expect(world.runtime.monotonic()).toBe(0);
   });
 
-  it('goes to a waiter of the same process when it is over, not before and not much later', async () => {
+  it('goes to a waiter of the same process when the time is over, not before and not much later', async () => {
     const { locks, runtime } = await world.process();
     const body = locks.holdWhile(await locks.acquire('cron'), () => sleep(1_000), options);
     const waiting = locks.acquire('cron');
@@ -60,7 +60,7 @@ describe('a lock that is held at least for a time', () => {
     expect(await locks.isLocked('cron')).toBe(true);
   });
 
-  it('stays with its other shares', async () => {
+  it('stays held while it has other shares', async () => {
     const { locks } = await world.process();
     await locks.withLock('cron', async (outer) => {
       await locks.holdWhile(await locks.acquire('cron'), () => 42, options);
@@ -77,7 +77,7 @@ describe('a lock that is held at least for a time', () => {
     expect(await runtime.until(body)).toBeInstanceOf(LockLostError);
   });
 
-  it('ends with its whole lease when it cannot be cut, and says so', async () => {
+  it('is held for its whole lease when that cannot be shortened, and says so', async () => {
     const { locks, backend, runtime, logger } = await world.process();
     backend.disturb(refused, 'renew');
     expect(await locks.holdWhile(await locks.acquire('cron'), () => 42, options)).toBe(42);

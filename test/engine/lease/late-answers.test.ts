@@ -55,7 +55,7 @@ describe('a lease whose answer came ten seconds late', () => {
         return written.run(() => locks.acquire('order', { ...LEASE, type: 'read' }));
       },
     ],
-  ])('%s ends when the backend says so, counted from before it was asked', async (_, acquire) => {
+  ])('%s ends when the backend ends it, counted from before the request', async (_, acquire) => {
     const process = await world.process();
     const { backend, runtime } = process;
     backend.disturb(late(process), 'acquire', 'acquireAll');

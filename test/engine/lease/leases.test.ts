@@ -14,7 +14,7 @@ import { answerLost, refused } from '../../support/watched-backend.js';
 describe.each(STORES)('leases, on %s', (store) => {
   const world = openWorld(store);
 
-  it('say what they are', async () => {
+  it('describe themselves', async () => {
     const locks = await world.service();
     const lease = await locks.acquire('order:1');
     expect(lease.name).toBe('order:1');
@@ -34,7 +34,7 @@ describe.each(STORES)('leases, on %s', (store) => {
     expect(() => lease.assertHeld()).toThrow(LockNotOwnedError);
   });
 
-  it('make the lock free when they are released', async () => {
+  it('free the lock when they are released', async () => {
     const [locks, other] = await world.services(2);
     const lease = await locks.acquire('order');
     expect(await other.isLocked('order')).toBe(true);
@@ -42,7 +42,7 @@ describe.each(STORES)('leases, on %s', (store) => {
     expect(await other.isLocked('order')).toBe(false);
   });
 
-  it('are released once: again is harmless, also at the same time, and sends nothing', async () => {
+  it('are released once: releasing them again, also at the same time, is harmless and sends nothing', async () => {
     const { locks, backend } = await world.process();
     const lease = await locks.acquire('order');
     await Promise.all([lease.release(), lease.release()]);
@@ -69,7 +69,7 @@ describe.each(STORES)('leases, on %s', (store) => {
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
   });
 
-  describe('end of a body', () => {
+  describe('the end of a body', () => {
     it('gives its result, of a promise or a plain value', async () => {
       const locks = await world.service();
       expect(await locks.withLock('order', async () => 'sold')).toBe('sold');
@@ -88,7 +88,7 @@ describe.each(STORES)('leases, on %s', (store) => {
       expect(await locks.isLocked('order')).toBe(false);
     });
 
-    it('gives the LockLostError when the body ended well and the lock was taken away', async () => {
+    it('rejects with LockLostError when the body ended well and the lock was taken away', async () => {
       const [locks, other] = await world.services(2);
       const error = await errorOf(
         locks.withLock('order', async () => {
@@ -179,7 +179,7 @@ describe.each(STORES)('leases, on %s', (store) => {
       expect(await errorOf(losing())).toBeInstanceOf(LockLostError);
     });
 
-    it('fails with the loss alone, so that JavaScript can put the error of the block beside it', async () => {
+    it('fails with the loss alone, so that JavaScript can add the error of the block', async () => {
       const [locks, other] = await world.services(2);
       const lease = await locks.acquire('order');
       await other.forceRelease('order');
@@ -189,7 +189,7 @@ describe.each(STORES)('leases, on %s', (store) => {
   });
 
   describe('forceRelease() of the service that holds the lock', () => {
-    it('loses its leases at once, of all shares', async () => {
+    it('ends the leases of all shares at once', async () => {
       const locks = await world.service();
       const outer = await locks.acquire('order');
       const { signal } = outer;
@@ -235,7 +235,7 @@ describe.each(STORES)('leases, on %s', (store) => {
   });
 
   describe('extend()', () => {
-    it('sets a fixed lease to that long from now', async () => {
+    it('lets a fixed lease end that long from now', async () => {
       const locks = await world.service();
       const lease = await locks.acquire('order', { leaseTime: 500 });
       await lease.extend('10s');
@@ -246,7 +246,7 @@ describe.each(STORES)('leases, on %s', (store) => {
       await lease.release();
     });
 
-    it('makes a lease of the watchdog longer, never shorter', async () => {
+    it('makes a watchdog lease longer, never shorter', async () => {
       const locks = await world.service();
       const lease = await locks.acquire('order');
       await lease.extend('1s');
@@ -268,7 +268,7 @@ describe.each(STORES)('leases, on %s', (store) => {
       expect(await errorOf(lease.release())).toBe(error);
     });
 
-    it('refuses a released lease, a duration that is none, and one below 100 ms', async () => {
+    it('refuses a released lease, an invalid duration, and one below 100 ms', async () => {
       const locks = await world.service();
       const lease = await locks.acquire('order');
       await expect(lease.extend(99)).rejects.toThrow(LockConfigurationError);
@@ -278,7 +278,7 @@ describe.each(STORES)('leases, on %s', (store) => {
     });
   });
 
-  it('of a try-lock are null while the lock is busy, and errors are errors', async () => {
+  it('of a try-lock are null while the lock is busy; other errors are thrown', async () => {
     const [locks, other] = await world.services(2);
     const lease = (await locks.tryAcquire('order')) as Lease;
     expect(await other.tryAcquire('order')).toBeNull();
@@ -289,7 +289,7 @@ describe.each(STORES)('leases, on %s', (store) => {
     expect(await waiting).not.toBeNull();
   });
 
-  it('are refused with what is known of the holder', async () => {
+  it('are refused with what is known about the holder', async () => {
     const [locks, other] = await world.services(2);
     const lease = await locks.acquire('order', { leaseTime: '10s' });
     for (const service of [locks, other]) {

@@ -27,7 +27,7 @@ describe('the watchdog', () => {
     expect(await other.locks.isLocked('order')).toBe(false);
   });
 
-  it('renews three times in the length of a lease, no oftener', async () => {
+  it('renews three times per lease, and not more often', async () => {
     const { locks, backend, runtime } = await world.process();
     const lease = await locks.acquire('order');
     await runtime.advance(300_000);
@@ -37,7 +37,7 @@ describe('the watchdog', () => {
     await lease.release();
   });
 
-  it('is no hot loop for the shortest of leases', async () => {
+  it('does not spin on the shortest lease', async () => {
     const { locks, backend, runtime } = await world.process({ watchdogTimeout: ms(100) });
     const lease = await locks.acquire('order');
     await runtime.advance(10_000);
@@ -101,7 +101,7 @@ describe('the watchdog', () => {
     for (const [i, lease] of leases.entries()) expect(lease.held).toBe((i + 3) % 7 !== 3 || i + 3 >= 100);
   });
 
-  it('renews in time what it got late', async () => {
+  it('renews a lock in time whose answer came late', async () => {
     const { locks, backend, runtime } = await world.process({ watchdogTimeout: ms(300) });
     const late = (time: number) =>
       backend.disturb(async (execute) => {
@@ -122,7 +122,7 @@ describe('the watchdog', () => {
     await lease.release();
   });
 
-  it('keeps off leases with a leaseTime: they end', async () => {
+  it('does not renew leases with a leaseTime: they end', async () => {
     const { locks, backend, runtime } = await world.process();
     const lease = await locks.acquire('order', { leaseTime: '10s' });
     const events: string[] = [];
@@ -140,7 +140,7 @@ describe('the watchdog', () => {
     expect(await errorOf(lease.release())).toBe(lease.signal.reason);
   });
 
-  it('goes on when a lock was handed on, under the same owner', async () => {
+  it('goes on after a hand-off, with the same owner', async () => {
     const { locks, backend, runtime } = await world.process();
     const first = await locks.acquire('order');
     await runtime.advance(200); // the clock of the tokens starts ahead, and reserves nothing until its time has come
@@ -185,7 +185,7 @@ describe('the watchdog', () => {
       await lease.release();
     });
 
-    it('until the lease is over, gives it up then and not later', async () => {
+    it('until the lease is over, gives it up at that moment and not later', async () => {
       const { locks, backend, runtime } = await world.process();
       const lease = await locks.acquire('order');
       const lost: unknown[] = [];
@@ -273,7 +273,7 @@ describe('the watchdog', () => {
       await next.release();
     });
 
-    it('makes nested code acquire anew, not re-enter', async () => {
+    it('makes nested code acquire the lock anew instead of re-entering', async () => {
       const { locks, runtime } = await world.process();
       const other = await world.process();
       const error = await errorOf(
@@ -291,7 +291,7 @@ describe('the watchdog', () => {
   });
 
   describe('when the event loop is blocked', () => {
-    it('for longer than the lease, the body hears of it by its signal and by release()', async () => {
+    it('for longer than the lease, the body learns of it from its signal and from release()', async () => {
       const { locks, runtime } = await world.process();
       const lease = await locks.acquire('order');
       const { signal } = lease;
@@ -345,7 +345,7 @@ describe('the watchdog', () => {
       ['suspended', 8_000],
       ['advanced', 8_000],
       ['set back', -3_600_000],
-    ])('%s, holds nothing for certain until a renewal confirms it, which comes at once', async (_, by) => {
+    ])('%s, counts no lease as held until a renewal confirms it, which comes at once', async (_, by) => {
       const { locks, backend, runtime } = await world.process();
       const lease = await locks.acquire('order');
       await runtime.advance(2_500);
@@ -393,7 +393,7 @@ describe('the watchdog', () => {
       await Promise.all(leases.map((lease) => lease.release()));
     });
 
-    it('does not mind when the clock is set by less than a second', async () => {
+    it('ignores a clock that is set by less than a second', async () => {
       const { locks, backend, runtime } = await world.process();
       const lease = await locks.acquire('order');
       await runtime.advance(2_500);
@@ -405,8 +405,8 @@ describe('the watchdog', () => {
     });
   });
 
-  describe('and extend()', () => {
-    it('takes up renewals again when the extension runs out', async () => {
+  describe('with extend()', () => {
+    it('resumes renewals when the extension runs out', async () => {
       const { locks, backend, runtime } = await world.process();
       const lease = await locks.acquire('order');
       await lease.extend('5m');
@@ -454,7 +454,7 @@ describe('the watchdog', () => {
       await errorOf(lease.release());
     });
 
-    it('never believes in more than the backend has, when a renewal comes in between', async () => {
+    it('never counts on a longer lease than the backend has when a renewal comes in between', async () => {
       const { locks, backend, runtime } = await world.process();
       const lease = await locks.acquire('order');
       await runtime.advance(9_400);
@@ -480,7 +480,7 @@ describe('the watchdog', () => {
     });
   });
 
-  it('does not believe in the old lease when a shorter one may have been set', async () => {
+  it('does not count on the old lease when a shorter one may have been set', async () => {
     const { locks, backend, runtime } = await world.process();
     const lease = await locks.acquire('order', { leaseTime: '60s' });
     backend.disturb(answerLost, 'renew');
@@ -494,7 +494,7 @@ describe('the watchdog', () => {
     await errorOf(lease.release());
   });
 
-  it('does not believe in the old lease while the answer about a shorter one is under way', async () => {
+  it('does not count on the old lease while the answer about a shorter one is under way', async () => {
     const { locks, backend, runtime } = await world.process();
     const lease = await locks.acquire('order', { leaseTime: '60s' });
     const answer = latch();

@@ -38,13 +38,13 @@ describe.each(STORES)('fairness among processes, on %s', (store) => {
     return { shares, longestWait, commandsPerBody: commands / shares.reduce((a, b) => a + b, 0) };
   };
 
-  it('gives four processes with 25 callers each about the same', async () => {
+  it('gives four processes with 25 callers each about the same share', async () => {
     const { shares, longestWait } = await contend(4, 25, 0);
     expect(jain(shares)).toBeGreaterThan(0.8);
     expect(Math.max(...longestWait)).toBeLessThan(1_000);
   });
 
-  it('gives four processes with one caller each about the same', async () => {
+  it('gives four processes with one caller each about the same share', async () => {
     const { shares, longestWait } = await contend(4, 1, 2);
     expect(jain(shares)).toBeGreaterThan(0.8);
     expect(Math.max(...longestWait)).toBeLessThan(1_000);

@@ -35,7 +35,7 @@ describe('hand-off', () => {
     await runtime.advance(200);
   };
 
-  it('passes a lock of the watchdog on without a command, with the same owner and a higher token', async () => {
+  it('passes on a watchdog lock without a command, with the same owner and a higher token', async () => {
     const { locks, backend, first, waiters } = await wanted(3);
     const events: unknown[] = [];
     locks.on('handoff', (event) => events.push(event));
@@ -57,26 +57,23 @@ describe('hand-off', () => {
     ['fixed leases', { leaseTime: '30s' }, { leaseTime: '30s' }],
     ['a fixed lease to one of the watchdog', { leaseTime: '30s' }, {}],
     ['a lease of the watchdog to a fixed one', {}, { leaseTime: '30s' }],
-  ] as const)(
-    'passes %s on by one command, to an owner of its own with a lease of its own',
-    async (_, mine, theirs) => {
-      const { locks, backend, runtime } = await world.process();
-      const first = await locks.acquire('order', mine);
-      const waiting = locks.acquire('order', theirs);
-      await runtime.advance(10);
-      await first.release();
-      const second = await waiting;
-      expect(backend.commands).toEqual(['acquire', 'transfer']);
-      expect(second.owner).not.toBe(first.owner);
-      expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
-      expect(second.remainingTime()).toBeGreaterThan(29_690);
-      await runtime.advance(60_000);
-      expect(second.held).toBe('leaseTime' in theirs === false);
-      await second.release().catch(() => {});
-    },
-  );
+  ] as const)('passes on %s by one command, to a new owner with a new lease', async (_, mine, theirs) => {
+    const { locks, backend, runtime } = await world.process();
+    const first = await locks.acquire('order', mine);
+    const waiting = locks.acquire('order', theirs);
+    await runtime.advance(10);
+    await first.release();
+    const second = await waiting;
+    expect(backend.commands).toEqual(['acquire', 'transfer']);
+    expect(second.owner).not.toBe(first.owner);
+    expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
+    expect(second.remainingTime()).toBeGreaterThan(29_690);
+    await runtime.advance(60_000);
+    expect(second.held).toBe('leaseTime' in theirs === false);
+    await second.release().catch(() => {});
+  });
 
-  it('passes a lock on by a command when its lease was confirmed more than half a lease ago', async () => {
+  it('passes on a lock by a command when its lease was confirmed more than half a lease ago', async () => {
     const { locks, backend, runtime } = await world.process();
     const before = await locks.acquire('order');
     const leases = Array.from({ length: 3 }, () => locks.acquire('order'));
@@ -102,7 +99,7 @@ describe('hand-off', () => {
     await (await leases[2]).release();
   });
 
-  it('passes a lock on by a command while another one about it is under way', async () => {
+  it('passes on a lock by a command while another command about it is under way', async () => {
     const { backend, first, waiters } = await wanted(1);
     backend.disturb(() => new Promise(() => {}), 'renew');
     void first.extend('60s');
@@ -113,7 +110,7 @@ describe('hand-off', () => {
     await next.release();
   });
 
-  it('passes a lock of the watchdog on by a command to a fixed lease of the same length', async () => {
+  it('passes on a watchdog lock by a command to a fixed lease of the same length', async () => {
     const { locks, backend, runtime, first, waiters } = await wanted(1);
     const fixed = locks.acquire('order', { leaseTime: '30s' });
     await first.release();
@@ -143,7 +140,7 @@ describe('hand-off', () => {
     expect(tokens.every((token, i) => i === 0 || token > tokens[i - 1])).toBe(true);
   });
 
-  it('does not give a released lease’s holder any more say', async () => {
+  it('leaves the holder of a released lease no say', async () => {
     const { first, waiters, backend } = await wanted(1);
     await first.release();
     const next = await waiters[0];
@@ -204,7 +201,7 @@ describe('hand-off', () => {
       expect(tokens.filter((token) => !reserved.has(token))).toEqual([]);
     });
 
-    it('whose tokens are as many as its time takes at the pace of the bodies before', async () => {
+    it('with as many tokens as fit in its time at the pace of earlier bodies', async () => {
       const process = await world.process();
       const { locks, backend, runtime } = process;
       await reachClock(process);
@@ -249,7 +246,7 @@ describe('hand-off', () => {
     it.each([
       ['refused', refused],
       ['not answered', answerLost],
-    ])('that is %s serves the waiter all the same, and leaves nothing behind', async (_, disturbance) => {
+    ])('that is %s still serves the waiter, and leaves nothing behind', async (_, disturbance) => {
       const process = await passing();
       const { locks, backend, runtime, first, logger } = process;
       const waiting = locks.acquire('order');
@@ -288,7 +285,7 @@ describe('hand-off', () => {
       expect(await locks.isLocked('order')).toBe(false);
     });
 
-    it('that is answered after the new lease has ended gives no lease that is over', async () => {
+    it('that is answered after the new lease has ended does not give that lease out', async () => {
       const { locks, backend, runtime, first } = await passing();
       const waiting = locks.acquire('order', { leaseTime: '5s' });
       backend.disturb(async (execute) => {
@@ -319,7 +316,7 @@ describe('hand-off', () => {
     });
   });
 
-  it('takes a breath at each 256th, and survives that the lock is lost or unwanted then', async () => {
+  it('yields to the event loop at every 256th, and copes with a lock that is lost or unwanted by then', async () => {
     const process = await world.process();
     const { locks, runtime } = process;
     await reachClock(process);
@@ -369,7 +366,7 @@ describe.each(STORES)('hand-off, on %s', (store) => {
     expect(ticks).toBeGreaterThan(5);
   });
 
-  it('is no way around another process: both are served in turn', async () => {
+  it('does not shut out another process: both are served in turn', async () => {
     const [process, other] = await world.processes(2);
     const section = new Section();
     const stop = latch();

@@ -17,7 +17,7 @@ describe('a lock service on Redis', () => {
   const asleep = ({ backend }: LockProcess) =>
     until(() => backend.subscriptions > 0 && backend.count('acquire') > backend.subscriptions);
 
-  it('gives what came while the event loop was blocked, also after waitTime', async () => {
+  it('gives a lock whose answer came while the event loop was blocked, also after waitTime', async () => {
     const locks = await world.service();
     await locks.withLock('order', async () => {});
     const acquisition = locks.acquire('order', { waitTime: ms(100) });
@@ -25,7 +25,7 @@ describe('a lock service on Redis', () => {
     await (await acquisition).release();
   });
 
-  it('fails alone with the name under which something else stands', async () => {
+  it('fails only for the name whose key holds something else', async () => {
     const locks = await world.service();
     await admin().set(keyOf('order:7'), 'not a lock');
     const results = await Promise.allSettled(Array.from({ length: 64 }, (_, i) => locks.acquire(`order:${i}`)));
@@ -76,7 +76,7 @@ describe('a lock service on Redis', () => {
         }
       }));
 
-    it('CLIENT KILL of its subscriber’s connection: a release meanwhile is not missed', async () => {
+    it('CLIENT KILL of its subscriber connection: a release meanwhile is not missed', async () => {
       const [other, process] = await world.processes(2);
       const holder = await other.locks.acquire('order');
       const waiting = process.locks.acquire('order', { waitTime: '25s' });
@@ -88,7 +88,7 @@ describe('a lock service on Redis', () => {
       await lease.release();
     });
 
-    it('the end of a restart in mid-wait, but for the time that it takes', async () => {
+    it('a restart during a wait, apart from the time that it takes', async () => {
       const [other, process] = await world.processes(2, { commandTimeout: 500 });
       await other.locks.acquire('order');
       const section = new Section();
@@ -101,7 +101,7 @@ describe('a lock service on Redis', () => {
     }, 60_000);
   });
 
-  it('has a lock once when the answer to its acquisition got lost with the connection', async () => {
+  it('holds a lock once when the answer to its acquisition was lost with the connection', async () => {
     const proxy = await startTcpProxy(world.redis.port);
     try {
       const process = await world.process({ connection: proxy.url });
@@ -120,7 +120,7 @@ describe('a lock service on Redis', () => {
     }
   });
 
-  it('hears the releases of others also after some of its own, although it may not publish itself', async () => {
+  it('hears the releases of others after its own, although it is not allowed to publish', async () => {
     await admin().call('ACL', 'SETUSER', 'mute', 'on', '>word', 'allkeys', 'allchannels', '+@all', '-publish');
     const mute = await world.process({ connection: world.redis.url.replace('//', '//mute:word@') });
     const other = await world.process();
@@ -147,7 +147,7 @@ describe('a lock service on Redis', () => {
     await granted?.release();
   }, 30_000);
 
-  it('frees within a lease what a process held that was killed', async () => {
+  it('frees what a killed process held within one lease', async () => {
     const locks = await world.service();
     const { child, line } = await startProcess('lock-holder.ts', world.redis.url, world.keyPrefix, 'order', '1000');
     await sleep(1_300); // it renews

@@ -132,7 +132,7 @@ describe('requests that arrive after their caller has left take nothing for long
     await nothingIsLeftSoon();
   });
 
-  it('held up, and let through when a second try was served and given back', async () => {
+  it('held up, and let through after a second attempt was served and released', async () => {
     const { locks } = await open();
     proxy.holdUp({ requests: () => 60_000 });
     const served = await heldUp(Promise.all(FREE.map(({ ask }) => ask(locks, 20_000))));
@@ -160,7 +160,7 @@ describe('requests that arrive after their caller has left take nothing for long
   it.each<[string, (proxy: TcpProxy) => Redis | { port: number; socketTimeout: number }]>([
     ['a borrowed client', ({ url }) => new Redis(url)],
     ['a client that has a socketTimeout of its own', ({ port }) => ({ port, socketTimeout: 60_000 })],
-  ])('sent by %s once more, as it hears late that the server does not know their script', async (_, connect) => {
+  ])('sent again by %s, which hears late that the server does not know their script', async (_, connect) => {
     const connection = connect(proxy);
     const { locks, others } = await open(connection);
     const released = await others.acquire('released');

@@ -116,7 +116,7 @@ describe.each(STORES)('lock scopes, on %s', (store) => {
       });
     });
 
-    it('counts a lease that acquire() gave inside a scope among the children', async () => {
+    it('treats a lease that acquire() gave inside a scope as a child', async () => {
       const locks = await world.service();
       await locks.withLock('order', async () => {
         const child = await locks.acquire('order');
@@ -164,7 +164,7 @@ describe.each(STORES)('lock scopes, on %s', (store) => {
   });
 
   describe('a scope that has ended', () => {
-    it('takes no new share: what leaked out of it acquires anew', async () => {
+    it('takes no new share: code that leaked out of it acquires anew', async () => {
       const locks = await world.service();
       const ended = latch();
       let leaked: Promise<Lease> | undefined;
@@ -181,7 +181,7 @@ describe.each(STORES)('lock scopes, on %s', (store) => {
       await lease.release();
     });
 
-    it('takes no new share also while its lease lives on', async () => {
+    it('takes no new share although its lease lives on', async () => {
       const locks = await world.service();
       const lease = await locks.acquire('order');
       const ended = latch();
@@ -215,7 +215,7 @@ describe.each(STORES)('lock scopes, on %s', (store) => {
       await until(async () => !(await other.isLocked('order')));
     });
 
-    it('keeps no chain of ended scopes alive in a task that plans its own next run', async () => {
+    it('is not kept alive by a task that schedules its own next run', async () => {
       const locks = await world.service();
       let runs = 0;
       const depth = await new Promise<number>((resolve) => {
@@ -243,7 +243,7 @@ describe.each(STORES)('lock scopes, on %s', (store) => {
       expect(currentLease()).toBeUndefined();
     });
 
-    it('is still the lease when that was lost meanwhile, so that its token keeps out what the body writes late', async () => {
+    it('is still the lease when that was lost, so that its token fences what the body writes late', async () => {
       const locks = await world.service();
       const fenced = locks.withLock('order', async (lease) => {
         await locks.forceRelease('order');
@@ -254,7 +254,7 @@ describe.each(STORES)('lock scopes, on %s', (store) => {
       expect(await errorOf(fenced)).toBeInstanceOf(LockLostError);
     });
 
-    it('is the innermost one, or the one of a name', async () => {
+    it('is the innermost one, or the one with the given name', async () => {
       const locks = await world.service();
       await locks.withLock('order', (order) =>
         locks.withLock('stock', async (stock) => {
@@ -305,7 +305,7 @@ describe.each(STORES)('lock scopes, on %s', (store) => {
       await lease.release();
     });
 
-    it('does not reach the listeners and timers that a body gave rise to', async () => {
+    it('does not reach the listeners and timers that a body has started', async () => {
       const { locks, runtime } = await world.process();
       const seen: unknown[] = [];
       locks.on('released', () => seen.push(currentLease()));

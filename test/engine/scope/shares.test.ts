@@ -163,7 +163,7 @@ describe.each(STORES)('the children of a share, on %s', (store) => {
     expect(section.most).toBe(1);
   });
 
-  it('are found from inside lease.run() of the outermost: a child goes on instead of waiting for itself', async () => {
+  it('are found inside lease.run() of the outermost lease: a child goes on instead of waiting for itself', async () => {
     const locks = await world.service();
     const entered = await locks.withLock('order', (outer) =>
       locks.withLock('order', () => outer.run(() => locks.withLock('order', { waitTime: 1_000 }, () => 'in'))),
@@ -171,7 +171,7 @@ describe.each(STORES)('the children of a share, on %s', (store) => {
     expect(entered).toBe('in');
   });
 
-  it('let a reader in beside other readers when the writer leaves that it stood behind', async () => {
+  it('let a reader in beside other readers when the writer before it leaves', async () => {
     const locks = await world.service();
     await locks.withLock('page', { type: 'write' }, async () => {
       const first = await locks.acquire('page', { type: 'read' });
@@ -385,7 +385,7 @@ describe('a share, after the event loop was blocked for longer than the lease', 
   });
 });
 
-describe('a share, while the clocks of the machine have parted', () => {
+describe('a share, while the clocks of the machine disagree', () => {
   const world = openVirtualWorld();
   const JUMP = 5_000;
 
@@ -428,7 +428,7 @@ describe('a share, while the clocks of the machine have parted', () => {
     });
   });
 
-  it('is not given of what is gone: the inner call acquires anew', async () => {
+  it('is not given of a lock that is gone: the inner call acquires anew', async () => {
     const [{ locks, runtime }, other] = [await world.process(), await world.process()];
     const outcome = errorOf(
       locks.withLock('order', async (outer) => {

@@ -169,7 +169,7 @@ describe('a caller of several names, among callers of one name each', () => {
       return { process, other, runtime, waiting, busy };
     };
 
-    it('does so for a second at most, and then does without for as long', async () => {
+    it('does so for a second at most, and then holds nothing for as long', async () => {
       const { process, other, runtime, waiting, busy } = await hold();
       await runtime.advance(1_000);
       for (let time = 0; time < 900; time += 50, await runtime.advance(50))
@@ -182,7 +182,7 @@ describe('a caller of several names, among callers of one name each', () => {
       expect(leftovers(process)).toEqual(NOTHING);
     });
 
-    it('keeps its place in the line of a fair lock meanwhile', async () => {
+    it('keeps its place in the queue of a fair lock meanwhile', async () => {
       const { process, other, runtime, waiting, busy } = await hold({ type: 'fair' });
       const served: string[] = [];
       const behind = other.locks.acquire('b', { type: 'fair' });

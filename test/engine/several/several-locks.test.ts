@@ -142,7 +142,7 @@ describe.each(STORES)('several locks at once, on %s', (store) => {
     expect(section.entries.length).toBe(4 * rounds);
   });
 
-  it('of crossing sets make progress, together with callers of one lock', async () => {
+  it('in overlapping sets make progress, together with callers of one lock', async () => {
     const services = await world.services(2);
     const sets = [['a', 'b'], ['b', 'c'], ['c', 'a'], 'a', 'b', 'c'] as const;
     const inside = new Map<string, number>();
@@ -265,7 +265,7 @@ describe.each(STORES)('several locks at once, on %s', (store) => {
     });
   });
 
-  describe('that were waited for in vain leave nothing', () => {
+  describe('that were waited for in vain leave nothing behind', () => {
     it.each([
       ['elsewhere', 'abort'],
       ['elsewhere', 'timeout'],
@@ -374,7 +374,7 @@ describe('several locks at once, when the backend fails', () => {
     expect(leftovers(process)).toEqual(NOTHING);
   });
 
-  it('report an outage that nobody else tells of', async () => {
+  it('report an outage that nothing else reports', async () => {
     const { locks, backend, runtime } = await world.process();
     const errors: Error[] = [];
     locks.on('error', (error) => errors.push(error));

@@ -43,7 +43,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
     expect(section.entries).toEqual(callers);
   });
 
-  it('costs one subscription and no command while 1,000 callers wait; all are served in order, and nothing is left', async () => {
+  it('costs one subscription and no command while 1,000 callers wait, serves them in order and leaves nothing behind', async () => {
     const { holder, waiter } = await holderAndWaiter();
     const abort = new WatchedAbort();
     const section = new Section();
@@ -70,7 +70,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
     await nothingIsLeft(waiter);
   });
 
-  it('goes on without those who left: aborted, timed out, from the front, the middle and the end', async () => {
+  it('serves the others in order when callers leave by abort or timeout, at the front, in the middle and at the end', async () => {
     const { holder, waiter } = await holderAndWaiter();
     const section = new Section();
     const abort = new WatchedAbort();
@@ -98,7 +98,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
     await nothingIsLeft(waiter);
   });
 
-  it('leaves nothing of 2,000 names that were locked once, in the process or in the store', async () => {
+  it('leaves nothing behind of 2,000 names that were locked once, neither in the process nor in the store', async () => {
     const [process, other] = await world.processes(2);
     const names = Array.from({ length: 2_000 }, (_, i) => `order:${i}`);
     await Promise.all(names.map((name) => process.locks.withLock(name, async () => {})));
@@ -157,7 +157,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
       await lease.release();
     });
 
-    it('does not overtake who waits in this process', async () => {
+    it('does not overtake a caller that waits in this process', async () => {
       const { holder, waiter } = await holderAndWaiter();
       const waiting = waiter.locks.acquire('order');
       await asleep(waiter);
@@ -166,7 +166,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
       await (await waiting).release();
     });
 
-    it('lets one of many in that try at once', async () => {
+    it('serves one of many callers that try at once', async () => {
       const services = await world.services(3);
       const tries = await Promise.all(
         Array.from({ length: 30 }, (_, i) => services[i % 3].tryAcquire('order', { waitTime: 0 })),
