@@ -13,6 +13,8 @@ export interface NetworkConditions {
   /** The connection breaks with the first reply that vanishes. */
   closeOnDrop: boolean;
   droppedReplies: number;
+  /** Pieces of data that clients have sent so far. */
+  requests: number;
 }
 
 /** The client's end of a connection, behind what it has sent. */
@@ -96,6 +98,7 @@ export class TcpLink {
   }
 
   #request(data: Buffer): void {
+    this.conditions.requests++;
     this.#dropping ||= this.conditions.dropAfter?.test(data.toString('latin1')) ?? false;
     const held = this.conditions.holdRequest?.() ?? 0;
     this.#held ||= held > 0;

@@ -30,7 +30,7 @@ export class TcpProxy {
   accepted = 0;
 
   readonly #links = new Set<TcpLink>();
-  readonly #conditions: NetworkConditions = { ...TRANSPARENT, droppedReplies: 0 };
+  readonly #conditions: NetworkConditions = { ...TRANSPARENT, droppedReplies: 0, requests: 0 };
   #server: Server | undefined;
   #halfOpen = false;
 
@@ -57,6 +57,11 @@ export class TcpProxy {
   /** Pieces of data from the server that {@link dropReplies} swallowed. */
   get droppedReplies(): number {
     return this.#conditions.droppedReplies;
+  }
+
+  /** Pieces of data from clients so far. */
+  get requests(): number {
+    return this.#conditions.requests;
   }
 
   /** From now on everything takes `ms` longer in each direction. */
