@@ -312,7 +312,7 @@ describe.each(STORES)('several locks at once, on %s', (store) => {
   });
 
   it('are one lease: losing one of them is losing all', async () => {
-    const [locks, other] = await world.services(2, { watchdogTimeout: ms(300) });
+    const [locks, other] = await world.services(2, { watchdogTimeout: ms(3_000) });
     const lease = await locks.acquire(['a', 'b']);
     await other.forceRelease('b');
     await until(() => lease.signal.aborted);
