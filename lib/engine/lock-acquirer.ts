@@ -6,11 +6,12 @@ import type { AcquisitionTerms, LockOptions } from './lock-options.js';
 import type { AcquisitionQueue } from './queue/acquisition-queue.js';
 import type { EnteredGate } from './scope/share-gate.js';
 
-/** What re-entry and the acquisition of several locks need of the engine. */
+/** What an acquisition needs of the engine. */
 export interface LockAcquirer {
   readonly context: AcquisitionContext;
 
-  newOwner(): string;
+  /** A new owner id. Not a method: it is passed on as a function. */
+  readonly newOwner: () => string;
 
   /** @throws LockKeyError, which begins with `what`, when the prefix makes a name too long */
   keyOf(name: string, what: string): string;
@@ -24,15 +25,11 @@ export interface LockAcquirer {
 
   acquire(name: string, options: LockOptions): Promise<LockLease>;
 
-  /** The queue of this lock; a new one where nothing goes on about it. */
-  queue(type: LockType, name: string, key: string): AcquisitionQueue;
+  /** The queue of this lock; `undefined`: nothing goes on about it. */
+  existingQueue(type: LockType, name: string): AcquisitionQueue | undefined;
+
+  newQueue(type: LockType, name: string, key: string): AcquisitionQueue;
 
   /** @param gates what each share has entered, where it is re-entry */
-  createLease(locks: readonly HeldLock[], terms: AcquisitionTerms, gates: readonly EnteredGate[]): LockLease;
-
-  /** The present moment, if anybody listens to how long an acquisition takes. */
-  startTime(): number | undefined;
-
-  /** Emits `acquired` for each lock that was not shared before. */
-  announce(lease: LockLease, startTime: number | undefined): void;
+  createLease(locks: readonly HeldLock[], terms: AcquisitionTerms, gates?: readonly EnteredGate[]): LockLease;
 }

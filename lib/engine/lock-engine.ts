@@ -1,15 +1,13 @@
 import type { LockState, LockType } from '../backends/lock-backend.js';
+import { acquireOne } from './acquire-one.js';
 import type { AcquisitionContext } from './acquisition-context.js';
 import { ActiveWork, type Activity } from './active-work.js';
+import { createContext } from './create-context.js';
 import type { EngineSettings } from './engine-settings.js';
-import { EventHub } from './events.js';
-import { BackgroundReleases } from './lease/background-releases.js';
-import { ForcedReleases } from './lease/forced-releases.js';
+import type { ForcedReleases } from './lease/forced-releases.js';
 import type { HeldLock } from './lease/held-lock.js';
 import type { Lease } from './lease/lease.js';
-import { LeaseClock } from './lease/lease-clock.js';
 import { LockLease } from './lease/lock-lease.js';
-import { Watchdog } from './lease/watchdog.js';
 import type { LockAcquirer } from './lock-acquirer.js';
 import { LockInspector } from './lock-inspector.js';
 import { toKey, toLockName, toLockNames } from './lock-name.js';
@@ -18,17 +16,11 @@ import { Synchronizers } from './permits/synchronizers.js';
 import type { AcquisitionQueue } from './queue/acquisition-queue.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { LockQueue } from './queue/lock-queue.js';
-import { RateLimitedLogger } from './rate-limited-logger.js';
-import { findReentry } from './scope/find-reentry.js';
 import { holdWhile } from './scope/hold-while.js';
-import { lockScopes } from './scope/lock-scope.js';
-import { reenter } from './scope/reentry.js';
 import type { EnteredGate } from './scope/share-gate.js';
 import { acquireSeveral } from './several/acquire-several.js';
 import { Shutdown } from './shutdown.js';
-import { abortedError } from './waiting/caller.js';
 import { nullWhenBusy } from './waiting/null-when-busy.js';
-import { Waiter } from './waiting/waiter.js';
 
 /** Of a backend that does not say otherwise. */
 const COMMAND_TIMEOUT = 2_000;
@@ -53,26 +45,12 @@ export class LockEngine implements LockAcquirer {
   private ownerCount = 0;
 
   constructor(readonly settings: EngineSettings) {
-    const { backend, runtime, logger, clientId, watchdogTimeout, fairWaitTimeout, waitTime, onLost } = settings;
-    const clock = new LeaseClock(runtime);
-    const events = new EventHub(runtime, new RateLimitedLogger(logger, runtime));
-    const watchdog = new Watchdog(backend, runtime, clock, events, watchdogTimeout);
-    const backgroundReleases = new BackgroundReleases(backend, runtime);
-    const heldUnder = (key: string) => this.inspector.heldUnder(key);
-    const forcedReleases = new ForcedReleases(backend, runtime, clientId, heldUnder);
+    const { backend, runtime, keyPrefix, watchdogTimeout, waitTime, onLost } = settings;
+    const { shutdownTimeout, commandTimeout = COMMAND_TIMEOUT } = settings;
+    const { context, forcedReleases, stop } = createContext(settings, (key) => this.inspector.heldUnder(key));
+    const { work } = this;
+    this.context = context;
     this.forcedReleases = forcedReleases;
-    this.context = {
-      backend,
-      runtime,
-      clock,
-      events,
-      watchdog,
-      backgroundReleases,
-      pendingAcquisitions: forcedReleases.pendingAcquisitions,
-      clientId,
-      fairWaitTimeout,
-      preferWriters: true,
-    };
     this.defaults = {
       type: 'reentrant',
       waitTime,
@@ -81,35 +59,25 @@ export class LockEngine implements LockAcquirer {
       signal: undefined,
       onLost,
     };
-    const { context, work } = this;
-    this.inspector = new LockInspector(context, work.queues, forcedReleases, settings.keyPrefix);
+    this.inspector = new LockInspector(context, work.queues, forcedReleases, keyPrefix);
     this.synchronizers = new Synchronizers(context, this, watchdogTimeout, () => work.changed());
-    this.shutdown = new Shutdown({
-      service: this.context,
-      work: this.work,
-      synchronizers: this.synchronizers,
-      backend,
-      runtime,
-      logger: events.logger,
-      shutdownTimeout: settings.shutdownTimeout,
-      commandTimeout: settings.commandTimeout ?? COMMAND_TIMEOUT,
-      stopBackground: () => {
-        for (const part of [watchdog, backgroundReleases, forcedReleases]) part.close();
-      },
-    });
+    const { synchronizers } = this;
+    const { logger } = context.events;
+    const timeouts = { shutdownTimeout, commandTimeout };
+    this.shutdown = new Shutdown({ context, work, synchronizers, backend, runtime, logger, stop, ...timeouts });
   }
 
-  /** Waits until all names are held. Errors in `names` or `options` are rejections, too. */
+  /** Waits until all names are held. Errors in `names` or `options` reject the promise, too. */
   acquire(names: LockNames, options?: LockOptions, what = 'acquire()'): Promise<LockLease> {
     try {
       if (typeof names === 'string') {
         const terms =
           options === undefined ? this.defaults : toTerms(options, this.defaults, `${what} of ${quoted([names])}`);
-        return this.acquireOne(names, terms, what);
+        return acquireOne(this, names, terms, what);
       }
       const list = Array.isArray(names) ? toLockNames(names, what) : [toLockName(names, what)];
       const terms = toTerms(options ?? {}, this.defaults, `${what} of ${quoted(list)}`);
-      if (list.length === 1) return this.acquireOne(list[0], terms, what);
+      if (list.length === 1) return acquireOne(this, list[0], terms, what);
       return acquireSeveral(this, list, terms, what, (caller) => this.work.trackSeveral(caller));
     } catch (error) {
       return Promise.reject(error);
@@ -181,8 +149,17 @@ export class LockEngine implements LockAcquirer {
     return this.shutdown.admit(what, name);
   }
 
-  queue(type: LockType, name: string, key: string): AcquisitionQueue {
-    return this.work.queues.get(type, name) ?? this.newQueue(type, name, key);
+  existingQueue(type: LockType, name: string): AcquisitionQueue | undefined {
+    return this.work.queues.get(type, name);
+  }
+
+  newQueue(type: LockType, name: string, key: string): AcquisitionQueue {
+    const queue =
+      type === 'fair'
+        ? new FairQueue(this.context, name, key, this.queueEnded)
+        : new LockQueue(this.context, name, key, type, this.queueEnded);
+    this.work.queues.add(queue);
+    return queue;
   }
 
   createLease(
@@ -194,54 +171,6 @@ export class LockEngine implements LockAcquirer {
     this.work.leases.push(lease);
     this.forcedReleases.listen();
     return lease;
-  }
-
-  startTime(): number | undefined {
-    return this.context.events.hears('acquired') ? this.context.runtime.monotonic() : undefined;
-  }
-
-  announce(lease: LockLease, startTime: number | undefined): void {
-    const { events, runtime } = this.context;
-    if (!events.hears('acquired')) return;
-    const waited = startTime === undefined ? 0 : runtime.monotonic() - startTime;
-    for (const { name, owner, token, shares } of lease.locks)
-      if (shares.length === 1) events.emit('acquired', { name, owner, fencingToken: token, waited });
-  }
-
-  // ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  private acquireOne(name: string, terms: AcquisitionTerms, what: string): Promise<LockLease> {
-    let queue = this.work.queues.get(terms.type, name);
-    // The name of a queue was checked when the queue was created.
-    const key = queue?.key ?? this.keyOf(toLockName(name, what), what);
-    if (terms.signal?.aborted) throw abortedError({ what: `the lock '${name}'`, name }, terms.signal);
-    if (lockScopes.getStore() !== undefined) {
-      const reentry = findReentry(this.context, key, terms.type);
-      if (reentry !== undefined) return reenter(this, reentry, name, terms);
-      // Where the lock proved to be lost, its queue may have ended with it.
-      queue = this.work.queues.get(terms.type, name);
-    }
-    const scoped = this.admit(what, name);
-    const startTime = this.startTime();
-    return new Promise((resolve, reject) => {
-      const granted = (held: HeldLock) => {
-        const lease = this.createLease(held.alone, terms);
-        this.announce(lease, startTime);
-        resolve(lease);
-      };
-      const waiter = new Waiter<HeldLock>(name, this.newOwner, terms, this.context.runtime, granted, reject);
-      waiter.scoped = scoped;
-      (queue ?? this.newQueue(terms.type, name, key)).enqueue(waiter);
-    });
-  }
-
-  private newQueue(type: LockType, name: string, key: string): AcquisitionQueue {
-    const queue =
-      type === 'fair'
-        ? new FairQueue(this.context, name, key, this.queueEnded)
-        : new LockQueue(this.context, name, key, type, this.queueEnded);
-    this.work.queues.add(queue);
-    return queue;
   }
 
   private readonly queueEnded = (queue: AcquisitionQueue): void => {

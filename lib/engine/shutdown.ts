@@ -12,7 +12,7 @@ const LONGEST_CLOSE = 500;
 
 /** What shutdown ends. */
 export interface ShutdownTarget {
-  readonly service: object;
+  readonly context: object;
   readonly work: ActiveWork;
   readonly synchronizers: Synchronizers;
   readonly backend: LockBackend;
@@ -21,7 +21,7 @@ export interface ShutdownTarget {
   readonly shutdownTimeout: number;
   readonly commandTimeout: number;
   /** Stops what works in the background. */
-  readonly stopBackground: () => void;
+  readonly stop: () => void;
 }
 
 /** Ends a service in order: no new work, then a limited time for what holds a lock, then the end of the rest. */
@@ -42,7 +42,7 @@ export class Shutdown {
    * @throws LockAbortedError for any other caller once shutdown has begun
    */
   admit(what: string, name: string): boolean {
-    const scoped = lockScopes.getStore() !== undefined && inScopeOf(this.target.service);
+    const scoped = lockScopes.getStore() !== undefined && inScopeOf(this.target.context);
     if (this.closing && (!scoped || this.aborted)) throw shutdownError(what, name);
     return scoped;
   }
@@ -90,12 +90,12 @@ export class Shutdown {
   }
 
   private async end(): Promise<void> {
-    const { backend, commandTimeout, runtime, stopBackground, synchronizers } = this.target;
+    const { backend, commandTimeout, runtime, stop, synchronizers } = this.target;
     const end = Math.max(this.drainUntil, runtime.monotonic()) + commandTimeout;
     const time = end - Math.min(LONGEST_CLOSE, commandTimeout / 4) - runtime.monotonic();
     await this.atMost(time, Promise.all([this.waitForAnswers(time), synchronizers.close()]));
     synchronizers.abandon();
-    stopBackground();
+    stop();
     await this.atMost(end - runtime.monotonic(), backend.close());
   }
 

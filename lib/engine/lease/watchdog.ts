@@ -213,7 +213,11 @@ export class Watchdog {
   }
 
   private renewLater(held: HeldLock, error: Error): void {
-    this.warnOnce(held, error);
+    if (!this.failing)
+      this.events.logger.warn(
+        `Renewing the lock '${held.name}' failed; it is tried again until the lease ends in ${Math.round(this.left(held))} ms: ${error.message}`,
+      );
+    this.failing = true;
     const pause = Math.min(1_000, Math.max(20, held.leaseTime / 20)) * (0.5 + this.runtime.random());
     this.runtime.timer(pause, () => {
       if (held.list !== this.renewing) return;
@@ -221,14 +225,6 @@ export class Watchdog {
       if (this.left(held) <= 0) this.lose(held, `it could not be renewed before its lease ended: ${error.message}`);
       else this.renew(held);
     });
-  }
-
-  private warnOnce(held: HeldLock, error: Error): void {
-    if (this.failing) return;
-    this.failing = true;
-    this.events.logger.warn(
-      `Renewing the lock '${held.name}' failed; it is tried again until the lease ends in ${Math.round(this.left(held))} ms: ${error.message}`,
-    );
   }
 
   private loseWhatEndedUnnoticed(): void {

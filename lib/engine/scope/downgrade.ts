@@ -148,7 +148,8 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
       this.undoUnanswered();
       return this.dismiss();
     }
-    this.queue = this.engine.queue('read', this.write.name, this.write.key);
+    const { name, key } = this;
+    this.queue = this.engine.existingQueue('read', name) ?? this.engine.newQueue('read', name, key);
     const read = this.queue.adopt(this.write.owner, first.terms, sent, reply.token, this);
     this.read = read;
     if (this.waiting.size === 0) void this.giveBack(read);

@@ -1,6 +1,7 @@
 import { type BackendError, noAnswer, withReason } from '../../backends/lock-backend.js';
 import type { Milliseconds } from '../duration.js';
 import { LockBusyError, LockError, LockKeyError, LockUnavailableError } from '../errors.js';
+import { announceAcquired, startTime } from '../lease/announce-acquired.js';
 import type { HeldLock } from '../lease/held-lock.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { LockAcquirer } from '../lock-acquirer.js';
@@ -42,8 +43,7 @@ export function acquireSeveral(
       acquisition.wakeUp();
       reject(error);
     };
-    const newOwner = () => engine.newOwner();
-    const caller: SeveralCaller = new Waiter(title, newOwner, terms, engine.context.runtime, resolve, refused);
+    const caller: SeveralCaller = new Waiter(title, engine.newOwner, terms, engine.context.runtime, resolve, refused);
     caller.scoped = scoped;
     const acquisition = new SeveralAcquisition(engine, all, terms, caller);
     if (terms.signal?.aborted) return caller.refuse(abortedError(caller, terms.signal));
@@ -60,7 +60,7 @@ class SeveralAcquisition {
   private failure: BackendError | undefined;
   private busy: BusyLock | undefined;
   private readonly attempt: AllOrNone;
-  private readonly startTime: number | undefined;
+  private readonly started: number | undefined;
   private readonly backOff: BackOff;
   private readonly pause: InterruptibleSleep;
   /** Created when it was passed over for the first time. */
@@ -74,7 +74,7 @@ class SeveralAcquisition {
   ) {
     const { runtime } = engine.context;
     this.attempt = new AllOrNone(engine, all, terms);
-    this.startTime = engine.startTime();
+    this.started = startTime(engine.context);
     this.backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
     this.pause = new InterruptibleSleep(runtime);
   }
@@ -172,7 +172,7 @@ class SeveralAcquisition {
     const locks = this.all.map(({ held }) => held as HeldLock);
     const gates = this.all.flatMap(({ entered }) => entered);
     const lease = this.engine.createLease(locks, this.terms, gates);
-    this.engine.announce(lease, this.startTime);
+    announceAcquired(this.engine.context, lease, this.started);
     this.caller.grant(lease);
   }
 }

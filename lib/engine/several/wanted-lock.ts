@@ -110,9 +110,8 @@ export class WantedLock {
         resolve();
       };
       const { engine, name } = this;
-      const newOwner = () => engine.newOwner();
       const terms = { ...this.terms, waitTime };
-      const waiter: LockWaiter = new Waiter(name, newOwner, terms, engine.context.runtime, granted, reject);
+      const waiter: LockWaiter = new Waiter(name, engine.newOwner, terms, engine.context.runtime, granted, reject);
       waiter.scoped = scoped;
       this.waiter = waiter;
       if (this.reentry === undefined) this.queue.enqueue(waiter);
@@ -167,6 +166,8 @@ export class WantedLock {
   }
 
   private get queue(): AcquisitionQueue {
-    return this.engine.queue(this.terms.type, this.name, this.key);
+    const { engine, key, name } = this;
+    const { type } = this.terms;
+    return engine.existingQueue(type, name) ?? engine.newQueue(type, name, key);
   }
 }
