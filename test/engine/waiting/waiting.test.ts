@@ -117,23 +117,6 @@ describe.each(STORES)('waiting, on %s', (store) => {
     await nothingIsLeft(waiter);
   });
 
-  it('wakes a waiter when the lock is force-released', async () => {
-    const { holder, waiter } = await holderAndWaiter();
-    const waiting = waiter.locks.acquire('order', { waitTime: '20s' });
-    await asleep(waiter);
-    expect(await waiter.locks.forceRelease('order')).toBe(true);
-    await (await waiting).release();
-    await expect(holder.release()).rejects.toThrow('lost');
-  });
-
-  it('serves a waiter when a lease ends that nobody releases', async () => {
-    const [other, waiter] = await world.processes(2);
-    await other.locks.acquire('order', { leaseTime: 300 });
-    const lease = await waiter.locks.acquire('order', { waitTime: '20s' });
-    await lease.release();
-    await nothingIsLeft(waiter);
-  });
-
   describe('with a waitTime of 0', () => {
     it('gets a free lock by one command', async () => {
       const { locks, backend } = await world.process();
