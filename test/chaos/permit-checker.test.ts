@@ -10,7 +10,7 @@ import {
 import { History, type HistoryEvent } from './history.js';
 import { checkHistory, type Expectations } from './history-checker.js';
 import type { KindName } from './simulation/kinds.js';
-import { simulate } from './simulation/schedules.js';
+import { simulate } from './simulation/run-schedules.js';
 
 /** A history of one process at a time: each step is a millisecond after the last. */
 function history(...steps: [process: string, event: HistoryEvent][]): History {

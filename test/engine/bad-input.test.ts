@@ -104,7 +104,7 @@ describe('bad input', () => {
     expect(backend.count()).toBe(0);
   });
 
-  it('as a name of a question is refused', async () => {
+  it('as a name that is asked about is refused', async () => {
     const { locks, backend } = await world.process();
     for (const ask of [locks.isLocked(''), locks.inspect(undefined as never), locks.forceRelease('{')]) {
       expect(await errorOf(ask)).toBeInstanceOf(LockKeyError);
@@ -112,7 +112,7 @@ describe('bad input', () => {
     expect(backend.count()).toBe(0);
   });
 
-  it('as a handle’s name or durations is refused', async () => {
+  it('as the name or a duration of a handle is refused', async () => {
     const { locks, backend } = await world.process();
     expect(await errorOf((async () => locks.getLock('').lock())())).toBeInstanceOf(LockKeyError);
     expect(await errorOf((async () => locks.getLock('order').lock(50))())).toBeInstanceOf(LockConfigurationError);
@@ -120,7 +120,7 @@ describe('bad input', () => {
     expect(backend.count()).toBe(0);
   });
 
-  it('is told from good input: names with braces that pair, in any script, and durations in words', async () => {
+  it('is not confused with good input: names with paired braces, in any script, and durations in words', async () => {
     const { locks } = await world.process();
     for (const name of ['a', 'order:{42}:item', 'Bestellung für Ölmühle', '注文:1', 'a b', '%7B', 'x'.repeat(900)]) {
       await locks.withLock(name, { leaseTime: '100ms', waitTime: '1m' }, async (lease) =>
@@ -130,7 +130,7 @@ describe('bad input', () => {
     await locks.withLock('order', { waitTime: Number.POSITIVE_INFINITY as never, leaseTime: 150.5 }, async () => {});
   });
 
-  it('is told from good input: a name that looks like another lock’s type and name stands for itself', async () => {
+  it('is not confused with good input: a name that looks like the type and name of another lock stands for itself', async () => {
     const { locks } = await world.process({ keyPrefix: '' });
     for (const type of ['read', 'write', 'fair', 'fenced'] as const) {
       const held = await locks.acquire('order', { type });
@@ -141,7 +141,7 @@ describe('bad input', () => {
     }
   });
 
-  it('counts the prefix into the length of a name', async () => {
+  it('includes names that are too long only with their prefix', async () => {
     const { locks, backend } = await world.process({ keyPrefix: 'p'.repeat(500) });
     const error = await errorOf(locks.acquire('x'.repeat(600)));
     expect(error).toBeInstanceOf(LockKeyError);

@@ -5,7 +5,6 @@ import type { LockService } from '../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
 import { NOTHING, nothingIsLeft, openWorld } from '../support/lock-world.js';
 import { errorOf } from '../support/section.js';
-import { WatchedSynchronizers } from '../synchronizers/watched-synchronizers.js';
 
 const LONGEST_WAIT = 2 ** 31 - 1;
 const LONGEST_LEASE = 10 * 365 * 24 * 60 * 60 * 1_000;
@@ -82,7 +81,7 @@ describe('durations', () => {
 
   const refuses = async (take: Take, bad: unknown) => {
     const process = await world.process();
-    const watched = new WatchedSynchronizers(process.backend);
+    const watched = process.backend.synchronizerRequests;
     const error = await errorOf((async () => take(process.locks, bad as never))());
     expect(error).toBeInstanceOf(LockConfigurationError);
     expect([process.backend.count(), watched.commands]).toEqual([0, []]);
@@ -114,7 +113,7 @@ describe('durations', () => {
     for (const bad of NO_DURATIONS) if (!isDefault(place, bad)) await refuses(take, bad);
   });
 
-  it('an extension longer than 10 years is refused, and the lease is as it was', async () => {
+  it('an extension longer than 10 years is refused, and the lease stays as it was', async () => {
     const { locks, backend } = await world.process();
     const lease = await locks.acquire('a');
     for (const bad of [...beyond(LONGEST_LEASE), Number.POSITIVE_INFINITY])
@@ -126,7 +125,7 @@ describe('durations', () => {
     await lease.release();
   });
 
-  it('the longest ones work, and Infinity is a wait for ever', async () => {
+  it('the longest ones work, and Infinity means to wait for ever', async () => {
     const process = await world.process();
     const { locks } = process;
     const held = await locks.acquire('a', { leaseTime: LONGEST_LEASE });
@@ -141,7 +140,7 @@ describe('durations', () => {
 describe('the longest lease, on Redis', () => {
   const world = openWorld('Redis');
 
-  it('is a lease there: whoever asks is told when it ends', async () => {
+  it('is a lease there too: Redis can say when it ends', async () => {
     const { locks } = await world.process();
     const lease = await locks.acquire('a', { leaseTime: LONGEST_LEASE });
     const [{ remainingTime }] = (await locks.inspect('a')).owners;

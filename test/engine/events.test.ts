@@ -43,7 +43,7 @@ describe('events', () => {
     ]);
   });
 
-  it('tell who listens since later that an acquisition waited for 0 ms', async () => {
+  it('tell a listener that was added later that an acquisition waited for 0 ms', async () => {
     const { locks, runtime } = await world.process();
     const holder = await locks.acquire('order');
     const waiting = locks.acquire('order');
@@ -88,7 +88,7 @@ describe('events', () => {
     await lease.release();
   });
 
-  it('tell of no refusal to callers that leave by themselves', async () => {
+  it('do not report a refusal for callers that leave by themselves', async () => {
     const { locks, runtime } = await world.process();
     const lease = await locks.acquire('order');
     const heard = listen(locks);
@@ -104,7 +104,7 @@ describe('events', () => {
     expect(heard).toEqual(['released']);
   });
 
-  it('tell of a loss once, and of no release then', async () => {
+  it('tell of a loss once, and then of no release', async () => {
     const { locks, runtime } = await world.process({ watchdogTimeout: ms(300) });
     const other = await world.process();
     const lease = await locks.acquire('order');
@@ -119,7 +119,7 @@ describe('events', () => {
     expect(heard).toEqual(['lost', 'acquired', 'lost']);
   });
 
-  it('tell of errors that no call fails with', async () => {
+  it('tell of errors that make no call fail', async () => {
     const { locks, backend, runtime, logger } = await world.process();
     const errors: Error[] = [];
     locks.on('error', (error) => errors.push(error));
@@ -141,7 +141,7 @@ describe('events', () => {
     expect(seen.every((lease) => lease === undefined)).toBe(true);
   });
 
-  it('are not hurt by listeners that throw or reject: they are logged', async () => {
+  it('survive listeners that throw or reject: that is logged', async () => {
     const { locks, logger } = await world.process();
     const heard: string[] = [];
     locks.on('acquired', () => {
@@ -159,7 +159,7 @@ describe('events', () => {
     ]);
   });
 
-  it('are not hurt by listeners that give a thenable that fails, or throw what cannot be shown', async () => {
+  it('survive listeners that return a failing thenable, or throw what cannot be printed', async () => {
     const { locks, logger } = await world.process();
     locks.on('acquired', () => failingThenable('rejected') as unknown as undefined);
     locks.on('acquired', () => {
@@ -175,7 +175,7 @@ describe('events', () => {
     );
   });
 
-  it('do not end in a loop when a listener of errors throws', async () => {
+  it('do not loop when a listener for errors throws', async () => {
     const { locks, backend, logger } = await world.process();
     locks.on('error', () => {
       throw new Error('thrown');
@@ -188,7 +188,7 @@ describe('events', () => {
     expect(logger.errors.length).toBeLessThanOrEqual(2);
   });
 
-  it('are heard no more by a listener that was taken off', async () => {
+  it('no longer reach a listener that was removed', async () => {
     const { locks } = await world.process();
     const heard: string[] = [];
     const off = locks.on('acquired', () => heard.push('one'));
@@ -199,7 +199,7 @@ describe('events', () => {
     expect(heard).toEqual(['other']);
   });
 
-  it('have names: another one is refused', async () => {
+  it('have fixed names: any other name is refused', async () => {
     const { locks } = await world.process();
     expect(() => locks.on('aquired' as 'acquired', () => {})).toThrow("There is no event 'aquired'");
   });
@@ -226,7 +226,7 @@ describe('a wait of more than 30 s', () => {
     await (await runtime.until(waiting)).release();
   });
 
-  it('is warned of once for a crowd, also when this process holds the lock', async () => {
+  it('is warned of once for many waiters, also when this process holds the lock', async () => {
     const { locks, runtime, logger } = await world.process();
     const holder = await locks.acquire('order');
     const all = Array.from({ length: 10 }, () => locks.withLock('order', async () => {}));
@@ -255,7 +255,7 @@ describe('a wait of more than 30 s', () => {
     for (const waiting of all) await (await runtime.until(waiting)).release();
   });
 
-  it('is warned of also where callers come and go behind the one that waits', async () => {
+  it('is warned of although callers come and go behind the one that waits', async () => {
     const { locks, runtime, logger } = await world.process();
     const other = await world.process();
     const holder = await other.locks.acquire('order');
@@ -324,7 +324,7 @@ describe('the log', () => {
     ],
     ['rejects', () => Promise.reject(new Error('disk full'))],
     ['gives a thenable that rejects', () => failingThenable('disk full')],
-  ])('that %s ends nothing: a renewal that failed is tried again', async (_, fail) => {
+  ])('that %s does no harm: a renewal that failed is tried again', async (_, fail) => {
     const unhandled: unknown[] = [];
     const note = (reason: unknown) => void unhandled.push(reason);
     process.on('unhandledRejection', note);
@@ -344,7 +344,7 @@ describe('the log', () => {
     expect(unhandled).toEqual([]);
   });
 
-  it('takes a few lines of an outage under many locks, and says how many it left out', async () => {
+  it('has a few lines about an outage that hits many locks, and says how many it left out', async () => {
     const { locks, backend, runtime, logger } = await world.process();
     const leases = await Promise.all(Array.from({ length: 1_000 }, (_, i) => locks.acquire(`order:${i}`)));
     backend.disturb(refused, 'release');

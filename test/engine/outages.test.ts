@@ -22,7 +22,7 @@ describe('when the backend gives no answer', () => {
       ['refused', refused],
       ['not answered', answerLost],
     ])(
-      'that is %s, a caller without waitTime waits until it does, and one error is reported',
+      'that is %s, a caller without waitTime waits for an answer, and one error is reported',
       async (_, disturbance) => {
         const process = await world.process();
         const { locks, backend, runtime } = process;
@@ -65,7 +65,7 @@ describe('when the backend gives no answer', () => {
       expect(backend.count('acquire')).toBe(2);
     });
 
-    it('tells a caller with a waitTime of 0 also while others wait the outage out', async () => {
+    it('tells a caller with a waitTime of 0 although others wait out the outage', async () => {
       const { locks, backend, runtime } = await world.process();
       backend.disturb(refused, 'acquire');
       const waiting = locks.acquire('order');
@@ -92,7 +92,7 @@ describe('when the backend gives no answer', () => {
       expect(await Promise.all(times)).toEqual([300, 500, 700, 3_000]);
     });
 
-    it('does not take a holder for busy that was seen before', async () => {
+    it('does not report a holder that was seen before the outage', async () => {
       const [process, other] = [await world.process(), await world.process()];
       const { locks, backend, runtime } = process;
       const holder = await other.locks.acquire('order');
@@ -168,7 +168,7 @@ describe('when the backend gives no answer', () => {
       ['fair', 'fair', 'fair'],
       ['write', 'read', 'read'],
     ] as const)(
-      'to the second attempt of a %s lock whose caller left meanwhile, leaves the place of the first',
+      'to the second attempt of a %s lock whose caller left meanwhile, removes the waiter of the first attempt',
       async (type, held, next) => {
         const [{ locks, backend, runtime }, { locks: others }] = [await world.process(), await world.process()];
         const holder = await others.acquire('order', { type: held });
@@ -191,7 +191,7 @@ describe('when the backend gives no answer', () => {
       },
     );
 
-    it('because it is denied, or something else stands under the key, tells the caller at once, and goes on with others', async () => {
+    it('because access is denied, or the key holds something else, tells the caller at once, and goes on with others', async () => {
       const { locks, backend, runtime } = await world.process();
       const fail = (kind: 'denied' | 'key') => async () => {
         throw new BackendError(`${kind}!`, kind, 'refused');
@@ -286,7 +286,7 @@ describe('when the backend gives no answer', () => {
       await lease.release();
     });
 
-    it('looks again when it is confirmed at last', async () => {
+    it('tries again when it is confirmed at last', async () => {
       const { locks, backend, runtime } = await world.process();
       const other = await world.process();
       const confirmed = latch();
@@ -302,7 +302,7 @@ describe('when the backend gives no answer', () => {
       await (await waiting).release();
     });
 
-    it('does not take the first message it hears for its own that it did not hear', async () => {
+    it('does not mistake the first message that it hears for an own one that it missed', async () => {
       const { locks, backend, runtime } = await world.process();
       const other = await world.process();
       const confirmed = latch();

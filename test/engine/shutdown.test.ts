@@ -40,7 +40,7 @@ describe('shutdown', () => {
     expect(await other.locks.isLocked('order')).toBe(false);
   });
 
-  it('sends away a body that acquires anew what was lost while the event loop was blocked', async () => {
+  it('rejects a body that acquires anew what was lost while the event loop was blocked', async () => {
     const { locks, runtime } = await world.process(settings);
     const other = await world.process();
     const inner = locks.withLock('order', { leaseTime: '1s', onLost: 'warn' }, async () => {
@@ -90,7 +90,7 @@ describe('shutdown', () => {
     await lease.release();
   });
 
-  it('sends waiters away: for one lock, for several, and here or elsewhere', async () => {
+  it('rejects waiters for one lock and for several, whether the holder is in this process or in another one', async () => {
     const process = await world.process(settings);
     const { locks, runtime } = process;
     const other = await world.process();
@@ -114,7 +114,7 @@ describe('shutdown', () => {
     expect(leftovers(process)).toEqual(NOTHING);
   });
 
-  it('names the lock to each of those that it sends away', async () => {
+  it('names the lock in each rejection', async () => {
     const { locks } = await world.process(settings);
     const other = await world.process();
     await other.locks.acquire(['order', 'stock']);
@@ -225,7 +225,7 @@ describe('shutdown', () => {
       expect(runtime.timers).toBe(0);
     });
 
-    it('sends away who still waits, so that nothing keeps the process alive', async () => {
+    it('rejects callers that still wait, so that nothing keeps the process alive', async () => {
       const process = await world.process(settings);
       const { locks, runtime } = process;
       const other = await world.process();
@@ -253,6 +253,19 @@ describe('shutdown', () => {
       await runtime.until(locks.close());
       end.open();
       expect(await body).toBeInstanceOf(LockAbortedError);
+    });
+
+    it('gives bodies that still run no read lock of what they write', async () => {
+      const { locks, runtime } = await world.process();
+      const body = latch();
+      const asked = locks.withLock('page', { type: 'write' }, async () => {
+        await body.promise;
+        return errorOf(locks.acquire('page', { type: 'read' }));
+      });
+      await runtime.settle();
+      await runtime.until(locks.close());
+      body.open();
+      expect(await runtime.until(asked.catch((error: Error) => error))).toMatchObject({ name: 'LockAbortedError' });
     });
 
     it('is not waited for twice: drain(), then close()', async () => {
@@ -297,7 +310,7 @@ describe('shutdown', () => {
     expect(runtime.monotonic()).toBe(before);
   });
 
-  it('gives back what an acquisition under way still gets', async () => {
+  it('releases what an acquisition under way still gets', async () => {
     const { locks, backend, runtime } = await world.process(settings);
     const other = await world.process();
     const answer = latch();
@@ -313,7 +326,7 @@ describe('shutdown', () => {
     expect(await other.locks.isLocked('order')).toBe(false);
   });
 
-  it('answers questions after it with LockUnavailableError', async () => {
+  it('answers later questions with LockUnavailableError', async () => {
     const { locks } = await world.process(settings);
     await locks.close();
     await expect(locks.isLocked('order')).rejects.toThrow(LockUnavailableError);

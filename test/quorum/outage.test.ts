@@ -11,7 +11,7 @@ import { errorOf, Section } from '../support/section.js';
 import { until } from '../support/until.js';
 import { connectQuorum, startNodes } from './redis-nodes.js';
 
-/** Longer than any test may take: who waits for it fails. */
+/** Longer than any test may take: a test that waits for it fails. */
 const NEVER = 60_000;
 
 describe.each([3, 5])('Redlock over %i servers', (count) => {
@@ -40,7 +40,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   }, 60_000);
   afterAll(() => Promise.all(servers.map((server) => server.stop())));
 
-  /** A process of its own, which renews thrice in a lease. */
+  /** A process of its own, which renews three times in a lease. */
   function open(
     options: { watchdogTimeout?: number; nodeTimeout?: number; commandTimeout?: number } = {},
   ): LockService {
@@ -64,7 +64,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
     return service;
   }
 
-  /** What this server knows of the lock. */
+  /** The owners of the lock on this server. */
   const ownersOn = (node: number) => clients[node].hkeys(`lock:${name}`);
 
   /** Settles when so many renewals have begun and ended since. */
@@ -79,7 +79,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   const some = Array.from({ length: minority }, (_, node) => node);
   const most = Array.from({ length: minority + 1 }, (_, node) => node);
 
-  it('keeps the lock while a minority of the servers is killed in mid-hold', async () => {
+  it('keeps the lock when a minority of the servers is killed while it is held', async () => {
     const [one, other] = [open(), open()];
     const lease = await one.acquire(name);
     await kill(some);
@@ -90,7 +90,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
     await other.withLock(name, () => {});
   });
 
-  it('keeps the lock while a minority of the servers stands still in mid-hold', async () => {
+  it('keeps the lock when a minority of the servers hangs while it is held', async () => {
     const [one, other] = [open(), open()];
     const lease = await one.acquire(name);
     for (const node of some) servers[node].pause();
@@ -101,7 +101,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
     await other.withLock(name, () => {});
   });
 
-  it('gives and frees locks without waiting for a minority that stands still', async () => {
+  it('acquires and releases locks without waiting for a minority that hangs', async () => {
     const service = open({ nodeTimeout: NEVER, commandTimeout: NEVER });
     await service.withLock(name, () => {});
     for (const node of some) servers[node].pause();
@@ -110,7 +110,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
     for (const node of some) servers[node].resume();
   });
 
-  it('wakes a waiter of another process by its messages, though a minority of the servers is down', async () => {
+  it('wakes a waiter of another process even though a minority of the servers is down', async () => {
     const [one, other] = [open({ watchdogTimeout: NEVER }), open({ watchdogTimeout: NEVER })];
     await kill(some);
     const lease = await one.acquire(name);
@@ -151,7 +151,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
     await lease.release();
   });
 
-  it('gives the lock back to servers that lost their data, one after the other', async () => {
+  it('restores the lock on servers that lost their data, one after the other', async () => {
     const [one, other] = [open(), open()];
     const lease = await one.acquire(name);
     for (let node = 0; node < count; node++) {
@@ -164,7 +164,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
     for (let node = 0; node < count; node++) await until(async () => (await ownersOn(node)).length === 0);
   });
 
-  it('knows that the lock is lost when a majority of the servers lost its data', async () => {
+  it('notices that the lock is lost when a majority of the servers lost its data', async () => {
     const service = open();
     const lease = await service.acquire(name);
     // A late grant, or a renewal between two of them, would give the lock back to a server that was emptied just before.
@@ -176,14 +176,14 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
     await expect(lease.release()).rejects.toThrow(LockLostError);
   });
 
-  it('gives nothing to one who reaches a minority alone, and leaves nothing there', async () => {
+  it('refuses a caller that reaches only a minority, and leaves nothing there', async () => {
     const service = open({ watchdogTimeout: NEVER });
     await kill(most);
     expect(await errorOf(service.tryAcquire(name))).toBeInstanceOf(LockUnavailableError);
     for (let node = most.length; node < count; node++) await until(async () => (await ownersOn(node)).length === 0);
   });
 
-  it('gives nothing to one who finds a majority busy, and leaves nothing on the others', async () => {
+  it('refuses a caller that finds a majority busy, and leaves nothing on the others', async () => {
     const service = open({ watchdogTimeout: NEVER });
     await Promise.all(most.map((node) => clients[node].hset(`lock:${name}`, 'somebody:1', 1)));
     expect(await service.tryAcquire(name)).toBeNull();
@@ -191,7 +191,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
     for (const node of most) expect(await ownersOn(node)).toEqual(['somebody:1']);
   });
 
-  it('gives back what servers granted that answered too late', async () => {
+  it('revokes what servers granted that answered too late', async () => {
     const service = open({ watchdogTimeout: NEVER, nodeTimeout: 200 });
     await service.withLock('other', () => {}); // all connections are open
     for (const node of most) servers[node].pause();
@@ -201,7 +201,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
     await service.withLock(name, () => {});
   });
 
-  it('does not take back a later try of the same caller with an earlier one', async () => {
+  it('does not revoke a later attempt of the same caller with an earlier one', async () => {
     const service = open({ watchdogTimeout: NEVER, nodeTimeout: 100 });
     await service.withLock('other', () => {});
     for (const node of most) servers[node].pause();
@@ -263,7 +263,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
     },
   );
 
-  it('refuses fair locks, and says why', async () => {
+  it('refuses fair locks with a reason', async () => {
     const error = await errorOf(open().acquire(name, { type: 'fair' }));
     expect(error).toBeInstanceOf(LockError);
     expect(error.message).toMatch(/a quorum has no fair locks/);

@@ -7,23 +7,23 @@ import { LockEngine } from '../../lib/engine/lock-engine.js';
 import { LockService } from '../../lib/service/lock-service.js';
 import { ms, RecordingLogger } from '../support/lock-world.js';
 import { VirtualRuntime } from '../support/virtual-runtime.js';
-import { UnsteadyNode, type Weather } from './unsteady-node.js';
+import { type NetworkConditions, UnreliableNode } from './unreliable-node.js';
 
 const SERVICES = 3;
 const CALLERS = 3;
 const ROUNDS = 5;
 
-const FAIR_WEATHER = { delay: 20, lost: 0, unanswered: 0, unheard: 0 };
-const STORM = { delay: 60, lost: 0.05, unanswered: 0.05, unheard: 0.2 };
+const SLOW_NETWORK = { delay: 20, lost: 0, unanswered: 0, unheard: 0 };
+const LOSSY_NETWORK = { delay: 60, lost: 0.05, unanswered: 0.05, unheard: 0.2 };
 
-/** Services that contend for one lock over unsteady nodes, and what must not happen meanwhile. */
+/** Services that contend for one lock on unreliable nodes, and a check of what must not happen meanwhile. */
 class Simulation {
   readonly runtime: VirtualRuntime;
   readonly stores: MemoryStore[];
   readonly services: LockService[];
   /** The links of each service to each node. */
-  readonly links: UnsteadyNode[][];
-  readonly faults: string[] = [];
+  readonly links: UnreliableNode[][];
+  readonly violations: string[] = [];
   served = 0;
   refused = 0;
   lost = 0;
@@ -34,7 +34,7 @@ class Simulation {
   constructor(
     seed: number,
     nodes: number,
-    weather: Weather,
+    conditions: NetworkConditions,
     private readonly type: 'reentrant' | 'fenced',
   ) {
     const runtime = new VirtualRuntime(seed);
@@ -47,7 +47,7 @@ class Simulation {
     this.links = [];
     this.services = Array.from({ length: SERVICES }, () => {
       const links = this.stores.map(
-        (store) => new UnsteadyNode(new MemoryBackend({ runtime, store }), runtime, weather),
+        (store) => new UnreliableNode(new MemoryBackend({ runtime, store }), runtime, conditions),
       );
       this.links.push(links);
       return this.service(links);
@@ -76,7 +76,7 @@ class Simulation {
     }
   }
 
-  /** Fields that are left on the nodes. */
+  /** How many lock fields are left on the nodes. */
   async leftBehind(): Promise<number> {
     const views = this.stores.map((store) => new MemoryBackend({ runtime: this.runtime, store }).inspect('lock:hot'));
     return (await Promise.all(views)).reduce((sum, { owners }) => sum + owners.length, 0);
@@ -115,17 +115,17 @@ class Simulation {
     this.inside.add(lease);
     this.check();
     if (lease.fencingToken <= this.lastToken)
-      this.faults.push(`token ${lease.fencingToken} came after ${this.lastToken}`);
+      this.violations.push(`token ${lease.fencingToken} came after ${this.lastToken}`);
     this.lastToken = lease.fencingToken;
   }
 
-  /** At most one is sure that it holds the lock. */
+  /** At most one lease is certain to be held. */
   private check(): void {
     const holders = [...this.inside].filter((lease) => lease.held);
-    if (holders.length > 1) this.faults.push(`${holders.map(({ owner }) => owner).join(' and ')} both hold it`);
+    if (holders.length > 1) this.violations.push(`${holders.map(({ owner }) => owner).join(' and ')} both hold it`);
   }
 
-  private service(links: readonly UnsteadyNode[]): LockService {
+  private service(links: readonly UnreliableNode[]): LockService {
     const { runtime } = this;
     const nodes = links.map(({ backend }) => backend);
     return new LockService(
@@ -153,9 +153,13 @@ describe.each([3, 5])('a quorum of %i nodes', (nodes) => {
     'serves all callers of a %s lock, one at a time and with growing tokens, on a slow network',
     async (type) => {
       for (const seed of seeds) {
-        const simulation = new Simulation(seed, nodes, FAIR_WEATHER, type);
+        const simulation = new Simulation(seed, nodes, SLOW_NETWORK, type);
         await simulation.run();
-        expect({ seed, faults: simulation.faults, lost: simulation.lost }).toEqual({ seed, faults: [], lost: 0 });
+        expect({ seed, violations: simulation.violations, lost: simulation.lost }).toEqual({
+          seed,
+          violations: [],
+          lost: 0,
+        });
         expect(simulation.served + simulation.refused).toBe(SERVICES * CALLERS * ROUNDS);
         await simulation.runtime.advance(1_000);
         expect({ seed, left: await simulation.leftBehind() }).toEqual({ seed, left: 0 });
@@ -163,24 +167,24 @@ describe.each([3, 5])('a quorum of %i nodes', (nodes) => {
     },
   );
 
-  it.each(types)('never gives a %s lock to two, nor a lower token, whatever gets lost', async (type) => {
+  it.each(types)('never gives a %s lock to two owners, nor a lower token, whatever gets lost', async (type) => {
     let served = 0;
     for (const seed of seeds) {
-      const simulation = new Simulation(seed, nodes, STORM, type);
+      const simulation = new Simulation(seed, nodes, LOSSY_NETWORK, type);
       await simulation.run();
       served += simulation.served;
-      expect({ seed, faults: simulation.faults }).toEqual({ seed, faults: [] });
+      expect({ seed, violations: simulation.violations }).toEqual({ seed, violations: [] });
     }
     expect(served).toBeGreaterThan(seeds.length * CALLERS);
   });
 
-  it.each(types)('never gives a %s lock to two while nodes are cut off and come back', async (type) => {
+  it.each(types)('never gives a %s lock to two owners while nodes are cut off and come back', async (type) => {
     for (const seed of seeds) {
-      const simulation = new Simulation(seed, nodes, FAIR_WEATHER, type);
+      const simulation = new Simulation(seed, nodes, SLOW_NETWORK, type);
       const ran = simulation.run();
       void simulation.cutNodesOff();
       await ran;
-      expect({ seed, faults: simulation.faults }).toEqual({ seed, faults: [] });
+      expect({ seed, violations: simulation.violations }).toEqual({ seed, violations: [] });
     }
   });
 });

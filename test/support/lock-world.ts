@@ -13,7 +13,6 @@ import { type RedisServer, startRedis } from './redis-server.js';
 import { until } from './until.js';
 import { VirtualRuntime } from './virtual-runtime.js';
 import { WatchedBackend } from './watched-backend.js';
-import { WatchedWaits } from './watched-waits.js';
 
 /** Where the locks of a world are kept. */
 export type StoreName = 'memory' | 'Redis';
@@ -45,11 +44,11 @@ export class RecordingLogger implements LockLogger {
   }
 }
 
-const waits = new WeakMap<LockService, WatchedWaits>();
+const backends = new WeakMap<LockService, WatchedBackend>();
 
-/** What a service of a world waits for among semaphores and latches. */
-export function waitsOf(locks: LockService): WatchedWaits {
-  return waits.get(locks) as WatchedWaits;
+/** The backend that a service of a world was given. */
+export function backendOf(locks: LockService): WatchedBackend {
+  return backends.get(locks) as WatchedBackend;
 }
 
 /** A lock service as a process of its own would have it, with all that a test looks at. */
@@ -102,7 +101,7 @@ export class LockWorld {
       }),
     );
     const made = { locks, backend, runtime: runtime as CountingRuntime, logger };
-    if (backend.synchronizers !== undefined) waits.set(locks, new WatchedWaits(backend.synchronizers));
+    backends.set(locks, backend);
     this.opened.push(made);
     return made;
   }

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { DelayLine } from './delay-line.js';
 
 /** What a proxy does to the connections that go through it. */
-export interface Weather {
+export interface NetworkConditions {
   /** Milliseconds that everything takes longer, in each direction. */
   delay: number;
   /** Milliseconds that the next piece of data is held up on top of that; undefined: none is. */
@@ -13,6 +13,8 @@ export interface Weather {
   /** The connection breaks with the first reply that vanishes. */
   closeOnDrop: boolean;
   droppedReplies: number;
+  /** Pieces of data that clients have sent so far. */
+  requests: number;
 }
 
 /** The client's end of a connection, behind what it has sent. */
@@ -35,7 +37,7 @@ export class TcpLink {
   constructor(
     private readonly client: Socket,
     targetPort: number,
-    private readonly weather: Weather,
+    private readonly conditions: NetworkConditions,
     closed: () => void,
   ) {
     this.#upstream = connect({ port: targetPort, host: '127.0.0.1', noDelay: true });
@@ -96,20 +98,21 @@ export class TcpLink {
   }
 
   #request(data: Buffer): void {
-    this.#dropping ||= this.weather.dropAfter?.test(data.toString('latin1')) ?? false;
-    const held = this.weather.holdRequest?.() ?? 0;
+    this.conditions.requests++;
+    this.#dropping ||= this.conditions.dropAfter?.test(data.toString('latin1')) ?? false;
+    const held = this.conditions.holdRequest?.() ?? 0;
     this.#held ||= held > 0;
-    this.#requests.push(data, this.weather.delay + held);
+    this.#requests.push(data, this.conditions.delay + held);
   }
 
   #reply(data: Buffer): void {
     if (!this.#dropping) {
-      this.#replies.push(data, this.weather.delay + (this.weather.holdReply?.() ?? 0));
+      this.#replies.push(data, this.conditions.delay + (this.conditions.holdReply?.() ?? 0));
       return;
     }
     this.#damaged = true;
-    this.weather.droppedReplies++;
-    if (this.weather.closeOnDrop) {
+    this.conditions.droppedReplies++;
+    if (this.conditions.closeOnDrop) {
       this.close();
     }
   }

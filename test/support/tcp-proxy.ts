@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { freePort } from './free-port.js';
-import { TcpLink, type Weather } from './tcp-link.js';
+import { type NetworkConditions, TcpLink } from './tcp-link.js';
 
 /**
  * A proxy on a free loopback port in front of the server on `targetPort`, for the ways in which a network fails. It
@@ -17,7 +17,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   return proxy;
 }
 
-const CALM = {
+const TRANSPARENT = {
   delay: 0,
   holdRequest: undefined,
   holdReply: undefined,
@@ -30,7 +30,7 @@ export class TcpProxy {
   accepted = 0;
 
   readonly #links = new Set<TcpLink>();
-  readonly #weather: Weather = { ...CALM, droppedReplies: 0 };
+  readonly #conditions: NetworkConditions = { ...TRANSPARENT, droppedReplies: 0, requests: 0 };
   #server: Server | undefined;
   #halfOpen = false;
 
@@ -56,12 +56,17 @@ export class TcpProxy {
 
   /** Pieces of data from the server that {@link dropReplies} swallowed. */
   get droppedReplies(): number {
-    return this.#weather.droppedReplies;
+    return this.#conditions.droppedReplies;
+  }
+
+  /** Pieces of data from clients so far. */
+  get requests(): number {
+    return this.#conditions.requests;
   }
 
   /** From now on everything takes `ms` longer in each direction. */
   delay(ms: number): void {
-    this.#weather.delay = ms;
+    this.#conditions.delay = ms;
   }
 
   /**
@@ -70,8 +75,8 @@ export class TcpProxy {
    * arrive when their time has come, or with {@link letThrough}.
    */
   holdUp(hold: { readonly requests?: () => number; readonly replies?: () => number } = {}): void {
-    this.#weather.holdRequest = hold.requests;
-    this.#weather.holdReply = hold.replies;
+    this.#conditions.holdRequest = hold.requests;
+    this.#conditions.holdReply = hold.replies;
   }
 
   /** Connections on which requests are held up. */
@@ -103,8 +108,8 @@ export class TcpProxy {
    * `close` the connection breaks with the first reply that vanished: the command was executed, and its client doesn't know.
    */
   dropReplies(options: { readonly after?: RegExp; readonly close?: boolean } = {}): void {
-    this.#weather.dropAfter = options.after ?? /^/;
-    this.#weather.closeOnDrop = options.close ?? false;
+    this.#conditions.dropAfter = options.after ?? /^/;
+    this.#conditions.closeOnDrop = options.close ?? false;
   }
 
   /** Breaks all connections; the proxy goes on as it is. */
@@ -128,7 +133,7 @@ export class TcpProxy {
 
   /** Transparent again. Connections that lost a reply break, as the next reply would be taken for it. */
   async heal(): Promise<void> {
-    Object.assign(this.#weather, CALM);
+    Object.assign(this.#conditions, TRANSPARENT);
     this.#halfOpen = false;
     for (const link of this.#links) {
       link.settle();
@@ -147,7 +152,7 @@ export class TcpProxy {
 
   #accept(client: Socket): void {
     this.accepted++;
-    const link = new TcpLink(client, this.targetPort, this.#weather, () => this.#links.delete(link));
+    const link = new TcpLink(client, this.targetPort, this.#conditions, () => this.#links.delete(link));
     this.#links.add(link);
     if (this.#halfOpen) {
       link.die();

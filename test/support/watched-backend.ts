@@ -16,10 +16,11 @@ import {
   type TransferRequest,
   type Wake,
 } from '../../lib/backends/lock-backend.js';
+import { WatchedSynchronizers } from './watched-synchronizers.js';
 
 type Command = Exclude<
   keyof LockBackend,
-  'description' | 'connectionError' | 'synchronizers' | 'together' | 'subscribe' | 'listenToClient' | 'close'
+  'description' | 'connectionError' | 'synchronizers' | 'canAcquireTogether' | 'subscribe' | 'listenToClient' | 'close'
 >;
 
 /** What a test lets happen to a command: `execute` runs it, and gives what it answers. */
@@ -61,7 +62,12 @@ export class WatchedBackend implements LockBackend {
   private readonly disturbances = new Map<Command, Disturbance>();
   private silence: Promise<void> | undefined;
 
-  constructor(private readonly backend: LockBackend) {}
+  private readonly watchedSynchronizers: WatchedSynchronizers | undefined;
+
+  constructor(private readonly backend: LockBackend) {
+    if (backend.synchronizers !== undefined)
+      this.watchedSynchronizers = new WatchedSynchronizers(backend.synchronizers);
+  }
 
   get description(): string {
     return this.backend.description;
@@ -72,7 +78,12 @@ export class WatchedBackend implements LockBackend {
   }
 
   get synchronizers(): LockBackend['synchronizers'] {
-    return this.backend.synchronizers;
+    return this.watchedSynchronizers?.port;
+  }
+
+  /** What is asked about semaphores and latches. Only of a backend that has them. */
+  get synchronizerRequests(): WatchedSynchronizers {
+    return this.watchedSynchronizers as WatchedSynchronizers;
   }
 
   /** Commands of this name so far, or of all names. */
@@ -88,6 +99,7 @@ export class WatchedBackend implements LockBackend {
   /** All is well again. */
   heal(): void {
     this.disturbances.clear();
+    this.watchedSynchronizers?.heal();
   }
 
   /** New subscriptions are not confirmed until this settles. */

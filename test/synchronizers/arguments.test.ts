@@ -4,7 +4,6 @@ import { QuorumBackend } from '../../lib/backends/quorum/quorum-backend.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import { NOTHING, openWorld } from '../support/lock-world.js';
-import { WatchedSynchronizers } from './watched-synchronizers.js';
 
 const BAD_COUNTS = [-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 31, '3', null, {}] as never[];
 const BAD_LEASES = [0, 99, -1, Number.NaN, Number.POSITIVE_INFINITY, 'soon', {}] as never[];
@@ -20,7 +19,7 @@ describe('bad input to semaphores and latches', () => {
 
   const open = async () => {
     const process = await world.process();
-    const watched = new WatchedSynchronizers(process.backend);
+    const watched = process.backend.synchronizerRequests;
     const { locks } = process;
     return {
       counted: locks.getSemaphore('mail'),
@@ -46,14 +45,14 @@ describe('bad input to semaphores and latches', () => {
     nothingWasAsked();
   });
 
-  it('numbers: too many permits at once, and a latch of nothing', async () => {
+  it('numbers: too many permits at once and a latch of 0 are refused', async () => {
     const { leased, latch, nothingWasAsked } = await open();
     await expect(leased.acquireMany(1_001)).rejects.toMatchObject(refused('a whole number from 0 to 1000'));
     await expect(latch.trySetCount(0)).rejects.toMatchObject(refused('a whole number from 1 to'));
     nothingWasAsked();
   });
 
-  it('permits to add may be negative, but not broken', async () => {
+  it('permits to add may be negative, but must be whole numbers', async () => {
     const { counted, leased, nothingWasAsked } = await open();
     for (const bad of [0.5, -(2 ** 31) - 1, Number.NaN]) {
       await expect(counted.addPermits(bad)).rejects.toMatchObject(refused('addPermits()'));
@@ -82,7 +81,7 @@ describe('bad input to semaphores and latches', () => {
     nothingWasAsked();
   });
 
-  it('a signal that is none is refused', async () => {
+  it('a signal that is not an AbortSignal is refused', async () => {
     const { counted, leased, latch, nothingWasAsked } = await open();
     const options = { signal: {} as never };
     await expect(counted.acquire(1, options)).rejects.toMatchObject(refused('signal is not an AbortSignal'));

@@ -1,16 +1,20 @@
 import { setImmediate } from 'node:timers/promises';
 import type { LockService } from '../../lib/service/lock-service.js';
-import { waitsOf } from '../support/lock-world.js';
+import { backendOf } from '../support/lock-world.js';
 import { until } from '../support/until.js';
 
-/** Settles when the callers of this service wait for so many semaphores and latches, and have nothing more to do until they are woken. */
+/** Whether callers of this service wait for so many semaphores and latches, and send nothing until they are woken. */
+export function isAsleep(locks: LockService, objects = 1): boolean {
+  const { subscriptions, isQuiet } = backendOf(locks).synchronizerRequests;
+  return subscriptions === objects && isQuiet;
+}
+
+/** Settles when {@link isAsleep} is true. */
 export async function asleep(locks: LockService, objects = 1): Promise<void> {
-  const waits = waitsOf(locks);
-  const quiet = () => waits.count === objects && waits.areQuiet;
   await until(async () => {
-    if (!quiet()) return false;
-    await setImmediate(); // the last answer is looked at, and may lead to another question
-    return quiet();
+    if (!isAsleep(locks, objects)) return false;
+    await setImmediate(); // the last answer is being processed, and may lead to another request
+    return isAsleep(locks, objects);
   });
 }
 

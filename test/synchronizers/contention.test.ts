@@ -12,7 +12,7 @@ function unlessUnanswered(error: Error): false {
   throw error;
 }
 
-/** Counts who is inside, and remembers the most there ever were. */
+/** Counts permits in use, and remembers the most that were in use at once. */
 class Room {
   served = 0;
   most = 0;
@@ -33,7 +33,7 @@ describe.each(STORES)('contention in %s', (store) => {
   const contend = (services: LockService[], callers: number, work: (locks: LockService, n: number) => Promise<void>) =>
     Promise.all(services.flatMap((locks) => Array.from({ length: callers }, (_, n) => work(locks, n))));
 
-  it('contention of several instances never exceeds the permits', async () => {
+  it('several instances never hold more permits than there are', async () => {
     const services = await world.services(4);
     const room = new Room();
     await services[0].getSemaphore('room').trySetPermits(PERMITS);
@@ -51,7 +51,7 @@ describe.each(STORES)('contention in %s', (store) => {
     expect(await services[0].getSemaphore('room').availablePermits()).toBe(PERMITS);
   });
 
-  it('contention of several instances never exceeds the permits with ids', async () => {
+  it('several instances never hold more permits with ids than there are', async () => {
     const services = await world.services(4);
     const room = new Room();
     await services[0].getPermitExpirableSemaphore('room').trySetPermits(PERMITS);
@@ -69,7 +69,7 @@ describe.each(STORES)('contention in %s', (store) => {
     expect(await services[0].getPermitExpirableSemaphore('room').acquiredPermits()).toBe(0);
   });
 
-  it('callers that give up at any moment take no permit with them', async () => {
+  it('callers that give up at any moment leave no permit taken', async () => {
     const services = await world.services(3);
     const room = new Room();
     await services[0].getSemaphore('room').trySetPermits(PERMITS);
@@ -95,7 +95,7 @@ describe.each(STORES)('contention in %s', (store) => {
     expect(await cell.acquiredPermits()).toBe(0);
   });
 
-  it('permits of callers that never release come back with their leases', async () => {
+  it('permits of callers that never release become available when their leases end', async () => {
     const services = await world.services(3);
     await services[0].getPermitExpirableSemaphore('room').trySetPermits(PERMITS);
     let served = 0;
@@ -114,7 +114,7 @@ const ROUNDS = 6;
 describe('contention in Redis while its connections break', () => {
   const world = openWorld('Redis');
 
-  it('no permit is taken or given twice', async () => {
+  it('no permit is taken or released twice', async () => {
     const services = await world.services(4);
     const room = new Room();
     const redis = world.redis.client();

@@ -1,5 +1,6 @@
 import { openWorld, STORES } from '../support/lock-world.js';
-import { asleep, watch } from './asleep.js';
+import { until } from '../support/until.js';
+import { asleep, isAsleep, watch } from './asleep.js';
 
 describe.each(STORES)('a count-down latch in %s', (store) => {
   const world = openWorld(store);
@@ -11,7 +12,7 @@ describe.each(STORES)('a count-down latch in %s', (store) => {
     return { services, handles };
   };
 
-  it('trySetCount once: until it is open again', async () => {
+  it('trySetCount: succeeds once, until the latch is open again', async () => {
     const { handles } = await latches(2);
     expect(await Promise.all([handles[0].trySetCount(1), handles[0].trySetCount(1)])).toEqual([true, false]);
     expect(await handles[1].trySetCount(5)).toBe(false);
@@ -20,7 +21,7 @@ describe.each(STORES)('a count-down latch in %s', (store) => {
     expect(await handles[0].getCount()).toBe(5);
   });
 
-  it('await without timeout: until the count is zero, in whatever process', async () => {
+  it('await without timeout: waits until the count is zero, in any process', async () => {
     const { services, handles } = await latches(2, 3);
     const opened = handles[1].await();
     const waiting = watch(opened);
@@ -32,7 +33,7 @@ describe.each(STORES)('a count-down latch in %s', (store) => {
     expect(await opened).toBe(true);
   });
 
-  it('await with timeout: false when the time is over first', async () => {
+  it('await with timeout: gives false when the time is over first', async () => {
     const { services, handles } = await latches(2, 1);
     const start = performance.now();
     expect(await handles[0].await(200)).toBe(false);
@@ -44,7 +45,7 @@ describe.each(STORES)('a count-down latch in %s', (store) => {
     expect(await opened).toBe(true);
   });
 
-  it('await: goes on at once on a latch that has no count', async () => {
+  it('await: goes on at once when the latch has no count', async () => {
     const { handles } = await latches(1);
     expect(await handles[0].await()).toBe(true);
     expect(await handles[0].await(0)).toBe(true);
@@ -58,7 +59,7 @@ describe.each(STORES)('a count-down latch in %s', (store) => {
     expect((await Promise.all(opened)).every(Boolean)).toBe(true);
   });
 
-  it('delete wakes', async () => {
+  it('delete wakes waiters', async () => {
     const { services, handles } = await latches(2, 3);
     const opened = [handles[0].await(), handles[1].await('20s')];
     for (const locks of services) await asleep(locks);
@@ -68,7 +69,7 @@ describe.each(STORES)('a count-down latch in %s', (store) => {
     expect(await handles[1].getCount()).toBe(0);
   });
 
-  it('count: goes down to zero and no further', async () => {
+  it('count: does not go below zero', async () => {
     const { handles } = await latches(2, 200);
     expect(await handles[1].getCount()).toBe(200);
     await Promise.all(Array.from({ length: 150 }, (_, n) => handles[n % 2].countDown()));
@@ -78,18 +79,18 @@ describe.each(STORES)('a count-down latch in %s', (store) => {
     expect(await handles[0].trySetCount(1)).toBe(true);
   });
 
-  it('waits on when a new count came before it was told of the old one', async () => {
+  it('goes on waiting when a new count is set before it was woken', async () => {
     const { services, handles } = await latches(2, 1);
     const opened = handles[1].await();
     const waiting = watch(opened);
     await asleep(services[1]);
     await Promise.all([handles[0].countDown(), handles[0].trySetCount(1)]);
-    await asleep(services[1], waiting.done ? 0 : 1);
+    await until(() => waiting.done || isAsleep(services[1]));
     await handles[0].countDown();
     expect(await opened).toBe(true);
   });
 
-  it('ends the wait by a signal', async () => {
+  it('a signal ends the wait', async () => {
     const { services, handles } = await latches(1, 1);
     const leave = new AbortController();
     const opened = handles[0].await(undefined, { signal: leave.signal });

@@ -53,7 +53,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
         expect(await ann.availablePermits(key)).toBe(2);
       });
 
-      it('takes permits the second time when the first found too few', async () => {
+      it('takes permits the second time when there were too few the first time', async () => {
         const once = request();
         expect(await ann.takePermits(key, [1], once)).toBe(0);
         await set(1);
@@ -61,7 +61,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
         expect(await ann.availablePermits(key)).toBe(0);
       });
 
-      it('drains once, and says twice how many it got', async () => {
+      it('drains once, and gives the same answer twice', async () => {
         await set(5);
         const once = request();
         expect(await ann.drainPermits(key, once)).toBe(5);
@@ -80,7 +80,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
         expect(await ann.availablePermits(key)).toBe(5);
       });
 
-      it('sets permits once, and says twice that it did', async () => {
+      it('sets permits once, and gives the same answer twice', async () => {
         const once = request();
         expect(await ann.trySetPermits(key, 2, once)).toBe(true);
         await ann.takePermits(key, [1], request('other'));
@@ -104,7 +104,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
         expect(await bob.countPermits(key)).toEqual({ available: 0, acquired: 3 });
       });
 
-      it('does not take permits with ids again that have come back meanwhile', async () => {
+      it('does not take permits with ids again that became available meanwhile', async () => {
         await set(1);
         const [lapsed, released] = [request(), request()];
         const ids = [[newId()], [newId()]];
@@ -117,7 +117,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
         expect(await bob.countPermits(key)).toEqual({ available: 1, acquired: 0 });
       });
 
-      it('gives permits with ids back once, and says twice which were held', async () => {
+      it('releases permits with ids once, and gives the same answer twice', async () => {
         await set(2);
         const [one, two, foreign] = [newId(), newId(), newId()];
         await ann.takeLeasedPermits(key, [[one, two]], LONG, request());
@@ -141,7 +141,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
         expect(await bob.getCount(key)).toBe(2);
       });
 
-      it('changes nothing when it comes after a later one', async () => {
+      it('changes nothing when it arrives after a later request', async () => {
         await set(9);
         const [early, late] = [request(), request()];
         const ids = [newId()];
@@ -154,7 +154,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
         expect(await bob.countPermits(key)).toEqual({ available: 10, acquired: 0 });
       });
 
-      it('is another one in another session, and for another key', async () => {
+      it('is a different request in another session, or for another key', async () => {
         const { sequence } = request();
         await ann.addPermits(key, 1, { session: 'ann:change', sequence });
         await ann.addPermits(key, 1, { session: 'bob:change', sequence });
@@ -163,7 +163,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
       });
     });
 
-    it('serves groups in their order, and none after the first that it has too few permits for', async () => {
+    it('serves groups in order, up to the first that there are too few permits for', async () => {
       await set(5);
       expect(await ann.takePermits(key, [2, 4, 1], request())).toBe(1);
       const groups = [[newId(), newId()], [newId(), newId()], [newId()]];
@@ -194,7 +194,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
       expect(await ann.renewPermits(key, [lapsed, kept], LONG)).toEqual([false, true]);
     });
 
-    it('tells who listens for permits when there are more, and only then', async () => {
+    it('notifies subscribers of a semaphore when there are more permits, and only then', async () => {
       await set(3);
       const listener = await listen();
       const ids = [newId(), newId()];
@@ -213,7 +213,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
       listener.close();
     });
 
-    it('tells who listens for permits when somebody finds a lease ended', async () => {
+    it('notifies subscribers of a semaphore when an ended lease is noticed', async () => {
       await set(1);
       await ann.takeLeasedPermits(key, [[newId()]], SHORT, request());
       const listener = await listen();
@@ -222,7 +222,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
       listener.close();
     });
 
-    it('tells who listens for a latch when it opens or gets a count', async () => {
+    it('notifies subscribers of a latch when it opens or gets a count', async () => {
       const listener = await listen('latch');
       await ann.trySetCount(key, 3, request());
       await until(() => listener.heard.length === 1);
@@ -236,7 +236,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
       listener.close();
     });
 
-    it('refuses a key under which something else stands, and leaves that as it is', async () => {
+    it('refuses a key that belongs to something else, and leaves that as it is', async () => {
       const owner = `${clients[0].id}:1`;
       const terms = { leaseTime: LONG, reserve: 0, fairWaitTimeout: 0, preferWriters: false };
       await clients[0].backend.acquire({ key, type: 'reentrant', owner, ...terms });
@@ -253,7 +253,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
       expect(await clients[0].backend.release({ key, type: 'reentrant', owner })).toMatchObject({ released: true });
     });
 
-    it('takes names with braces', async () => {
+    it('accepts names with braces', async () => {
       key = `lock:{mail}:${count}`;
       const listener = await listen();
       await ann.trySetPermits(key, 1, request());

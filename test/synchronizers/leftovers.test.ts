@@ -1,5 +1,4 @@
-import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
-import { type LockProcess, openWorld, STORES, waitsOf } from '../support/lock-world.js';
+import { type LockProcess, openWorld, STORES } from '../support/lock-world.js';
 import { until } from '../support/until.js';
 import { WatchedAbort } from '../support/watched-signal.js';
 import { asleep } from './asleep.js';
@@ -7,15 +6,11 @@ import { asleep } from './asleep.js';
 describe.each(STORES)('waiters leave nothing behind, in %s', (store) => {
   const world = openWorld(store);
 
-  const leftovers = async ({ locks, runtime }: LockProcess) => ({
-    subscriptions: waitsOf(locks).count,
+  const leftovers = async ({ backend, runtime }: LockProcess) => ({
+    subscriptions: backend.synchronizerRequests.subscriptions,
     timers: runtime.timers,
-    channels: await channels(),
+    channels: store === 'Redis' ? await world.redis.client().pubsub('CHANNELS', '*') : [],
   });
-  const channels = async () => {
-    if (store === 'Redis') return (await world.redis.client().pubsub('CHANNELS', '*')) as string[];
-    return (world as unknown as { memory: MemoryStore }).memory.channels.isSilent ? [] : ['some'];
-  };
   const nothingIsLeft = async (process: LockProcess) => {
     const nothing = { subscriptions: 0, timers: 0, channels: [] };
     await until(async () => JSON.stringify(await leftovers(process)) === JSON.stringify(nothing), 5_000).catch(

@@ -1,11 +1,10 @@
 import type { LockService } from '../../lib/service/lock-service.js';
-import { openWorld, STORES, waitsOf } from '../support/lock-world.js';
+import { openWorld, STORES } from '../support/lock-world.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/until.js';
 import { answerLost, type Disturbance, refused } from '../support/watched-backend.js';
-import { WatchedSynchronizers } from './watched-synchronizers.js';
 
-/** What is asked while answers get lost, and how things must stand afterwards. */
+/** What is called while answers get lost, and the state that must result. */
 const SCENES: readonly {
   readonly what: string;
   prepare?(locks: LockService): Promise<unknown>;
@@ -77,27 +76,28 @@ const firstAnswersLost = (count: number): Disturbance => {
   return (execute, request) => (left-- > 0 ? answerLost(execute, request) : execute());
 };
 
-describe.each(STORES)('answers that got lost, in %s', (store) => {
+describe.each(STORES)('lost answers, in %s', (store) => {
   const world = openWorld(store);
 
   it.each(SCENES)('$what takes effect once when the backend is asked again', async (scene) => {
     const { locks, backend } = await world.process();
     await scene.prepare?.(locks);
-    const watched = new WatchedSynchronizers(backend);
+    const watched = backend.synchronizerRequests;
     const commands = ['takePermits', 'addPermits', 'drainPermits', 'trySetPermits'] as const;
     const others = ['takeLeasedPermits', 'giveLeasedPermits', 'countDown'] as const;
     watched.disturb(firstAnswersLost(3), ...commands, ...others);
+    const before = watched.commands.length;
     expect(await scene.work(locks)).toEqual(scene.answer);
-    expect(watched.commands).toHaveLength(4);
+    expect(watched.commands).toHaveLength(before + 4);
     expect(await scene.state(locks)).toBe(scene.after);
   });
 
-  it('gives back permits whose answer came after their caller had left', async () => {
+  it('releases permits whose answer came after their caller had left', async () => {
     const { locks, backend, runtime } = await world.process();
     const [counted, leased] = [locks.getSemaphore('mail'), locks.getPermitExpirableSemaphore('licences')];
     await counted.trySetPermits(1);
     await leased.trySetPermits(1);
-    const watched = new WatchedSynchronizers(backend);
+    const watched = backend.synchronizerRequests;
     watched.disturb(answerLost, 'takePermits', 'takeLeasedPermits');
     const unavailable = { name: 'LockUnavailableError' };
     await expect(counted.tryAcquire()).rejects.toMatchObject(unavailable);
@@ -108,14 +108,14 @@ describe.each(STORES)('answers that got lost, in %s', (store) => {
     watched.heal();
     await until(async () => (await counted.availablePermits()) === 1 && (await leased.availablePermits()) === 1);
     await until(() => runtime.timers === 0);
-    expect(waitsOf(locks).count).toBe(0);
+    expect(watched.subscriptions).toBe(0);
   });
 
-  it('hands permits whose answer was lost to a caller that waits still', async () => {
+  it('gives permits whose answer was lost to a caller that still waits', async () => {
     const { locks, backend } = await world.process();
     const semaphore = locks.getSemaphore('mail');
     await semaphore.trySetPermits(2);
-    const watched = new WatchedSynchronizers(backend);
+    const watched = backend.synchronizerRequests;
     watched.disturb(answerLost, 'takePermits');
     const acquired = [semaphore.acquire(), semaphore.acquire()];
     await until(() => watched.count('takePermits') > 2);
@@ -124,17 +124,17 @@ describe.each(STORES)('answers that got lost, in %s', (store) => {
     expect(await semaphore.availablePermits()).toBe(0);
   });
 
-  it('asks no more about a caller that left when nothing was executed', async () => {
+  it('sends nothing more for a caller that left when nothing was executed', async () => {
     const { locks, backend, runtime } = await world.process();
-    const watched = new WatchedSynchronizers(backend);
+    const watched = backend.synchronizerRequests;
     watched.disturb(refused, 'takePermits', 'getCount');
     await expect(locks.getSemaphore('mail').tryAcquire()).rejects.toMatchObject({ name: 'LockUnavailableError' });
     await expect(locks.getCountDownLatch('done').await(50)).rejects.toMatchObject({ name: 'LockUnavailableError' });
-    expect([runtime.timers, waitsOf(locks).count]).toEqual([0, 0]);
+    expect([runtime.timers, watched.subscriptions]).toEqual([0, 0]);
   });
 });
 
-describe('answers that a broken connection swallowed', () => {
+describe('answers that a broken connection lost', () => {
   const world = openWorld('Redis');
   let proxy: TcpProxy;
   beforeAll(async () => {

@@ -6,7 +6,7 @@ describe('semaphores and latches while Redis is away', () => {
   const world = openWorld('Redis');
   const unavailable = { name: 'LockUnavailableError' };
 
-  it('answers within the time that was asked for when the server stands still, and gives back what it took', async () => {
+  it('fails in time while the server hangs, and releases what it took', async () => {
     const locks = await world.service({ commandTimeout: 500 });
     const [counted, leased] = [locks.getSemaphore('mail'), locks.getPermitExpirableSemaphore('licences')];
     await counted.trySetPermits(1);
@@ -27,7 +27,7 @@ describe('semaphores and latches while Redis is away', () => {
     await until(async () => (await counted.availablePermits()) === 1 && (await leased.availablePermits()) === 1);
   });
 
-  it('ends a wait by its signal when the server stands still', async () => {
+  it('a signal ends the wait while the server hangs', async () => {
     const locks = await world.service({ commandTimeout: 500 });
     world.redis.pause();
     try {
@@ -38,7 +38,7 @@ describe('semaphores and latches while Redis is away', () => {
     }
   });
 
-  it('waits out an outage without a waitTime, and releases what is to be released', async () => {
+  it('waits out an outage when there is no waitTime, for acquisitions and releases', async () => {
     const { locks, logger } = await world.process({ commandTimeout: 300 });
     const semaphore = locks.getSemaphore('mail');
     await semaphore.trySetPermits(1);
@@ -50,7 +50,7 @@ describe('semaphores and latches while Redis is away', () => {
     await Promise.all(work);
   });
 
-  it('an outage during a wait is survived: messages that were lost are made up for', async () => {
+  it('a wait survives an outage, in spite of lost messages', async () => {
     const [ann, bob] = await world.services(2);
     const acquired = ann.getSemaphore('mail').acquire();
     await bob.getCountDownLatch('done').trySetCount(1);
@@ -61,7 +61,7 @@ describe('semaphores and latches while Redis is away', () => {
     await Promise.all([acquired, opened]);
   });
 
-  it('a broken subscription is survived', async () => {
+  it('a wait survives a broken subscription', async () => {
     const [ann, bob] = await world.services(2);
     const redis = world.redis.client();
     await bob.getCountDownLatch('done').trySetCount(1);
@@ -77,7 +77,7 @@ describe('semaphores and latches while Redis is away', () => {
     await Promise.all([acquired, opened]);
   });
 
-  it('a kept permit is lost when Redis was away for longer than its lease', async () => {
+  it('a renewed permit is lost when Redis is away for longer than its lease', async () => {
     const { locks } = await world.process({ commandTimeout: 200, watchdogTimeout: 600 as never });
     const lost: unknown[] = [];
     locks.on('lost', (event) => lost.push(event));

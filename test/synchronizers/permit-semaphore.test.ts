@@ -4,7 +4,6 @@ import { until } from '../support/until.js';
 import type { VirtualRuntime } from '../support/virtual-runtime.js';
 import { answerAfter, type Disturbance, refused } from '../support/watched-backend.js';
 import { asleep, watch } from './asleep.js';
-import { WatchedSynchronizers } from './watched-synchronizers.js';
 
 const FOREIGN_ID = '0123456789abcdef0123456789abcdef';
 
@@ -18,7 +17,7 @@ describe.each(STORES)('a permit-expirable semaphore in %s', (store) => {
     return { services, handles };
   };
 
-  it('ids: gives each permit one of its own, by which any process can release it', async () => {
+  it('ids: each permit has its own, by which any process can release it', async () => {
     const { handles } = await semaphores(2, 2);
     const ids = [await handles[0].acquire(), await handles[1].acquire('10s')];
     for (const id of ids) expect(id).toMatch(/^[0-9a-f]{32}$/);
@@ -40,14 +39,14 @@ describe.each(STORES)('a permit-expirable semaphore in %s', (store) => {
     expect(await acquired).not.toBe(id);
   });
 
-  it('lease expiry gives the permit back: to who asks afterwards', async () => {
+  it('when a lease ends, the permit is available to a caller that tries afterwards', async () => {
     const { handles } = await semaphores(2, 1);
     await handles[0].acquire(150);
     await until(async () => (await handles[1].tryAcquire()) !== null);
     expect(await handles[1].acquiredPermits()).toBe(1);
   });
 
-  it('lease expiry gives the permit back: to who waits, without being asked or told', async () => {
+  it('when a lease ends, the permit goes to a waiter, without any message', async () => {
     const { handles } = await semaphores(2, 1);
     const start = performance.now();
     await handles[0].acquire(300);
@@ -55,7 +54,7 @@ describe.each(STORES)('a permit-expirable semaphore in %s', (store) => {
     expect(performance.now() - start).toBeGreaterThanOrEqual(290);
   });
 
-  it('lease expiry gives the permit back: to who waits for several, when enough have expired', async () => {
+  it('when enough leases have ended, the permits go to a caller that waits for several', async () => {
     const { handles } = await semaphores(2, 2);
     const start = performance.now();
     await handles[0].acquire(150);
@@ -64,7 +63,7 @@ describe.each(STORES)('a permit-expirable semaphore in %s', (store) => {
     expect(performance.now() - start).toBeGreaterThanOrEqual(390);
   });
 
-  it('try: waits no longer than asked, and gets what comes within the time', async () => {
+  it('try: waits no longer than waitTime, and gets a permit that becomes available within it', async () => {
     const { services, handles } = await semaphores(2, 1);
     const id = await handles[0].acquire();
     const start = performance.now();
@@ -96,7 +95,7 @@ describe.each(STORES)('a permit-expirable semaphore in %s', (store) => {
     expect(await handles[0].availablePermits()).toBe(1);
   });
 
-  it('release of an expired id fails also for who is the first to look', async () => {
+  it('release of an expired id fails even before anybody noticed the end of its lease', async () => {
     const { handles } = await semaphores(1, 1);
     const id = await handles[0].acquire(100);
     const start = performance.now();
@@ -128,7 +127,7 @@ describe.each(STORES)('a permit-expirable semaphore in %s', (store) => {
     expect(await handles[0].acquireMany(0)).toEqual([]);
   });
 
-  it('many at once: releases of one id in one moment free it once', async () => {
+  it('many at once: simultaneous releases of one id release it once', async () => {
     const { handles } = await semaphores(1, 1);
     const id = await handles[0].acquire();
     const released = await Promise.all([1, 2, 3].map(() => handles[0].tryRelease(id)));
@@ -158,7 +157,7 @@ describe.each(STORES)('a permit-expirable semaphore in %s', (store) => {
     expect(await counts()).toEqual([1, 2, 3]);
   });
 
-  it('set permits: wakes who waits', async () => {
+  it('set permits: wakes waiters', async () => {
     const { services, handles } = await semaphores(2);
     const acquired = handles[1].acquire();
     await asleep(services[1]);
@@ -166,7 +165,7 @@ describe.each(STORES)('a permit-expirable semaphore in %s', (store) => {
     await acquired;
   });
 
-  it('keeps a permit that was acquired without a lease time for many times its lease', async () => {
+  it('renews a permit that was acquired without a lease time', async () => {
     const [ann, bob] = await world.services(2, { watchdogTimeout: ms(300) });
     const [kept, free] = [ann, bob].map((locks) => locks.getPermitExpirableSemaphore('licences'));
     await kept.trySetPermits(1);
@@ -176,7 +175,7 @@ describe.each(STORES)('a permit-expirable semaphore in %s', (store) => {
     expect(await free.tryAcquire()).not.toBeNull();
   });
 
-  it('lets a permit lapse whose lease time was updated, although it was kept', async () => {
+  it('stops renewing a permit whose lease time was updated', async () => {
     const [locks] = await world.services(1, { watchdogTimeout: ms(300) });
     const semaphore = locks.getPermitExpirableSemaphore('licences');
     await semaphore.trySetPermits(1);
@@ -185,7 +184,7 @@ describe.each(STORES)('a permit-expirable semaphore in %s', (store) => {
     await until(async () => (await semaphore.availablePermits()) === 1);
   });
 
-  it('says that a kept permit was lost when somebody else has released it', async () => {
+  it('emits that a renewed permit was lost when somebody else released it', async () => {
     const [ann, bob] = await world.services(2, { watchdogTimeout: ms(300) });
     const lost: unknown[] = [];
     ann.on('lost', (event) => lost.push(event));
@@ -200,7 +199,7 @@ describe.each(STORES)('a permit-expirable semaphore in %s', (store) => {
   });
 });
 
-describe('permits that are kept', () => {
+describe('permits that are renewed', () => {
   const world = openVirtualWorld();
 
   it('are renewed at a third of their lease, all of a semaphore in one command', async () => {
@@ -208,20 +207,21 @@ describe('permits that are kept', () => {
     const semaphore = locks.getPermitExpirableSemaphore('licences');
     await runtime.until(semaphore.setPermits(2_000));
     await runtime.until(Promise.all([semaphore.acquireMany(100), semaphore.acquireMany(200)]));
-    const watched = new WatchedSynchronizers(backend);
+    const watched = backend.synchronizerRequests;
+    const before = watched.commands.length;
     await runtime.advance(95_000);
-    expect(watched.commands).toEqual(Array.from({ length: 9 }, () => 'renewPermits'));
+    expect(watched.commands.slice(before)).toEqual(Array.from({ length: 9 }, () => 'renewPermits'));
     expect(await runtime.until(semaphore.acquiredPermits())).toBe(300);
   });
 
-  it('are lost when no renewal was confirmed before their lease ended', async () => {
+  it('are lost when no renewal succeeds before their lease ends', async () => {
     const { locks, backend, runtime, logger } = await world.process();
     const semaphore = locks.getPermitExpirableSemaphore('licences');
     await runtime.until(semaphore.setPermits(1));
     const id = await runtime.until(semaphore.acquire());
     const lost: unknown[] = [];
     locks.on('lost', (event) => lost.push(event));
-    new WatchedSynchronizers(backend).disturb(refused, 'renewPermits');
+    backend.synchronizerRequests.disturb(refused, 'renewPermits');
     await runtime.advance(29_000);
     expect(lost).toEqual([]);
     await runtime.advance(2_000);
@@ -229,13 +229,13 @@ describe('permits that are kept', () => {
     expect(logger.warnings).toHaveLength(1);
   });
 
-  it('count their lease from before they were asked for, however late the answer came', async () => {
+  it('count their lease from before the request was sent, however late the answer comes', async () => {
     const { locks, backend, runtime } = await world.process();
     const semaphore = locks.getPermitExpirableSemaphore('licences');
     await runtime.until(semaphore.setPermits(1));
     const lost: number[] = [];
     locks.on('lost', () => lost.push(runtime.monotonic()));
-    const watched = new WatchedSynchronizers(backend);
+    const watched = backend.synchronizerRequests;
     watched.disturb(late(runtime, 10_000), 'takeLeasedPermits');
     watched.disturb(refused, 'renewPermits');
     await runtime.until(semaphore.acquire());
@@ -246,14 +246,14 @@ describe('permits that are kept', () => {
     expect(lost[0]).toBeLessThan(31_000);
   });
 
-  it('count their lease from before they were renewed, however late the answer came', async () => {
+  it('count their lease from before the renewal was sent, however late the answer comes', async () => {
     const { locks, backend, runtime } = await world.process();
     const semaphore = locks.getPermitExpirableSemaphore('licences');
     await runtime.until(semaphore.setPermits(1));
     const lost: number[] = [];
     locks.on('lost', () => lost.push(runtime.monotonic()));
     await runtime.until(semaphore.acquire());
-    const watched = new WatchedSynchronizers(backend);
+    const watched = backend.synchronizerRequests;
     watched.disturb(late(runtime, 10_000), 'renewPermits');
     await runtime.advance(10_000);
     expect(watched.count('renewPermits')).toBe(1);
@@ -265,30 +265,30 @@ describe('permits that are kept', () => {
     expect(lost[0]).toBeLessThan(41_000);
   });
 
-  it('are lost at their deadline where a renewal hangs, not at the next beat', async () => {
+  it('are lost at their deadline when a renewal hangs, not at the next timer', async () => {
     const { locks, backend, runtime } = await world.process();
     const semaphore = locks.getPermitExpirableSemaphore('licences');
     await runtime.until(semaphore.setPermits(2));
     await runtime.until(semaphore.acquire());
-    await runtime.advance(5_000); // beats go by the first
+    await runtime.advance(5_000); // the timer goes by the first permit
     await runtime.until(semaphore.acquire());
     const since = runtime.monotonic();
     const lostAfter: number[] = [];
     locks.on('lost', () => lostAfter.push(runtime.monotonic() - since));
-    new WatchedSynchronizers(backend).disturb(() => new Promise(() => {}), 'renewPermits');
+    backend.synchronizerRequests.disturb(() => new Promise(() => {}), 'renewPermits');
     await runtime.advance(40_000);
     expect(lostAfter).toHaveLength(2);
     expect(lostAfter[0]).toBeCloseTo(29_698 - 5_000, -1);
     expect(lostAfter[1]).toBeCloseTo(29_698, -1);
   });
 
-  it('are not renewed to the lease of the others when their own was set while those were renewed in parts', async () => {
+  it('keep a lease that was set while other permits were renewed in chunks', async () => {
     const { locks, backend, runtime } = await world.process();
     const semaphore = locks.getPermitExpirableSemaphore('licences');
     await runtime.until(semaphore.setPermits(1_000));
     const ids = await runtime.until(semaphore.acquireMany(600));
     const last = ids[599];
-    const watched = new WatchedSynchronizers(backend);
+    const watched = backend.synchronizerRequests;
     const answered = latch();
     watched.disturb(answerAfter(answered.promise), 'renewPermits');
     await runtime.advance(10_100);
@@ -304,11 +304,11 @@ describe('permits that are kept', () => {
 describe('permits with a lease of their own', () => {
   const world = openVirtualWorld();
 
-  it('are not given when their lease had ended before the answer came', async () => {
+  it('are not granted when their lease ended before the answer came', async () => {
     const { locks, backend, runtime } = await world.process();
     const semaphore = locks.getPermitExpirableSemaphore('licences');
     await runtime.until(semaphore.setPermits(1));
-    const watched = new WatchedSynchronizers(backend);
+    const watched = backend.synchronizerRequests;
     watched.disturb(late(runtime, 6_000, 1), 'takeLeasedPermits');
     const id = await runtime.until(semaphore.acquire('5s'));
     expect(await runtime.until(semaphore.acquiredPermits())).toBe(1);

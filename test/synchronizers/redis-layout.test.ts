@@ -26,7 +26,7 @@ describe("semaphores and latches on Redisson's layout", () => {
     return Number(seconds) * 1000 + Number(micros) / 1000;
   };
 
-  it('a semaphore is a counter, and its message says how many permits are available', async () => {
+  it('a semaphore is a counter; its messages say how many permits are available', async () => {
     const semaphore = (await world.service()).getSemaphore('mail');
     const key = `${world.keyPrefix}mail`;
     const messages = await listen(`redisson_sc:{${key}}`);
@@ -97,7 +97,7 @@ describe("semaphores and latches on Redisson's layout", () => {
 
   const channelOf = (name: string) => `redisson_countdownlatch__channel__{${world.keyPrefix}${name}}`;
 
-  it('a latch is a counter that goes at zero; its messages are 1 for a new count and 0 for none', async () => {
+  it('a latch is a counter that is deleted at zero; its messages are 1 for a new count and 0 for none', async () => {
     const latch = (await world.service()).getCountDownLatch('done');
     const key = `${world.keyPrefix}done`;
     const messages = await listen(channelOf('done'));
@@ -113,7 +113,7 @@ describe("semaphores and latches on Redisson's layout", () => {
     expect(messages).toEqual(['1', '0', '1', '0']);
   });
 
-  it('a name with braces gets no more of them, but for the channel of a latch', async () => {
+  it('a name with braces gets no more braces, except in the channel of a latch', async () => {
     const locks = await world.service();
     const key = `${world.keyPrefix}{mail}`;
     const messages = await listen(`redisson_sc:${key}`);
@@ -137,7 +137,7 @@ describe("semaphores and latches on Redisson's layout", () => {
     expect(await redis.pttl(key)).toBeGreaterThan(50_000);
   });
 
-  it('what is remembered of requests is one entry for a process and object, and goes by itself', async () => {
+  it('one remembered request for each process, session and object, which expires', async () => {
     const locks = await world.service();
     const semaphore = locks.getSemaphore('mail');
     await semaphore.trySetPermits(9);
@@ -148,13 +148,13 @@ describe("semaphores and latches on Redisson's layout", () => {
     const remembered = await redis.keys('nestjs_*');
     expect(remembered.sort()).toEqual(
       ['change', 'permits'].map(
-        (lane) => `nestjs_redis_lock_request:{${world.keyPrefix}mail}:${locks.engine.context.clientId}:${lane}`,
+        (session) => `nestjs_redis_lock_request:{${world.keyPrefix}mail}:${locks.engine.context.clientId}:${session}`,
       ),
     );
     for (const key of remembered) expect(await redis.pttl(key)).toBeGreaterThan(60_000);
   });
 
-  it('tries that fail, and waits, write nothing', async () => {
+  it('failed tries and waits write nothing', async () => {
     const locks = await world.service();
     expect(await locks.getSemaphore('mail').tryAcquire()).toBe(false);
     expect(await locks.getSemaphore('mail').tryAcquire(1, 300)).toBe(false);
@@ -166,7 +166,7 @@ describe("semaphores and latches on Redisson's layout", () => {
     expect(await redis.keys('*')).toEqual([]);
   });
 
-  it('says so when something else stands under the name', async () => {
+  it('rejects with LockKeyError when the name belongs to something else', async () => {
     const locks = await world.service();
     await redis.set(`${world.keyPrefix}word`, 'ten');
     await redis.hset(`${world.keyPrefix}hash`, 'ten', 10);
@@ -212,7 +212,7 @@ describe('what semaphores and latches cost Redis', () => {
     expect(await commands(once)).toEqual({ scripts: 4, subscribe: 0 });
   });
 
-  it('a few commands for what many callers start in one moment', async () => {
+  it('a few commands for many callers that start at the same moment', async () => {
     const locks = await world.service();
     const [counted, leased] = [locks.getSemaphore('mail'), locks.getPermitExpirableSemaphore('licences')];
     await counted.trySetPermits(100);
@@ -244,7 +244,7 @@ describe('what semaphores and latches cost Redis', () => {
     expect(served.scripts).toBeLessThan(40);
   });
 
-  it('does not notice that scripts were flushed', async () => {
+  it('works on after SCRIPT FLUSH', async () => {
     const locks = await world.service();
     const semaphore = locks.getSemaphore('mail');
     await semaphore.trySetPermits(1);

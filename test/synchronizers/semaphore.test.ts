@@ -33,7 +33,7 @@ describe.each(STORES)('a semaphore in %s', (store) => {
     await acquired;
   });
 
-  it('n permits: takes all of them or none', async () => {
+  it('n permits: acquires all of them or none', async () => {
     const { services, handles } = await semaphores(2, 5);
     const [ann, bob] = handles;
     await ann.acquire(3);
@@ -49,7 +49,7 @@ describe.each(STORES)('a semaphore in %s', (store) => {
     expect(await bob.availablePermits()).toBe(1);
   });
 
-  it('try n: says whether there were as many, and takes none when there were not', async () => {
+  it('try n: says whether there were enough, and acquires none if not', async () => {
     const { handles } = await semaphores(2, 3);
     const [ann, bob] = handles;
     expect(await ann.tryAcquire(2)).toBe(true);
@@ -59,7 +59,7 @@ describe.each(STORES)('a semaphore in %s', (store) => {
     expect(await ann.availablePermits()).toBe(0);
   });
 
-  it('try n: waits no longer than asked', async () => {
+  it('try n: waits no longer than waitTime', async () => {
     const { handles } = await semaphores(1, 1);
     const start = performance.now();
     expect(await handles[0].tryAcquire(2, 200)).toBe(false);
@@ -67,7 +67,7 @@ describe.each(STORES)('a semaphore in %s', (store) => {
     expect(await handles[0].availablePermits()).toBe(1);
   });
 
-  it('try n: succeeds when permits come within the time', async () => {
+  it('try n: succeeds when permits become available in time', async () => {
     const { services, handles } = await semaphores(2, 0);
     const acquired = handles[0].tryAcquire(2, '20s');
     await asleep(services[0]);
@@ -75,7 +75,7 @@ describe.each(STORES)('a semaphore in %s', (store) => {
     expect(await acquired).toBe(true);
   });
 
-  it('a single try takes what is available, also while others wait for more', async () => {
+  it('a single try gets what is available, even while others wait for more', async () => {
     const { services, handles } = await semaphores(1, 1);
     const acquired = handles[0].acquire(2);
     await asleep(services[0]);
@@ -90,7 +90,7 @@ describe.each(STORES)('a semaphore in %s', (store) => {
     expect(await Promise.all(tries)).toEqual([true, false, true, false, false]);
   });
 
-  it('serves a caller that waits among callers that try again and again', async () => {
+  it('serves a waiting caller among callers that try again and again', async () => {
     const { handles } = await semaphores(1, 1);
     let served = false;
     const trying = [2, 3, 4].map(async (permits) => {
@@ -101,7 +101,7 @@ describe.each(STORES)('a semaphore in %s', (store) => {
     await Promise.all(trying);
   });
 
-  it('drain: takes all that are available, once', async () => {
+  it('drain: takes all available permits, once', async () => {
     const { handles } = await semaphores(2, 7);
     await handles[0].acquire(2);
     expect(await handles[1].drainPermits()).toBe(5);
@@ -137,7 +137,7 @@ describe.each(STORES)('a semaphore in %s', (store) => {
     expect(await ann.availablePermits()).toBe(0);
   });
 
-  it('trySetPermits once: wakes who waits, and fails from then on', async () => {
+  it('trySetPermits: succeeds once, and wakes waiters', async () => {
     const { services, handles } = await semaphores(2);
     const acquired = handles[1].acquire(2);
     await asleep(services[1]);
@@ -148,7 +148,7 @@ describe.each(STORES)('a semaphore in %s', (store) => {
     expect(await handles[0].availablePermits()).toBe(1);
   });
 
-  it('release-if-exists: adds nothing to a semaphore that was never set', async () => {
+  it('releaseIfExists: adds nothing to a semaphore that was never set', async () => {
     const { handles } = await semaphores(1);
     expect(await handles[0].releaseIfExists()).toBe(false);
     expect(await handles[0].trySetPermits(1)).toBe(true);
@@ -156,7 +156,7 @@ describe.each(STORES)('a semaphore in %s', (store) => {
     expect(await handles[0].availablePermits()).toBe(3);
   });
 
-  it('no permits: nothing is waited for, and nothing is changed', async () => {
+  it('0 permits: waits for nothing, and changes nothing', async () => {
     const { handles } = await semaphores(1);
     await handles[0].acquire(0);
     expect(await handles[0].tryAcquire(0)).toBe(true);
@@ -175,7 +175,7 @@ describe.each(STORES)('a semaphore in %s', (store) => {
     expect(await handles[0].availablePermits()).toBe(400 - 199 - 200);
   });
 
-  it('serves the next caller when the first one leaves that wanted more', async () => {
+  it('serves the next caller when the first one, which wanted more, leaves', async () => {
     const { services, handles } = await semaphores(1, 1);
     const leave = new AbortController();
     const first = handles[0].acquire(2, { signal: leave.signal });

@@ -22,7 +22,7 @@ describe.each(STORES)('shutdown with semaphores and latches in %s', (store) => {
     await expect(ann.getSemaphore('mail').release()).rejects.toMatchObject({ name: 'LockUnavailableError' });
   });
 
-  it('lets the permits lapse that it kept: what they stand for may still go on', async () => {
+  it('stops renewing permits and leaves them to their leases: their holders may still be at work', async () => {
     const ann = await world.process({ watchdogTimeout: ms(2_000) });
     const [bob] = await world.services(1);
     const semaphore = ann.locks.getPermitExpirableSemaphore('licences');
@@ -36,7 +36,7 @@ describe.each(STORES)('shutdown with semaphores and latches in %s', (store) => {
     expect(await bob.getPermitExpirableSemaphore('licences').tryRelease(id)).toBe(true);
   });
 
-  it('waits for kept permits until they are released', async () => {
+  it('waits for renewed permits until they are released', async () => {
     const [locks] = await world.services(1, { shutdownTimeout: ms(60_000) });
     const semaphore = locks.getPermitExpirableSemaphore('licences');
     await semaphore.trySetPermits(1);
@@ -49,7 +49,7 @@ describe.each(STORES)('shutdown with semaphores and latches in %s', (store) => {
     await closed;
   });
 
-  it('takes no permits with it that were on their way', async () => {
+  it('leaves no permits taken that were under way', async () => {
     const [ann, bob] = await world.services(2);
     await bob.getSemaphore('mail').trySetPermits(5);
     await bob.getPermitExpirableSemaphore('licences').trySetPermits(5);
@@ -65,7 +65,7 @@ describe.each(STORES)('shutdown with semaphores and latches in %s', (store) => {
     expect(await bob.getPermitExpirableSemaphore('licences').availablePermits()).toBe(5);
   });
 
-  it('lets a body that holds a lock acquire and release what it needs to end', async () => {
+  it('lets a body that holds a lock acquire and release the permits that it needs to end', async () => {
     const [locks] = await world.services(1, { shutdownTimeout: ms(20_000) });
     await locks.getSemaphore('mail').trySetPermits(1);
     let closed: Promise<void> | undefined;
@@ -77,7 +77,7 @@ describe.each(STORES)('shutdown with semaphores and latches in %s', (store) => {
     await closed;
   });
 
-  it('ends what such a body still waits for when its time is over', async () => {
+  it('ends the waits of such a body when its time is over', async () => {
     const [locks] = await world.services(1, { shutdownTimeout: ms(100) });
     const body = locks.withLock('order', async () => {
       void locks.close();

@@ -13,10 +13,10 @@ export function majorityView(states: readonly LockState[], nodes: number): LockS
   const owners = [...leases]
     .filter(([, remaining]) => remaining.length >= majority)
     .map(([owner, remaining]) => ({ owner, remaining: toLimit(largest(majority, remaining)) }));
-  const holding = states.filter((state) => owners.some(({ owner }) => ownersOf(state).includes(owner)));
+  const agreeing = states.filter((state) => owners.some(({ owner }) => ownersOf(state).includes(owner)));
   const tokens = states.flatMap(({ token }) => token ?? []);
   return {
-    mode: mostCommon(holding.map(({ mode }) => mode)) ?? 'free',
+    mode: mostCommon(agreeing.map(({ mode }) => mode)) ?? 'free',
     owners,
     queue: [],
     token: tokens.length === 0 ? undefined : largest(Math.min(majority, tokens.length), tokens),

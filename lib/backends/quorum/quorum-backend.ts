@@ -147,7 +147,7 @@ export class QuorumBackend implements LockBackend {
     for (const { type } of waiters) this.assertUsable(type);
     const collected = await this.nodes.askAll((backend) => backend.refreshWaiters(waiters, fairWaitTimeout));
     const needed = collected.replies.size / 2;
-    return waiters.map((_, index) => countReplies(collected, (kept) => kept[index]) > needed);
+    return waiters.map((_, index) => countReplies(collected, (refreshed) => refreshed[index]) > needed);
   }
 
   async removeWaiter(waiter: OwnerRef): Promise<void> {

@@ -1,11 +1,11 @@
-import { BackendError } from '../../backends/backend-error.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { Subscription, Wake } from '../../backends/subscription.js';
 import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
 import type { AcquisitionContext } from '../acquisition-context.js';
 import type { Milliseconds } from '../duration.js';
-import { type Moment, validity } from '../lease/lease-clock.js';
+import type { Moment } from '../lease/lease-clock.js';
 import type { WaitTerms } from '../waiting/caller.js';
+import { lateAnswer } from '../waiting/late-answer.js';
 import { type GrantResult, type PermitRequest, type PermitSource, takeWhile } from './permit-source.js';
 import { PermitWaiter } from './permit-waiter.js';
 import type { PermitWatchdog } from './permit-watchdog.js';
@@ -85,9 +85,10 @@ export class LeasedPermits implements PermitSource<LeasedPermitWaiter> {
     id: RequestId,
   ): Promise<GrantResult> {
     const result = await this.backend.takeLeasedPermits(this.semaphore.key, ids, leaseTime, id);
-    if (result.served === 0 || this.context.clock.age(sent) < validity(leaseTime)) return result;
+    if (result.served === 0) return result;
+    const late = lateAnswer(this.context.clock, sent, leaseTime, undefined, 'refused');
+    if (late === undefined) return result;
     this.giveBack(ids.slice(0, result.served).flat());
-    const message = `the answer came after the lease of ${leaseTime} ms had ended`;
-    throw new BackendError(message, 'unavailable', 'refused');
+    throw late;
   }
 }

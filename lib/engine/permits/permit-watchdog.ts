@@ -35,12 +35,9 @@ export class PermitWatchdog {
     private readonly onEmpty: () => void,
   ) {}
 
-  /** How many semaphores it renews permits of. */
-  /** How many permits are renewed. */
+  /** How many permits it renews. */
   get size(): number {
-    let size = 0;
-    for (const { ids } of this.renewed.values()) size += ids.size;
-    return size;
+    return [...this.renewed.values()].reduce((sum, { ids }) => sum + ids.size, 0);
   }
 
   get isEmpty(): boolean {
@@ -159,7 +156,7 @@ export class PermitWatchdog {
 
   private lose(semaphore: Synchronizer, id: string, why: string): void {
     if (this.remove(semaphore, id) === undefined) return;
-    const message = `A permit of ${semaphore.what} was lost: ${why}. Others may hold it now; stop the work that it allows`;
+    const message = `A permit of ${semaphore.what} was lost: ${why}. Another process may hold it now; stop the work that needs it`;
     const error = new LockLostError(message, semaphore.name);
     this.context.events.emit('lost', { name: semaphore.name, owner: id, error });
   }

@@ -29,7 +29,7 @@ export interface SynchronizerHost {
 }
 
 /**
- * The semaphores and latches of one service: who waits for them, which changes are under way, and which permits are renewed. It keeps no
+ * The semaphores and latches of one service: which callers wait, which changes are under way, and which permits are renewed. It keeps no
  * state for objects that nobody uses.
  */
 export class Synchronizers {
@@ -105,8 +105,8 @@ export class Synchronizers {
   }
 
   /** Asks about an object without changing it. */
-  ask<T>(object: Synchronizer, question: (backend: SynchronizerBackend, key: string) => Promise<T>): Promise<T> {
-    return this.explained(object, question(this.backend, object.key));
+  ask<T>(object: Synchronizer, query: (backend: SynchronizerBackend, key: string) => Promise<T>): Promise<T> {
+    return this.explained(object, query(this.backend, object.key));
   }
 
   /** Shutdown: rejects all waiters, except those in a lock scope. */

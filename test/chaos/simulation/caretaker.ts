@@ -1,6 +1,6 @@
 import { lockScopes } from '../../../lib/engine/scope/lock-scope.js';
-import { type Commons, type Gate, POOL, SEATS } from './commons.js';
-import { countDown } from './latch-errands.js';
+import { countDown } from './errands/latch-errands.js';
+import { type Gate, POOL, SEATS, type SharedObjects } from './errands/shared-objects.js';
 import type { Member } from './member.js';
 
 const BEAT = 100;
@@ -16,7 +16,7 @@ export class Caretaker {
 
   /** @param forgetful the server loses what was set */
   constructor(
-    private readonly commons: Commons,
+    private readonly shared: SharedObjects,
     private readonly forgetful: boolean,
   ) {}
 
@@ -27,8 +27,8 @@ export class Caretaker {
   /** One round, by the hands of this process. */
   round(member: Member, now: number): void {
     lockScopes.run(undefined, () => {
-      for (const [name, permits] of this.commons.permits) this.supply(member, name, permits);
-      for (const gate of this.commons.gates) this.finish(member, gate, now - gate.since);
+      for (const [name, permits] of this.shared.permits) this.supply(member, name, permits);
+      for (const gate of this.shared.gates) this.finish(member, gate, now - gate.since);
     });
   }
 
@@ -44,7 +44,7 @@ export class Caretaker {
   private finish(member: Member, gate: Gate, age: number): void {
     const { permits, locks } = member;
     if (gate.set && age > SOON) while (gate.claimed < gate.count) void countDown(member, gate);
-    const doubtful = this.commons.mortal || this.forgetful;
+    const doubtful = this.shared.mortal || this.forgetful;
     if (!doubtful || gate.ended || age < (this.ended.get(gate) ?? LATE)) return;
     this.ended.set(gate, age + 1_000);
     const latch = locks.getCountDownLatch(gate.name);

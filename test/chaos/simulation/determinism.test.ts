@@ -1,5 +1,5 @@
 import { KIND_NAMES } from './kinds.js';
-import { simulate } from './schedules.js';
+import { simulate } from './run-schedules.js';
 
 describe('a simulated schedule', () => {
   it.each(KIND_NAMES)('is the same whenever it runs: %s', async (kind) => {

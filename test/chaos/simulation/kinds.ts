@@ -1,9 +1,9 @@
-import type { ERRANDS } from './errands.js';
-import type { LATCH_ERRANDS } from './latch-errands.js';
-import type { MisfortuneName } from './misfortunes.js';
-import type { PERMIT_ERRANDS } from './permit-errands.js';
-import type { SCOPED_ERRANDS } from './scoped-errands.js';
-import type { Climate } from './weather.js';
+import type { ERRANDS } from './errands/errands.js';
+import type { LATCH_ERRANDS } from './errands/latch-errands.js';
+import type { PERMIT_ERRANDS } from './errands/permit-errands.js';
+import type { SCOPED_ERRANDS } from './errands/scoped-errands.js';
+import type { FaultName } from './faults.js';
+import type { NetworkConditions } from './simulated/network-conditions.js';
 
 export type ErrandName =
   | keyof typeof ERRANDS
@@ -16,15 +16,15 @@ export interface ScheduleKind {
   readonly errands: Readonly<Partial<Record<ErrandName, number>>>;
   /** What callers do when the faults are over. Default: they lock. */
   readonly afterwards?: Readonly<Partial<Record<ErrandName, number>>>;
-  readonly fates: Climate['fates'];
+  readonly fates: NetworkConditions['fates'];
   readonly unheard: number;
   /** Milliseconds that a caller waits for an answer, drawn between these. Default: 60 to 200. */
   readonly commandTimeouts?: readonly [least: number, most: number];
   /** What goes wrong, and how often at most. */
-  readonly misfortunes: readonly MisfortuneName[];
+  readonly faults: readonly FaultName[];
   /** Of these, one at most in a schedule. */
-  readonly eitherOf: readonly MisfortuneName[];
-  readonly mostMisfortunes: number;
+  readonly eitherOf: readonly FaultName[];
+  readonly mostFaults: number;
   /** The clocks of the machines run at slightly different speeds. */
   readonly drift: boolean;
   /** Leases outlive the whole schedule by far: what is still held when all callers have left, is held by nobody. */
@@ -82,9 +82,9 @@ export const KINDS = {
     errands: { ...EVERYTHING, several: 0, severalInside: 0, holdAtLeast: 0, block: 0, overdue: 0, fixedLease: 0 },
     fates: {},
     unheard: 0,
-    misfortunes: [],
+    faults: [],
     eitherOf: [],
-    mostMisfortunes: 0,
+    mostFaults: 0,
     drift: true,
     flawless: true,
   },
@@ -93,9 +93,9 @@ export const KINDS = {
     errands: { several: 5, severalInside: 2, hold: 2, hurry: 1, tryOnce: 1, holdAtLeast: 1, abort: 1, crowd: 0.05 },
     fates: {},
     unheard: 0,
-    misfortunes: [],
+    faults: [],
     eitherOf: [],
-    mostMisfortunes: 0,
+    mostFaults: 0,
     drift: true,
     flawless: false,
   },
@@ -104,9 +104,9 @@ export const KINDS = {
     errands: EVERYTHING,
     fates: UNSTEADY,
     unheard: 0.1,
-    misfortunes: ['cut', 'disconnect', 'freeze', 'restart'],
+    faults: ['cut', 'disconnect', 'freeze', 'restart'],
     eitherOf: [],
-    mostMisfortunes: 3,
+    mostFaults: 3,
     drift: true,
     flawless: false,
   },
@@ -115,9 +115,9 @@ export const KINDS = {
     errands: EVERYTHING,
     fates: {},
     unheard: 0,
-    misfortunes: ['crash', 'stall', 'shutDown'],
+    faults: ['crash', 'stall', 'shutDown'],
     eitherOf: ['suspend', 'setWallClock'],
-    mostMisfortunes: 4,
+    mostFaults: 4,
     drift: true,
     flawless: false,
   },
@@ -126,9 +126,9 @@ export const KINDS = {
     errands: EVERYTHING,
     fates: UNSTEADY,
     unheard: 0.1,
-    misfortunes: ['cut', 'disconnect', 'freeze', 'restart', 'crash', 'stall', 'shutDown'],
+    faults: ['cut', 'disconnect', 'freeze', 'restart', 'crash', 'stall', 'shutDown'],
     eitherOf: [],
-    mostMisfortunes: 5,
+    mostFaults: 5,
     drift: true,
     flawless: false,
   },
@@ -137,9 +137,9 @@ export const KINDS = {
     errands: { ...EVERYTHING, holdLong: 0.5 },
     fates: UNSTEADY,
     unheard: 0.1,
-    misfortunes: ['setServerForth', 'forceRelease', 'crash'],
-    eitherOf: ['loseData', 'setServerBack', 'loseDataAndTime'],
-    mostMisfortunes: 3,
+    faults: ['advanceServerClock', 'forceRelease', 'crash'],
+    eitherOf: ['loseData', 'setServerClockBack', 'loseDataAndTime'],
+    mostFaults: 3,
     drift: false,
     flawless: false,
   },
@@ -149,9 +149,9 @@ export const KINDS = {
     afterwards: PERMITS_AFTERWARDS,
     fates: {},
     unheard: 0,
-    misfortunes: [],
+    faults: [],
     eitherOf: [],
-    mostMisfortunes: 0,
+    mostFaults: 0,
     drift: true,
     flawless: true,
   },
@@ -163,9 +163,9 @@ export const KINDS = {
     fates: { ...UNSTEADY, answeredLate: 0.2 },
     unheard: 0.1,
     commandTimeouts: [60, 1_200],
-    misfortunes: ['cut', 'disconnect', 'freeze', 'restart'],
+    faults: ['cut', 'disconnect', 'freeze', 'restart'],
     eitherOf: [],
-    mostMisfortunes: 3,
+    mostFaults: 3,
     drift: true,
     flawless: false,
   },
@@ -175,9 +175,9 @@ export const KINDS = {
     afterwards: PERMITS_AFTERWARDS,
     fates: UNSTEADY,
     unheard: 0.1,
-    misfortunes: ['cut', 'disconnect', 'freeze', 'restart', 'crash', 'stall', 'shutDown'],
+    faults: ['cut', 'disconnect', 'freeze', 'restart', 'crash', 'stall', 'shutDown'],
     eitherOf: ['suspend', 'setWallClock'],
-    mostMisfortunes: 5,
+    mostFaults: 5,
     drift: true,
     flawless: false,
   },
@@ -187,33 +187,33 @@ export const KINDS = {
     afterwards: { ...PERMITS_AFTERWARDS, pool: 0 },
     fates: UNSTEADY,
     unheard: 0.1,
-    misfortunes: ['setServerForth', 'crash'],
-    eitherOf: ['loseData', 'setServerBack', 'loseDataAndTime'],
-    mostMisfortunes: 3,
+    faults: ['advanceServerClock', 'crash'],
+    eitherOf: ['loseData', 'setServerClockBack', 'loseDataAndTime'],
+    mostFaults: 3,
     drift: false,
     flawless: false,
   },
   /** Commands, answers and connections get lost or take too long, under leases that end nothing by themselves. */
-  ghosts: {
+  lateRequests: {
     errands: { ...EVERYTHING, fixedLease: 0, extend: 0, holdAtLeast: 0, block: 0, downgrade: 2, abort: 4 },
     fates: { ...UNSTEADY, late: 0.05, twice: 0.05 },
     unheard: 0.1,
-    misfortunes: ['cut', 'disconnect', 'freeze', 'restart'],
+    faults: ['cut', 'disconnect', 'freeze', 'restart'],
     eitherOf: [],
-    mostMisfortunes: 3,
+    mostFaults: 3,
     drift: true,
     longLeases: true,
     flawless: false,
   },
   /** The same for permits. */
-  ghostPermits: {
+  latePermitRequests: {
     errands: { ...PERMITS, seatFixed: 0, seatAbort: 3, poolAbort: 3 },
     afterwards: PERMITS_AFTERWARDS,
     fates: { ...UNSTEADY, late: 0.05, twice: 0.05 },
     unheard: 0.1,
-    misfortunes: ['cut', 'disconnect', 'freeze', 'restart'],
+    faults: ['cut', 'disconnect', 'freeze', 'restart'],
     eitherOf: [],
-    mostMisfortunes: 3,
+    mostFaults: 3,
     drift: true,
     longLeases: true,
     flawless: false,

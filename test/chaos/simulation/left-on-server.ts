@@ -1,5 +1,5 @@
-import { POOL, SEATS } from './commons.js';
-import type { SimulatedServer } from './simulated-server.js';
+import { POOL, SEATS } from './errands/shared-objects.js';
+import type { SimulatedServer } from './simulated/simulated-server.js';
 
 /**
  * What should not be there any more when everybody has gone.

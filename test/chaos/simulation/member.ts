@@ -4,9 +4,9 @@ import { LockService } from '../../../lib/service/lock-service.js';
 import type { History } from '../history.js';
 import { HistoryRecorder } from '../history-recorder.js';
 import { PermitRecorder } from '../permit-recorder.js';
-import { SimulatedLink } from './simulated-link.js';
-import type { SimulatedProcess } from './simulated-process.js';
-import type { VirtualTime } from './virtual-time.js';
+import { SimulatedLink } from './simulated/simulated-link.js';
+import type { SimulatedProcess } from './simulated/simulated-process.js';
+import type { VirtualTime } from './simulated/virtual-time.js';
 
 export interface MemberSettings {
   readonly watchdogTimeout: number;

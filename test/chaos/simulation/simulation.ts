@@ -4,23 +4,23 @@ import { lockScopes } from '../../../lib/engine/scope/lock-scope.js';
 import { SeededRandom } from '../../support/seeded-random.js';
 import { History } from '../history.js';
 import { checkHistory, type Verdict } from '../history-checker.js';
-import { Caller } from './caller.js';
 import { Caretaker } from './caretaker.js';
-import { Commons, POOL, SEATS } from './commons.js';
-import { drawErrand } from './draw-errand.js';
+import { Caller } from './errands/caller.js';
+import { drawErrand } from './errands/draw-errand.js';
+import { POOL, SEATS, SharedObjects } from './errands/shared-objects.js';
+import { FAULTS } from './faults.js';
 import { KINDS, type KindName, kindOf, type ScheduleKind } from './kinds.js';
 import { leftOn } from './left-on-server.js';
 import { Member } from './member.js';
-import { MISFORTUNES } from './misfortunes.js';
-import { SimulatedLink } from './simulated-link.js';
-import { SimulatedProcess } from './simulated-process.js';
-import { SimulatedServer } from './simulated-server.js';
-import { VirtualTime } from './virtual-time.js';
-import { type Climate, Weather } from './weather.js';
+import { Network, type NetworkConditions } from './simulated/network-conditions.js';
+import { SimulatedLink } from './simulated/simulated-link.js';
+import { SimulatedProcess } from './simulated/simulated-process.js';
+import { SimulatedServer } from './simulated/simulated-server.js';
+import { VirtualTime } from './simulated/virtual-time.js';
 
 /** Milliseconds after the last fault in which everybody must be served. */
 const LIVENESS_BOUND = 60_000;
-/** No lease, place or ghost of a command outlives the faults by more. */
+/** No lease, no waiter in a queue and no late command outlives the faults by more. */
 const AFTERMATH = 3_000;
 
 const SHORT_LEASES = [300, 1_000] as const;
@@ -63,13 +63,13 @@ export class Simulation {
   readonly kindName: KindName;
   private readonly kind: ScheduleKind;
   private readonly chance: SeededRandom;
-  private readonly weather: Weather;
-  private readonly climate: Climate;
+  private readonly network: Network;
+  private readonly conditions: NetworkConditions;
   private readonly window: number;
   private readonly link: { commandTimeout: number; oneLine: boolean; together: boolean };
   private readonly longestStay: number;
   private readonly variety: number;
-  private readonly commons: Commons;
+  private readonly shared: SharedObjects;
   private readonly caretaker: Caretaker | undefined;
   private busy = 0;
   private readonly troubles: string[] = [];
@@ -83,13 +83,13 @@ export class Simulation {
     const chance = new SeededRandom(seed * 7_919 + 17);
     this.chance = chance;
     const slowest = chance.pick([0.2, 2, 8]);
-    this.climate = {
+    this.conditions = {
       latency: [chance.pick([0, slowest / 4]), slowest],
       slow: chance.pick([0, 0.02]),
       fates: this.kind.fates,
       unheard: this.kind.unheard,
     };
-    this.weather = new Weather(this.climate, this.fork());
+    this.network = new Network(this.conditions, this.fork());
     this.server = new SimulatedServer(this.time, this.rate());
     this.window = chance.between(100, 800);
     this.link = {
@@ -99,9 +99,9 @@ export class Simulation {
     };
     this.longestStay = chance.pick([2, 20, 60]);
     this.variety = chance.whole(1, 3);
-    const mishaps: readonly string[] = [...this.kind.misfortunes, ...this.kind.eitherOf];
-    this.commons = new Commons(this.fork(), mishaps.includes('crash') || mishaps.includes('shutDown'));
-    if (this.kind.afterwards !== undefined) this.caretaker = new Caretaker(this.commons, mishaps.includes('loseData'));
+    const mishaps: readonly string[] = [...this.kind.faults, ...this.kind.eitherOf];
+    this.shared = new SharedObjects(this.fork(), mishaps.includes('crash') || mishaps.includes('shutDown'));
+    if (this.kind.afterwards !== undefined) this.caretaker = new Caretaker(this.shared, mishaps.includes('loseData'));
   }
 
   get alive(): readonly Member[] {
@@ -111,7 +111,7 @@ export class Simulation {
   async run(): Promise<Outcome> {
     const members = this.chance.whole(1, 4);
     for (let i = 0; i < members; i++) this.addMember();
-    this.scheduleMisfortunes();
+    this.scheduleFaults();
     this.takeCare();
     this.time.at(this.window, () => this.calmDown());
     await this.pass(() => this.time.now >= this.window && this.isDone, this.window + LIVENESS_BOUND);
@@ -129,7 +129,7 @@ export class Simulation {
       this.rate(),
       chance.between(-5_000, 5_000),
     );
-    const link = new SimulatedLink(time, process, this.server, this.weather, {
+    const link = new SimulatedLink(time, process, this.server, this.network, {
       ...this.link,
       disguise: this.options.disguise,
       disguiseSynchronizers: this.options.disguiseSynchronizers,
@@ -161,7 +161,7 @@ export class Simulation {
   private send(member: Member, errands: number, weights: ScheduleKind['errands']): void {
     const { process, recorder } = member;
     const chance = this.fork();
-    const caller = new Caller(recorder, member.permits, this.commons, process, chance, this.longestStay, this.variety);
+    const caller = new Caller(recorder, member.permits, this.shared, process, chance, this.longestStay, this.variety);
     const live = async () => {
       for (let errand = 0; errand < errands && !member.closing; errand++) {
         await process.sleep(chance.between(0, 40));
@@ -179,24 +179,24 @@ export class Simulation {
     process.onCrash(end);
   }
 
-  private scheduleMisfortunes(): void {
-    const { misfortunes, mostMisfortunes } = this.kind;
+  private scheduleFaults(): void {
+    const { faults, mostFaults } = this.kind;
     // Clocks that are set and machines that sleep are told apart by the difference they make: not in one schedule.
-    const choices = [...misfortunes, this.chance.pick(this.kind.eitherOf)].filter((name) => name !== undefined);
+    const choices = [...faults, this.chance.pick(this.kind.eitherOf)].filter((name) => name !== undefined);
     if (choices.length === 0) return;
-    const count = this.chance.whole(1, mostMisfortunes);
+    const count = this.chance.whole(1, mostFaults);
     for (let i = 0; i < count; i++) {
-      const misfortune = MISFORTUNES[this.chance.pick(choices)];
+      const fault = FAULTS[this.chance.pick(choices)];
       this.time.at(this.chance.between(0, this.window), () => {
         const { alive } = this;
-        if (alive.length > 0) misfortune(this, this.chance.pick(alive), this.chance);
+        if (alive.length > 0) fault(this, this.chance.pick(alive), this.chance);
       });
     }
   }
 
   /** Nobody is on an errand, and no latch waits for somebody. */
   private get isDone(): boolean {
-    return this.busy === 0 && (this.commons.settled || this.isDeserted);
+    return this.busy === 0 && (this.shared.settled || this.isDeserted);
   }
 
   private get isDeserted(): boolean {
@@ -213,13 +213,13 @@ export class Simulation {
   }
 
   private calmDown(): void {
-    this.weather.calm = true;
+    this.network.calm = true;
   }
 
   /** Everything works, and nothing is left. */
   private async secondAct(): Promise<void> {
     await this.pass(() => false, this.time.now + AFTERMATH);
-    if (this.kind.longLeases) this.lookForGhosts();
+    if (this.kind.longLeases) this.lookForAbandonedLocks();
     this.secondActFrom = this.time.now;
     const members = this.alive.filter(({ closing }) => !closing);
     for (const member of members)
@@ -237,7 +237,7 @@ export class Simulation {
   }
 
   /** Nobody holds anything, and no lease has ended by itself. */
-  private lookForGhosts(): void {
+  private lookForAbandonedLocks(): void {
     const { latches, ...counts } = leftOn(this.server, true);
     this.history.add('server', this.time.now, { kind: 'left', counts });
   }
@@ -259,14 +259,14 @@ export class Simulation {
   }
 
   private conclude(): Outcome {
-    const { latency, slow } = this.climate;
+    const { latency, slow } = this.conditions;
     // A release on its way, its message, a subscription and two more looks, and the turns that processes give each other.
     const trip = latency[1] * (slow > 0 ? 10 : 1);
     const servedWithin = 10 * trip + 100;
     const verdict = checkHistory(this.history, {
-      permits: this.commons.permits,
+      permits: this.shared.permits,
       servedWithin,
-      severalWithin: this.kind.mostMisfortunes === 0 ? SEVERAL_WITHIN : undefined,
+      severalWithin: this.kind.mostFaults === 0 ? SEVERAL_WITHIN : undefined,
       toldWithin: this.standsStill ? undefined : TOLD_WITHIN,
       lossesToldWithin: TOLD_WITHIN,
       servedSince: this.kind.flawless ? 0 : this.secondActFrom,
@@ -281,8 +281,8 @@ export class Simulation {
 
   /** Processes are held up, so that nobody can say when they hear of something. */
   private get standsStill(): boolean {
-    const { misfortunes } = this.kind;
-    return misfortunes.includes('stall');
+    const { faults } = this.kind;
+    return faults.includes('stall');
   }
 
   /** What must not happen where nothing goes wrong. */

@@ -13,7 +13,8 @@ const { createLockService } = await import(process.env.LIBRARY ?? 'nestjs-redis-
 const CALLERS = 6;
 const logger = { warn() {}, error() {} };
 const connection = process.env.REDIS_URL;
-const locks = createLockService({ ...(connection ? { connection } : { backend: 'memory' }), logger });
+const keyPrefix = `lock:${process.pid}:`; // several of these processes may use one Redis
+const locks = createLockService({ ...(connection ? { connection } : { backend: 'memory' }), keyPrefix, logger });
 
 /** How a caller gets into the lock: each calls `body` while it is held. */
 const WAYS = {

@@ -1,0 +1,19 @@
+import type { SeededRandom } from '../../../support/seeded-random.js';
+import type { ScheduleKind } from '../kinds.js';
+import { ERRANDS, type Errand } from './errands.js';
+import { LATCH_ERRANDS } from './latch-errands.js';
+import { PERMIT_ERRANDS } from './permit-errands.js';
+import { SCOPED_ERRANDS } from './scoped-errands.js';
+
+const ALL_ERRANDS: Record<string, Errand> = { ...ERRANDS, ...SCOPED_ERRANDS, ...PERMIT_ERRANDS, ...LATCH_ERRANDS };
+
+/** One of all errands, by their weights. */
+export function drawErrand(weights: ScheduleKind['errands'], chance: SeededRandom): Errand {
+  const entries = Object.entries(weights);
+  let drawn = chance.next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
+  for (const [name, weight] of entries) {
+    drawn -= weight;
+    if (drawn < 0) return ALL_ERRANDS[name];
+  }
+  return ALL_ERRANDS[entries[0][0]];
+}

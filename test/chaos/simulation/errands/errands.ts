@@ -1,0 +1,160 @@
+import { getEventListeners } from 'node:events';
+import { LockBusyError } from '../../../../lib/engine/errors.js';
+import type { LockLease } from '../../../../lib/engine/lease/lock-lease.js';
+import type { Caller } from './caller.js';
+
+/** Something that a caller does with locks. It never rejects: what went wrong is in the history. */
+export type Errand = (caller: Caller) => Promise<void>;
+
+/** Acquires, stays, gives back; sometimes twice. */
+const hold: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  const recorded = await caller.recorder.acquire(name, { type });
+  await caller.stay();
+  await recorded?.release();
+  if (recorded !== undefined && caller.chance.chance(0.1)) await recorded.lease.release();
+};
+
+/** The same lock again and again, at once: what hand-offs are for. */
+const hurry: Errand = async (caller) => {
+  const name = caller.name();
+  for (let round = 0; round < 4; round++) {
+    const recorded = await caller.recorder.acquire(name);
+    if (recorded === undefined) return;
+    if (caller.chance.chance(0.3)) await caller.stay();
+    await recorded.release();
+  }
+};
+
+/** For much longer than a lease lasts that is not renewed, or that the server has lost. */
+const holdLong: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  const recorded = await caller.recorder.acquire(name, { type });
+  if (recorded !== undefined) await caller.process.sleep(caller.chance.between(1_000, 4_000));
+  await recorded?.release();
+};
+
+const tryOnce: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  const recorded = await caller.recorder.tryAcquire(name, { type });
+  await caller.stay();
+  await recorded?.release();
+};
+
+/** Waits for so long and no longer. */
+const waitAWhile: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  const waitTime = caller.chance.whole(1, caller.chance.chance(0.5) ? 20 : 400);
+  const recorded = await caller.recorder.acquire(name, { type, waitTime });
+  await caller.stay();
+  await recorded?.release();
+};
+
+/** Waits until its signal ends the wait. */
+const abort: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  const controller = new AbortController();
+  const { signal } = controller;
+  void caller.process.sleep(caller.chance.between(0, 200)).then(() => controller.abort(new Error('changed its mind')));
+  const recorded = await caller.recorder.acquire(name, { type, signal });
+  const listeners = getEventListeners(signal, 'abort').length;
+  if (listeners > 0) caller.recorder.left({ 'listeners of a signal': listeners });
+  await caller.stay();
+  await recorded?.release();
+};
+
+/** A lease of its own length; sometimes the body takes longer than that. */
+const fixedLease: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  const leaseTime = caller.chance.whole(100, 500);
+  const recorded = await caller.recorder.acquire(name, { type, leaseTime });
+  if (recorded === undefined) return;
+  if (caller.chance.chance(0.4)) await caller.process.sleep(leaseTime * caller.chance.between(0.8, 1.3));
+  else await caller.stay();
+  await recorded.release();
+};
+
+/** Makes a lease longer, or shorter, while it holds it. */
+const extend: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  const leaseTime = caller.chance.chance(0.5) ? caller.chance.whole(100, 500) : undefined;
+  const recorded = await caller.recorder.acquire(name, { type, ...(leaseTime && { leaseTime }) });
+  if (recorded === undefined) return;
+  const { call, lease } = recorded;
+  const extended = lease.extend(caller.chance.whole(100, 2_000));
+  // It may be shorter from now on, which whoever asks the lease hears before the answer is there.
+  caller.recorder.extended(call, lease);
+  const extending = extended.catch(() => {}).then(() => !lease.released && caller.recorder.extended(call, lease));
+  if (caller.chance.chance(0.7)) await extending;
+  // One that is kept has to be renewed when the extension ends.
+  if (leaseTime === undefined && caller.chance.chance(0.4)) await caller.process.sleep(caller.chance.between(0, 3_000));
+  else await caller.stay();
+  await recorded.release();
+};
+
+/** All or none. */
+const several: Errand = async (caller) => {
+  const { chance } = caller;
+  const names = ['stock', 'order', 'parcel'].filter(() => chance.chance(0.7));
+  if (names.length < 2) names.splice(0, names.length, 'order', 'stock');
+  const waitTime = chance.chance(0.3) ? { waitTime: chance.whole(0, 300) } : {};
+  const leaseTime = chance.chance(0.2) ? { leaseTime: chance.whole(100, 500) } : {};
+  const recorded = await caller.recorder.acquire(names, { ...waitTime, ...leaseTime });
+  await caller.stay();
+  await recorded?.release();
+};
+
+/** Callers that keep each lock busy for twenty seconds: whoever wants several of them has to get them all the same. */
+const crowd: Errand = async ({ recorder, process, chance }) => {
+  const end = recorder.now() + 20_000;
+  const visit = async (name: string) => {
+    while (recorder.now() < end) {
+      const recorded = await recorder.acquire(name);
+      if (recorded === undefined) return;
+      await process.sleep(chance.between(0, 20));
+      await recorded.release();
+    }
+  };
+  await Promise.all(['stock', 'order', 'parcel', 'stock', 'order', 'parcel'].map(visit));
+};
+
+/** In Redisson's style, with re-entry. */
+const handle: Errand = async (caller) => {
+  const { recorder, chance } = caller;
+  const name = caller.name();
+  const lock = recorder.locks.getLock(name);
+  const outer = recorder.sent(name);
+  const lease = (await lock.lock().catch((error: Error) => recorder.refused(outer, error))) as LockLease | undefined;
+  if (lease === undefined) return;
+  recorder.granted(outer, lease);
+  await caller.stay();
+  if (chance.chance(0.5)) {
+    const inner = recorder.sent(name, { waitTime: 0 });
+    try {
+      const share = (await lease.run(() => lock.tryLock())) as LockLease | null;
+      if (share === null) throw new LockBusyError('tryLock() gave null', name, -1, undefined);
+      recorder.granted(inner, share, share.locks[0] === lease.locks[0] ? outer : undefined);
+      await caller.stay();
+      recorder.releaseAsked(inner, share);
+      await recorder.released(inner, share.release());
+    } catch (error) {
+      recorder.refused(inner, error as Error);
+    }
+  }
+  recorder.releaseAsked(outer, lease);
+  await recorder.released(outer, lease.release());
+};
+
+export const ERRANDS = {
+  hold,
+  hurry,
+  holdLong,
+  tryOnce,
+  waitAWhile,
+  abort,
+  fixedLease,
+  extend,
+  several,
+  crowd,
+  handle,
+};

@@ -1,0 +1,153 @@
+import type { LockLease } from '../../../../lib/engine/lease/lock-lease.js';
+import type { LockOptions } from '../../../../lib/engine/lock-options.js';
+import type { RecordedLease } from '../../history-recorder.js';
+import type { Caller } from './caller.js';
+import type { Errand } from './errands.js';
+
+/** A body in its lock. */
+const body: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  await caller.recorder.withLock(name, { type }, () => caller.stay());
+};
+
+/** Re-entry: one child, or several at once, which exclude each other. */
+const reenter: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  await caller.recorder.withLock(name, { type }, async (outer) => {
+    const children = caller.chance.whole(1, 3);
+    await Promise.all(Array.from({ length: children }, () => child(caller, name, { type }, outer)));
+    await caller.stay();
+  });
+};
+
+/** A writer that reads on after its write lock was given back. */
+const downgrade: Errand = async (caller) => {
+  const name = caller.name('page');
+  const outer = await caller.recorder.acquire(name, { type: 'write' });
+  if (outer === undefined) return;
+  await caller.stay();
+  const reading = await outer.lease
+    .run(() => caller.recorder.acquire(name, { type: 'read' }, outer.call))
+    .catch(() => undefined);
+  if (caller.chance.chance(0.7)) {
+    await outer.release();
+    await caller.stay();
+    await reading?.release();
+  } else {
+    await caller.stay();
+    await reading?.release();
+    await outer.release();
+  }
+};
+
+/** Work that nobody awaited goes on after its scope has ended. */
+const leak: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  let leaked: Promise<void> | undefined;
+  await caller.recorder.withLock(name, { type }, async (outer) => {
+    leaked = (async () => {
+      await caller.stay();
+      await child(caller, name, { type }, outer);
+    })();
+    await caller.stay();
+  });
+  await leaked;
+};
+
+/** Several locks, one of which the scope holds already. Whoever waits for the other one gives up in time: scopes can block each other. */
+const severalInside: Errand = async (caller) => {
+  await caller.recorder.withLock('order', {}, async (outer) => {
+    await child(caller, ['order', 'parcel'], { waitTime: caller.chance.whole(0, 100) }, outer);
+    await caller.stay();
+  });
+};
+
+/** Keeps its lock for a while after the body has ended. */
+const holdAtLeast: Errand = async (caller) => {
+  const settings = { holdAtLeast: caller.chance.between(5, 300) };
+  const leaseTime = caller.chance.chance(0.5) ? { leaseTime: 400 } : {};
+  await caller.recorder.withLock(caller.name(), { waitTime: 100, ...leaseTime }, () => caller.stay(), settings);
+};
+
+/** A body that keeps the event loop from going round, for longer than some leases. */
+const block: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  const options = caller.chance.chance(0.5) ? { type, leaseTime: 150 } : { type };
+  await caller.recorder.withLock(name, options, async () => {
+    caller.process.block(caller.chance.between(10, 800));
+    await caller.process.sleep(0);
+    await caller.stay();
+  });
+};
+
+/** Several scopes of one lease at once, each with a child: they exclude each other all the same. */
+const runs: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  const outer = await caller.recorder.acquire(name, { type });
+  if (outer === undefined) return;
+  const scopes = Array.from({ length: caller.chance.whole(2, 3) }, () =>
+    outer.lease.run(() => child(caller, name, { type }, outer)).catch(() => {}),
+  );
+  await Promise.all(scopes);
+  await outer.release();
+};
+
+/** Grandchildren that nobody awaits, beside the next children. */
+const grandchild: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  const some = (outer: RecordedLease) =>
+    Promise.all(Array.from({ length: caller.chance.whole(1, 2) }, () => child(caller, name, { type }, outer)));
+  let leaked: Promise<unknown> | undefined;
+  await caller.recorder.withLock(name, { type }, async (outer) => {
+    await child(caller, name, { type }, outer, async (inner) => {
+      leaked = some(inner);
+      await caller.stay();
+    });
+    await some(outer);
+  });
+  await leaked;
+};
+
+/** Re-entry right after the event loop was blocked, for longer than some leases. */
+const overdue: Errand = async (caller) => {
+  const { name, type } = caller.any();
+  const options = caller.chance.chance(0.5) ? { type, leaseTime: 150 } : { type };
+  await caller.recorder.withLock(name, options, async (outer) => {
+    caller.process.block(caller.chance.between(10, 1_500));
+    await caller.process.sleep(0);
+    await child(caller, name, { type }, outer);
+  });
+};
+
+async function child(
+  caller: Caller,
+  names: string | readonly string[],
+  options: LockOptions,
+  outer: RecordedLease,
+  body: (inner: RecordedLease) => Promise<void> = () => caller.stay(),
+): Promise<void> {
+  const { recorder } = caller;
+  const call = recorder.sent(names, options);
+  const acquired = recorder.locks.acquire(names, options) as Promise<LockLease>;
+  const lease = await acquired.catch((error: Error) => recorder.refused(call, error));
+  if (lease === undefined) return;
+  // Where the scope had ended, or its lock was lost, the child has got a lock of its own.
+  const shares = lease.locks.some((lock) => outer.lease.locks.includes(lock));
+  recorder.granted(call, lease, shares ? outer.call : undefined);
+  await lease.run(() => body({ call, lease, release: () => lease.release() })).catch(() => {});
+  recorder.releaseAsked(call, lease);
+  await recorder.released(call, lease.release());
+}
+
+export const SCOPED_ERRANDS = {
+  body,
+  reenter,
+  downgrade,
+  leak,
+  severalInside,
+  holdAtLeast,
+  block,
+  runs,
+  grandchild,
+  overdue,
+};

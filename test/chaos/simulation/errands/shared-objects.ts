@@ -1,0 +1,66 @@
+import type { SeededRandom } from '../../../support/seeded-random.js';
+
+/** A semaphore whose permits are only counted, and one whose permits have leases. */
+export const POOL = 'pool';
+export const SEATS = 'seats';
+
+/** One latch, used once. */
+export interface Gate {
+  readonly name: string;
+  readonly count: number;
+  /** It has its count. */
+  set: boolean;
+  /** Steps that somebody has taken over. */
+  claimed: number;
+  /** Steps that were answered. */
+  counted: number;
+  /** It was taken away. */
+  ended: boolean;
+  readonly since: number;
+}
+
+/** What the callers of all processes know of the semaphores and latches that they share. */
+export class SharedObjects {
+  /** How many permits there are. */
+  readonly permits: ReadonlyMap<string, number>;
+  readonly gates: Gate[] = [];
+  private made = 0;
+
+  /** @param mortal processes end in mid-hold: permits that are only counted are gone with them, and nobody waits for those for ever */
+  constructor(
+    chance: SeededRandom,
+    readonly mortal: boolean,
+  ) {
+    this.permits = new Map([
+      [POOL, chance.whole(1, 4)],
+      [SEATS, chance.whole(1, 4)],
+    ]);
+  }
+
+  total(name: string): number {
+    return this.permits.get(name) ?? 0;
+  }
+
+  add(count: number, since: number): Gate {
+    const name = `gate-${++this.made}`;
+    const gate = { name, count, set: false, claimed: 0, counted: 0, ended: false, since };
+    this.gates.push(gate);
+    return gate;
+  }
+
+  /** One of the latest; open or not. */
+  anyGate(chance: SeededRandom): Gate | undefined {
+    const set = this.gates.filter((gate) => gate.set);
+    return set.length === 0 ? undefined : chance.pick(set.slice(-3));
+  }
+
+  /** The first that has steps left. */
+  get unfinished(): Gate | undefined {
+    return this.gates.find(({ set, claimed, count }) => set && claimed < count);
+  }
+
+  /** All latches are open. */
+  get settled(): boolean {
+    return this.gates.every(({ counted, count, ended }) => counted === count || ended);
+  }
+}

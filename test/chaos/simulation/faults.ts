@@ -1,0 +1,89 @@
+import type { SeededRandom } from '../../support/seeded-random.js';
+import type { Member } from './member.js';
+import type { Simulation } from './simulation.js';
+
+/** Something that goes wrong at one moment of a simulation. */
+export type Fault = (simulation: Simulation, member: Member, chance: SeededRandom) => void;
+
+/** Longer than any lease or command time-out: what was under way at the time of an upset has come in. */
+const UPSET = 1_100;
+
+/** Longer than any lease, extended ones included, and what a body may block the event loop for. */
+const LONGEST_BELIEF = 2_900;
+
+/** The process is killed; another one may take its place. */
+const crash: Fault = (simulation, member, chance) => {
+  if (simulation.alive.length < 2) return;
+  member.crash();
+  if (chance.chance(0.5)) simulation.addMember();
+};
+
+const stall: Fault = (_simulation, { process }, chance) => process.block(chance.between(1, 1_500));
+
+const suspend: Fault = (_simulation, { process }, chance) => process.suspend(chance.between(1, 3_000));
+
+const setWallClock: Fault = (_simulation, { process }, chance) =>
+  process.setWallClock(chance.pick([-3_600_000, -2_000, -500, 300, 1_500, 3_600_000]) * chance.next());
+
+const cut: Fault = (_simulation, { link }, chance) => link.cut(chance.between(1, 1_500), chance.chance(0.5));
+
+const disconnect: Fault = (_simulation, { link }) => link.disconnected();
+
+const freeze: Fault = ({ server }, _member, chance) => server.freeze(chance.between(1, 1_000));
+
+const restart: Fault = ({ server }, _member, chance) => server.restart(chance.between(1, 500), true);
+
+const loseData: Fault = (simulation, _member, chance) => {
+  const { server, time } = simulation;
+  // Until its clock shows what it has shown before, tokens grow for those alone that have seen the last ones.
+  simulation.upset(
+    'the server lost its data',
+    Math.max(UPSET, server.behind + 100),
+    undefined,
+    time.now + LONGEST_BELIEF,
+  );
+  simulation.server.restart(chance.between(20, 500), false);
+};
+
+/** Restored from an old snapshot of the whole machine, so to speak: neither its data nor its clock can be believed. */
+const loseDataAndTime: Fault = (simulation, member, chance) => {
+  simulation.server.setClock(-chance.between(1, 1_000));
+  loseData(simulation, member, chance);
+};
+
+const setServerClockBack: Fault = ({ server }, _member, chance) => server.setClock(-chance.between(1, 1_000));
+
+const advanceServerClock: Fault = (simulation, _member, chance) => {
+  simulation.upset("the server's clock was advanced", UPSET);
+  simulation.server.setClock(chance.between(1, 1_000));
+};
+
+const forceRelease: Fault = (simulation, member, chance) => {
+  const name = chance.pick(['stock', 'queue', 'ledger', 'page']);
+  if (member.closing) return;
+  simulation.upset('force-release', UPSET, name);
+  member.locks.forceRelease(name).catch(() => {});
+};
+
+const shutDown: Fault = (simulation, member) => {
+  if (simulation.alive.filter(({ closing }) => !closing).length > 1) void member.close();
+};
+
+export const FAULTS = {
+  crash,
+  stall,
+  suspend,
+  setWallClock,
+  cut,
+  disconnect,
+  freeze,
+  restart,
+  loseData,
+  loseDataAndTime,
+  setServerClockBack,
+  advanceServerClock,
+  forceRelease,
+  shutDown,
+};
+
+export type FaultName = keyof typeof FAULTS;

@@ -1,5 +1,0 @@
-import { itHolds } from './schedules.js';
-
-describe('semaphores and latches, while commands, answers, messages and connections get lost', () => {
-  itHolds('keep to their number, and leave nothing behind', 'lossyPermits', ['granted', 'confirmed', 'lost']);
-});

@@ -1,5 +1,0 @@
-import { itHolds } from './schedules.js';
-
-describe('the engine, with several locks at once', () => {
-  itHolds('gives all or none, and serves everybody', 'several', ['granted', 'refused']);
-});

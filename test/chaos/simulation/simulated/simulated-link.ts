@@ -1,0 +1,282 @@
+import {
+  type AcquireAllReply,
+  type Acquired,
+  type AcquireReply,
+  type AcquireRequest,
+  BackendError,
+  type LockBackend,
+  type LockState,
+  type LockType,
+  type OwnerRef,
+  type ReleaseReply,
+  type ReleaseRequest,
+  type Removal,
+  type RenewRequest,
+  type Subscription,
+  type TransferRequest,
+  type Wake,
+} from '../../../../lib/backends/lock-backend.js';
+import { MemoryBackend } from '../../../../lib/backends/memory/memory-backend.js';
+import type { MemoryStore } from '../../../../lib/backends/memory/memory-store.js';
+import type { SynchronizerBackend } from '../../../../lib/backends/synchronizer-backend.js';
+import type { Network } from './network-conditions.js';
+import { SimulatedCommand, type WhenResent } from './simulated-command.js';
+import type { SimulatedProcess } from './simulated-process.js';
+import type { ServerClient, SimulatedServer } from './simulated-server.js';
+import { SimulatedSubscription } from './simulated-subscription.js';
+import { SimulatedSynchronizers } from './simulated-synchronizers.js';
+import type { VirtualTime } from './virtual-time.js';
+
+export interface LinkSettings {
+  readonly commandTimeout: number;
+  /** Commands of all kinds keep their order; else those of one kind do. */
+  readonly oneLine: boolean;
+  /** Whether several locks can be taken in one step. */
+  readonly together: boolean;
+  /** The server executes requests whose callers have left, for tests of the tests. */
+  readonly executesLate?: boolean;
+  /** What stands in for the memory backend, for tests of the tests. */
+  readonly disguise?: (backend: LockBackend) => LockBackend;
+  readonly disguiseSynchronizers?: (synchronizers: SynchronizerBackend) => SynchronizerBackend;
+}
+
+/** Things travel in order on a line. */
+export interface Line {
+  lastArrival: number;
+}
+
+/** What a link needs to know of one. */
+export interface LinkSubscription {
+  /** It stands for as long as the service lives. */
+  readonly lasting: boolean;
+  interrupted(): void;
+  close(): void;
+}
+
+/** What joins one process to the server: a backend whose commands and messages are under way, and sometimes do not arrive. */
+export class SimulatedLink implements LockBackend, ServerClient {
+  readonly description = 'simulated';
+  readonly synchronizers: SimulatedSynchronizers;
+  readonly open = new Set<SimulatedCommand<unknown>>();
+  readonly subscribed = new Set<LinkSubscription>();
+  /** Is told what a forced release has taken, when the process knows. */
+  onForced: (key: string, owners: readonly string[]) => void = () => {};
+  /** Grows with each connection. */
+  connection = 1;
+  /** Of all fencing tokens that came this way: what is sent says it, as the scripts' callers do. */
+  private highestToken = 0;
+  private closed = false;
+  private cutUntil = 0;
+  private cutKeeps = false;
+  private readonly lines = new Map<string, Line>();
+  private backends = new Map<MemoryStore, LockBackend>();
+
+  constructor(
+    readonly time: VirtualTime,
+    readonly process: SimulatedProcess,
+    readonly server: SimulatedServer,
+    readonly network: Network,
+    readonly settings: LinkSettings,
+  ) {
+    this.synchronizers = new SimulatedSynchronizers(this, settings.disguiseSynchronizers);
+    server.join(this);
+  }
+
+  /** Where commands arrive that arrive now. */
+  get backend(): LockBackend {
+    const { store } = this.server;
+    let backend = this.backends.get(store);
+    if (backend === undefined) {
+      const memory = new MemoryBackend({ runtime: this.process, store });
+      backend = this.settings.disguise?.(memory) ?? memory;
+      this.backends.set(store, backend);
+    }
+    return backend;
+  }
+
+  get subscriptions(): number {
+    return [...this.subscribed].filter(({ lasting }) => !lasting).length;
+  }
+
+  get isClosed(): boolean {
+    return this.closed;
+  }
+
+  get isCut(): boolean {
+    return this.time.now < this.cutUntil;
+  }
+
+  /** When what cannot get through now will arrive; undefined: never. */
+  get afterCut(): number | undefined {
+    return this.cutKeeps ? this.cutUntil : undefined;
+  }
+
+  /** Nothing gets through for so long. `keeps`: it arrives afterwards. */
+  cut(duration: number, keeps: boolean): void {
+    this.cutUntil = Math.max(this.cutUntil, this.time.now + duration);
+    this.cutKeeps = keeps;
+    if (!keeps) this.time.at(this.cutUntil, () => this.disconnected());
+  }
+
+  disconnected(): void {
+    this.connection++;
+    this.lines.clear();
+    for (const command of [...this.open]) command.disconnected();
+    for (const subscription of this.subscribed) subscription.interrupted();
+  }
+
+  /** How long something takes that follows others on this line. */
+  travel(name: string): number {
+    const { now } = this.time;
+    const line = this.lines.get(name) ?? { lastArrival: 0 };
+    line.lastArrival = Math.max(now + this.network.delay(), line.lastArrival);
+    this.lines.set(name, line);
+    return line.lastArrival - now;
+  }
+
+  /** Holds up what follows on this line. */
+  stall(name: string, duration: number): void {
+    const line = this.lines.get(name) ?? { lastArrival: 0 };
+    line.lastArrival = Math.max(line.lastArrival, this.time.now) + duration;
+    this.lines.set(name, line);
+  }
+
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const seen = this.highestToken;
+    const reply = await this.take('acquire', (backend) => raised(backend, [request], seen).acquire(request), withLimit);
+    if (reply.acquired) this.sees(reply.token + reply.reserved);
+    return reply;
+  }
+
+  canAcquireTogether(): boolean {
+    return this.settings.together;
+  }
+
+  async acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
+    const seen = this.highestToken;
+    const reply = await this.take(
+      'acquire',
+      (backend) => raised(backend, requests, seen).acquireAll(requests),
+      withLimit,
+    );
+    if (reply.acquired) this.sees(...reply.tokens);
+    return reply;
+  }
+
+  release(request: ReleaseRequest): Promise<ReleaseReply> {
+    return this.send(
+      'release',
+      (backend) => backend.release(request),
+      (reply) => ({ ...reply, resent: true }),
+    );
+  }
+
+  async transfer(request: TransferRequest): Promise<Acquired | undefined> {
+    const seen = this.highestToken;
+    const reply = await this.take(
+      'acquire',
+      (backend) => raised(backend, [request], seen).transfer(request),
+      (passed, validUntil) => passed && withLimit(passed, validUntil),
+    );
+    if (reply !== undefined) this.sees(reply.token + reply.reserved);
+    return reply;
+  }
+
+  renew(request: RenewRequest): Promise<boolean> {
+    return this.send('renew', (backend) => backend.renew(request));
+  }
+
+  raiseToken(key: string, type: LockType, token: number): Promise<void> {
+    return this.send('token', (backend) => backend.raiseToken(key, type, token));
+  }
+
+  refreshWaiters(places: readonly OwnerRef[], fairWaitTimeout: number): Promise<readonly boolean[]> {
+    return this.send('places', (backend) => backend.refreshWaiters(places, fairWaitTimeout));
+  }
+
+  removeWaiter(place: OwnerRef): Promise<void> {
+    return this.send('places', (backend) => backend.removeWaiter(place));
+  }
+
+  forceRelease(key: string): Promise<readonly string[]> {
+    return this.send('force', (backend) => backend.forceRelease(key)).then((owners) => {
+      this.onForced(key, owners);
+      return owners;
+    });
+  }
+
+  inspect(key: string): Promise<LockState> {
+    return this.send('inspect', (backend) => backend.inspect(key));
+  }
+
+  takeTicket(key: string, holder: string): Promise<number> {
+    return this.send(
+      'line',
+      (backend) => backend.takeTicket?.(key, holder) ?? Promise.reject(new Error('not numbered')),
+    );
+  }
+
+  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+    if (this.closed) return { ready: new Promise(() => {}), close: () => {} };
+    const ask = (hear: (wake: Wake) => void) => this.backend.subscribe(key, type, clientId, hear);
+    return new SimulatedSubscription(this, ask, listener, () => listener({ kind: 'resync' }));
+  }
+
+  listenToClient(clientId: string, listener: (removal: Removal) => void): Subscription {
+    if (this.closed) return { ready: new Promise(() => {}), close: () => {} };
+    const ask = (hear: (removal: Removal) => void) =>
+      this.backend.listenToClient?.(clientId, hear) ?? { ready: new Promise(() => {}), close: () => {} };
+    return new SimulatedSubscription(this, ask, listener, () => {}, true);
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    for (const command of [...this.open]) command.fail('the backend was closed', 'unknown');
+    for (const subscription of [...this.subscribed]) subscription.close();
+  }
+
+  /** The process is dead: what it has sent arrives all the same, and the server notices sooner or later. */
+  abandon(): void {
+    this.time.after(this.network.within(2_000), () => {
+      for (const subscription of [...this.subscribed]) subscription.close();
+    });
+  }
+
+  /** A command, on the line of those that keep their order. */
+  send<T>(
+    line: string,
+    execute: (backend: LockBackend) => Promise<T>,
+    whenResent: WhenResent<T> = (reply) => reply,
+    validUntil?: number,
+  ): Promise<T> {
+    if (this.closed) return Promise.reject(new BackendError('the backend was closed', 'unavailable', 'refused'));
+    const onLine = this.settings.oneLine ? 'commands' : line;
+    return new SimulatedCommand(this, onLine, execute, whenResent, validUntil).answer;
+  }
+
+  /** A command that takes something: the server does not execute it when its caller has left. */
+  take<T>(line: string, execute: (backend: LockBackend) => Promise<T>, whenResent: WhenResent<T>): Promise<T> {
+    const { server, settings, network } = this;
+    // The process knows the server's clock by what was under way, so that it is never too early.
+    const limit = server.wall() + settings.commandTimeout * 1.01 + network.delay();
+    return this.send(line, execute, whenResent, this.executesLate ? undefined : limit);
+  }
+
+  private get executesLate(): boolean {
+    return this.settings.executesLate ?? false;
+  }
+
+  private sees(...tokens: readonly number[]): void {
+    this.highestToken = Math.max(this.highestToken, ...tokens);
+  }
+}
+
+function withLimit<T extends object>(reply: T, validUntil: number | undefined): T {
+  return { ...reply, validUntil };
+}
+
+/** The same backend, whose tokens are higher than what the client has seen, also when its data was lost. */
+function raised(backend: LockBackend, locks: readonly { key: string; type: LockType }[], seen: number): LockBackend {
+  if (seen > 0) for (const { key, type } of locks) void backend.raiseToken(key, type, seen);
+  return backend;
+}

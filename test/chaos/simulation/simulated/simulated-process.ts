@@ -1,0 +1,132 @@
+import type { Runtime, Timer } from '../../../../lib/backends/runtime.js';
+import { nodeRuntime } from '../../../../lib/engine/node-runtime.js';
+import type { SeededRandom } from '../../../support/seeded-random.js';
+import type { VirtualTime } from './virtual-time.js';
+
+/** A third of the longest lease that is renewed. */
+const LONGEST_BEAT = 334;
+
+const TODAY = Date.parse('2025-01-01T00:00:00Z');
+
+/**
+ * A process as its code sees it: clocks of its own, an event loop that can be blocked, a machine that can be suspended, and an end
+ * without warning.
+ */
+export class SimulatedProcess implements Runtime {
+  dead = false;
+  /** Is told until when it stands still. */
+  onStall: (until: number) => void = () => {};
+  private awakeAt = 0;
+  private suspended = 0;
+  private readonly live = new Set<object>();
+  private readonly deathbed: (() => void)[] = [];
+  private ids = 0;
+
+  /**
+   * @param rate how fast its clocks run: 1.002 gains 2 ms a second
+   * @param ahead by how many milliseconds its wall clock is ahead
+   */
+  constructor(
+    readonly name: string,
+    private readonly time: VirtualTime,
+    private readonly chance: SeededRandom,
+    private readonly rate: number,
+    private ahead: number,
+  ) {}
+
+  monotonic = (): number => 1_000 + (this.time.now - this.suspended) * this.rate;
+
+  wall = (): number => TODAY + this.time.now * this.rate + this.ahead;
+
+  detached = nodeRuntime.detached;
+
+  random = (): number => this.chance.next();
+
+  uuid(): string {
+    return `${this.name.replace('p', 'a').padStart(8, '0')}-0000-4000-8000-${String(++this.ids).padStart(12, '0')}`;
+  }
+
+  /** As Node's: whole milliseconds, at least one, often late. */
+  timer(delay: number, callback: () => void): Timer {
+    const timer = {};
+    this.live.add(timer);
+    const due = this.monotonic() + Math.max(1, Math.ceil(delay)) + this.lateness();
+    const ring = () => {
+      if (!this.live.has(timer)) return;
+      // The machine was suspended meanwhile: its timers have stood still.
+      if (this.monotonic() < due - 0.001) return this.at(due, ring);
+      this.live.delete(timer);
+      callback();
+    };
+    this.at(due, ring);
+    return { cancel: () => void this.live.delete(timer) };
+  }
+
+  nextTurn(callback: () => void): void {
+    this.receive(0, callback);
+  }
+
+  /** Timers that were neither cancelled nor called. */
+  get timers(): number {
+    return this.live.size;
+  }
+
+  /** Something arrives in so many milliseconds; it is looked at as soon as the event loop goes round. */
+  receive(delay: number, callback: () => void): void {
+    this.time.after(delay, () => this.turn(callback));
+  }
+
+  /** Settles when the time has passed on this process's clock. */
+  sleep(delay: number): Promise<void> {
+    return new Promise((resolve) => void this.timer(delay, resolve));
+  }
+
+  /** Its code blocks the event loop from now on. */
+  block(duration: number): void {
+    this.awakeAt = Math.max(this.awakeAt, this.time.now + duration);
+    this.onStall(this.awakeAt);
+  }
+
+  /** Its machine sleeps: the monotonic clock stops, the wall clock does not. */
+  suspend(duration: number): void {
+    if (this.time.now < this.awakeAt) return this.receive(0, () => this.suspend(duration));
+    this.suspended += duration;
+    this.block(duration);
+    // Its timers have slept too: it learns what time it is at its next beat.
+    this.onStall(this.awakeAt + duration + LONGEST_BEAT);
+  }
+
+  setWallClock(by: number): void {
+    this.ahead += by;
+  }
+
+  crash(): void {
+    this.dead = true;
+    this.live.clear();
+    for (const callback of this.deathbed) callback();
+  }
+
+  onCrash(callback: () => void): void {
+    this.deathbed.push(callback);
+  }
+
+  /** How many milliseconds one of this process's clock takes. */
+  get tick(): number {
+    return 1 / this.rate;
+  }
+
+  private at(due: number, callback: () => void): void {
+    this.time.at((due - 1_000) / this.rate + this.suspended, () => this.turn(callback));
+  }
+
+  private turn(callback: () => void): void {
+    if (this.dead) return;
+    if (this.time.now < this.awakeAt) this.time.at(this.awakeAt, () => this.turn(callback));
+    else callback();
+  }
+
+  /** Node may call a timer back almost a millisecond before its time. */
+  private lateness(): number {
+    return this.chance.chance(0.7) ? 0 : this.chance.between(-0.9, 3);
+  }
+}

@@ -1,5 +1,0 @@
-import { itHolds } from './schedules.js';
-
-describe('the engine, on a slow network', () => {
-  itHolds('loses no lease, and serves who waits without delay', 'steady', ['granted', 'refused', 'confirmed']);
-});

@@ -1,5 +1,0 @@
-import { itHolds } from './schedules.js';
-
-describe('semaphores and latches, while everything goes wrong at once', () => {
-  itHolds('keep to their number, and leave nothing behind', 'stormyPermits', ['crashed', 'lost', 'closing']);
-});

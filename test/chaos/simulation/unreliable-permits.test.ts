@@ -1,5 +1,0 @@
-import { itHolds } from './schedules.js';
-
-describe('permits with leases and latches, on a server that loses data and time', () => {
-  itHolds('are there again, and serve everybody', 'unreliablePermits', ['upset', 'lost', 'latch']);
-});

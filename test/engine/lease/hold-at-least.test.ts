@@ -1,0 +1,111 @@
+import { LockLostError } from '../../../lib/engine/errors.js';
+import { leftovers, ms, NOTHING, openVirtualWorld } from '../../support/lock-world.js';
+import { errorOf } from '../../support/section.js';
+import { refused } from '../../support/watched-backend.js';
+
+describe('a lock with holdAtLeast', () => {
+  const world = openVirtualWorld();
+  const options = { holdAtLeast: ms(5_000) };
+  const sleep = (time: number) => new Promise<void>((resolve) => void world.runtime.timer(time, resolve));
+
+  it('stays locked for the rest of the time when the body ends earlier, and is then free', async () => {
+    const process = await world.process();
+    const { locks, backend, runtime } = process;
+    const other = await world.process();
+    const result = runtime.until(
+      locks.holdWhile(await locks.acquire('cron'), () => sleep(1_000).then(() => 42), options),
+    );
+    expect(await result).toBe(42);
+    expect(runtime.monotonic()).toBe(1_000);
+    expect(backend.commands).toEqual(['acquire', 'renew']);
+    await runtime.advance(3_990);
+    expect(await other.locks.tryAcquire('cron')).toBeNull();
+    await runtime.advance(20);
+    expect(await other.locks.tryAcquire('cron')).not.toBeNull();
+    await runtime.advance(60_000);
+    expect(backend.count('renew')).toBe(1);
+  });
+
+  it('leaves nothing in the process, and is not waited for at shutdown', async () => {
+    const process = await world.process();
+    await process.locks.holdWhile(await process.locks.acquire('cron'), () => 42, options);
+    expect(leftovers(process)).toEqual(NOTHING);
+    await process.locks.close();
+    expect(world.runtime.monotonic()).toBe(0);
+  });
+
+  it('goes to a waiter of the same process when the time is over, not before and not much later', async () => {
+    const { locks, runtime } = await world.process();
+    const body = locks.holdWhile(await locks.acquire('cron'), () => sleep(1_000), options);
+    const waiting = locks.acquire('cron');
+    await runtime.until(body);
+    const next = await runtime.until(waiting);
+    expect(runtime.monotonic()).toBeGreaterThanOrEqual(5_000);
+    expect(runtime.monotonic()).toBeLessThan(5_100);
+    await next.release();
+  });
+
+  it('is released as usual when the body takes longer', async () => {
+    const { locks, backend, runtime } = await world.process();
+    await runtime.until(locks.holdWhile(await locks.acquire('cron'), () => sleep(6_000), options));
+    expect(backend.commands).toEqual(['acquire', 'release']);
+  });
+
+  it('is held for that time also when the body throws', async () => {
+    const { locks } = await world.process();
+    const failure = new Error('no paper');
+    expect(await errorOf(locks.holdWhile(await locks.acquire('cron'), () => Promise.reject(failure), options))).toBe(
+      failure,
+    );
+    expect(await locks.isLocked('cron')).toBe(true);
+  });
+
+  it('stays held while it has other shares', async () => {
+    const { locks } = await world.process();
+    await locks.withLock('cron', async (outer) => {
+      await locks.holdWhile(await locks.acquire('cron'), () => 42, options);
+      expect(outer.held).toBe(true);
+    });
+    expect(await locks.isLocked('cron')).toBe(false);
+  });
+
+  it('reports its loss', async () => {
+    const { locks, runtime } = await world.process({ watchdogTimeout: ms(300) });
+    const other = await world.process();
+    const body = errorOf(locks.holdWhile(await locks.acquire('cron'), () => sleep(1_000), options));
+    await other.locks.forceRelease('cron');
+    expect(await runtime.until(body)).toBeInstanceOf(LockLostError);
+  });
+
+  it('is held for its whole lease when that cannot be shortened, and says so', async () => {
+    const { locks, backend, runtime, logger } = await world.process();
+    backend.disturb(refused, 'renew');
+    expect(await locks.holdWhile(await locks.acquire('cron'), () => 42, options)).toBe(42);
+    expect(logger.warnings).toEqual([expect.stringContaining('could not be cut to 5000 ms')]);
+    await runtime.advance(29_000);
+    expect(await locks.isLocked('cron')).toBe(true);
+    await runtime.advance(1_000);
+    expect(await locks.isLocked('cron')).toBe(false);
+  });
+
+  it('reports that its lease had ended when the body was done', async () => {
+    const { locks, runtime } = await world.process();
+    const lease = await locks.acquire('order', { leaseTime: 400 });
+    const done = locks.holdWhile(
+      lease,
+      async () => {
+        runtime.suspend(2_000);
+      },
+      options,
+    );
+    expect(await errorOf(done)).toBeInstanceOf(LockLostError);
+  });
+
+  it('reports that somebody has freed it just before the body was done', async () => {
+    const { locks, runtime } = await world.process();
+    const other = await world.process();
+    const lease = await locks.acquire('order');
+    const done = locks.holdWhile(lease, async () => void (await other.locks.forceRelease('order')), options);
+    expect(await errorOf(runtime.until(done))).toBeInstanceOf(LockLostError);
+  });
+});

@@ -1,0 +1,163 @@
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LockKeyError } from '../../../lib/engine/errors.js';
+import { blockEventLoop } from '../../support/block-event-loop.js';
+import { type LockProcess, ms, openWorld } from '../../support/lock-world.js';
+import { startProcess } from '../../support/processes/start-process.js';
+import { latch, Section } from '../../support/section.js';
+import { startTcpProxy } from '../../support/tcp-proxy.js';
+import { until } from '../../support/until.js';
+
+describe('a lock service on Redis', () => {
+  const world = openWorld('Redis');
+  const admin = () => world.redis.client();
+  const keyOf = (name: string) => `${world.keyPrefix}${name}`;
+  const channelOf = (name: string) => `redisson_lock__channel:{${keyOf(name)}}`;
+
+  const asleep = ({ backend }: LockProcess) =>
+    until(() => backend.subscriptions > 0 && backend.count('acquire') > backend.subscriptions);
+
+  it('gives a lock whose answer came while the event loop was blocked, also after waitTime', async () => {
+    const locks = await world.service();
+    await locks.withLock('order', async () => {});
+    const acquisition = locks.acquire('order', { waitTime: ms(100) });
+    setImmediate(() => blockEventLoop(1_000));
+    await (await acquisition).release();
+  });
+
+  it('fails only for the name whose key holds something else', async () => {
+    const locks = await world.service();
+    await admin().set(keyOf('order:7'), 'not a lock');
+    const results = await Promise.allSettled(Array.from({ length: 64 }, (_, i) => locks.acquire(`order:${i}`)));
+    for (const [i, result] of results.entries()) expect(result.status).toBe(i === 7 ? 'rejected' : 'fulfilled');
+    const { reason } = results[7] as PromiseRejectedResult;
+    expect(reason).toBeInstanceOf(LockKeyError);
+    expect(reason.lockName).toBe('order:7');
+    for (const result of results) if (result.status === 'fulfilled') await result.value.release();
+    expect(await admin().get(keyOf('order:7'))).toBe('not a lock');
+  });
+
+  describe('does not notice', () => {
+    /** Callers that go on and on, in two processes, until `disturb` is through and for a while longer. */
+    const traffic = async (disturb: (processes: LockProcess[]) => Promise<unknown>) => {
+      const processes = await world.processes(2);
+      const section = new Section();
+      let over = false;
+      let rounds = 0;
+      const callers = processes.flatMap(({ locks }) =>
+        Array.from({ length: 5 }, async () => {
+          while (!over) {
+            await locks.withLock('order', () => section.pass('', 1));
+            rounds++;
+          }
+        }),
+      );
+      const steady = await processes[0].locks.acquire('steady');
+      await until(() => rounds > 10);
+      await disturb(processes);
+      const before = rounds;
+      await until(() => rounds > before + 20);
+      over = true;
+      await Promise.all(callers);
+      expect(section.most).toBe(1);
+      expect(steady.held).toBe(true);
+      await steady.release();
+    };
+
+    it('SCRIPT FLUSH', () => traffic(() => admin().script('FLUSH')));
+
+    it('CLIENT KILL of its connections', () =>
+      traffic(async () => {
+        const client = admin();
+        await client.ping();
+        for (let i = 0; i < 3; i++) {
+          await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+          await sleep(20);
+        }
+      }));
+
+    it('CLIENT KILL of its subscriber connection: a release meanwhile is not missed', async () => {
+      const [other, process] = await world.processes(2);
+      const holder = await other.locks.acquire('order');
+      const waiting = process.locks.acquire('order', { waitTime: '25s' });
+      await asleep(process);
+      const client = admin();
+      await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+      await holder.release();
+      const lease = await waiting;
+      await lease.release();
+    });
+
+    it('a restart during a wait, apart from the time that it takes', async () => {
+      const [other, process] = await world.processes(2, { commandTimeout: 500 });
+      await other.locks.acquire('order');
+      const section = new Section();
+      const all = Array.from({ length: 50 }, (_, i) => process.locks.withLock('order', () => section.pass(String(i))));
+      await asleep(process);
+      await world.redis.restart();
+      await Promise.all(all);
+      expect(section.most).toBe(1);
+      expect(section.entries).toEqual(Array.from({ length: 50 }, (_, i) => String(i)));
+    }, 60_000);
+  });
+
+  it('holds a lock once when the answer to its acquisition was lost with the connection', async () => {
+    const proxy = await startTcpProxy(world.redis.port);
+    try {
+      const process = await world.process({ connection: proxy.url });
+      await process.locks.withLock('a', async () => {});
+      proxy.dropReplies({ close: true });
+      const waiting = process.locks.acquire('b', { waitTime: '20s' });
+      await until(() => proxy.droppedReplies > 0);
+      await proxy.heal();
+      const lease = await waiting;
+      expect(lease.held).toBe(true);
+      expect(Object.keys(await admin().hgetall(keyOf('b')))).toEqual([lease.owner]);
+      await lease.release();
+      expect(await admin().exists(keyOf('b'))).toBe(0);
+    } finally {
+      await proxy.stop();
+    }
+  });
+
+  it('hears the releases of others after its own, although it is not allowed to publish', async () => {
+    await admin().call('ACL', 'SETUSER', 'mute', 'on', '>word', 'allkeys', 'allchannels', '+@all', '-publish');
+    const mute = await world.process({ connection: world.redis.url.replace('//', '//mute:word@') });
+    const other = await world.process();
+    const theirs = await other.locks.acquire('order');
+    const waiting = mute.locks.acquire('order');
+    await until(async () => Number((await admin().pubsub('NUMSUB', channelOf('order')))[1]) > 0);
+    await theirs.release();
+    const first = await waiting;
+    const second = mute.locks.acquire('order');
+    await sleep(50); // so that it is not handed on in the process
+    const taken = latch();
+    mute.backend.disturb(async (execute) => {
+      await taken.promise;
+      return execute();
+    }, 'acquire');
+    await first.release();
+    const theirsAgain = await other.locks.acquire('order');
+    taken.open();
+    await until(() => mute.backend.count('acquire') > 1);
+    await sleep(100); // it has seen that the lock is busy
+    await theirsAgain.release();
+    const granted = await Promise.race([second, sleep(9_000, undefined, { ref: false })]);
+    expect(granted?.held).toBe(true);
+    await granted?.release();
+  }, 30_000);
+
+  it('frees what a killed process held within one lease', async () => {
+    const locks = await world.service();
+    const { child, line } = await startProcess('lock-holder.ts', world.redis.url, world.keyPrefix, 'order', '1000');
+    await sleep(1_300); // it renews
+    expect((await locks.inspect('order')).owners.map(({ owner }) => owner)).toEqual([line]);
+    const waiting = locks.acquire('order', { waitTime: '20s' });
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    const began = performance.now();
+    const lease = await waiting;
+    expect(performance.now() - began).toBeLessThan(1_000 + 1_000); // a lease, and what a slow machine adds
+    await lease.release();
+  }, 60_000);
+});
