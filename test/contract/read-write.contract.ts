@@ -150,7 +150,7 @@ export function describeReadWrite(world: ContractWorld): void {
       const listener = await world.listen(walt);
       await rita.take();
       await ron.take();
-      expect(await rita.release()).toEqual({ released: true, listeners: 0, told: false, resent: false });
+      expect(await rita.release()).toEqual({ released: true, listeners: 0, published: false, resent: false });
       await ron.release();
       await listener.hears();
       expect(listener.heard).toHaveLength(1);

@@ -117,13 +117,19 @@ describe('when Redis is away', () => {
     const backend = world.backend({ connection: proxy.url });
     const lock = world.request();
     await backend.acquire(lock);
-    expect(await backend.release(lock)).toEqual({ released: true, listeners: 0, told: false, resent: false });
+    expect(await backend.release(lock)).toEqual({ released: true, listeners: 0, published: false, resent: false });
     await backend.acquire(lock);
     proxy.dropReplies({ after: /PUBLISH/, close: true });
     const release = backend.release(lock);
     await until(() => proxy.droppedReplies > 0);
     await proxy.heal();
-    expect(await release).toEqual({ released: false, listeners: 0, told: false, resent: true, at: expect.any(Number) });
+    expect(await release).toEqual({
+      released: false,
+      listeners: 0,
+      published: false,
+      resent: true,
+      at: expect.any(Number),
+    });
     await backend.close();
     await proxy.stop();
   });
@@ -140,7 +146,13 @@ describe('when Redis is away', () => {
     await until(() => proxy.droppedReplies > 0);
     await world.redis.script('FLUSH');
     await proxy.heal();
-    expect(await release).toEqual({ released: false, listeners: 0, told: false, resent: true, at: expect.any(Number) });
+    expect(await release).toEqual({
+      released: false,
+      listeners: 0,
+      published: false,
+      resent: true,
+      at: expect.any(Number),
+    });
     await backend.close();
     await proxy.stop();
   });
