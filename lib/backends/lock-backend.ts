@@ -3,6 +3,16 @@ import type { SynchronizerBackend } from './synchronizer-backend.js';
 /** How a lock is shared. See `LockOptions.type`. */
 export type LockType = 'reentrant' | 'fair' | 'read' | 'write' | 'fenced';
 
+/**
+ * Lock types that {@link LockBackend.transfer} takes. Readers hold a lock together, and a fair lock goes to the head of its queue, which may
+ * be in another process.
+ */
+export type TransferableType = Exclude<LockType, 'fair' | 'read'>;
+
+export function isTransferable(type: LockType): type is TransferableType {
+  return type !== 'fair' && type !== 'read';
+}
+
 /** One owner of one lock. `key` is the whole key, prefix included; `owner` is `<clientId>:<n>`, of one type (read and write count as one). */
 export interface OwnerRef {
   readonly key: string;
@@ -86,7 +96,7 @@ export interface ReleaseReply {
 
 export interface TransferRequest {
   readonly key: string;
-  readonly type: LockType;
+  readonly type: TransferableType;
   readonly from: string;
   readonly to: string;
   readonly leaseTime: number;
@@ -132,7 +142,7 @@ export const TICKET_LIFETIME = 1_000;
  * - An acquisition is idempotent: an owner that is there already is renewed to `leaseTime` and gets a (new) token.
  * - Times are measured by the backend's own clock.
  * - A call that gets no answer within the backend's command time-out rejects with `outcome: 'unknown'`.
- * - What takes something (an acquisition, a pass, a place, permits) is not executed any more once that time-out is over, however long
+ * - What takes something (an acquisition, a transfer, a place, permits) is not executed any more once that time-out is over, however long
  *   it was under way: nobody would know of it. See {@link BackendError.validUntil}.
  */
 export interface LockBackend {
@@ -150,13 +160,17 @@ export interface LockBackend {
   /** True when {@link acquireAll} can take all these keys in one step. */
   canAcquireTogether(keys: readonly string[]): boolean;
 
-  /** Takes all or none, in one step. Only of `reentrant`, `fenced`, `read` and `write` requests of one leaseTime, for keys that are {@link canAcquireTogether}. */
+  /**
+   * Takes all or none, in one step. Only of `reentrant`, `fenced`, `read` and `write` requests of one leaseTime, for keys that
+   * {@link canAcquireTogether}. It reserves no tokens, and keeps no place for a writer that has to wait: `reserve` and `fairWaitTimeout` are
+   * ignored.
+   */
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply>;
 
   /** Frees what this owner holds and wakes who waits, unless it is to be done quietly. */
   release(request: ReleaseRequest): Promise<ReleaseReply>;
 
-  /** Replaces an owner by another one in one step, with a fresh lease; `undefined` when `from` was not there. */
+  /** Replaces the owner of a lock by another one in one step, with a fresh lease; `undefined` when `from` did not hold it. */
   transfer(request: TransferRequest): Promise<Acquired | undefined>;
 
   /** Sets the lease of this owner to `leaseTime` from now on. False: this owner is not there. */
@@ -164,7 +178,7 @@ export interface LockBackend {
 
   /**
    * Later acquisitions of this lock get tokens above `token`; nothing happens when they would anyway. It is how the nodes of a
-   * quorum agree on a token: the clock that tokens of this type come from (for `fenced`, the lock's own counter) is set forth.
+   * quorum agree on a token: the clock that tokens of this type come from (for `fenced`, the lock's own counter) is advanced.
    */
   raiseToken(key: string, type: LockType, token: number): Promise<void>;
 

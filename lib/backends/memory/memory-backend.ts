@@ -74,9 +74,7 @@ export class MemoryBackend implements LockBackend {
     const now = this.now();
     for (const [index, request] of requests.entries()) {
       const busy = obstacle(this.store, request, now);
-      if (busy === undefined) continue;
-      keepPlace(this.store, request, now);
-      return { ...busy, index };
+      if (busy !== undefined) return { ...busy, index };
     }
     for (const request of requests) grant(this.store, request, request.leaseTime, now);
     return { acquired: true, tokens: requests.map(({ key, type }) => this.token(key, type, 0).token) };
@@ -104,8 +102,8 @@ export class MemoryBackend implements LockBackend {
     if (hold.has(from, type, now)) {
       hold.remove(from, type);
       if (!hold.isOver(now) && !hold.admits(to, type, now)) {
-        // A writer that still reads: its write part ends, but nobody can write beside it.
-        if (type === 'write') this.wake(key, type, now);
+        // A writer that goes on reading: its write part ends, but nobody can write beside it.
+        this.wake(key, type, now);
         return undefined;
       }
     } else if (!hold.has(to, type, now)) {

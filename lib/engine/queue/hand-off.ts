@@ -1,3 +1,4 @@
+import { isTransferable } from '../../backends/lock-backend.js';
 import type { HeldLock } from '../lease/held-lock.js';
 import type { LeaseClock, Moment } from '../lease/lease-clock.js';
 import type { Waiter } from '../waiting/waiter.js';
@@ -53,8 +54,7 @@ export class HandOff {
       if (block !== undefined) this.learn(block, elapsed);
       return 'release';
     }
-    if (next.triesOnce || held.type === 'read' || held.type === 'fair' || next.terms.type !== held.type)
-      return 'release';
+    if (next.triesOnce || !isTransferable(held.type) || next.terms.type !== held.type) return 'release';
     return block !== undefined && sameLease(held, next) && fresh(held, clock, now) ? 'local' : 'transfer';
   }
 

@@ -1,4 +1,4 @@
-import type { BackendError } from '../../backends/lock-backend.js';
+import type { BackendError, TransferableType } from '../../backends/lock-backend.js';
 import type { AcquisitionContext } from '../acquisition-context.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import { type RequestOutcome, unusedOwner } from '../lease/background-releases.js';
@@ -79,7 +79,8 @@ export class LockReleaser {
     const { clock, backend } = this.context;
     this.queue.drop(held);
     this.queue.underWay++;
-    const { type, leaseTime, fixed } = next.terms;
+    const { leaseTime, fixed } = next.terms;
+    const type = next.terms.type as TransferableType; // as route() has found
     const { reserve } = this.queue;
     const sent = clock.now();
     next.sent = sent;

@@ -19,7 +19,7 @@ export function keysOf<Request>(keys: readonly LockKey<Request>[], requests: rea
 }
 
 /**
- * Looks for { { error, type of each key } }, by which a script says that it failed for one request alone (includes/each.lua).
+ * Looks for { { error, type of each key } }, by which a script says that it failed for one request alone (scripts/includes/answer-of.lua).
  *
  * @throws BackendError with what went wrong
  */

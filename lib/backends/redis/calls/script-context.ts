@@ -1,7 +1,5 @@
 import type { RedisConnection } from '../connection/redis-connection.js';
 import type { FencingTokens } from '../fencing-tokens.js';
-import { slotOf } from '../hash-slot.js';
-import { tokenClock } from '../lock-keys.js';
 import type { PublishMode } from '../pubsub/publish-mode.js';
 import type { ReplicaCheck } from '../replica-check.js';
 import type { SingleCalls } from './single-calls.js';
@@ -14,9 +12,4 @@ export interface ScriptContext {
   readonly single: SingleCalls;
   /** Undefined: acquisitions count without replicas. */
   readonly replicaCheck: ReplicaCheck | undefined;
-}
-
-/** The clock that the token of a lock comes from. */
-export function clockOf(connection: RedisConnection, key: string): string {
-  return tokenClock(connection.isCluster ? slotOf(key) : undefined);
 }
