@@ -142,7 +142,7 @@ export const TICKET_LIFETIME = 1_000;
  * - An acquisition is idempotent: an owner that is there already is renewed to `leaseTime` and gets a (new) token.
  * - Times are measured by the backend's own clock.
  * - A call that gets no answer within the backend's command time-out rejects with `outcome: 'unknown'`.
- * - What takes something (an acquisition, a transfer, a place, permits) is not executed any more once that time-out is over, however long
+ * - What takes something (an acquisition, a pass, a place, permits) is not executed any more once that time-out is over, however long
  *   it was under way: nobody would know of it. See {@link BackendError.validUntil}.
  */
 export interface LockBackend {
@@ -170,7 +170,7 @@ export interface LockBackend {
   /** Frees what this owner holds and wakes who waits, unless it is to be done quietly. */
   release(request: ReleaseRequest): Promise<ReleaseReply>;
 
-  /** Replaces the owner of a lock by another one in one step, with a fresh lease; `undefined` when `from` did not hold it. */
+  /** Replaces an owner by another one in one step, with a fresh lease; `undefined` when `from` was not there. */
   transfer(request: TransferRequest): Promise<Acquired | undefined>;
 
   /** Sets the lease of this owner to `leaseTime` from now on. False: this owner is not there. */
@@ -178,7 +178,7 @@ export interface LockBackend {
 
   /**
    * Later acquisitions of this lock get tokens above `token`; nothing happens when they would anyway. It is how the nodes of a
-   * quorum agree on a token: the clock that tokens of this type come from (for `fenced`, the lock's own counter) is advanced.
+   * quorum agree on a token: the clock that tokens of this type come from (for `fenced`, the lock's own counter) is set forth.
    */
   raiseToken(key: string, type: LockType, token: number): Promise<void>;
 

@@ -4,8 +4,9 @@ import type { Subscription, Wake } from './lock-backend.js';
  * Names one request that changes something, so that a repetition of it is answered alike and changes nothing again: a reply can
  * be lost after the command was executed.
  *
- * A client sends the requests of one session to one object one after the other: the next one when it knows the answer to the last. So the
- * backend remembers the latest sequence number of each session with its answer, and takes a lower number for a copy that was delayed.
+ * A client asks for the changes of one lane in one object one after the other: it sends the next one when it knows the answer of the
+ * last. So the backend remembers the latest number of each lane with its answer, and takes a lower number for a copy that was long
+ * under way.
  */
 export interface RequestId {
   /** `<clientId>:<what>`; no other client has it. */

@@ -86,7 +86,7 @@ export class Owner implements OwnerRef {
     return this.client.backend.transfer({ key, type, from, to: to.owner, leaseTime, reserve });
   }
 
-  async refreshPlace(fairWaitTimeout = LONG): Promise<boolean> {
+  async refreshWaiter(fairWaitTimeout = LONG): Promise<boolean> {
     const [kept] = await this.client.backend.refreshWaiters([this.holding], fairWaitTimeout);
     return kept;
   }

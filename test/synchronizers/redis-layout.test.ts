@@ -148,7 +148,7 @@ describe("semaphores and latches on Redisson's layout", () => {
     const remembered = await redis.keys('nestjs_*');
     expect(remembered.sort()).toEqual(
       ['change', 'permits'].map(
-        (lane) => `nestjs_redis_lock_request:{${world.keyPrefix}mail}:${locks.engine.context.clientId}:${lane}`,
+        (session) => `nestjs_redis_lock_request:{${world.keyPrefix}mail}:${locks.engine.context.clientId}:${session}`,
       ),
     );
     for (const key of remembered) expect(await redis.pttl(key)).toBeGreaterThan(60_000);

@@ -10,6 +10,9 @@ import { busyReply } from './acquire-reply.js';
 import { type AcquireScript, LOCK_TYPES } from './lock-type-table.js';
 import { clockOf } from './token-source.js';
 
+/** A fenced lock answers { token, reserved, 1 }, where a busy lock answers { ttl, holder }. */
+const FENCED_ANSWER_LENGTH = 3;
+
 /** Acquisitions of one lock type, as they travel together. */
 export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply> {
   readonly script;
@@ -79,6 +82,3 @@ export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply>
     return busyReply(ttl, holder, server);
   }
 }
-
-/** { token, reserved, 1 }, where a busy lock answers { ttl, holder }. */
-const FENCED_ANSWER_LENGTH = 3;

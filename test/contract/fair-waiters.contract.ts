@@ -5,14 +5,14 @@ import { LONG, type Owner } from './owner.js';
 const WAITING = { fairWaitTimeout: LONG };
 
 /** Waiters of a fair lock that leave, die or are refreshed. */
-export function describeFairPlaces(world: ContractWorld): void {
+export function describeFairWaiters(world: ContractWorld): void {
   const fair = (count: number) => world.owners('fair', count);
   const queueUp = async (...waiters: Owner[]) => {
     for (const waiter of waiters) await waiter.meet(WAITING);
   };
 
   describe('the queue of a fair lock whose waiters leave or die', () => {
-    it('goes on without one who left', async () => {
+    it('goes on without a waiter that left', async () => {
       const [holder, ann, bob, eve] = fair(4);
       await holder.take();
       await queueUp(ann, bob, eve);
@@ -23,7 +23,7 @@ export function describeFairPlaces(world: ContractWorld): void {
       await eve.take();
     });
 
-    it('wakes the next when the one who was woken leaves', async () => {
+    it('wakes the next one when the waiter that was woken leaves', async () => {
       const [holder, ann, bob] = fair(3);
       const listener = await world.listen(bob);
       await holder.take();
@@ -34,7 +34,7 @@ export function describeFairPlaces(world: ContractWorld): void {
       await bob.take();
     });
 
-    it('wakes nobody when one leaves who was not woken', async () => {
+    it('wakes nobody when a waiter leaves that was not woken', async () => {
       const [holder, ann, bob, eve] = fair(4);
       const listener = await world.listen(eve);
       await holder.take();
@@ -47,7 +47,7 @@ export function describeFairPlaces(world: ContractWorld): void {
       expect(listener.heard).toHaveLength(1);
     });
 
-    it('wakes nobody again when one leaves behind the one who was woken', async () => {
+    it('wakes nobody again when a waiter leaves behind the one that was woken', async () => {
       const [holder, ann, bob, eve] = fair(4);
       const listeners = [await world.listen(ann), await world.listen(eve)];
       await holder.take();
@@ -59,7 +59,7 @@ export function describeFairPlaces(world: ContractWorld): void {
       expect(listeners.map(({ heard }) => heard.map(({ owner }) => owner))).toEqual([[ann.owner], [eve.owner]]);
     });
 
-    it('is not disturbed by one who leaves without having had a place', async () => {
+    it('is not disturbed by an owner that leaves without having had a place', async () => {
       const [holder, ann, stranger] = fair(3);
       await stranger.removeWaiter();
       await holder.take();
@@ -70,7 +70,7 @@ export function describeFairPlaces(world: ContractWorld): void {
       expect((await holder.inspect()).queue).toEqual([ann.owner]);
     });
 
-    it('skips a dead head when its place has lapsed', async () => {
+    it('skips a dead head once its place has lapsed', async () => {
       const [holder, dead, bob] = fair(3);
       await holder.take();
       await dead.meet({ fairWaitTimeout: SHORT });
@@ -79,7 +79,7 @@ export function describeFairPlaces(world: ContractWorld): void {
       expect(await bob.takeInTime(WAITING)).toBeWithin(2, 5);
     });
 
-    it('does not add up the places of several who died', async () => {
+    it('does not add up the places of several dead waiters', async () => {
       const [holder, ...dead] = fair(12);
       const last = world.owner('fair', holder.key);
       await holder.take();
@@ -90,7 +90,7 @@ export function describeFairPlaces(world: ContractWorld): void {
       await last.take();
     });
 
-    it('wakes the one behind a dead head while it keeps its own place fresh', async () => {
+    it('wakes the waiter behind a dead head when it refreshes its own place', async () => {
       const [holder, dead, bob] = fair(3);
       const listener = await world.listen(bob);
       await holder.take();
@@ -98,13 +98,13 @@ export function describeFairPlaces(world: ContractWorld): void {
       await queueUp(bob);
       await holder.release();
       await until(async () => {
-        await bob.refreshPlace();
+        await bob.refreshWaiter();
         return listener.heard.length > 0;
       });
       await bob.take();
     });
 
-    it('keeps places that are refreshed, all of a client in one call', async () => {
+    it('keeps waiters that are refreshed, all of a client in one call', async () => {
       const [holder] = fair(1);
       const client = world.clients[1];
       const waiters = [holder.key, world.key()].map((key) => world.owner('fair', key, client));
@@ -118,19 +118,19 @@ export function describeFairPlaces(world: ContractWorld): void {
       for (const waiter of waiters) expect((await waiter.inspect()).queue).toEqual([waiter.owner]);
     });
 
-    it('says whose place was gone, and gives none back by refreshing', async () => {
+    it('says which waiters had lost their place, and gives none back by refreshing', async () => {
       const [holder, live, dead, stranger] = fair(4);
       await holder.take();
       await queueUp(live);
       await dead.meet({ fairWaitTimeout: LAPSING });
       await world.elapse(LAPSING);
-      const places = [live, dead, stranger];
-      expect(await holder.client.backend.refreshWaiters(places, LONG)).toEqual([true, false, false]);
+      const waiters = [live, dead, stranger];
+      expect(await holder.client.backend.refreshWaiters(waiters, LONG)).toEqual([true, false, false]);
       expect((await holder.inspect()).queue).toEqual([live.owner]);
       expect(await holder.client.backend.refreshWaiters([], LONG)).toEqual([]);
     });
 
-    it('puts one whose place had lapsed to the end', async () => {
+    it('appends a waiter whose place had lapsed', async () => {
       const [holder, ann, bob, eve] = fair(4);
       await holder.take();
       await queueUp(ann);
