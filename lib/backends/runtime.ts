@@ -1,23 +1,25 @@
-/** A timer that can be taken back. */
+/** A timer that can be cancelled. @publicApi */
 export interface Timer {
   cancel(): void;
 }
 
 /**
- * Time, chance and ids, as the engine and the memory backend see them. Everything that a seeded simulation has to
- * control goes through here; the real one is `nodeRuntime` in engine/node-runtime.ts.
+ * Time, randomness and ids, as the engine and the memory backend see them. All that a seeded simulation has to control goes through
+ * here; the real one is `nodeRuntime`.
+ *
+ * @publicApi
  */
 export interface Runtime {
-  /** Milliseconds that never go back. A suspended machine may stop them. */
+  /** Milliseconds that never go back. They may stop while the machine is suspended. */
   monotonic(): number;
 
   /** Milliseconds since 1970, by this machine's clock. */
   wall(): number;
 
-  /** Calls back after `delay` milliseconds (clamped at 2³¹−1), outside any lock scope. Keeps the process alive only when asked to. */
+  /** Calls back after `delay` milliseconds (at most 2³¹−1), outside any lock scope. Keeps the process alive only with `'keep-alive'`. */
   timer(delay: number, callback: () => void, keepAlive?: 'keep-alive'): Timer;
 
-  /** Calls back after the event loop went round once, outside any lock scope. */
+  /** Calls back after one turn of the event loop, outside any lock scope. */
   nextTurn(callback: () => void): void;
 
   /** A number in [0, 1). */
@@ -31,14 +33,14 @@ export interface Runtime {
 }
 
 /**
- * A timer for giving up on an answer. Node.js calls timers before it reads sockets, so after the event loop was blocked a
- * plain one would be faster than answers that have long been there: this one lets them come first.
+ * A timer for giving up on an answer. Node.js runs timers before it reads sockets, so after the event loop was blocked a plain timer would
+ * fire before answers that arrived long ago. This one lets them be read first.
  */
 export function deadlineTimer(runtime: Runtime, delay: number, giveUp: () => void, keepAlive?: 'keep-alive'): Timer {
   return new DeadlineTimer(runtime, delay, giveUp, keepAlive);
 }
 
-/** A class, for the reason in engine/list-of.ts. */
+/** A class, for the reason in engine/collections/list-of.ts. */
 class DeadlineTimer implements Timer {
   private readonly timer: Timer;
   private cancelled = false;

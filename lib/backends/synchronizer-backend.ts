@@ -1,72 +1,106 @@
-import type { Subscription, Wake } from './lock-backend.js';
+import type { Subscription, Wake } from './subscription.js';
 
 /**
- * Names one request that changes something, so that a repetition of it is answered alike and changes nothing again: a reply can
- * be lost after the command was executed.
+ * Identifies one request that changes something, so that a repetition gets the same answer and changes nothing: a reply can be lost after
+ * the command was executed.
  *
- * A client asks for the changes of one lane in one object one after the other: it sends the next one when it knows the answer of the
- * last. So the backend remembers the latest number of each lane with its answer, and takes a lower number for a copy that was long
- * under way.
+ * A client sends the changes of one session to one object one after the other: the next one only when the last one was answered. So the
+ * backend remembers the latest sequence number of each session with its answer, and ignores a lower number as a late copy.
+ *
+ * @publicApi
  */
 export interface RequestId {
-  /** `<clientId>:<what>`; no other client has it. */
+  /** `<clientId>:<kind of request>`; no other client uses it. */
   readonly session: string;
   /** Grows with each request of the client. */
   readonly sequence: number;
-  /** It was sent before, and that copy may still be under way: the answer is remembered whatever it is, so that the copy changes nothing. */
+  /** The request was sent before, and that copy may still be under way: the answer is remembered even if nothing changed, so that the copy changes nothing. */
   readonly repeated?: boolean;
 }
 
-/** For so many milliseconds a request is remembered after it was executed. */
+/** How long a request is remembered after it was executed, in milliseconds. */
 export const REQUEST_LIFETIME = 300_000;
 
+/** @publicApi */
 export interface TakenPermits {
   /** How many of the groups, counted from the first, got all their permits. The others got none. */
   readonly served: number;
-  /** Milliseconds until the earliest lease of a permit ends; −1 when none does. */
+  /** Milliseconds until the earliest lease of a permit ends; −1 when no permit has a lease. */
   readonly remaining: number;
 }
 
+/** @publicApi */
 export interface PermitCounts {
   readonly available: number;
   readonly acquired: number;
 }
 
-/** What has a channel of its own. Both kinds of semaphores share one. */
+/**
+ * Each kind has a channel of its own. Both kinds of semaphores share one.
+ *
+ * @publicApi
+ */
 export type SynchronizerKind = 'semaphore' | 'latch';
 
 /**
- * What semaphores and count-down latches ask of the place where they are kept. A `key` is the whole key, prefix included. What is not
- * there counts as zero. Permit ids are 32 lower-case hexadecimal digits, chosen by the caller.
+ * Semaphores and count-down latches of a {@link LockBackend}. A `key` is the whole key, prefix included. An object that does not exist
+ * counts as zero. Permit ids are 32 lower-case hexadecimal digits, chosen by the caller.
  *
- * All methods may be called at any time, concurrently; promises reject with BackendError alone. Times are measured by the
- * backend's own clock. Whoever makes permits available, or ends a latch, wakes who waits.
+ * All methods may be called at any time, concurrently; promises reject with {@link BackendError} only. Times are measured by the backend's
+ * own clock. A call that makes permits available, or opens a latch, wakes waiters.
+ *
+ * @publicApi
  */
 export interface SynchronizerBackend {
   // ── Permits that are only counted ────────────────────────────────────────────────────────────────────────────────────
 
-  /** Takes the permits of as many groups, from the first on, as there are permits for. Gives how many groups that were. */
+  /**
+   * Takes the permits of as many groups, from the first on, as there are permits for. Resolves to the number of groups served.
+   *
+   * @throws BackendError
+   */
   takePermits(key: string, groups: readonly number[], request: RequestId): Promise<number>;
 
-  /** Takes all that are available, and gives how many that were. */
+  /**
+   * Takes all available permits. Resolves to how many there were.
+   *
+   * @throws BackendError
+   */
   drainPermits(key: string, request: RequestId): Promise<number>;
 
+  /** @throws BackendError */
   availablePermits(key: string): Promise<number>;
 
-  /** As {@link addPermits}; false: there is no such semaphore, and none was made. */
+  /**
+   * As {@link addPermits}, but only if the semaphore exists. False: it does not, and none was created.
+   *
+   * @throws BackendError
+   */
   addPermitsIfExists(key: string, permits: number, request: RequestId): Promise<boolean>;
 
   // ── Permits of both kinds ────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** More permits are available. A negative number takes permits away, below zero if need be. */
+  /**
+   * Makes more permits available. A negative number takes permits away, below zero if need be.
+   *
+   * @throws BackendError
+   */
   addPermits(key: string, permits: number, request: RequestId): Promise<void>;
 
-  /** False: it was set already. */
+  /**
+   * Creates the semaphore with so many permits. False: it exists already.
+   *
+   * @throws BackendError
+   */
   trySetPermits(key: string, permits: number, request: RequestId): Promise<boolean>;
 
   // ── Permits with an id and a lease ───────────────────────────────────────────────────────────────────────────────────
 
-  /** As {@link takePermits}, under these ids. Those that were taken by an earlier copy of this request get a fresh lease. */
+  /**
+   * As {@link takePermits}, under these ids. Permits that an earlier copy of this request took get a fresh lease.
+   *
+   * @throws BackendError
+   */
   takeLeasedPermits(
     key: string,
     groups: readonly (readonly string[])[],
@@ -74,29 +108,57 @@ export interface SynchronizerBackend {
     request: RequestId,
   ): Promise<TakenPermits>;
 
-  /** Says of each id whether it was held, and is free now. */
+  /**
+   * Gives permits back. Says of each id whether it was held, and is free now.
+   *
+   * @throws BackendError
+   */
   giveLeasedPermits(key: string, ids: readonly string[], request: RequestId): Promise<readonly boolean[]>;
 
-  /** Sets the leases of these permits to `leaseTime` from now on. False: that permit is not held. */
+  /**
+   * Sets the leases of these permits to `leaseTime` from now on. False: that permit is not held.
+   *
+   * @throws BackendError
+   */
   renewPermits(key: string, ids: readonly string[], leaseTime: number): Promise<readonly boolean[]>;
 
-  /** Makes the sum of available and acquired permits `permits`. */
+  /**
+   * Makes the sum of available and acquired permits `permits`.
+   *
+   * @throws BackendError
+   */
   setPermits(key: string, permits: number, request: RequestId): Promise<void>;
 
+  /** @throws BackendError */
   countPermits(key: string): Promise<PermitCounts>;
 
   // ── Count-down latch ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** False: it has a count already. */
+  /**
+   * Sets the count of an open latch. False: it has a count already.
+   *
+   * @throws BackendError
+   */
   trySetCount(key: string, count: number, request: RequestId): Promise<boolean>;
 
-  /** Lowers the count by `steps`, to zero at the lowest. */
+  /**
+   * Lowers the count by `steps`, but not below zero.
+   *
+   * @throws BackendError
+   */
   countDown(key: string, steps: number, request: RequestId): Promise<void>;
 
+  /** @throws BackendError */
   getCount(key: string): Promise<number>;
 
-  /** False: there was no count. */
+  /**
+   * Removes the count, which opens the latch. False: there was no count.
+   *
+   * @throws BackendError
+   */
   deleteLatch(key: string, request: RequestId): Promise<boolean>;
+
+  // ── Both ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Listens for what wakes waiters of this object. Subscriptions of one channel share one. */
   subscribe(key: string, kind: SynchronizerKind, listener: (wake: Wake) => void): Subscription;

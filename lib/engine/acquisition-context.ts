@@ -2,15 +2,12 @@ import type { LockBackend } from '../backends/lock-backend.js';
 import type { Runtime } from '../backends/runtime.js';
 import type { EventHub } from './events.js';
 import type { BackgroundReleases } from './lease/background-releases.js';
-import type { ForcedReleases } from './lease/forced-releases.js';
 import type { LeaseClock } from './lease/lease-clock.js';
 import type { PendingAcquisitions } from './lease/pending-acquisitions.js';
 import type { Watchdog } from './lease/watchdog.js';
-import type { QueueKeeper } from './queue/acquisition-queue.js';
 
-/** What the parts of one engine share. */
+/** What every acquisition and every lease of one service uses. There is one for each service, which is known by it. */
 export interface AcquisitionContext {
-  readonly queues: QueueKeeper;
   readonly backend: LockBackend;
   readonly runtime: Runtime;
   readonly clock: LeaseClock;
@@ -18,10 +15,9 @@ export interface AcquisitionContext {
   readonly watchdog: Watchdog;
   readonly backgroundReleases: BackgroundReleases;
   readonly pendingAcquisitions: PendingAcquisitions;
-  readonly forced: ForcedReleases;
   readonly clientId: string;
-  /** How long a place of a waiting writer or fair waiter outlives its last sign of life. */
+  /** Milliseconds after which the backend drops a waiter (of a fair lock, or a waiting writer) that has given no sign of life. */
   readonly fairWaitTimeout: number;
-  /** Readers of ours stand back for waiting writers. */
+  /** Readers of this process give way to waiting writers. */
   readonly preferWriters: boolean;
 }

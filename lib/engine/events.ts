@@ -1,11 +1,8 @@
 import type { Runtime } from '../backends/runtime.js';
 import { harmless } from './harmless-logger.js';
+import type { LockLogger } from './lock-logger.js';
 
-/** Where warnings and errors go; NestJS's Logger and the console both fit. @publicApi */
-export interface LockLogger {
-  warn(message: string): void;
-  error(message: string): void;
-}
+export type { LockLogger } from './lock-logger.js';
 
 /** What listeners of `LockService.on` are told. Times are milliseconds. @publicApi */
 export interface LockEvents {

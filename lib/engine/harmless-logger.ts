@@ -1,4 +1,4 @@
-import type { LockLogger } from './events.js';
+import type { LockLogger } from './lock-logger.js';
 
 /** A logger that may fail, by an exception or a rejected promise, without harm to what it is told of. */
 export class HarmlessLogger implements LockLogger {

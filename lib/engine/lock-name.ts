@@ -38,6 +38,18 @@ export function toLockName(value: unknown, what: string): LockName {
 }
 
 /**
+ * The key of a lock in the backend.
+ *
+ * @param name a name that was checked
+ * @throws LockKeyError, which begins with `what`, when the prefix makes it too long
+ */
+export function toKey(prefix: string, name: LockName, what: string): string {
+  const key = prefix + name;
+  if (key.length * 3 > MAX_KEY_BYTES && Buffer.byteLength(key) > MAX_KEY_BYTES) toLockName(key, what);
+  return key;
+}
+
+/**
  * Checks a list of names: sorted, each once.
  *
  * @throws LockKeyError when the list is empty or a name in it is bad

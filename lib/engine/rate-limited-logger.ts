@@ -1,6 +1,6 @@
 import type { Runtime } from '../backends/runtime.js';
-import type { LockLogger } from './events.js';
 import { HarmlessLogger } from './harmless-logger.js';
+import type { LockLogger } from './lock-logger.js';
 
 const WINDOW = 1_000;
 const LINES = 20;

@@ -47,7 +47,16 @@ export class CombinedLease implements Lease {
     for (const { service, tokens: own } of this.leaves) {
       for (const [name, token] of own) {
         const isAlone = names.indexOf(name) === names.lastIndexOf(name);
-        tokens.set(isAlone ? name : freeKey(tokens, name, service.context.backend.description), token);
+        tokens.set(
+          isAlone
+            ? name
+            : freeKey(
+                tokens,
+                name,
+                (service as { readonly backend: { readonly description: string } }).backend.description,
+              ),
+          token,
+        );
       }
     }
     return tokens;
@@ -85,7 +94,7 @@ export class CombinedLease implements Lease {
   }
 
   async run<T>(body: (lease: Lease) => T | Promise<T>): Promise<T> {
-    await this.makeCertain();
+    await this.confirm();
     const scopes: LockScope[] = [];
     for (const lease of this.leaves)
       if (lease.live) scopes.push(new LockScope(lease, scopes.at(-1) ?? lockScopes.getStore(), this));
@@ -96,10 +105,10 @@ export class CombinedLease implements Lease {
     }
   }
 
-  /** As {@link LockLease.makeCertain}, of so many members as are needed. */
-  async makeCertain(): Promise<void> {
+  /** As {@link LockLease.confirm}, of so many members as are needed. */
+  async confirm(): Promise<void> {
     this.assertNotReleased();
-    await this.ofEnough(async (member) => member.makeCertain());
+    await this.ofEnough(async (member) => member.confirm());
     this.assertNotReleased();
   }
 

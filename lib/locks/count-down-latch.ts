@@ -1,10 +1,10 @@
 import { type Duration, FOREVER } from '../engine/duration.js';
-import { LockBusyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { LatchSource } from '../engine/permits/latch-source.js';
 import { countDown, deleteLatch, trySetCount } from '../engine/permits/mutations.js';
-import { PermitWaiter, type Synchronizer } from '../engine/permits/permit-request.js';
-import { toCount, toWaitTerms, type WaitOptions } from './wait-options.js';
+import type { Synchronizer } from '../engine/permits/synchronizer.js';
+import { falseWhenBusy } from '../engine/waiting/null-when-busy.js';
+import { toCount } from './to-count.js';
+import { toWaitTerms, type WaitOptions } from './wait-options.js';
 
 /**
  * Lets any number of callers, in any process, wait until something was done a number of times. It is Redisson's RCountDownLatch,
@@ -15,13 +15,16 @@ import { toCount, toWaitTerms, type WaitOptions } from './wait-options.js';
  * await imported.trySetCount(parts.length);
  * // each worker, after its part:
  * await imported.countDown();
- * // whoever needs them all:
+ * // a caller that needs all parts:
  * await imported.await('10m');
  * ```
  *
- * A latch without a count is open. At zero it is gone, and can be given a new count: who waited on the old one is not held up by it
- * unless that comes before they were told. Errors are those of {@link Semaphore}.
+ * A latch without a count is open. At zero the count is deleted, and the latch can be given a new one. Callers that waited for the old count
+ * go on, unless the new count is set before they were told. Errors are those of {@link Semaphore}.
  *
+ * @throws LockUnavailableError from every method when the backend gives no answer
+ * @throws LockKeyError from every method when the name belongs to something else
+ * @throws LockConfigurationError from every method for a bad argument
  * @publicApi
  */
 export class CountDownLatch {
@@ -36,47 +39,36 @@ export class CountDownLatch {
     this.object = engine.synchronizers.named(name, 'latch', 'getCountDownLatch()');
   }
 
-  /** Gives the latch its count, at least 1. @returns false when it has one */
+  /** Sets the count, at least 1. @returns false when the latch has a count already */
   async trySetCount(count: number): Promise<boolean> {
     const checked = toCount(count, `trySetCount() of ${this.object.what}: count`, 1);
     return this.engine.synchronizers.mutate(this.object, trySetCount, checked);
   }
 
-  /** Lowers the count by one. At zero everybody goes on who waits. Nothing happens to a latch without a count. */
+  /** Lowers the count by one. At zero the latch opens, and all waiting callers go on. An open latch stays as it is. */
   async countDown(): Promise<void> {
     await this.engine.synchronizers.mutate(this.object, countDown, 1);
   }
 
   /** The count; 0 for an open latch. */
   async getCount(): Promise<number> {
-    const { synchronizers } = this.engine;
-    return synchronizers.answer(this.object, synchronizers.backend.getCount(this.object.key));
+    return this.engine.synchronizers.ask(this.object, (backend, key) => backend.getCount(key));
   }
 
   /**
    * Waits until the latch is open.
    *
-   * @param timeout absent: for ever
-   * @returns false when the time was over first
+   * @param timeout how long to wait. Default: for ever
+   * @returns false when the latch was not open within `timeout`
    * @throws LockAbortedError when `signal` aborts or the service shuts down
    */
   async await(timeout?: Duration, options?: WaitOptions): Promise<boolean> {
-    const { engine, object } = this;
-    const { synchronizers, context } = engine;
-    const terms = toWaitTerms(timeout, FOREVER, options, `await() of ${object.what}`);
-    try {
-      await new Promise<void>((resolve, reject) => {
-        const caller = new PermitWaiter<void>(object, 0, terms, context.runtime, resolve, reject);
-        synchronizers.enter('latch', object, caller, () => new LatchSource(synchronizers.backend, object));
-      });
-      return true;
-    } catch (error) {
-      if (error instanceof LockBusyError) return false;
-      throw error;
-    }
+    const { synchronizers } = this.engine;
+    const terms = toWaitTerms(timeout, FOREVER, options, `await() of ${this.object.what}`);
+    return falseWhenBusy(synchronizers.awaitLatch(this.object, terms));
   }
 
-  /** Takes the count away: everybody goes on who waits. @returns whether there was one */
+  /** Deletes the count: the latch opens, and all waiting callers go on. @returns whether there was a count */
   async delete(): Promise<boolean> {
     return this.engine.synchronizers.mutate(this.object, deleteLatch, undefined);
   }

@@ -1,7 +1,7 @@
 import type { LockType } from '../backends/lock-backend.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { currentScope, liveFrom } from '../engine/scope/lock-scope.js';
+import { currentScope, liveFrom, type ScopedLease } from '../engine/scope/lock-scope.js';
 import { type ClaimTerms, LockHandle } from './lock-handle.js';
 
 /**
@@ -74,9 +74,9 @@ export class ReentrantLock extends LockHandle {
     return this.engine.acquire(this.name, { ...terms, type: this.type }, 'lock()');
   }
 
-  private isOn(lease: LockLease): boolean {
+  private isOn(lease: ScopedLease): boolean {
     return (
-      lease.service === this.engine &&
+      lease.service === this.engine.context &&
       lease.locks.some((lock) => lock.name === this.name && kindOf(lock.type) === kindOf(this.type))
     );
   }

@@ -1,14 +1,14 @@
 import type { Duration } from '../engine/duration.js';
-import { LockBusyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { addPermits, addPermitsIfExists, drainPermits, trySetPermits } from '../engine/permits/mutations.js';
-import { PermitWaiter, type Synchronizer } from '../engine/permits/permit-request.js';
-import { CountedPermits } from '../engine/permits/permit-source.js';
-import { toCount, toWaitTerms, type WaitOptions } from './wait-options.js';
+import type { Synchronizer } from '../engine/permits/synchronizer.js';
+import { falseWhenBusy } from '../engine/waiting/null-when-busy.js';
+import { toCount } from './to-count.js';
+import { toWaitTerms, type WaitOptions } from './wait-options.js';
 
 /**
- * A number of permits that all processes share: whoever acquires takes some away, whoever releases gives some, and who finds too few
- * waits. It is Redisson's RSemaphore, method by method, on the same Redis layout.
+ * A number of permits that all processes share. Acquiring takes permits away, releasing adds some, and a caller that finds too few waits.
+ * It is Redisson's RSemaphore, method by method, on the same Redis layout.
  *
  * ```ts
  * const mails = locks.getSemaphore('mail-connections');
@@ -21,15 +21,17 @@ import { toCount, toWaitTerms, type WaitOptions } from './wait-options.js';
  * }
  * ```
  *
- * Permits have no owner: any process may release, also more than was acquired, and the permits of a process that died are gone until
- * somebody adds them. Where that matters, take {@link PermitExpirableSemaphore}. Callers of one process are served in the order of
- * their calls; between processes there is no order. A semaphore without permits set is one of 0.
+ * Permits have no owner: any process may release, even more than was acquired, and the permits of a process that died are gone until
+ * somebody adds new ones. Where that matters, use {@link PermitExpirableSemaphore}. Callers of one process are served in the order of
+ * their calls; between processes there is no order. A semaphore whose permits were never set has none.
  *
- * All methods reject with LockUnavailableError when the backend gives no answer, LockKeyError when something else stands under the
- * name, LockConfigurationError for a bad number. What changes the permits waits out an outage for up to a minute; each change is made
- * once, also when its answer got lost and it was sent again (acquire() waits out any outage; one of over five minutes can cost the
- * permits of an answer that it swallowed). Handles are cheap, hold nothing and may be shared.
+ * Calls that change the permits wait out an outage for up to a minute. Each change is made once, even if its answer was lost and the
+ * request was sent again. `acquire()` waits out any outage; one of over five minutes can cost the permits of an answer that was lost.
+ * Handles are cheap, hold nothing and may be shared.
  *
+ * @throws LockUnavailableError from every method when the backend gives no answer
+ * @throws LockKeyError from every method when the name belongs to something else
+ * @throws LockConfigurationError from every method for a bad argument
  * @publicApi
  */
 export class Semaphore {
@@ -45,32 +47,27 @@ export class Semaphore {
   }
 
   /**
-   * Waits for permits, by default for one.
+   * Waits for permits.
    *
-   * @throws LockBusyError when the module's `waitTime` is over (there is none by default), LockAbortedError when `signal` aborts or
-   *   the service shuts down
+   * @param permits how many, from 0. Default: 1
+   * @throws LockBusyError when the module's `waitTime` is over (by default it never is)
+   * @throws LockAbortedError when `signal` aborts or the service shuts down
    */
   async acquire(permits = 1, options?: WaitOptions): Promise<void> {
     await this.take('acquire()', permits, undefined, options);
   }
 
   /**
-   * Tries for at most `waitTime` (default 0: once, past those who wait in line).
+   * Waits for permits for at most `waitTime`. By default it tries once, without queueing behind callers that wait.
    *
-   * @returns whether all these permits were acquired; else none was
+   * @returns true when all these permits were acquired; false when none was
    * @throws LockAbortedError when `signal` aborts or the service shuts down
    */
   async tryAcquire(permits = 1, waitTime: Duration = 0, options?: WaitOptions): Promise<boolean> {
-    try {
-      await this.take('tryAcquire()', permits, waitTime, options);
-      return true;
-    } catch (error) {
-      if (error instanceof LockBusyError) return false;
-      throw error;
-    }
+    return falseWhenBusy(this.take('tryAcquire()', permits, waitTime, options));
   }
 
-  /** Gives permits, by default one, whether or not they were acquired before, and wakes who waits. */
+  /** Adds permits, by default one, whether or not they were acquired before, and wakes waiters. */
   async release(permits = 1): Promise<void> {
     const amount = this.count('release()', permits);
     if (amount > 0) await this.engine.synchronizers.mutate(this.object, addPermits, amount);
@@ -82,24 +79,23 @@ export class Semaphore {
     return amount > 0 && this.engine.synchronizers.mutate(this.object, addPermitsIfExists, amount);
   }
 
-  /** How many can be acquired now. Negative after permits were taken away that are in use. */
+  /** How many permits can be acquired now. It is negative after more permits were taken away than were available. */
   async availablePermits(): Promise<number> {
-    const { synchronizers } = this.engine;
-    return synchronizers.answer(this.object, synchronizers.backend.availablePermits(this.object.key));
+    return this.engine.synchronizers.ask(this.object, (backend, key) => backend.availablePermits(key));
   }
 
-  /** Takes all that are available. @returns how many that were */
+  /** Takes all available permits. @returns how many there were */
   async drainPermits(): Promise<number> {
     return this.engine.synchronizers.mutate(this.object, drainPermits, undefined);
   }
 
-  /** Changes how many permits there are by a positive or negative number: below zero, callers wait until it is positive again. */
+  /** Changes the number of permits by a positive or negative amount. While it is below zero, callers wait. */
   async addPermits(permits: number): Promise<void> {
     const amount = toCount(permits, `addPermits() of ${this.object.what}: permits`, -(2 ** 31));
     if (amount !== 0) await this.engine.synchronizers.mutate(this.object, addPermits, amount);
   }
 
-  /** Sets how many permits there are, once and for all processes. @returns false when they were set before */
+  /** Sets the number of permits, once for all processes. @returns false when it was set before */
   async trySetPermits(permits: number): Promise<boolean> {
     return this.engine.synchronizers.mutate(this.object, trySetPermits, this.count('trySetPermits()', permits));
   }
@@ -110,16 +106,10 @@ export class Semaphore {
     waitTime: Duration | undefined,
     options: WaitOptions | undefined,
   ): Promise<void> {
-    const { engine, object } = this;
-    const { synchronizers, context, settings } = engine;
+    const { synchronizers, settings } = this.engine;
     const wanted = this.count(method, permits);
-    const terms = toWaitTerms(waitTime, settings.waitTime, options, `${method} of ${object.what}`);
-    if (wanted === 0) return;
-    const giveBack = (unused: number) => synchronizers.settle(synchronizers.mutate(object, addPermits, unused));
-    await new Promise<void>((resolve, reject) => {
-      const caller = new PermitWaiter<void>(object, wanted, terms, context.runtime, resolve, reject);
-      synchronizers.enter('permits', object, caller, () => new CountedPermits(synchronizers.backend, object, giveBack));
-    });
+    const terms = toWaitTerms(waitTime, settings.waitTime, options, `${method} of ${this.object.what}`);
+    if (wanted > 0) await synchronizers.takePermits(this.object, wanted, terms);
   }
 
   private count(method: string, permits: number): number {

@@ -106,7 +106,7 @@ export class LockService {
   async inspect(name: string): Promise<LockInspection> {
     const { mode, owners, queue, token } = await this.engine.inspect(name);
     const { clientId } = this.engine.context;
-    const mine = [...this.engine.leases].find((lease) => lease.names.includes(name));
+    const mine = this.engine.leaseOn(name);
     const fencingToken = token ?? mine?.tokens.get(name);
     return {
       locked: mode !== 'free',

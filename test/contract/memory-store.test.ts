@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Acquired, LockType } from '../../lib/backends/lock-backend.js';
-import { isPast, LapsingMap } from '../../lib/backends/memory/lapsing-map.js';
+import { ExpiringMap, isPast } from '../../lib/backends/memory/expiring-map.js';
 import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
 import type { Runtime } from '../../lib/backends/runtime.js';
@@ -81,7 +81,7 @@ describe('MemoryStore', () => {
         await acquire(`order:${n}`, type);
         runtime.advance(10);
       }
-      expect(store.holds.size).toBeLessThan(400); // 100 are alive at any time
+      expect(store.locks.size).toBeLessThan(400); // 100 are alive at any time
     },
   );
 
@@ -97,8 +97,8 @@ describe('MemoryStore', () => {
       await acquire(`read:${n}`, 'write');
       runtime.advance(10);
     }
-    expect(store.queues.size).toBeLessThan(400);
-    expect(store.writers.size).toBeLessThan(400);
+    expect(store.fairWaiters.size).toBeLessThan(400);
+    expect(store.waitingWriters.size).toBeLessThan(400);
     expect((await backend.inspect('held')).queue).toHaveLength(99);
   });
 
@@ -112,7 +112,7 @@ describe('MemoryStore', () => {
       await backend.release(holding);
       await backend.removeWaiter(waiting);
     }
-    expect([store.holds.size, store.queues.size, store.writers.size]).toEqual([0, 0, 0]);
+    expect([store.locks.size, store.fairWaiters.size, store.waitingWriters.size]).toEqual([0, 0, 0]);
   });
 
   it.each(['reentrant', 'fenced'] as const)(
@@ -153,7 +153,7 @@ describe('MemoryStore', () => {
 
 describe('LapsingMap', () => {
   it('stays within a small multiple of what is alive', () => {
-    const map = new LapsingMap<number>(isPast);
+    const map = new ExpiringMap<number>(isPast);
     let most = 0;
     for (let now = 0; now < 20_000; now++) {
       map.set(`${now}`, now + 100, now);
@@ -163,7 +163,7 @@ describe('LapsingMap', () => {
   });
 
   it('drops nothing that is alive', () => {
-    const map = new LapsingMap<number>(isPast);
+    const map = new ExpiringMap<number>(isPast);
     for (let now = 0; now < 10_000; now++) map.set(`${now}`, now % 2 === 0 ? 50_000 : now + 1, now);
     expect(map.alive(20_000)).toHaveLength(5_000);
     expect(map.size).toBeLessThan(10_000);

@@ -1,9 +1,12 @@
 import type { Runtime, Timer } from '../../lib/backends/runtime.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 
+/** A timer that comes this soon and keeps no process alive may be the watchdog's next heartbeat. */
+export const HEARTBEAT = 1_000;
+
 /** The real runtime, and how many of its timers are under way. */
 export class CountingRuntime implements Runtime {
-  private readonly live = new Set<object>();
+  private readonly live = new Set<{ readonly heartbeat: boolean }>();
   /** How often the event loop was asked to go round. */
   turns = 0;
 
@@ -17,8 +20,12 @@ export class CountingRuntime implements Runtime {
     return this.live.size;
   }
 
+  get heartbeats(): number {
+    return [...this.live].filter(({ heartbeat }) => heartbeat).length;
+  }
+
   timer(delay: number, callback: () => void, keepAlive?: 'keep-alive'): Timer {
-    const entry = {};
+    const entry = { heartbeat: keepAlive === undefined && delay <= HEARTBEAT };
     this.live.add(entry);
     const timer = nodeRuntime.timer(
       delay,

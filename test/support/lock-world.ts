@@ -199,26 +199,32 @@ export function openVirtualWorld(): VirtualWorld {
   return world;
 }
 
-interface EngineState {
-  readonly queues: Map<string, unknown>;
-  readonly leases: { readonly length: number };
-  readonly several: Set<unknown>;
-  readonly context: { readonly watchdog: { readonly beat?: object } };
+interface Timers {
+  readonly timers: number;
+  readonly heartbeats: number;
 }
 
-/** What a process has in hand. The watchdog's own timer, which finds nothing to do within a second and ends, does not count. */
-export function leftovers({ locks, backend, runtime }: Omit<LockProcess, 'runtime'> & { runtime: { timers: number } }) {
-  const { queues, leases, several, context } = locks.engine as unknown as EngineState;
+/** What a process has in hand. One heartbeat does not count: the watchdog's, which finds nothing to do within a second and ends. */
+export function leftovers({ locks, backend, runtime }: Omit<LockProcess, 'runtime'> & { readonly runtime: Timers }) {
   return {
-    queues: queues.size,
-    leases: leases.length,
-    several: several.size,
+    ...locks.engine.activity(),
+    requests: backend.underWay,
     subscriptions: backend.subscriptions,
-    timers: runtime.timers - (context.watchdog.beat === undefined ? 0 : 1),
+    timers: runtime.timers - Math.min(runtime.heartbeats, 1),
   };
 }
 
-export const NOTHING = { queues: 0, leases: 0, several: 0, subscriptions: 0, timers: 0 };
+export const NOTHING = {
+  queues: 0,
+  leases: 0,
+  severalLocks: 0,
+  permitQueues: 0,
+  mutations: 0,
+  keptPermits: 0,
+  requests: 0,
+  subscriptions: 0,
+  timers: 0,
+};
 
 /** Settles when nothing is left of what a process did; fails by saying what is. */
 export async function nothingIsLeft(process: LockProcess): Promise<void> {

@@ -17,7 +17,7 @@ describe('startTcpProxy', () => {
 
   beforeEach(async () => {
     proxy = await startTcpProxy(redis.port);
-    client = new Redis(proxy.url, { maxRetriesPerRequest: null, retryStrategy: () => 20 });
+    client = new Redis(proxy.url, { maxRetriesPerRequest: null, retryStrategy: () => 20, disconnectTimeout: 100 });
     client.on('error', () => {});
     await client.set('key', '0');
   });

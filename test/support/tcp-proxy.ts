@@ -136,6 +136,7 @@ export class TcpProxy {
     if (!this.#server) {
       this.#server = createServer((client) => this.#accept(client)).listen(this.port, '127.0.0.1');
       await once(this.#server, 'listening');
+      this.#server.unref(); // a test that failed before stop() does not keep its process alive
     }
   }
 

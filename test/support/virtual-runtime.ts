@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Runtime, Timer } from '../../lib/backends/runtime.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
+import { HEARTBEAT } from './counting-runtime.js';
 
 interface Event {
   readonly due: number;
@@ -71,6 +72,10 @@ export class VirtualRuntime implements Runtime {
     return [...this.events].filter(({ keepAlive }) => keepAlive).length;
   }
 
+  get heartbeats(): number {
+    return [...this.events].filter(({ keepAlive, due }) => !keepAlive && due <= this.now + HEARTBEAT).length;
+  }
+
   /** Lets all promises settle, and all turns that were asked for go round. Time stands still. */
   async settle(): Promise<void> {
     await setImmediate();
@@ -121,7 +126,7 @@ export class VirtualRuntime implements Runtime {
     this.today += time;
   }
 
-  /** The wall clock is set forth, or back. */
+  /** The wall clock is advanced, or set back. */
   setWallClock(by: number): void {
     this.today += by;
   }

@@ -50,6 +50,8 @@ export const answerAfter =
 export class WatchedBackend implements LockBackend {
   /** Names of all commands so far. */
   readonly commands: Command[] = [];
+  /** Requests without an answer. */
+  underWay = 0;
   /** Subscriptions that are open, and those that were ever opened. */
   subscriptions = 0;
   subscribed = 0;
@@ -175,6 +177,10 @@ export class WatchedBackend implements LockBackend {
   private run<T>(command: Command, request: unknown, execute: () => Promise<T>): Promise<T> {
     this.commands.push(command);
     const disturbance = this.disturbances.get(command);
-    return disturbance === undefined ? execute() : disturbance(execute, request);
+    const reply = disturbance === undefined ? execute() : disturbance(execute, request);
+    this.underWay++;
+    const end = () => void this.underWay--;
+    reply.then(end, end);
+    return reply;
   }
 }

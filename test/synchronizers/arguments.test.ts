@@ -85,22 +85,22 @@ describe('bad input to semaphores and latches', () => {
   it('a signal that is none is refused', async () => {
     const { counted, leased, latch, nothingWasAsked } = await open();
     const options = { signal: {} as never };
-    await expect(counted.acquire(1, options)).rejects.toMatchObject(refused('signal is no AbortSignal'));
-    await expect(leased.acquire(undefined, options)).rejects.toMatchObject(refused('signal is no AbortSignal'));
-    await expect(latch.await(undefined, options)).rejects.toMatchObject(refused('signal is no AbortSignal'));
+    await expect(counted.acquire(1, options)).rejects.toMatchObject(refused('signal is not an AbortSignal'));
+    await expect(leased.acquire(undefined, options)).rejects.toMatchObject(refused('signal is not an AbortSignal'));
+    await expect(latch.await(undefined, options)).rejects.toMatchObject(refused('signal is not an AbortSignal'));
     nothingWasAsked();
   });
 
   it.each(BAD_IDS)('permit ids: %p is refused', async (bad) => {
     const { leased, nothingWasAsked } = await open();
-    await expect(leased.release(bad)).rejects.toMatchObject(refused('is no permit id'));
-    await expect(leased.tryRelease([bad])).rejects.toMatchObject(refused('is no permit id'));
-    await expect(leased.updateLeaseTime(bad, '1m')).rejects.toMatchObject(refused('is no permit id'));
+    await expect(leased.release(bad)).rejects.toMatchObject(refused('is not a permit id'));
+    await expect(leased.tryRelease([bad])).rejects.toMatchObject(refused('is not a permit id'));
+    await expect(leased.updateLeaseTime(bad, '1m')).rejects.toMatchObject(refused('is not a permit id'));
     nothingWasAsked();
   });
 
   it.each(['', 'a{b', '{}', 'x'.repeat(2_000), undefined, null, 7, {}] as never[])(
-    'names: %p is refused when the handle is made',
+    'names: %p is refused when the handle is created',
     async (bad) => {
       const locks = await world.service();
       const keyError = expect.objectContaining({
@@ -113,7 +113,7 @@ describe('bad input to semaphores and latches', () => {
     },
   );
 
-  it('a backend that keeps no semaphores and latches is named when a handle is made', async () => {
+  it('a backend without semaphores and latches is named when a handle is created', async () => {
     const nodes = Array.from(
       { length: 3 },
       () => new MemoryBackend({ runtime: nodeRuntime, store: new MemoryStore() }),
@@ -121,7 +121,7 @@ describe('bad input to semaphores and latches', () => {
     const locks = createLockService({ backend: new QuorumBackend({ nodes, runtime: nodeRuntime }) });
     for (const method of ['getSemaphore', 'getPermitExpirableSemaphore', 'getCountDownLatch'] as const) {
       expect(() => locks[method]('mail')).toThrow(
-        expect.objectContaining(refused('quorum of memory, memory, memory keeps no semaphores and latches')),
+        expect.objectContaining(refused('quorum of memory, memory, memory does not support semaphores and latches')),
       );
     }
     await locks.close();

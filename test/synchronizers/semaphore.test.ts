@@ -209,7 +209,7 @@ describe.each(STORES)('a semaphore in %s', (store) => {
     await expect(locks.getSemaphore('mail').acquire()).rejects.toMatchObject({
       name: 'LockBusyError',
       lockName: 'mail',
-      message: "A permit of the semaphore 'mail': not available within 400 ms",
+      message: "A permit of the semaphore 'mail' was not available within 400 ms",
     });
   });
 });

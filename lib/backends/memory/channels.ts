@@ -1,6 +1,6 @@
-import type { LockType, Wake } from '../lock-backend.js';
+import { isReadWrite, type LockType } from '../lock-requests.js';
 import type { Runtime } from '../runtime.js';
-import { isReadWrite } from './hold.js';
+import type { Wake } from '../subscription.js';
 
 type Client = object;
 interface Subscriber<Message> {
@@ -8,7 +8,7 @@ interface Subscriber<Message> {
   open: boolean;
 }
 
-/** Which of a lock's channels a type listens to. Fair waiters hear only what is meant for an owner of their own client. */
+/** The channel of a lock that this type listens to. Fair waiters hear only messages for owners of their own client. */
 export function channelOf(key: string, type: LockType, clientId: string): string {
   if (type === 'fair') return `fair:${clientId}:${key}`;
   return isReadWrite(type) ? `rw:${key}` : `lock:${key}`;
@@ -19,11 +19,11 @@ export function clientOf(owner: string): string {
   return owner.slice(0, owner.lastIndexOf(':'));
 }
 
-/** Pub/sub inside the process. Messages arrive after the call that sent them has returned, in the order in which they were sent. */
+/** Pub/sub inside the process. Messages arrive in the order in which they were sent, after the call that sent them has returned. */
 export class Channels<Message = Wake> {
   private readonly channels = new Map<string, Map<Client, Set<Subscriber<Message>>>>();
 
-  /** Gives the function that ends this subscription and no other; calling it again does nothing. */
+  /** Returns the function that ends this subscription, and no other. Calling it again does nothing. */
   subscribe(channel: string, client: Client, listener: (message: Message) => void): () => void {
     const subscriber: Subscriber<Message> = { listener, open: true };
     const clients = this.channels.get(channel) ?? new Map<Client, Set<Subscriber<Message>>>();
@@ -42,13 +42,13 @@ export class Channels<Message = Wake> {
     return this.channels.size === 0;
   }
 
-  /** Gives how many other clients listen. */
+  /** Returns how many other clients listen. */
   publish(channel: string, client: Client, message: Message, runtime: Runtime): number {
     const clients = this.channels.get(channel);
     if (clients === undefined) return 0;
     for (const subscribers of clients.values()) {
       for (const subscriber of subscribers) {
-        // A microtask each, outside the releaser's scope: a listener that throws takes nothing from the others.
+        // A microtask each, outside the releaser's scope: a listener that throws does not keep the message from the others.
         runtime.detached(() => queueMicrotask(() => subscriber.open && subscriber.listener(message)));
       }
     }

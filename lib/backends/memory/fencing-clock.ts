@@ -1,26 +1,26 @@
-import type { Acquired, LockType } from '../lock-backend.js';
-import { LapsingMap } from './lapsing-map.js';
+import type { Acquired, LockType } from '../lock-requests.js';
+import { ExpiringMap } from './expiring-map.js';
 
-/** How far, in µs, tokens that were reserved may run ahead of the wall clock. */
-const MOST_LEAD = 100_000;
+/** How far, in µs, reserved tokens may run ahead of the wall clock. */
+const MAX_LEAD = 100_000;
 
-/** How far, in µs, a clock starts ahead that is not there yet: above all that one may have given whose data was lost. */
+/** How far, in µs, a new clock starts ahead of the wall clock: above all tokens of an earlier clock whose data was lost. */
 const FIRST_LEAD = 150_000;
 
-/** How long, in µs, a free lock keeps its own last token. */
-const KEPT = 60_000_000;
+/** How long, in µs, a free lock keeps its own clock. */
+const KEEP_TIME = 60_000_000;
 
 /**
- * A hybrid logical clock: it shows the wall clock in µs, or one more than it showed last, whichever is more.
+ * A hybrid logical clock: each token is the wall clock in µs, or one more than the last token, whichever is larger.
  *
  * @see Kulkarni, Demirbas et al., "Logical Physical Clocks", 2014
  */
 export class FencingClock {
   constructor(public last: number) {}
 
-  draw(wallMicros: number, reserve: number): Acquired {
+  next(wallMicros: number, reserve: number): Acquired {
     const token = Math.max(this.last + 1, this.last === 0 ? wallMicros + FIRST_LEAD : wallMicros);
-    const reserved = Math.max(0, Math.min(reserve, wallMicros + MOST_LEAD - token));
+    const reserved = Math.max(0, Math.min(reserve, wallMicros + MAX_LEAD - token));
     this.last = token + reserved;
     return { acquired: true, token, reserved };
   }
@@ -31,14 +31,14 @@ export class FencingClock {
 }
 
 /**
- * The clocks of one store: one for all locks, and one of its own for each `fenced` lock. Of those that nobody uses, the
- * highest token is remembered for all of them, so that the next one of such a lock is higher even if the wall clock was set back.
+ * The clocks of one store: one for all locks, and one for each `fenced` lock. Clocks that nobody uses are dropped; their highest token is
+ * remembered for all of them, so that the next token of such a lock is higher even if the wall clock was set back.
  */
 export class FencingClocks {
   private readonly shared = new FencingClock(0);
   private forgotten = 0;
-  private readonly fenced = new LapsingMap<FencingClock>(
-    (clock, wallMicros, key) => clock.last < wallMicros - KEPT && !this.isHeld(key),
+  private readonly fenced = new ExpiringMap<FencingClock>(
+    (clock, wallMicros, key) => clock.last < wallMicros - KEEP_TIME && !this.isHeld(key),
     (clock) => {
       this.forgotten = Math.max(this.forgotten, clock.last);
     },
@@ -46,12 +46,12 @@ export class FencingClocks {
 
   constructor(private readonly isHeld: (key: string) => boolean) {}
 
-  /** The token of an acquisition, and as many more as it may have of those that it asks to reserve. */
-  draw(key: string, type: LockType, reserve: number, wallMicros: number): Acquired {
-    return this.use(key, type, wallMicros, (clock) => clock.draw(wallMicros, reserve));
+  /** The token of an acquisition, and as many reserved tokens as it may have. */
+  next(key: string, type: LockType, reserve: number, wallMicros: number): Acquired {
+    return this.use(key, type, wallMicros, (clock) => clock.next(wallMicros, reserve));
   }
 
-  /** The tokens of this lock go on from here, if they are not further already. */
+  /** Makes the next token of this lock higher than `token`, unless it would be anyway. */
   raise(key: string, type: LockType, token: number, wallMicros: number): void {
     this.use(key, type, wallMicros, (clock) => clock.raise(token));
   }
@@ -60,11 +60,11 @@ export class FencingClocks {
     return this.fenced.get(key, wallMicros)?.last;
   }
 
-  /** A fenced lock's own clock starts above the shared one. It is set before it is kept: one that is behind would be swept at once. */
+  /** A new fenced clock starts above the shared one. It is used before it is stored: one that is behind would be swept at once. */
   private use<T>(key: string, type: LockType, wallMicros: number, work: (clock: FencingClock) => T): T {
     if (type !== 'fenced') return work(this.shared);
     const known = this.fenced.get(key, wallMicros);
-    const clock = known ?? new FencingClock(Math.max(this.forgotten, this.shared.draw(wallMicros, 0).token));
+    const clock = known ?? new FencingClock(Math.max(this.forgotten, this.shared.next(wallMicros, 0).token));
     const result = work(clock);
     if (known === undefined) this.fenced.set(key, clock, wallMicros);
     return result;

@@ -1,53 +1,58 @@
-import type { Removal } from '../lock-backend.js';
+import type { Removal } from '../lock-requests.js';
 import type { Runtime } from '../runtime.js';
 import { Channels } from './channels.js';
+import { ExpiringMap } from './expiring-map.js';
 import { FencingClocks } from './fencing-clock.js';
-import type { Hold } from './hold.js';
-import { LapsingMap } from './lapsing-map.js';
-import { Places } from './places.js';
+import type { LockRecord } from './lock-record.js';
 import { SynchronizerStore } from './synchronizer-store.js';
+import type { WaitingOwners } from './waiting-owners.js';
 
 /** The clock of a store, as `TIME` is the clock of a Redis server. */
 export type StoreClock = Pick<Runtime, 'monotonic' | 'wall'>;
 
-/** How many were woken in vain since this holder has the lock. */
-interface Line {
+/** How many waiters took a ticket since this holder has the lock. */
+interface TicketCounter {
   readonly holder: string;
   readonly count: number;
   readonly until: number;
 }
 
 /**
- * Where memory backends keep their locks. Those that share a store contend with each other, as processes do that share a
- * Redis; `new MemoryStore()` gives locks that nobody else sees.
+ * Where memory backends keep their locks. Backends that share a store contend with each other, like processes that share a Redis;
+ * `new MemoryStore()` is a store of its own, whose locks nobody else sees.
+ *
+ * ```ts
+ * const store = new MemoryStore();
+ * const [ann, bob] = [1, 2].map(() => createLockService({ backend: new MemoryBackend({ runtime: nodeRuntime, store }) }));
+ * ```
  *
  * @publicApi
  */
 export class MemoryStore {
   /** @internal */
-  readonly holds = new LapsingMap<Hold>((hold, now) => hold.isOver(now));
-  /** @internal Waiters of fair locks. */
-  readonly queues = new LapsingMap<Places>((places, now) => places.isOver(now));
-  /** @internal Announced writers. */
-  readonly writers = new LapsingMap<Places>((places, now) => places.isOver(now));
-  /** @internal Those who were woken in vain. */
-  readonly lines = new LapsingMap<Line>(({ until }, now) => until <= now);
+  readonly locks = new ExpiringMap<LockRecord>((record, now) => record.isEmpty(now));
   /** @internal */
-  readonly fencing = new FencingClocks((key) => this.holds.has(key));
+  readonly fairWaiters = new ExpiringMap<WaitingOwners>((waiters, now) => waiters.isEmpty(now));
+  /** @internal */
+  readonly waitingWriters = new ExpiringMap<WaitingOwners>((waiters, now) => waiters.isEmpty(now));
+  /** @internal */
+  readonly tickets = new ExpiringMap<TicketCounter>(({ until }, now) => until <= now);
+  /** @internal */
+  readonly fencing = new FencingClocks((key) => this.locks.has(key));
   /** @internal Semaphores and latches. */
   readonly synchronizers = new SynchronizerStore();
   /** @internal */
   readonly channels = new Channels();
-  /** @internal Each client's own, for forced releases. */
-  readonly clients = new Channels<Removal>();
+  /** @internal One for each client, for forced releases. */
+  readonly clientChannels = new Channels<Removal>();
 
-  /** @param clock what leases are measured by. Default: each backend's own runtime, which is right while all run by the same clock. */
+  /** @param clock the clock that leases are measured by. Default: each backend's own runtime, which is right as long as all use one clock. */
   constructor(readonly clock?: StoreClock) {}
 }
 
 const PROCESS_STORE = Symbol.for('nestjs-redis-lock.memory-store');
 
-/** The store that all of this process share, also those that came by another copy of this library (`import` and `require`). */
+/** The store that all of this process share, including other copies of this library (one loaded by `import`, one by `require`). */
 export function processStore(): MemoryStore {
   const global = globalThis as { [PROCESS_STORE]?: MemoryStore };
   global[PROCESS_STORE] ??= new MemoryStore();

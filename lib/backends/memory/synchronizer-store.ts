@@ -1,18 +1,13 @@
-import { isPast, LapsingMap } from './lapsing-map.js';
-
-/** The latest request of a client's session, with the answer that a repetition gets. */
-interface LatestRequest {
-  readonly sequence: number;
-  readonly answer: unknown;
-  readonly forgottenAt: number;
-}
+import { isPast } from './expiring-map.js';
+import { RequestMemory } from './request-memory.js';
 
 /** Semaphores and latches of one store. Like those in Redis, they stay until they are deleted. */
 export class SynchronizerStore {
+  /** Available permits of semaphores, and counts of latches. */
   readonly counters = new Map<string, number>();
-  readonly requests = new LapsingMap<LatestRequest>(({ forgottenAt }, now) => isPast(forgottenAt, now));
-  /** Of each semaphore, the ids of permits that are held, and when the lease of each ends. */
-  private readonly held = new Map<string, Map<string, number>>();
+  readonly requests = new RequestMemory();
+  /** For each semaphore, the ids of permits that are held, and when each lease ends. */
+  private readonly leases = new Map<string, Map<string, number>>();
 
   count(key: string): number {
     return this.counters.get(key) ?? 0;
@@ -22,28 +17,28 @@ export class SynchronizerStore {
     this.counters.set(key, this.count(key) + permits);
   }
 
-  heldOf(key: string): ReadonlyMap<string, number> {
-    return this.held.get(key) ?? new Map();
+  leasesOf(key: string): ReadonlyMap<string, number> {
+    return this.leases.get(key) ?? new Map();
   }
 
-  hold(key: string, id: string, deadline: number): void {
-    const ids = this.held.get(key) ?? new Map<string, number>();
-    this.held.set(key, ids.set(id, deadline));
+  setLease(key: string, id: string, deadline: number): void {
+    const ids = this.leases.get(key) ?? new Map<string, number>();
+    this.leases.set(key, ids.set(id, deadline));
   }
 
-  /** False: it was not held. */
-  free(key: string, id: string): boolean {
-    const ids = this.held.get(key);
+  /** Makes a held permit available. False: it was not held. */
+  release(key: string, id: string): boolean {
+    const ids = this.leases.get(key);
     if (!ids?.delete(id)) return false;
-    if (ids.size === 0) this.held.delete(key);
+    if (ids.size === 0) this.leases.delete(key);
     this.add(key, 1);
     return true;
   }
 
-  /** Makes the permits available whose lease has ended. Gives how many that were. */
-  reclaim(key: string, now: number): number {
-    const lapsed = [...this.heldOf(key)].filter(([, deadline]) => isPast(deadline, now));
-    for (const [id] of lapsed) this.free(key, id);
-    return lapsed.length;
+  /** Makes permits available whose lease has ended. Returns how many there were. */
+  releaseExpired(key: string, now: number): number {
+    const expired = [...this.leasesOf(key)].filter(([, deadline]) => isPast(deadline, now));
+    for (const [id] of expired) this.release(key, id);
+    return expired.length;
   }
 }

@@ -1,9 +1,10 @@
-import type { LockState } from '../lock-backend.js';
-import { majorityOf } from './poll.js';
+import type { LockState } from '../lock-requests.js';
+import { majorityOf } from './node-replies.js';
 
+/** Leases whose ends differ by less, in ms, count as the same. */
 const SAME_TIME = 100;
 
-/** A lock as a majority knows it. Owners that only a few nodes know are attempts, or what is left of some. */
+/** The state of a lock as a majority sees it. Owners that only a minority knows are attempts, or remains of attempts. */
 export function majorityView(states: readonly LockState[], nodes: number): LockState {
   const majority = majorityOf(nodes);
   const leases = new Map<string, number[]>();
@@ -22,7 +23,7 @@ export function majorityView(states: readonly LockState[], nodes: number): LockS
   };
 }
 
-/** Whether two nodes say the same of a lock: its leases end at one time, but for what commands took to get there. */
+/** Whether two nodes agree on a lock: its leases end at the same time, except for the time that commands were under way. */
 export function sameView(one: LockState, other: LockState): boolean {
   if (one.mode !== other.mode || one.token !== other.token || one.owners.length !== other.owners.length) return false;
   const ends = new Map(other.owners.map(({ owner, remaining }) => [owner, remaining]));
@@ -33,7 +34,7 @@ function ownersOf({ owners }: LockState): string[] {
   return owners.map(({ owner }) => owner).sort();
 }
 
-/** The n-th largest: what n of them reach. */
+/** The n-th largest value: n of them are at least as large. */
 export function largest(n: number, values: readonly number[]): number {
   return [...values].sort((a, b) => b - a)[n - 1];
 }
@@ -44,7 +45,7 @@ export function mostCommon<T>(values: readonly T[]): T | undefined {
   return [...counts].sort(([, one], [, other]) => other - one)[0]?.[0];
 }
 
-/** In the port, −1 is: no limit. */
+/** The port says −1 for a lease without an end. */
 export function fromLimit(remaining: number): number {
   return remaining < 0 ? Number.POSITIVE_INFINITY : remaining;
 }

@@ -1,26 +1,25 @@
-import {
-  type AcquireAllReply,
-  type Acquired,
-  type AcquireReply,
-  type AcquireRequest,
-  BackendError,
-  type LockBackend,
-  type LockState,
-  type LockType,
-  type OwnerRef,
-  type ReleaseReply,
-  type ReleaseRequest,
-  type Removal,
-  type RenewRequest,
-  type Subscription,
-  type TransferRequest,
-  type Wake,
-} from '../lock-backend.js';
+import { BackendError } from '../backend-error.js';
+import type { LockBackend } from '../lock-backend.js';
+import type {
+  AcquireAllReply,
+  Acquired,
+  AcquireReply,
+  AcquireRequest,
+  LockState,
+  LockType,
+  OwnerRef,
+  ReleaseReply,
+  ReleaseRequest,
+  Removal,
+  RenewRequest,
+  TransferRequest,
+} from '../lock-requests.js';
 import type { Runtime } from '../runtime.js';
+import type { Subscription, Wake } from '../subscription.js';
 import { busyReply } from './busy-reply.js';
-import { count } from './poll.js';
-import { attempt, type NodeReply, type Outcome, type Refusal } from './quorum-attempt.js';
-import type { Question } from './quorum-node.js';
+import { countReplies } from './node-replies.js';
+import { attempt, type NodeBusy, type NodeReply, type Outcome } from './quorum-attempt.js';
+import type { NodeCall } from './quorum-node.js';
 import { QuorumNodes } from './quorum-nodes.js';
 import { QuorumSubscription } from './quorum-subscription.js';
 
@@ -28,38 +27,38 @@ export interface QuorumBackendOptions {
   /** Backends that fail independently of each other: an odd number, three or more. */
   readonly nodes: readonly LockBackend[];
   readonly runtime: Runtime;
-  /** Milliseconds that any one node is waited for; less for short leases, so that most of the lease is left. Default 500. */
+  /** How long to wait for any one node, in ms; less for short leases, so that most of the lease is left. Default 500. */
   readonly nodeTimeout?: number;
 }
 
-/** For so many milliseconds a release is tried again on a node that did not answer: what it keeps lapses by then. */
-const RELEASE_TRIALS = 30_000;
+/** How long a release is repeated on a node that did not answer, in ms. By then, leases that were left there have ended. */
+const RELEASE_RETRY_TIME = 30_000;
 
-const NOT_THERE: Refusal = { granted: false, index: 0, remaining: -1, holder: undefined };
+const NOT_THERE: NodeBusy = { granted: false, index: 0, remaining: -1, holder: undefined };
 
 /**
- * Redlock: a lock is held by who holds it on a majority of independent nodes, so that it outlives the loss of the others. A node
- * that is down or slow costs nothing while a majority answers, and its time-out otherwise.
+ * Redlock: the owner of a lock is the one that holds it on a majority of independent nodes, so that the lock outlives the loss of the
+ * others. A node that is down or slow costs nothing while a majority answers, and its time-out otherwise.
  *
- * Tokens grow from each holder to those who come after it; readers who enter at the same moment may have the same one, because the
- * largest of two majorities can be one number.
+ * Each holder's token is larger than those of all holders before it. Readers that enter at the same moment may have the same token, because
+ * two majorities can have the same largest one.
  *
- * Its nodes must not be replicas of each other. A node that lost its data helps whoever asks next: let it restart after the longest
- * lease, or with its data. Fair locks are refused: independent queues have no one order.
+ * The nodes must not be replicas of each other. A node that lost its data grants locks that are held: restart it with its data, or after
+ * the longest lease has ended. Fair locks are refused, because the queues of independent nodes have no common order.
  *
  * @see https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
  */
 export class QuorumBackend implements LockBackend {
   readonly description: string;
-  /** Permits that are counted on several nodes have no one number. */
+  /** Nodes that count permits independently do not agree on a number. */
   readonly synchronizers = undefined;
   private readonly nodes: QuorumNodes;
   private closing: Promise<void> | undefined;
 
-  /** @throws RangeError for an even number of nodes, or less than three */
+  /** @throws RangeError for an even number of nodes, or fewer than three */
   constructor({ nodes, runtime, nodeTimeout = 500 }: QuorumBackendOptions) {
     if (nodes.length < 3 || nodes.length % 2 === 0)
-      throw new RangeError(`a quorum needs an odd number of nodes, three or more, but there are ${nodes.length}`);
+      throw new RangeError(`a quorum needs an odd number of nodes, at least three, but there are ${nodes.length}`);
     this.nodes = new QuorumNodes(nodes, runtime, nodeTimeout);
     this.description = `quorum of ${nodes.map(({ description }) => description).join(', ')}`;
   }
@@ -97,19 +96,19 @@ export class QuorumBackend implements LockBackend {
   }
 
   async release(request: ReleaseRequest): Promise<ReleaseReply> {
-    this.admit(request.type);
+    this.assertUsable(request.type);
     const { all, majority, nodeTimeout } = this.nodes;
-    const questions = all.map((node) =>
-      node.release(request, nodeTimeout, RELEASE_TRIALS, (backend) => backend.release(request)),
+    const calls = all.map((node) =>
+      node.release(request, nodeTimeout, RELEASE_RETRY_TIME, (backend) => backend.release(request)),
     );
-    // Of a release that was sent twice, the second answer says that nothing was there.
-    const gone = ({ released, resent }: ReleaseReply) => released || resent;
-    const votes = await this.nodes.decide(questions, gone);
-    const replies = [...votes.replies.values()];
-    const released = count(votes, (reply) => reply.released) >= majority;
+    // When a release was sent twice, the second reply says that the owner was not there.
+    const isGone = ({ released, resent }: ReleaseReply) => released || resent;
+    const collected = await this.nodes.decide(calls, isGone);
+    const replies = [...collected.replies.values()];
+    const released = countReplies(collected, (reply) => reply.released) >= majority;
     const listeners = released ? Math.max(...replies.map((reply) => reply.listeners)) : 0;
     const published = released && replies.some((reply) => reply.published);
-    const resent = count(votes, gone) >= majority && replies.some((reply) => reply.resent);
+    const resent = countReplies(collected, isGone) >= majority && replies.some((reply) => reply.resent);
     return { released, listeners, published, resent };
   }
 
@@ -121,49 +120,53 @@ export class QuorumBackend implements LockBackend {
       return reply === undefined ? NOT_THERE : { granted: true, tokens: [reply.token], reserved: reply.reserved };
     });
     if (outcome.granted) return { acquired: true, token: outcome.tokens[0], reserved: outcome.reserved };
-    if (outcome.refusals.length >= this.nodes.majority) return undefined;
-    throw new BackendError(`${this.description}: only a few nodes have passed '${key}' on`, 'unavailable', 'unknown');
+    if (outcome.busyNodes.length >= this.nodes.majority) return undefined;
+    throw new BackendError(
+      `${this.description}: only a minority of the nodes transferred '${key}'`,
+      'unavailable',
+      'unknown',
+    );
   }
 
   async renew(request: RenewRequest): Promise<boolean> {
-    this.admit(request.type);
-    const patience = this.nodes.patience(request.leaseTime);
-    const questions = this.nodes.all.map((node) => node.tell([request], patience, (backend) => backend.renew(request)));
-    const votes = await this.nodes.decide(questions, (there) => there);
-    const renewed = count(votes, (there) => there) >= this.nodes.majority;
-    if (renewed) this.restore(request, questions);
+    this.assertUsable(request.type);
+    const timeout = this.nodes.timeoutFor(request.leaseTime);
+    const calls = this.nodes.all.map((node) => node.send([request], timeout, (backend) => backend.renew(request)));
+    const collected = await this.nodes.decide(calls, (isThere) => isThere);
+    const renewed = countReplies(collected, (isThere) => isThere) >= this.nodes.majority;
+    if (renewed) this.restore(request, calls);
     return renewed;
   }
 
   async raiseToken(key: string, type: LockType, token: number): Promise<void> {
-    this.admit();
+    this.assertUsable();
     await this.nodes.askAll((backend) => backend.raiseToken(key, type, token));
   }
 
-  async refreshWaiters(places: readonly OwnerRef[], fairWaitTimeout: number): Promise<readonly boolean[]> {
-    for (const { type } of places) this.admit(type);
-    const votes = await this.nodes.askAll((backend) => backend.refreshWaiters(places, fairWaitTimeout));
-    const needed = votes.replies.size / 2;
-    return places.map((_, index) => count(votes, (kept) => kept[index]) > needed);
+  async refreshWaiters(waiters: readonly OwnerRef[], fairWaitTimeout: number): Promise<readonly boolean[]> {
+    for (const { type } of waiters) this.assertUsable(type);
+    const collected = await this.nodes.askAll((backend) => backend.refreshWaiters(waiters, fairWaitTimeout));
+    const needed = collected.replies.size / 2;
+    return waiters.map((_, index) => countReplies(collected, (kept) => kept[index]) > needed);
   }
 
-  async removeWaiter(place: OwnerRef): Promise<void> {
-    if (place.type !== 'write') return;
+  async removeWaiter(waiter: OwnerRef): Promise<void> {
+    if (waiter.type !== 'write') return;
     const { all, nodeTimeout } = this.nodes;
-    const left = all.map((node) => node.removeWaiter(place, nodeTimeout));
-    await this.nodes.decide(left, () => true);
+    const removed = all.map((node) => node.removeWaiter(waiter, nodeTimeout));
+    await this.nodes.decide(removed, () => true);
   }
 
-  /** None, unless it was held on half of the nodes that answered: then what was left on fewer counts too. */
+  /** Empty unless the lock was held on at least half of the nodes that answered: then owners that only a minority knew count too. */
   async forceRelease(key: string): Promise<readonly string[]> {
-    this.admit();
-    const votes = await this.nodes.askAll((backend) => backend.forceRelease(key));
-    const held = count(votes, (owners) => owners.length > 0);
-    return held * 2 >= votes.replies.size ? [...new Set([...votes.replies.values()].flat())] : [];
+    this.assertUsable();
+    const collected = await this.nodes.askAll((backend) => backend.forceRelease(key));
+    const held = countReplies(collected, (owners) => owners.length > 0);
+    return held * 2 >= collected.replies.size ? [...new Set([...collected.replies.values()].flat())] : [];
   }
 
   async inspect(key: string): Promise<LockState> {
-    this.admit();
+    this.assertUsable();
     return this.nodes.inspect(key);
   }
 
@@ -193,30 +196,30 @@ export class QuorumBackend implements LockBackend {
     predecessors: readonly OwnerRef[],
     command: (backend: LockBackend) => Promise<NodeReply>,
   ): Promise<Outcome> {
-    for (const { type } of owners) this.admit(type);
+    for (const { type } of owners) this.assertUsable(type);
     return attempt(this.nodes, { owners, predecessors, leaseTime, command });
   }
 
-  /** A node that lost the lock, or did not have it from the beginning, gets it back from its holder. */
-  private restore(request: RenewRequest, questions: readonly Question<boolean>[]): void {
+  /** Acquires the lock anew on nodes that lost it, or never granted it. */
+  private restore(request: RenewRequest, calls: readonly NodeCall<boolean>[]): void {
     const acquisition = { ...request, reserve: 0, fairWaitTimeout: 0, preferWriters: false };
-    const patience = this.nodes.patience(request.leaseTime);
-    for (const [number, { settled }] of questions.entries()) {
+    const timeout = this.nodes.timeoutFor(request.leaseTime);
+    for (const [number, { settled }] of calls.entries()) {
       const node = this.nodes.all[number];
       settled.then(
-        (there) => !there && node.restore(request, patience, (backend) => backend.acquire(acquisition)),
+        (isThere) => !isThere && node.restore(request, timeout, (backend) => backend.acquire(acquisition)),
         () => {},
       );
     }
   }
 
-  /** @throws BackendError after {@link close}, and for what a quorum cannot do */
-  private admit(type?: LockType): void {
+  /** @throws BackendError after {@link close}, and for fair locks */
+  private assertUsable(type?: LockType): void {
     if (this.closing !== undefined)
       throw new BackendError(`${this.description}: the lock backend was closed`, 'unavailable', 'refused');
     if (type === 'fair') {
       throw new BackendError(
-        'a quorum has no fair locks: its nodes have a queue each, and no order that all of them share. Use another type, or a single Redis',
+        'a quorum has no fair locks: the queues of its nodes have no common order. Use another type, or a single Redis',
         'denied',
         'refused',
       );

@@ -1,36 +1,37 @@
-import { BackendError, type LockBackend, noAnswer, type OwnerRef, withReason } from '../lock-backend.js';
+import { BackendError, noAnswer, withReason } from '../backend-error.js';
+import type { LockBackend } from '../lock-backend.js';
+import type { OwnerRef } from '../lock-requests.js';
 import { deadlineTimer, type Runtime, type Timer } from '../runtime.js';
 
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 2_000;
 
-/** Something that one node is asked. */
-export interface Question<T> {
-  /** The answer; a rejection when there is none in time. */
+/** A call to one node. */
+export interface NodeCall<T> {
+  /** The reply; rejects when there is none in time. */
   readonly inTime: Promise<T>;
-  /** The answer, however late. */
+  /** The reply, however late. */
   readonly settled: Promise<T>;
 }
 
 /** What is known of an acquisition on one node. */
-export interface Granting {
-  /** The node has granted it, or may have. */
+export interface PossibleGrant {
+  /** The node granted it, or may have. */
   readonly possible: boolean;
-  /** Until this time of the node's clock, it may still do so. */
+  /** The node may still grant it until this time on its clock. */
   readonly validUntil?: number;
 }
 
 type Command<T> = (backend: LockBackend) => Promise<T>;
 
 /**
- * One of the independent masters of a quorum. Nobody waits for it longer than their patience. What it is told about one owner
- * goes out in order, each command after the answer to the one before it: so an acquisition that is answered late can be
- * taken back, and is not mistaken for a later one.
+ * One of the independent masters of a quorum. No caller waits longer for it than its time-out. Commands about one owner are sent in order,
+ * each after the reply to the one before, so that an acquisition that is answered late can be revoked and is not mistaken for a later one.
  */
 export class QuorumNode {
-  /** The last command about each owner of a lock, while it is not answered. */
-  private readonly lines = new Map<string, Promise<unknown>>();
-  /** Releases that failed and will be tried again. */
+  /** The last unanswered command about each owner of a lock. */
+  private readonly pending = new Map<string, Promise<unknown>>();
+  /** Releases that failed and will be sent again. */
   private readonly retries = new Map<string, Timer>();
   private closed = false;
 
@@ -39,40 +40,40 @@ export class QuorumNode {
     private readonly runtime: Runtime,
   ) {}
 
-  /** Asks what concerns no owner. */
-  ask<T>(patience: number, command: Command<T>): Question<T> {
-    return this.within(patience, command(this.backend));
+  /** Sends a command that concerns no owner. */
+  ask<T>(timeout: number, command: Command<T>): NodeCall<T> {
+    return this.withTimeout(timeout, command(this.backend));
   }
 
-  /** Tells it something about owners, in turn; nothing when their turn comes too late. */
-  tell<T>(owners: readonly OwnerRef[], patience: number, command: Command<T>): Question<T> {
-    const deadline = this.runtime.monotonic() + patience;
-    const late = () => this.runtime.monotonic() >= deadline;
-    const work = () => (late() ? Promise.reject(this.silence(patience)) : command(this.backend));
-    return this.within(patience, this.inTurn(owners.map(idOf), work));
+  /** Sends a command about owners, in order. It is not sent when its time-out is over before its turn. */
+  send<T>(owners: readonly OwnerRef[], timeout: number, command: Command<T>): NodeCall<T> {
+    const deadline = this.runtime.monotonic() + timeout;
+    const isLate = () => this.runtime.monotonic() >= deadline;
+    const work = () => (isLate() ? Promise.reject(noAnswer(this.backend, timeout)) : command(this.backend));
+    return this.withTimeout(timeout, this.inOrder(owners.map(idOf), work));
   }
 
-  /** As {@link tell}, for owners that may be there from now on: what was still to be released of them is not. */
-  acquire<T>(owners: readonly OwnerRef[], patience: number, command: Command<T>): Question<T> {
-    for (const owner of owners) this.forgetRetry(idOf(owner));
-    return this.tell(owners, patience, command);
+  /** As {@link send}, for owners that are about to hold the lock: releases of them that still had to be repeated are cancelled. */
+  acquire<T>(owners: readonly OwnerRef[], timeout: number, command: Command<T>): NodeCall<T> {
+    for (const owner of owners) this.cancelRetry(idOf(owner));
+    return this.send(owners, timeout, command);
   }
 
-  /** As {@link acquire}, for an owner that should be there and is not; unless something newer is under way about it. */
-  restore<T>(owner: OwnerRef, patience: number, command: Command<T>): void {
-    if (this.lines.has(idOf(owner))) return;
-    this.acquire([owner], patience, command).inTime.catch(() => {});
+  /** As {@link acquire}, for an owner that should hold the lock here and does not, unless a newer command about it is under way. */
+  restore<T>(owner: OwnerRef, timeout: number, command: Command<T>): void {
+    if (this.pending.has(idOf(owner))) return;
+    this.acquire([owner], timeout, command).inTime.catch(() => {});
   }
 
-  /** Releases in turn, however late that is; where it fails, again and again for `trials` milliseconds. */
-  release<T>(owner: OwnerRef, patience: number, trials: number, command: Command<T>): Question<T> {
-    return this.within(patience, this.deliver(idOf(owner), trials, FIRST_PAUSE, command));
+  /** Sends a release, in order, however late that is. If it fails, it is repeated for `retryTime` milliseconds. */
+  release<T>(owner: OwnerRef, timeout: number, retryTime: number, command: Command<T>): NodeCall<T> {
+    return this.withTimeout(timeout, this.sendRelease(idOf(owner), retryTime, FIRST_PAUSE, command));
   }
 
-  /** Takes back an acquisition that nobody wants any more, if the node has granted it, or may still do so. */
-  takeBack(owner: OwnerRef, granted: Promise<Granting>, trials: number, quietly: boolean): void {
+  /** Releases an acquisition that nobody wants any more, if the node granted it or may still do so. */
+  revoke(owner: OwnerRef, grant: Promise<PossibleGrant>, retryTime: number, quietly: boolean): void {
     const command = async (backend: LockBackend) => {
-      const { possible, validUntil } = await granted;
+      const { possible, validUntil } = await grant;
       if (!possible) return;
       const { released, at } = await backend.release({ ...owner, quietly });
       if (validUntil !== undefined && (released || (at !== undefined && at <= validUntil)))
@@ -82,16 +83,16 @@ export class QuorumNode {
           'unknown',
         );
     };
-    this.deliver(idOf(owner), trials, FIRST_PAUSE, command).catch(() => {});
+    this.sendRelease(idOf(owner), retryTime, FIRST_PAUSE, command).catch(() => {});
   }
 
-  removeWaiter(place: OwnerRef, patience: number): Question<void> {
-    return this.tell([place], patience, (backend) => backend.removeWaiter(place));
+  removeWaiter(waiter: OwnerRef, timeout: number): NodeCall<void> {
+    return this.send([waiter], timeout, (backend) => backend.removeWaiter(waiter));
   }
 
-  /** Settles when all that is under way now was answered. */
+  /** Settles when all commands that are under way now were answered. */
   async idle(): Promise<void> {
-    await Promise.allSettled(this.lines.values());
+    await Promise.allSettled(this.pending.values());
   }
 
   async close(): Promise<void> {
@@ -101,48 +102,44 @@ export class QuorumNode {
     await this.backend.close();
   }
 
-  private inTurn<T>(ids: readonly string[], work: () => Promise<T>): Promise<T> {
-    const before = ids.flatMap((id) => this.lines.get(id) ?? []);
+  private inOrder<T>(ids: readonly string[], work: () => Promise<T>): Promise<T> {
+    const before = ids.flatMap((id) => this.pending.get(id) ?? []);
     const reply = before.length === 0 ? work() : Promise.allSettled(before).then(work);
-    for (const id of ids) this.lines.set(id, reply);
-    const leave = () => {
-      for (const id of ids) if (this.lines.get(id) === reply) this.lines.delete(id);
+    for (const id of ids) this.pending.set(id, reply);
+    const remove = () => {
+      for (const id of ids) if (this.pending.get(id) === reply) this.pending.delete(id);
     };
-    reply.then(leave, leave);
+    reply.then(remove, remove);
     return reply;
   }
 
-  private deliver<T>(id: string, trials: number, pause: number, command: Command<T>): Promise<T> {
-    const reply = this.inTurn([id], () => command(this.backend));
+  private sendRelease<T>(id: string, retryTime: number, pause: number, command: Command<T>): Promise<T> {
+    const reply = this.inOrder([id], () => command(this.backend));
     reply.catch(({ kind }: BackendError) => {
-      // Whoever stands in line behind it has newer orders.
-      const outdated = this.closed || this.lines.has(id);
-      if (outdated || kind !== 'unavailable' || trials < pause) return;
-      const again = () => {
+      // A command that was sent after this one is newer.
+      const isOutdated = this.closed || this.pending.has(id);
+      if (isOutdated || kind !== 'unavailable' || retryTime < pause) return;
+      const retry = () => {
         this.retries.delete(id);
-        this.deliver(id, trials - pause, Math.min(pause * 2, LONGEST_PAUSE), command).catch(() => {});
+        this.sendRelease(id, retryTime - pause, Math.min(pause * 2, LONGEST_PAUSE), command).catch(() => {});
       };
-      this.forgetRetry(id);
-      this.retries.set(id, this.runtime.timer(pause, again));
+      this.cancelRetry(id);
+      this.retries.set(id, this.runtime.timer(pause, retry));
     });
     return reply;
   }
 
-  private forgetRetry(id: string): void {
+  private cancelRetry(id: string): void {
     this.retries.get(id)?.cancel();
     this.retries.delete(id);
   }
 
-  private within<T>(patience: number, settled: Promise<T>): Question<T> {
+  private withTimeout<T>(timeout: number, settled: Promise<T>): NodeCall<T> {
     const inTime = new Promise<T>((resolve, reject) => {
-      const timer = deadlineTimer(this.runtime, patience, () => reject(this.silence(patience)));
+      const timer = deadlineTimer(this.runtime, timeout, () => reject(noAnswer(this.backend, timeout)));
       settled.then(resolve, (error) => reject(withReason(this.backend, error))).finally(() => timer.cancel());
     });
     return { inTime, settled };
-  }
-
-  private silence(patience: number): BackendError {
-    return noAnswer(this.backend, patience);
   }
 }
 

@@ -1,17 +1,25 @@
-import type { LockBackend, LockState } from '../lock-backend.js';
+import type { LockBackend } from '../lock-backend.js';
+import type { LockState } from '../lock-requests.js';
 import type { Runtime } from '../runtime.js';
 import { majorityView, sameView } from './majority-view.js';
-import { agreed, count, majorityOf, poll, undecided, type Votes } from './poll.js';
-import { type Question, QuorumNode } from './quorum-node.js';
+import {
+  collectReplies,
+  countReplies,
+  majorityAgrees,
+  majorityOf,
+  type NodeReplies,
+  noMajorityError,
+} from './node-replies.js';
+import { type NodeCall, QuorumNode } from './quorum-node.js';
 
-const SHORTEST_PATIENCE = 50;
+const SHORTEST_TIMEOUT = 50;
 
-/** All nodes of a quorum, and what needs the answers of a majority of them. */
+/** All nodes of a quorum, and the calls that need the replies of a majority of them. */
 export class QuorumNodes {
   readonly all: readonly QuorumNode[];
   readonly majority: number;
 
-  /** @param nodeTimeout milliseconds that any one of them is waited for */
+  /** @param nodeTimeout how long to wait for any one of them, in milliseconds */
   constructor(
     backends: readonly LockBackend[],
     readonly runtime: Runtime,
@@ -21,7 +29,7 @@ export class QuorumNodes {
     this.majority = majorityOf(backends.length);
   }
 
-  /** What the connections of nodes fail with, one cause for all. */
+  /** The connection errors of all nodes, as one. */
   get connectionError(): Error | undefined {
     const errors = this.all.flatMap(({ backend }) => backend.connectionError ?? []);
     if (errors.length === 0) return undefined;
@@ -31,37 +39,45 @@ export class QuorumNodes {
     });
   }
 
-  /** How long to wait for a node where a lease of this length begins with the question: most of it must be left. */
-  patience(leaseTime: number): number {
-    return Math.min(this.nodeTimeout, Math.max(SHORTEST_PATIENCE, leaseTime / 2));
+  /** How long to wait for a node when the call starts or renews a lease of this length: most of the lease must be left. */
+  timeoutFor(leaseTime: number): number {
+    return Math.min(this.nodeTimeout, Math.max(SHORTEST_TIMEOUT, leaseTime / 2));
   }
 
-  /** Waits until a majority says the same, by `kind`: yes or no. */
-  async decide<T>(questions: readonly Question<T>[], kind: (reply: T) => boolean): Promise<Votes<T>> {
-    const votes = await poll(questions, agreed(this.all.length, kind));
-    const yes = count(votes, kind);
-    if (Math.max(yes, votes.replies.size - yes) < this.majority) throw undecided(votes, this.all.length);
-    return votes;
+  /**
+   * Waits until a majority satisfies `condition`, or a majority does not.
+   *
+   * @throws BackendError when neither is so
+   */
+  async decide<T>(calls: readonly NodeCall<T>[], condition: (reply: T) => boolean): Promise<NodeReplies<T>> {
+    const collected = await collectReplies(calls, majorityAgrees(this.all.length, condition));
+    const yes = countReplies(collected, condition);
+    if (Math.max(yes, collected.replies.size - yes) < this.majority) throw noMajorityError(collected, this.all.length);
+    return collected;
   }
 
-  /** Asks all, and waits for each that answers in time: a majority at least. */
-  async askAll<T>(command: (backend: LockBackend) => Promise<T>): Promise<Votes<T>> {
-    const questions = this.all.map((node) => node.ask(this.nodeTimeout, command));
-    return this.needMajority(await poll(questions, () => false));
+  /**
+   * Sends a command to all nodes, and waits for every reply that comes in time.
+   *
+   * @throws BackendError when fewer than a majority answered
+   */
+  async askAll<T>(command: (backend: LockBackend) => Promise<T>): Promise<NodeReplies<T>> {
+    const calls = this.all.map((node) => node.ask(this.nodeTimeout, command));
+    return this.requireMajority(await collectReplies(calls, () => false));
   }
 
-  /** Waits until a majority sees the same, or all who can have answered. */
+  /** Waits until a majority sees the same state, or all nodes have answered or failed. */
   async inspect(key: string): Promise<LockState> {
-    const questions = this.all.map((node) => node.ask(this.nodeTimeout, (backend) => backend.inspect(key)));
-    const votes = await poll(questions, ({ replies, errors }) => {
+    const calls = this.all.map((node) => node.ask(this.nodeTimeout, (backend) => backend.inspect(key)));
+    const collected = await collectReplies(calls, ({ replies, errors }) => {
       const states = [...replies.values()];
       const alike = states.map((one) => states.filter((other) => sameView(one, other)).length);
       return Math.max(errors.size, ...alike) >= this.majority;
     });
-    return majorityView([...this.needMajority(votes).replies.values()], this.all.length);
+    return majorityView([...this.requireMajority(collected).replies.values()], this.all.length);
   }
 
-  /** Lets what is under way on slow nodes come to its end, for a moment, and closes them. */
+  /** Gives commands that are under way on slow nodes a moment to settle, then closes all nodes. */
   async close(): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = this.runtime.timer(this.nodeTimeout, resolve);
@@ -73,8 +89,8 @@ export class QuorumNodes {
     await Promise.all(this.all.map((node) => node.close()));
   }
 
-  private needMajority<T>(votes: Votes<T>): Votes<T> {
-    if (votes.replies.size < this.majority) throw undecided(votes, this.all.length);
-    return votes;
+  private requireMajority<T>(collected: NodeReplies<T>): NodeReplies<T> {
+    if (collected.replies.size < this.majority) throw noMajorityError(collected, this.all.length);
+    return collected;
   }
 }

@@ -1,25 +1,27 @@
-import type { LockType, Subscription, Wake } from '../lock-backend.js';
+import type { LockType } from '../lock-requests.js';
 import type { Timer } from '../runtime.js';
+import type { Subscription, Wake } from '../subscription.js';
 import { largest } from './majority-view.js';
 import type { QuorumNodes } from './quorum-nodes.js';
 
-/** How long the message of a few nodes waits for that of a majority, in ms. */
+/** How long the message of a minority waits for that of a majority, in ms. */
 const SHORTEST_PAUSE = 5;
 const LONGEST_PAUSE = 20;
 
-/** For so many ms after a majority has told, what the others tell is no news. */
-const LATEST = 50;
+/** How long after a majority's message the messages of slower nodes count as late copies of it, in ms. */
+const LATE_COPIES = 50;
 
 /**
- * Makes one message of those that the nodes send of a release: when a majority has told of it, or a moment after the first one did,
- * because who released may not have held it on every node, and messages get lost. Rather one message too many than one too few.
+ * Combines the messages that the nodes send about one release into one. It is delivered when a majority has sent it, or a moment after the
+ * first one: the releaser may not have held the lock on every node, and messages get lost. Better one message too many than one too few.
  */
 export class QuorumSubscription implements Subscription {
   readonly ready: Promise<void>;
   private readonly subscriptions: readonly Subscription[];
-  /** How many releases each node has told of, and how many of them were passed on, since the last quiet moment. */
-  private readonly told: number[];
-  private heard = 0;
+  /** How many releases each node has announced since the last quiet moment. */
+  private readonly announced: number[];
+  /** How many of them were delivered. */
+  private delivered = 0;
   private lateUntil = 0;
   private timer: Timer | undefined;
 
@@ -30,9 +32,9 @@ export class QuorumSubscription implements Subscription {
     clientId: string,
     private readonly listener: (wake: Wake) => void,
   ) {
-    this.told = nodes.all.map(() => 0);
-    this.subscriptions = nodes.all.map(({ backend }, number) =>
-      backend.subscribe(key, type, clientId, (wake) => this.hear(number, wake)),
+    this.announced = nodes.all.map(() => 0);
+    this.subscriptions = nodes.all.map(({ backend }, index) =>
+      backend.subscribe(key, type, clientId, (wake) => this.onWake(index, wake)),
     );
     this.ready = readyOn(
       nodes.majority,
@@ -45,39 +47,40 @@ export class QuorumSubscription implements Subscription {
     for (const subscription of this.subscriptions) subscription.close();
   }
 
-  private hear(node: number, wake: Wake): void {
+  private onWake(node: number, wake: Wake): void {
     if (wake.kind === 'resync') {
-      this.align(0);
+      this.reset(0);
       return this.listener(wake);
     }
     const { majority, runtime } = this.nodes;
     const now = runtime.monotonic();
-    if (this.timer === undefined && now > this.lateUntil) this.align(0);
-    this.told[node]++;
-    if (this.pass(largest(majority, this.told))) this.lateUntil = now + LATEST;
-    if (largest(1, this.told) > this.heard) this.timer ??= runtime.timer(this.pause(), () => this.passAll());
+    if (this.timer === undefined && now > this.lateUntil) this.reset(0);
+    this.announced[node]++;
+    if (this.deliver(largest(majority, this.announced))) this.lateUntil = now + LATE_COPIES;
+    if (largest(1, this.announced) > this.delivered)
+      this.timer ??= runtime.timer(this.pause(), () => this.deliverAll());
   }
 
-  /** What only a few have told of. What the others still tell of it is taken for news. */
-  private passAll(): void {
-    const all = largest(1, this.told);
-    this.pass(all);
-    this.align(all);
+  /** Delivers what only a minority has announced. What the other nodes announce later counts as new. */
+  private deliverAll(): void {
+    const all = largest(1, this.announced);
+    this.deliver(all);
+    this.reset(all);
   }
 
-  /** @returns whether there was news */
-  private pass(told: number): boolean {
-    const news = told > this.heard;
-    while (this.heard < told) {
-      this.heard++;
+  /** @returns whether anything was delivered */
+  private deliver(upTo: number): boolean {
+    const isNew = upTo > this.delivered;
+    while (this.delivered < upTo) {
+      this.delivered++;
       this.listener({ kind: 'message' });
     }
-    return news;
+    return isNew;
   }
 
-  private align(told: number): void {
-    this.told.fill(told);
-    this.heard = told;
+  private reset(count: number): void {
+    this.announced.fill(count);
+    this.delivered = count;
     this.timer?.cancel();
     this.timer = undefined;
   }

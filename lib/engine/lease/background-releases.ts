@@ -1,34 +1,43 @@
 import type { BackendError, LockBackend, OwnerRef, ReleaseReply } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
-import type { HeldLock } from './held-lock.js';
+import { BackOff } from '../waiting/back-off.js';
+import type { HeldLock, ReleaseOutcome } from './held-lock.js';
+import { type LeaseClock, validity } from './lease-clock.js';
 
+/** The first and the longest pause, in milliseconds. */
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 500;
 
-/** What the backend may hold for an owner that nobody uses. */
+/** An owner that nobody uses any more, and that the backend may still know. */
 export interface UnusedOwner extends OwnerRef {
-  /** Milliseconds after which it has lapsed by itself. */
+  /** Milliseconds after which its lease has ended by itself. */
   readonly leaseTime: number;
-  /** The backend's time after which the request that took it, or may still take it, is not executed any more (see BackendError). */
+  /** The backend's time after which its acquisition is not executed any more (see BackendError). */
   readonly validUntil?: number;
-  /** The owner may also have a place among the waiters. */
+  /** It may also be among the waiters that the backend knows. */
   readonly waits?: boolean;
 }
 
 /** What is known of a request that may have taken something, or may still do so. */
 export type RequestOutcome = Pick<BackendError, 'outcome' | 'validUntil'>;
 
-/** A lock that was held, and is nobody's any more. */
+/** The owner of a lock that is not held any more. */
 export function unusedOwner({ key, type, owner, leaseTime, lateCopiesUntil }: HeldLock): UnusedOwner {
   if (lateCopiesUntil === undefined) return { key, type, owner, leaseTime };
-  // A copy that finds the lock busy would take a place among the waiters.
+  // A late copy of the acquisition that finds the lock busy would join the waiters.
   return { key, type, owner, leaseTime, validUntil: lateCopiesUntil, waits: type === 'fair' || type === 'write' };
 }
 
+/** What a release achieved. A release that was executed, lost its answer and was sent again by the client finds nothing the second time. */
+export function releaseOutcome(held: HeldLock, reply: ReleaseReply, clock: LeaseClock): ReleaseOutcome {
+  const executedTwice = reply.resent && clock.age(held.confirmed) < validity(held.validFor);
+  return reply.released || executedTwice ? 'released' : 'gone';
+}
+
 /**
- * Gives back, in the background, what the backend may hold for owners that nobody uses: acquisitions and releases whose answer
- * was lost. It tries until the backend answers that nothing is there, at a time when nothing can come any more, or the lease has
- * ended by itself.
+ * Releases, in the background, what the backend may hold for owners that nobody uses: after acquisitions and releases whose answers were
+ * lost. It repeats the release until the backend answers that the owner is not there, at a time after which nothing can arrive any more, or
+ * until the lease has ended by itself.
  */
 export class BackgroundReleases {
   private closed = false;
@@ -38,11 +47,13 @@ export class BackgroundReleases {
     private readonly runtime: Runtime,
   ) {}
 
-  release(orphan: UnusedOwner): void {
-    this.runtime.detached(() => this.attempt(orphan, this.runtime.monotonic() + orphan.leaseTime, FIRST_PAUSE));
+  release(owner: UnusedOwner): void {
+    const { runtime } = this;
+    const backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
+    runtime.detached(() => this.attempt(owner, runtime.monotonic() + owner.leaseTime, backOff));
   }
 
-  /** An owner was taken out of the backend: copies of its acquisition may still come. */
+  /** A lock was released whose acquisition may arrive a second time. */
   followUp(held: HeldLock): void {
     if (held.lateCopiesUntil !== undefined) this.release(unusedOwner(held));
   }
@@ -51,31 +62,32 @@ export class BackgroundReleases {
     this.closed = true;
   }
 
-  private attempt(orphan: UnusedOwner, until: number, pause: number): void {
-    const { key, type, owner, waits } = orphan;
-    const released = this.backend.release({ key, type, owner });
-    // The place after the lock: when nothing can come any more, it is left once more.
-    const all = waits
-      ? released.then((reply) => this.backend.removeWaiter({ key, type, owner }).then(() => reply))
-      : released;
-    all.then(
+  private attempt(unused: UnusedOwner, until: number, backOff: BackOff): void {
+    this.releaseOnce(unused).then(
       (reply) => {
-        if (mayStillCome(orphan, reply)) this.attemptLater(orphan, until, pause);
+        if (mayStillArrive(unused, reply)) this.attemptAfter(backOff.next(), unused, until, backOff);
       },
       () => {
-        if (this.runtime.monotonic() + pause <= until) this.attemptLater(orphan, until, pause);
+        const pause = backOff.next();
+        if (this.runtime.monotonic() + pause <= until) this.attemptAfter(pause, unused, until, backOff);
       },
     );
   }
 
-  private attemptLater(orphan: UnusedOwner, until: number, pause: number): void {
-    if (this.closed) return;
-    this.runtime.timer(pause, () => this.attempt(orphan, until, Math.min(pause * 2, LONGEST_PAUSE)));
+  private async releaseOnce({ key, type, owner, waits }: UnusedOwner): Promise<ReleaseReply> {
+    const reply = await this.backend.release({ key, type, owner });
+    // The waiter after the lock: when nothing can arrive any more, it is removed once more.
+    if (waits) await this.backend.removeWaiter({ key, type, owner });
+    return reply;
+  }
+
+  private attemptAfter(pause: number, unused: UnusedOwner, until: number, backOff: BackOff): void {
+    if (!this.closed) this.runtime.timer(pause, () => this.attempt(unused, until, backOff));
   }
 }
 
-/** The request, or a second copy of it, may be executed after this answer, and take the lock once more. */
-function mayStillCome({ validUntil }: UnusedOwner, { released, at }: ReleaseReply): boolean {
+/** Whether the request, or a second copy of it, may be executed after this answer and take the lock once more. */
+function mayStillArrive({ validUntil }: UnusedOwner, { released, at }: ReleaseReply): boolean {
   if (validUntil === undefined) return false;
   return released || (at !== undefined && at <= validUntil);
 }

@@ -8,14 +8,14 @@ import { PendingAcquisitions } from './pending-acquisitions.js';
 type HeldUnder = (key: string) => Iterable<HeldLock>;
 
 /**
- * Takes locks from their leases that were released by force: at once where this process did it, and after a look where another process says
- * that it did, because anybody may send such a message.
+ * Takes locks away from their leases after a forced release: at once where this process did it. Where another process says that it did, the
+ * backend is asked first, because anybody may send such a message.
  */
 export class ForcedReleases {
   readonly pendingAcquisitions: PendingAcquisitions;
   private subscription: Subscription | undefined;
   private listening = false;
-  /** Locks that are being looked for. True: another message came meanwhile, so that the answer may be outdated. */
+  /** Locks about which the backend is being asked. True: another message arrived meanwhile, so that the answer may be outdated. */
   private readonly looks = new Map<HeldLock, boolean>();
 
   constructor(
@@ -24,11 +24,11 @@ export class ForcedReleases {
     private readonly clientId: string,
     private readonly heldUnder: HeldUnder,
   ) {
-    // In the next turn its lease is there, if it was acquired.
+    // If the lock was acquired, its lease exists in the next turn.
     this.pendingAcquisitions = new PendingAcquisitions((removal) => runtime.nextTurn(() => this.verify(removal)));
   }
 
-  /** This process holds something: from the next turn on it hears what others take from it. */
+  /** This process holds something: from the next turn on it listens for forced releases by other processes. */
   listen(): void {
     if (this.listening) return;
     this.listening = true;
@@ -55,7 +55,7 @@ export class ForcedReleases {
     this.verify(removal);
   }
 
-  /** Where it is true, the lock is lost. Without an answer, its next renewal tells. */
+  /** Where the message is true, the lock is lost. If there is no answer, the next renewal tells. */
   private verify(removal: Removal): void {
     for (const held of this.concerned(removal)) {
       const isUnderWay = this.looks.has(held);

@@ -1,81 +1,95 @@
 import type { LockType } from '../../backends/lock-backend.js';
 import { listOf } from '../collections/list-of.js';
 import type { LockLostError } from '../errors.js';
-import type { TokenBlock } from '../queue/hand-off.js';
-import type { Downgrade } from '../scope/downgrade.js';
+import type { Waiter } from '../waiting/waiter.js';
 import type { Moment } from './lease-clock.js';
-import type { LockLease } from './lock-lease.js';
-import type { RenewalList } from './renewal-list.js';
+import type { Renewable, RenewalList } from './renewal-list.js';
+import type { TokenBlock } from './token-block.js';
 
-/** Who is told when the last share of a held lock is given back, and when the lock is lost. */
+/** Is told when the last share of a held lock is given back, and when the lock is lost. */
 export interface LockKeeper {
-  /** Of the lock. */
+  /** The lock's name. */
   readonly name: string;
   readonly key: string;
   /**
-   * Frees the lock or passes it on. A promise settles when the caller may go on; without one, that is at once.
+   * Frees the lock or hands it off. A returned promise settles when the caller may go on; without one, that is at once.
    *
    * @param now a moment that has just been read
    */
   giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome>;
-  /** Keeps it out of queues and renewals: it lapses by itself. */
+  /** Removes it from queues and renewals: it lapses by itself. */
   forget(held: HeldLock): void;
   lost(held: HeldLock): void;
 }
 
-/** `gone`: the owner was not there any more. `unreachable`: the backend gave no answer; the lease's end frees the lock. */
+/** `gone`: the owner was not there any more. `unreachable`: the backend gave no answer; the lock is freed when its lease ends. */
 export type ReleaseOutcome = 'released' | 'gone' | 'unreachable';
 
-const NO_SHARES: readonly LockLease[] = [];
+/** One lease's part in a held lock. */
+export interface LockShare {
+  lose(error: LockLostError): void;
+}
+
+/** How the owner of a write lock comes to read, too. */
+export interface ReadDowngrade {
+  /** Grants the read lock; `undefined` where the write lock was given back meanwhile. */
+  enqueue(waiter: Waiter<HeldLock | undefined>): void;
+  /** The write lock is given back. */
+  abandon(): void;
+}
+
+/** A caller that waits for a lock in a queue. */
+export type LockWaiter = Waiter<HeldLock>;
+
+const NO_SHARES: readonly LockShare[] = [];
 const NO_EXTENSIONS: readonly number[] = [];
 
 /**
- * A lock that the backend holds for one owner of this process. Leases are shares in it: one for the acquisition, one for
- * each re-entry; after a hand-off, the next waiter's.
+ * A lock that the backend holds for one owner of this process. Leases are shares in it: one for the acquisition and one for each
+ * re-entry; after a hand-off, the next waiter's.
  */
-export class HeldLock {
-  /** The shares: leases that were not released yet. */
-  shares: readonly LockLease[] = NO_SHARES;
+export class HeldLock implements Renewable<HeldLock> {
+  /** Leases that were not released yet. */
+  shares: readonly LockShare[] = NO_SHARES;
   /** Set once, for good. */
   lost: LockLostError | undefined;
-  /** A write lock whose owner reads too, or has done so: by a read lock of the same owner, which may outlive this one. */
-  downgrade: Downgrade | undefined;
-  /** Commands about this owner that were not answered yet. */
-  unsettled = 0;
-  /** The lengths of those of them that extend the lease. */
-  extensions: readonly number[] = NO_EXTENSIONS;
-
-  /** Copies of its acquisition may be under way, which the backend executes until this time of its clock. */
+  /** Of a write lock whose owner reads, too, or has done so: its read lock may outlive the write lock. */
+  downgrade: ReadDowngrade | undefined;
+  /** Copies of its acquisition may be under way; the backend executes them until this time of its clock. */
   lateCopiesUntil: number | undefined;
 
-  private aloneInList: readonly HeldLock[] | undefined;
+  /** Its position in a list of the watchdog. */
+  list: RenewalList<HeldLock> | undefined;
+  earlier: HeldLock | undefined;
+  later: HeldLock | undefined;
 
-  /** Where it stands with the watchdog. */
-  list: RenewalList | undefined;
-  older: HeldLock | undefined;
-  newer: HeldLock | undefined;
+  /** Milliseconds of lease as of {@link confirmed}; it differs from leaseTime after `extend`. */
+  validFor: number;
+
+  /** Commands about this owner that were not answered yet. */
+  private unanswered = 0;
+  /** The lease times of those among them that extend the lease. */
+  private extensions: readonly number[] = NO_EXTENSIONS;
+  private aloneInList: readonly HeldLock[] | undefined;
 
   constructor(
     readonly keeper: LockKeeper,
     readonly type: LockType,
     readonly owner: string,
-    /** The lease that was asked for at the acquisition. */
+    /** The lease time that was requested with the acquisition. */
     readonly leaseTime: number,
     readonly fixed: boolean,
-    /** Before the command was sent that set the lease last, and was confirmed. */
+    /** The moment before the last confirmed command that set the lease was sent. */
     public confirmed: Moment,
     /** Fencing token of the present shares. */
     public token: number,
-    /** When the lock came into this process, on the monotonic clock, in whole ms: hand-offs do not change it. */
+    /** When the lock came into this process, in whole milliseconds of the monotonic clock; hand-offs do not change it. */
     readonly since: number,
-    /** Undefined: none were reserved. */
+    /** Tokens for hand-offs; `undefined`: none were reserved. */
     readonly block?: TokenBlock,
   ) {
     this.validFor = leaseTime;
   }
-
-  /** Milliseconds of lease that were confirmed at {@link confirmed}; differs from leaseTime after `extend`. */
-  validFor: number;
 
   get name(): string {
     return this.keeper.name;
@@ -85,32 +99,77 @@ export class HeldLock {
     return this.keeper.key;
   }
 
-  /** A list of it alone: one for all to whom it is handed on. */
+  get leaseEnd(): number {
+    return this.confirmed.monotonic + this.validFor;
+  }
+
+  /** A list with this lock only; the same list for every lease to which it is handed off. */
   get alone(): readonly HeldLock[] {
     this.aloneInList ??= listOf(this);
     return this.aloneInList;
   }
 
-  share(lease: LockLease): void {
+  /** No command about this owner is under way. */
+  get settled(): boolean {
+    return this.unanswered === 0;
+  }
+
+  /** The longest extension under way, in milliseconds; 0 when there is none. */
+  get longestExtension(): number {
+    return this.extensions.length === 0 ? 0 : Math.max(...this.extensions);
+  }
+
+  /** Whether an extension to less than `leaseTime` is under way. */
+  hasShorterExtension(leaseTime: number): boolean {
+    return this.extensions.some((extension) => extension < leaseTime);
+  }
+
+  share(lease: LockShare): void {
     this.shares = this.shares.length === 0 ? listOf(lease) : [...this.shares, lease];
   }
 
-  /** Lets it lapse: what its shares do does not matter any more. */
+  /** Lets the lock lapse: its shares do not matter any more. */
   disown(): void {
     this.shares = NO_SHARES;
   }
 
-  /** Takes one share away; the last one frees the lock or passes it on. */
-  drop(share: LockLease, now: Moment): ReleaseOutcome | Promise<ReleaseOutcome> {
+  /** Removes one share; the last one frees the lock or hands it off. */
+  drop(share: LockShare, now: Moment): ReleaseOutcome | Promise<ReleaseOutcome> {
     this.shares = this.shares.length === 1 ? NO_SHARES : this.shares.filter((other) => other !== share);
     if (this.shares.length > 0) return 'released';
     return this.keeper.giveBack(this, now);
+  }
+
+  /** The backend has set the lease to `leaseTime`, by a command that was sent after `sent`. */
+  confirm(sent: Moment, leaseTime: number): void {
+    this.confirmed = sent;
+    this.validFor = leaseTime;
+  }
+
+  /** @param extension the lease time, where the command extends the lease */
+  commandSent(extension?: number): void {
+    this.unanswered++;
+    if (extension !== undefined) this.extensions = [...this.extensions, extension];
+  }
+
+  /** Its counterpart, with the same argument. */
+  commandSettled(extension?: number): void {
+    this.unanswered--;
+    if (extension === undefined) return;
+    const index = this.extensions.indexOf(extension);
+    this.extensions = this.extensions.filter((_, i) => i !== index);
+  }
+
+  /** Hands it off inside this process: its next lease gets the next reserved token. */
+  handOver(): void {
+    this.token++;
+    if (this.block !== undefined) this.block.left--;
   }
 
   lose(error: LockLostError): void {
     if (this.lost !== undefined) return;
     this.lost = error;
     this.keeper.lost(this);
-    for (const lease of this.shares) lease.lose(error);
+    for (const share of this.shares) share.lose(error);
   }
 }

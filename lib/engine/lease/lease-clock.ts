@@ -6,12 +6,12 @@ export interface Moment {
   readonly wall: number;
 }
 
-/** How far the two clocks may part before neither is believed. */
+/** How far the two clocks may diverge before neither is trusted. */
 const DIVERGENCE = 1_000;
 
 /**
- * How old a lease is, by this process alone. The monotonic clock stops while a machine is suspended, the wall clock is set
- * forth and back: so age is the larger of both, and where they part by over a second the lease needs to be confirmed.
+ * How old a lease is, by the clocks of this process alone. The monotonic clock may stop while a machine is suspended, and the wall clock may
+ * be set: so the age is the larger of both, and when they diverge by over a second, the lease has to be confirmed.
  */
 export class LeaseClock {
   constructor(private readonly runtime: Runtime) {}
@@ -20,7 +20,7 @@ export class LeaseClock {
     return { monotonic: this.runtime.monotonic(), wall: this.runtime.wall() };
   }
 
-  /** @param now a moment that has just been read: reading the clocks is what costs most here */
+  /** @param now a moment that has just been read, to save reading the clocks again */
   age(since: Moment, now?: Moment): number {
     const { runtime } = this;
     const monotonic = now === undefined ? runtime.monotonic() : now.monotonic;
@@ -34,7 +34,7 @@ export class LeaseClock {
   }
 }
 
-/** What is left of a lease once the two machines' clock drift is allowed for (Redlock's margin: 1 % and 2 ms). */
+/** The part of a lease that is certain in spite of clock drift between the two machines (Redlock's margin: 1 % and 2 ms). */
 export function validity(leaseTime: number): number {
   return leaseTime - leaseTime * 0.01 - 2;
 }

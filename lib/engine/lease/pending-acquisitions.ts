@@ -2,21 +2,21 @@ import type { Removal } from '../../backends/lock-backend.js';
 import { type Linked, LinkedQueue } from '../collections/linked-queue.js';
 
 /**
- * What a forced release did to an owner whose acquisition or transfer was under way: took the lock from it (whatever the answer says), or
- * perhaps did, as another process says.
+ * What a forced release did to an owner whose acquisition or transfer was under way. `removed`: it took the lock away, whatever the answer
+ * will say. `doubtful`: another process says that it did.
  */
 export type Interference = 'removed' | 'doubtful';
 
-/** An acquisition or a transfer whose answer is awaited. */
+/** An acquisition or a transfer that was not answered yet. */
 export interface PendingAcquisition extends Linked<PendingAcquisition> {
   readonly key: string;
-  /** Who will have the lock. */
+  /** The owner that will hold the lock. */
   readonly owner: string;
-  /** Undefined: nobody interfered. */
+  /** `undefined`: nobody interfered. */
   interference: Interference | undefined;
 }
 
-/** Where there is no request to use as one. */
+/** For acquisitions whose request cannot serve as a {@link PendingAcquisition}. */
 export class PendingOwner implements PendingAcquisition {
   previous: PendingAcquisition | undefined;
   next: PendingAcquisition | undefined;
@@ -29,28 +29,28 @@ export class PendingOwner implements PendingAcquisition {
 }
 
 /**
- * All acquisitions and transfers of one engine that are under way: what is done to their owners meanwhile is remembered with them, and no
+ * All acquisitions and transfers of one engine that are under way. What happens to their owners meanwhile is remembered with them, for no
  * longer than their answers take.
  */
 export class PendingAcquisitions {
-  private readonly underWay = new LinkedQueue<PendingAcquisition>();
+  private readonly pending = new LinkedQueue<PendingAcquisition>();
 
-  /** @param doubted called when one has ended whose owner may have been removed */
+  /** @param doubted called when an acquisition has ended whose owner may have been removed */
   constructor(private readonly doubted: (removal: Removal) => void) {}
 
-  begin(flight: PendingAcquisition): void {
-    this.underWay.push(flight);
+  begin(acquisition: PendingAcquisition): void {
+    this.pending.push(acquisition);
   }
 
-  end(flight: PendingAcquisition): void {
-    this.underWay.remove(flight);
-    if (flight.interference === 'doubtful') this.doubted({ key: flight.key, owners: [flight.owner] });
+  end(acquisition: PendingAcquisition): void {
+    this.pending.remove(acquisition);
+    if (acquisition.interference === 'doubtful') this.doubted({ key: acquisition.key, owners: [acquisition.owner] });
   }
 
-  interfere({ key, owners }: Removal, upset: Interference): void {
-    for (const flight of this.underWay) {
-      if (flight.key === key && flight.interference !== 'removed' && owners.includes(flight.owner))
-        flight.interference = upset;
+  interfere({ key, owners }: Removal, interference: Interference): void {
+    for (const acquisition of this.pending) {
+      if (acquisition.key !== key || acquisition.interference === 'removed') continue;
+      if (owners.includes(acquisition.owner)) acquisition.interference = interference;
     }
   }
 }

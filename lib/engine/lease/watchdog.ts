@@ -2,27 +2,31 @@ import type { LockBackend } from '../../backends/lock-backend.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
 import { LockLostError } from '../errors.js';
 import type { EventHub } from '../events.js';
+import { Heartbeat } from './heartbeat.js';
 import type { HeldLock } from './held-lock.js';
 import { type LeaseClock, type Moment, validity } from './lease-clock.js';
 import { RenewalList } from './renewal-list.js';
 
 /** How often the clocks are compared while anything is held. */
 const HEARTBEAT = 1_000;
-/** So many renewals are started before the event loop goes round. */
+/** How many renewals are started before the event loop gets a turn. */
 const RENEWALS_PER_TURN = 512;
 
+const NOT_THERE =
+  'it was not there any more when it was to be renewed (force-released, deleted, or the backend lost its data?)';
+const RENEWED_TOO_LATE =
+  'this process could not renew it before its lease ended (was the event loop blocked, or the machine suspended?)';
+
 /**
- * Renews every held lease without a fixed time at a third of its leaseTime, and declares any lease lost at its deadline,
- * whatever the backend does. One timer serves all: leases stand in the order of their deadlines, and those that rest have one length, so
- * that it is the order in which they are to be renewed too. Fixed leases, and extended ones that rest, have a timer of their own.
+ * Renews every held lease without a fixed leaseTime at a third of its leaseTime, and declares any lease lost at its deadline, whatever the
+ * backend does. One timer serves all of them: leases are kept in the order of their deadlines, and idle ones have the same length, so that
+ * this is also the order in which they are to be renewed. Fixed leases, and extended ones that are idle, have timers of their own.
  */
 export class Watchdog {
-  private readonly resting = new RenewalList();
-  private readonly renewing = new RenewalList();
+  private readonly idle = new RenewalList<HeldLock>();
+  private readonly renewing = new RenewalList<HeldLock>();
   private readonly timers = new Map<HeldLock, Timer>();
-  private beat: Timer | undefined;
-  /** When it comes, on the monotonic clock. */
-  private beatAt = 0;
+  private readonly heartbeat: Heartbeat;
   private lastBeat: Moment | undefined;
   private failing = false;
 
@@ -31,35 +35,36 @@ export class Watchdog {
     private readonly runtime: Runtime,
     private readonly clock: LeaseClock,
     private readonly events: EventHub,
-    private readonly leaseTime: number,
-  ) {}
+    private readonly watchdogTimeout: number,
+  ) {
+    this.heartbeat = new Heartbeat(runtime, () => this.round());
+  }
 
   /** @param now a moment that has just been read */
   guard(held: HeldLock, now: Moment): void {
-    if (held.fixed) this.alarm(held);
-    else this.resting.push(held);
-    // What was long under way may fall due before the next beat.
-    if (this.beat !== undefined && now.monotonic - held.confirmed.monotonic < this.leaseTime / 10) return;
-    this.beat?.cancel();
+    if (held.fixed) this.setAlarm(held);
+    else this.idle.push(held);
+    // An acquisition that was under way for long may be due before the next heartbeat.
+    if (this.heartbeat.isScheduled && now.monotonic - held.confirmed.monotonic < this.watchdogTimeout / 10) return;
     this.lastBeat ??= now;
     this.schedule();
   }
 
   /**
-   * Whether the lease is held at this moment, by the clocks alone. What is past its deadline is declared lost, though its timer has not
-   * fired yet; `unsure`: the clocks have parted, and {@link confirmNow} may tell.
+   * Whether the lease is held at this moment, by the clocks alone. A lease past its deadline is declared lost, even if its timer has not
+   * fired yet. `unsure`: the clocks have diverged, and {@link confirmNow} may tell.
    */
   judge(held: HeldLock): 'held' | 'lost' | 'unsure' {
     if (held.lost !== undefined) return 'lost';
-    if (!this.overdue(held)) return this.clock.diverged(held.confirmed) ? 'unsure' : 'held';
+    if (this.left(held) > 0) return this.clock.diverged(held.confirmed) ? 'unsure' : 'held';
     this.lose(held, 'its lease ended before this process looked at it again (was the event loop blocked?)');
     return 'lost';
   }
 
   /**
-   * Asks the backend about a lease: by a renewal; where it is fixed, for what remains of it.
+   * Asks the backend about a lease: by a renewal, or for a fixed lease by asking how much of it is left.
    *
-   * @throws BackendError when it gives no answer
+   * @throws BackendError when there is no answer
    */
   async confirmNow(held: HeldLock): Promise<void> {
     if (!held.fixed) return this.set(held, held.validFor, 'confirmed');
@@ -73,7 +78,7 @@ export class Watchdog {
     this.confirm(held, sent, own.remaining < 0 ? most : Math.min(own.remaining, most));
   }
 
-  /** Looks after it no more. */
+  /** Stops looking after it. */
   drop(held: HeldLock): void {
     held.list?.remove(held);
     if (this.timers.size === 0) return;
@@ -81,14 +86,13 @@ export class Watchdog {
     this.timers.delete(held);
   }
 
-  /** Sets the lease of a guarded lock anew; for a lock of the watchdog, never to less than it has anyway. */
+  /** Sets the lease of a guarded lock; a lease that the watchdog renews is never made shorter than it is anyway. */
   extend(held: HeldLock, duration: number): Promise<void> {
     return this.set(held, held.fixed ? duration : Math.max(duration, held.leaseTime), 'extended');
   }
 
   close(): void {
-    this.beat?.cancel();
-    this.beat = undefined;
+    this.heartbeat.cancel();
     for (const timer of this.timers.values()) timer.cancel();
     this.timers.clear();
   }
@@ -96,82 +100,61 @@ export class Watchdog {
   private async set(held: HeldLock, leaseTime: number, what: 'extended' | 'confirmed'): Promise<void> {
     const { key, type, owner } = held;
     const sent = this.clock.now();
-    // What makes a lease shorter may be executed long before its answer comes, or without one.
+    // A command that shortens the lease may be executed long before its answer arrives, or without any answer.
     if (this.guards(held) && validity(leaseTime) < this.left(held)) this.confirm(held, sent, leaseTime);
-    held.unsettled++;
-    held.extensions = [...held.extensions, leaseTime];
-    const answer = this.backend.renew({ key, type, owner, leaseTime }).finally(() => {
-      held.unsettled--;
-      held.extensions = held.extensions.filter((_, i, all) => i !== all.indexOf(leaseTime));
-    });
-    const there = await answer;
+    held.commandSent(leaseTime);
+    const renewed = this.backend.renew({ key, type, owner, leaseTime }).finally(() => held.commandSettled(leaseTime));
+    const isThere = await renewed;
     if (held.lost !== undefined || !this.guards(held)) return;
-    if (!there) this.lose(held, `it was not there any more when it was to be ${what}`);
-    else if (!held.extensions.some((underWay) => underWay < leaseTime)) this.confirm(held, sent, leaseTime);
+    if (!isThere) this.lose(held, `it was not there any more when it was to be ${what}`);
+    else if (!held.hasShorterExtension(leaseTime)) this.confirm(held, sent, leaseTime);
   }
 
   private confirm(held: HeldLock, sent: Moment, leaseTime: number): void {
     this.drop(held);
-    held.confirmed = sent;
-    held.validFor = leaseTime;
-    if (held.fixed || leaseTime > held.leaseTime) this.alarm(held);
+    held.confirm(sent, leaseTime);
+    if (held.fixed || leaseTime > held.leaseTime) this.setAlarm(held);
     else this.rest(held);
   }
 
+  /** Answers and timers that are late leave less time until the next renewal than the heartbeat counts on. */
   private rest(held: HeldLock): void {
-    this.resting.push(held);
-    this.comeWithin(held.leaseTime / 3 - this.clock.age(held.confirmed));
-  }
-
-  /** The next beat, unless it is to come sooner anyway: late answers, and timers that rang late, leave less time than it counts on. */
-  private comeWithin(delay: number): void {
-    if (this.beat === undefined || this.runtime.monotonic() + delay >= this.beatAt) return;
-    this.beat.cancel();
-    this.setBeat(delay);
+    this.idle.push(held);
+    this.heartbeat.bringForward(held.leaseTime / 3 - this.clock.age(held.confirmed));
   }
 
   private guards(held: HeldLock): boolean {
     return held.list !== undefined || this.timers.has(held);
   }
 
-  /** Wakes up for one lock alone: at the deadline of a fixed lease, when an extended one has to be renewed again. */
-  private alarm(held: HeldLock): void {
-    const left = validity(held.validFor) - this.clock.age(held.confirmed);
-    const delay = held.fixed ? left : left - (held.leaseTime * 2) / 3;
-    this.timers.set(
-      held,
-      this.runtime.timer(delay, () => {
-        this.timers.delete(held);
-        if (this.overdue(held)) this.lose(held, 'its lease ended');
-        else if (held.fixed) this.alarm(held);
-        else this.renew(held);
-      }),
-    );
+  /** Sets a timer for one lock: at the deadline of a fixed lease, and when an extended one has to be renewed again. */
+  private setAlarm(held: HeldLock): void {
+    const delay = this.left(held) - (held.fixed ? 0 : (held.leaseTime * 2) / 3);
+    const timer = this.runtime.timer(delay, () => {
+      this.timers.delete(held);
+      if (this.left(held) <= 0) this.lose(held, 'its lease ended');
+      else if (held.fixed) this.setAlarm(held);
+      else this.renew(held);
+    });
+    this.timers.set(held, timer);
   }
 
   private schedule(): void {
-    const { oldest } = this.resting;
-    const due = oldest === undefined ? HEARTBEAT : oldest.leaseTime / 3 - this.clock.age(oldest.confirmed);
-    const renewal = this.renewing.oldest;
+    const { first } = this.idle;
+    const due = first === undefined ? HEARTBEAT : first.leaseTime / 3 - this.clock.age(first.confirmed);
+    const renewal = this.renewing.first;
     const deadline = renewal === undefined ? HEARTBEAT : this.left(renewal);
-    // Never later than a third of the lease: what is guarded after this was scheduled must not fall due before it.
-    const delay = Math.min(due, deadline, HEARTBEAT, this.leaseTime / 3);
-    this.setBeat(delay);
+    // At most a third of the lease: a lock that is guarded after this must not be due before the heartbeat.
+    this.heartbeat.schedule(Math.min(due, deadline, HEARTBEAT, this.watchdogTimeout / 3));
   }
 
-  private setBeat(delay: number): void {
-    this.beatAt = this.runtime.monotonic() + delay;
-    this.beat = this.runtime.timer(delay, () => this.round());
-  }
-
-  /** @param jumpedAt when the clocks were last seen to part: what was confirmed before has to be confirmed again */
+  /** @param jumpedAt when the clocks were last seen to diverge: leases that were confirmed before have to be confirmed again */
   private round(jumpedAt = Number.NEGATIVE_INFINITY): void {
-    this.beat?.cancel();
-    this.beat = undefined;
+    this.heartbeat.cancel();
     const jumped = this.lastBeat !== undefined && this.clock.diverged(this.lastBeat);
     this.lastBeat = this.clock.now();
     const confirmedSince = jumped ? this.lastBeat.monotonic : jumpedAt;
-    for (let held = this.renewing.oldest; held !== undefined && this.overdue(held); held = this.renewing.oldest) {
+    for (let held = this.renewing.first; held !== undefined && this.left(held) <= 0; held = this.renewing.first) {
       this.lose(held, 'the backend confirmed no renewal before its lease ended');
     }
     if (jumped) this.loseWhatEndedUnnoticed();
@@ -179,106 +162,87 @@ export class Watchdog {
       this.runtime.nextTurn(() => this.round(confirmedSince));
       return;
     }
-    const idle = this.resting.oldest === undefined && this.renewing.oldest === undefined && this.timers.size === 0;
-    if (idle) this.lastBeat = undefined;
-    else if (this.beat === undefined) this.schedule();
+    if ((this.idle.first ?? this.renewing.first) === undefined && this.timers.size === 0) this.lastBeat = undefined;
+    else if (!this.heartbeat.isScheduled) this.schedule();
   }
 
-  /** @returns whether more are due than one turn takes */
+  /** @returns whether more of them are due than one turn takes */
   private renewWhatIsDue(confirmedSince: number): boolean {
-    const due = this.leaseTime / 3;
-    // Those that fall due soon go along, so that renewals travel in few commands; where there are many, in small crowds.
-    const soon = due - this.leaseTime / 60;
+    const due = this.watchdogTimeout / 3;
+    // Those that are due soon are renewed as well, so that renewals travel in few commands; a large number is spread over several turns.
+    const soon = due - this.watchdogTimeout / 60;
     const now = this.clock.now();
     for (let started = 0; ; started++) {
-      const held = this.resting.oldest;
+      const held = this.idle.first;
       if (held === undefined) return false;
-      const isFull = started >= RENEWALS_PER_TURN;
       const age = this.clock.age(held.confirmed, now);
+      const isFull = started >= RENEWALS_PER_TURN;
       if (age < (isFull ? due : soon) && held.confirmed.monotonic >= confirmedSince) return false;
       if (isFull) return true;
-      this.resting.remove(held);
-      if (age >= validity(held.validFor))
-        this.lose(
-          held,
-          'this process could not renew it before its lease ended (was the event loop blocked, or the machine suspended?)',
-        );
-      else this.renew(held, now);
+      this.idle.remove(held);
+      if (age < validity(held.validFor)) this.renew(held, now);
+      else this.lose(held, RENEWED_TOO_LATE);
     }
   }
 
   private renew(held: HeldLock, sent = this.clock.now()): void {
     this.renewing.push(held);
-    this.comeWithin(this.left(held));
-    held.unsettled++;
-    const { key, type, owner } = held;
-    // An extension that is under way must not be cut short by a renewal that overtakes its answer.
-    const leaseTime = held.extensions.length > 0 ? Math.max(held.leaseTime, ...held.extensions) : held.leaseTime;
-    this.backend.renew({ key, type, owner, leaseTime }).then(
-      (there) => {
-        held.unsettled--;
+    this.heartbeat.bringForward(this.left(held));
+    const { key, type, owner, longestExtension } = held;
+    held.commandSent();
+    // A renewal that overtakes an extension's answer must not cut the extension short.
+    this.backend.renew({ key, type, owner, leaseTime: Math.max(held.leaseTime, longestExtension) }).then(
+      (isThere) => {
+        held.commandSettled();
         this.failing = false;
-        if (held.list !== this.renewing) return;
-        this.renewing.remove(held);
-        if (!there)
-          return this.lose(
-            held,
-            'it was not there any more when it was to be renewed (force-released, deleted, or the backend lost its data?)',
-          );
-        held.confirmed = sent;
-        held.validFor = held.leaseTime;
-        this.rest(held);
-        if (this.events.hears('renewed')) this.events.emit('renewed', { name: held.name, owner });
+        if (held.list === this.renewing) this.renewed(held, isThere, sent);
       },
       (error: Error) => {
-        held.unsettled--;
-        if (held.list !== this.renewing) return;
-        this.complain(held, error);
-        this.runtime.timer(this.pause(held.leaseTime), () => {
-          if (held.list !== this.renewing) return;
-          this.renewing.remove(held);
-          if (this.overdue(held)) this.lose(held, `it could not be renewed before its lease ended: ${error.message}`);
-          else this.renew(held);
-        });
+        held.commandSettled();
+        if (held.list === this.renewing) this.renewLater(held, error);
       },
     );
   }
 
-  private pause(leaseTime: number): number {
-    return Math.min(1_000, Math.max(20, leaseTime / 20)) * (0.5 + this.runtime.random());
+  private renewed(held: HeldLock, isThere: boolean, sent: Moment): void {
+    this.renewing.remove(held);
+    if (!isThere) return this.lose(held, NOT_THERE);
+    held.confirm(sent, held.leaseTime);
+    this.rest(held);
+    if (this.events.hears('renewed')) this.events.emit('renewed', { name: held.name, owner: held.owner });
   }
 
-  private complain(held: HeldLock, error: Error): void {
-    if (this.failing) return;
+  private renewLater(held: HeldLock, error: Error): void {
+    if (!this.failing)
+      this.events.logger.warn(
+        `Renewing the lock '${held.name}' failed; it is tried again until the lease ends in ${Math.round(this.left(held))} ms: ${error.message}`,
+      );
     this.failing = true;
-    this.events.logger.warn(
-      `Renewing the lock '${held.name}' failed, and is tried again until its lease ends in ${Math.round(this.left(held))} ms: ${error.message}`,
-    );
+    const pause = Math.min(1_000, Math.max(20, held.leaseTime / 20)) * (0.5 + this.runtime.random());
+    this.runtime.timer(pause, () => {
+      if (held.list !== this.renewing) return;
+      this.renewing.remove(held);
+      if (this.left(held) <= 0) this.lose(held, `it could not be renewed before its lease ended: ${error.message}`);
+      else this.renew(held);
+    });
   }
 
   private loseWhatEndedUnnoticed(): void {
     for (const held of this.timers.keys()) {
-      if (!this.overdue(held)) continue;
+      if (this.left(held) > 0) continue;
       this.drop(held);
       this.lose(held, 'its lease ended while the machine was suspended or its clock was set');
     }
   }
 
-  private left(held: HeldLock): number {
-    return validity(held.validFor) - this.clock.age(held.confirmed);
-  }
-
-  private overdue(held: HeldLock): boolean {
-    return this.left(held) <= 0;
+  /** Milliseconds for which it is certainly held. */
+  private left({ validFor, confirmed }: HeldLock): number {
+    return validity(validFor) - this.clock.age(confirmed);
   }
 
   private lose(held: HeldLock, why: string): void {
     this.drop(held);
-    held.lose(
-      new LockLostError(
-        `The lock '${held.name}' was lost: ${why}. Others may hold it; stop, or fence your writes with the token`,
-        held.name,
-      ),
-    );
+    const advice = 'Others may hold it; stop, or fence your writes with the token';
+    held.lose(new LockLostError(`The lock '${held.name}' was lost: ${why}. ${advice}`, held.name));
   }
 }

@@ -1,7 +1,8 @@
 import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
 
 /**
- * Changes one object as these items say, in one request, and answers each. Items of calls with the same function travel together.
+ * Applies changes of one kind to one object in one request, and returns a reply for each of them. Changes with the same function are sent
+ * together.
  */
 export type Mutation<Item, Reply> = (
   backend: SynchronizerBackend,
@@ -20,17 +21,17 @@ export const addPermitsIfExists: Mutation<number, boolean> = async (backend, key
   return amounts.map(() => exists);
 };
 
-export const drainPermits: Mutation<void, number> = async (backend, key, callers, request) => {
+export const drainPermits: Mutation<void, number> = async (backend, key, calls, request) => {
   const drained = await backend.drainPermits(key, request);
-  return callers.map((_, index) => (index === 0 ? drained : 0));
+  return calls.map((_, index) => (index === 0 ? drained : 0));
 };
 
-/** The first sets them, if none did before. */
+/** Only the first call can set the permits, if nobody did before. */
 export const trySetPermits: Mutation<number, boolean> = async (backend, key, [permits, ...others], request) => {
   return [await backend.trySetPermits(key, permits, request), ...others.map(() => false)];
 };
 
-/** The last has its way. */
+/** The last call wins. */
 export const setPermits: Mutation<number, void> = async (backend, key, amounts, request) => {
   await backend.setPermits(key, amounts[amounts.length - 1], request);
   return amounts.map(() => undefined);
@@ -46,7 +47,7 @@ export const giveLeasedPermits: Mutation<readonly string[], readonly boolean[]> 
   return lists.map(({ length }) => given.splice(0, length));
 };
 
-/** The first sets it, if there was none. */
+/** Only the first call can set the count, if there was none. */
 export const trySetCount: Mutation<number, boolean> = async (backend, key, [count, ...others], request) => {
   return [await backend.trySetCount(key, count, request), ...others.map(() => false)];
 };

@@ -1,37 +1,39 @@
-import type { BackendError } from '../../backends/lock-backend.js';
+import type { BackendError } from '../../backends/backend-error.js';
 import type { Timer } from '../../backends/runtime.js';
 import type { RequestId } from '../../backends/synchronizer-backend.js';
 import type { AcquisitionContext } from '../acquisition-context.js';
 import { LockAbortedError } from '../errors.js';
 import { Contention } from '../waiting/contention.js';
 import { shutdownError } from '../waiting/wait-errors.js';
-import { backendFailure, noAnswerError, unavailablePermitsError } from './permit-errors.js';
-import type { GrantResult, PermitRequest, PermitSource, PermitWaiter } from './permit-request.js';
+import { failedError, permitsBusyError, unansweredError } from './permit-errors.js';
+import type { GrantResult, PermitRequest, PermitSource } from './permit-source.js';
+import type { PermitWaiter } from './permit-waiter.js';
 
-/** Pause between questions that nobody waits for any more, but whose answer has to be known. */
-const AFTERMATH_PAUSE = 1_000;
+/** How long to wait before a request is repeated for which nobody waits any more, but whose result has to be known. */
+const SETTLEMENT_PAUSE = 1_000;
 
-interface Attempt<C> {
-  readonly callers: readonly C[];
-  readonly question: PermitRequest;
-  /** On behalf of callers that try once. */
-  readonly trying: boolean;
-  /** It may have been executed: it is asked again until its answer is known, whoever waits. */
+interface Attempt<W> {
+  readonly waiters: readonly W[];
+  readonly request: PermitRequest;
+  /** Its waiters try once. */
+  readonly triesOnce: boolean;
+  /** It may have been executed: it is repeated until its result is known, even if nobody waits for it. */
   unsettled: boolean;
 }
 
 /**
- * The callers of one process that want permits of one semaphore, or wait for one latch: first come, first served, and only the
- * first of them ask the backend, however many wait. They ask, listen, ask again, and sleep until a message, the end of the earliest
- * lease, their waitTime or their AbortSignal. Callers that try once do not stand in line: what is available is theirs.
+ * The callers of one process that want permits of one semaphore, or wait for one latch, in order of arrival. Only the first of them send
+ * requests, however many wait: they ask the backend, subscribe, ask again, and sleep until a message, the end of the earliest lease, their
+ * waitTime or their AbortSignal. Callers that try once do not queue: they get what is available.
  */
-export class PermitQueue<C extends PermitWaiter<never>> {
-  private readonly waiting = new Set<C>();
-  private readonly triers = new Set<C>();
+export class PermitQueue<W extends PermitWaiter<never>> {
+  private readonly waiting = new Set<W>();
+  private readonly tryingOnce = new Set<W>();
   private readonly contention: Contention;
-  private attempt: Attempt<C> | undefined;
-  /** The question that is under way. */
-  private asking: Promise<void> | undefined;
+  private attempt: Attempt<W> | undefined;
+  /** Settles with the request that is under way. */
+  private underWay: Promise<void> | undefined;
+  /** The last attempt was for callers that try once. */
   private triedLast = false;
   private answeredOnce = false;
   private failure: BackendError | undefined;
@@ -40,150 +42,153 @@ export class PermitQueue<C extends PermitWaiter<never>> {
 
   constructor(
     private readonly context: AcquisitionContext,
-    private readonly supply: PermitSource<C>,
+    private readonly source: PermitSource<W>,
     private readonly nextRequest: () => RequestId,
     private readonly retire: () => void,
   ) {
     this.contention = new Contention(
-      (listener) => supply.subscribe(listener),
+      (listener) => source.subscribe(listener),
       context.runtime,
       () => this.resume(),
     );
   }
 
-  enqueue(caller: C): void {
-    (caller.triesOnce ? this.triers : this.waiting).add(caller);
-    caller.watch(() => this.depart(caller));
-    this.endAftermath();
+  enqueue(waiter: W): void {
+    (waiter.triesOnce ? this.tryingOnce : this.waiting).add(waiter);
+    waiter.watch(() => this.onDeparture(waiter));
+    this.cancelSettlement();
     this.resume();
   }
 
-  /** Shutdown: sends away who waits, but for callers that need this to end. */
+  /** Shutdown: rejects all waiters, except those in a lock scope, which may need this to end. */
   rejectWaiters(): void {
-    for (const caller of [...this.waiting, ...this.triers]) {
-      if (caller.scoped) continue;
-      this.leave(caller);
-      caller.refuse(shutdownError('Waiting', caller.name));
+    for (const waiter of [...this.waiting, ...this.tryingOnce]) {
+      if (waiter.scoped) continue;
+      this.leave(waiter);
+      waiter.refuse(shutdownError('Waiting', waiter.name));
     }
   }
 
-  /** Sends everybody away. Settles when the question that is under way is answered. */
+  /** Rejects all waiters. Settles when the request that is under way is answered. */
   async close(): Promise<void> {
     this.closed = true;
     this.contention.close();
-    this.endAftermath();
-    for (const caller of [...this.waiting, ...this.triers]) {
-      this.remove(caller);
-      caller.refuse(new LockAbortedError(`Waiting for ${caller.what} ended with the lock service`, caller.name));
+    this.cancelSettlement();
+    for (const waiter of [...this.waiting, ...this.tryingOnce]) {
+      this.remove(waiter);
+      waiter.refuse(new LockAbortedError(`Waiting for ${waiter.what} ended with the lock service`, waiter.name));
     }
-    await this.asking;
+    await this.underWay;
   }
 
   private resume(): void {
-    this.context.runtime.detached(() => this.pump());
-    if (this.closed || this.waiting.size + this.triers.size > 0 || this.attempt !== undefined) return;
+    this.context.runtime.detached(() => this.sendNext());
+    if (this.closed || this.waiting.size + this.tryingOnce.size > 0 || this.attempt !== undefined) return;
     void this.close();
     this.retire();
   }
 
-  private pump(): void {
-    if (this.closed || this.asking !== undefined || this.settlementTimer !== undefined) return;
+  private sendNext(): void {
+    if (this.closed || this.underWay !== undefined || this.settlementTimer !== undefined) return;
     const { resting } = this.contention;
-    if (resting && this.triers.size === 0) return;
-    // Those who try must not keep those who wait from their turn.
-    const waitersTurn = this.triedLast && !resting && this.waiting.size > 0;
-    this.attempt ??= this.nextAttempt(this.triers.size > 0 && !waitersTurn);
-    if (this.attempt !== undefined) this.ask(this.attempt);
+    if (resting && this.tryingOnce.size === 0) return;
+    // Callers that try once must not keep waiters from their turn.
+    const isWaitersTurn = this.triedLast && !resting && this.waiting.size > 0;
+    this.attempt ??= this.nextAttempt(this.tryingOnce.size > 0 && !isWaitersTurn);
+    if (this.attempt !== undefined) this.send(this.attempt);
   }
 
-  private ask(attempt: Attempt<C>): void {
-    this.triedLast = attempt.trying;
+  private send(attempt: Attempt<W>): void {
+    this.triedLast = attempt.triesOnce;
     this.contention.begin();
-    this.asking = attempt.question.send(attempt.unsettled).then(
-      (supplied) => this.answered(attempt, supplied),
-      (error) => this.failed(attempt, error),
+    this.underWay = attempt.request.send(attempt.unsettled).then(
+      (result) => this.onAnswer(attempt, result),
+      (error) => this.onFailure(attempt, error),
     );
   }
 
-  private nextAttempt(trying: boolean): Attempt<C> | undefined {
-    const callers = this.supply.group(trying ? this.alikeTriers() : this.waiting);
-    if (callers.length === 0) return undefined;
-    return { callers, trying, unsettled: false, question: this.supply.request(callers, this.nextRequest()) };
+  private nextAttempt(triesOnce: boolean): Attempt<W> | undefined {
+    const waiters = this.source.selectBatch(triesOnce ? this.equalTries() : this.waiting);
+    if (waiters.length === 0) return undefined;
+    return { waiters, triesOnce, unsettled: false, request: this.source.request(waiters, this.nextRequest()) };
   }
 
-  /** Those that want as much as the first: none of them is refused for what another one wants. */
-  private alikeTriers(): C[] {
-    const [first] = this.triers;
-    return [...this.triers].filter(({ permits }) => permits === first.permits);
+  /** The callers that try once for as many permits as the first: none of them fails because of what another one wants. */
+  private equalTries(): W[] {
+    const [first] = this.tryingOnce;
+    return [...this.tryingOnce].filter(({ permits }) => permits === first.permits);
   }
 
-  private answered({ callers, question, trying, unsettled }: Attempt<C>, { served, remaining }: GrantResult): void {
-    this.asking = this.attempt = this.failure = undefined;
+  private onAnswer(attempt: Attempt<W>, { served, remaining }: GrantResult): void {
+    const { waiters, request, triesOnce, unsettled } = attempt;
+    this.underWay = this.attempt = this.failure = undefined;
     this.answeredOnce = true;
     const gone: number[] = [];
     for (let index = 0; index < served; index++) {
-      if (this.remove(callers[index])) question.grant(index);
+      if (this.remove(waiters[index])) request.grant(index);
       else gone.push(index);
     }
-    if (gone.length > 0) question.takeBack(gone);
-    if (trying) {
-      for (const trier of callers.slice(served)) if (this.remove(trier)) trier.refuse(unavailablePermitsError(trier));
+    if (gone.length > 0) request.giveBack(gone);
+    if (triesOnce) {
+      for (const waiter of waiters.slice(served)) if (this.remove(waiter)) waiter.refuse(permitsBusyError(waiter));
     } else {
       if (served > 0) this.contention.acquired();
-      // Whoever comes after one that left may want less. What was asked again may have been answered long ago: it is asked anew.
-      if (!unsettled && served < callers.length && this.waiting.has(callers[served])) this.contention.busy(remaining);
+      // If the first unserved waiter has left, the next one may want less. The answer to a repeated request may be outdated. In both
+      // cases, ask again.
+      if (!unsettled && served < waiters.length && this.waiting.has(waiters[served])) this.contention.busy(remaining);
     }
     this.resume();
   }
 
-  private failed(attempt: Attempt<C>, error: BackendError): void {
-    this.asking = undefined;
+  private onFailure(attempt: Attempt<W>, error: BackendError): void {
+    this.underWay = undefined;
     this.failure = error;
-    attempt.unsettled ||= attempt.question.takes && error.outcome === 'unknown';
-    const final = error.kind !== 'unavailable';
-    if (final || !attempt.unsettled) this.attempt = undefined;
-    const refused = final ? [...attempt.callers, ...this.triers] : [...this.triers];
-    for (const caller of refused)
-      if (this.remove(caller)) caller.refuse(backendFailure(caller, this.context.backend, error));
+    attempt.unsettled ||= attempt.request.takesPermits && error.outcome === 'unknown';
+    const isPermanent = error.kind !== 'unavailable';
+    if (isPermanent || !attempt.unsettled) this.attempt = undefined;
+    const refused = isPermanent ? [...attempt.waiters, ...this.tryingOnce] : [...this.tryingOnce];
+    for (const waiter of refused)
+      if (this.remove(waiter)) waiter.refuse(failedError(waiter, this.context.backend, error));
     const [head] = this.waiting;
-    if (head === undefined) this.askLater();
+    if (head === undefined) this.settleLater();
     else if (this.contention.failed())
-      this.context.events.emit('error', backendFailure(head, this.context.backend, error));
+      this.context.events.emit('error', failedError(head, this.context.backend, error));
     this.resume();
   }
 
-  /** Nobody waits for the answer, but it may be yes. */
-  private askLater(): void {
+  /** Nobody waits for the result, but it may be a grant. */
+  private settleLater(): void {
     if (this.attempt === undefined || this.closed) return;
-    this.settlementTimer = this.context.runtime.timer(AFTERMATH_PAUSE, () => {
-      this.endAftermath();
+    this.settlementTimer = this.context.runtime.timer(SETTLEMENT_PAUSE, () => {
+      this.cancelSettlement();
       this.resume();
     });
   }
 
-  private endAftermath(): void {
+  private cancelSettlement(): void {
     this.settlementTimer?.cancel();
     this.settlementTimer = undefined;
   }
 
-  private depart(caller: C): Error {
-    const known = this.answeredOnce && this.failure === undefined;
-    this.leave(caller);
-    if (known) return unavailablePermitsError(caller);
+  /** @returns why the waiter was not served, if its time is over */
+  private onDeparture(waiter: W): Error {
+    const { failure, answeredOnce } = this;
     const { backend } = this.context;
-    return this.failure ? backendFailure(caller, backend, this.failure) : noAnswerError(caller, backend);
+    this.leave(waiter);
+    if (failure !== undefined) return failedError(waiter, backend, failure);
+    return answeredOnce ? permitsBusyError(waiter) : unansweredError(waiter, backend);
   }
 
-  private leave(caller: C): void {
+  private leave(waiter: W): void {
     const [head] = this.waiting;
-    this.remove(caller);
+    this.remove(waiter);
     if (this.waiting.size === 0) this.contention.onEmpty();
-    else if (caller === head && this.failure === undefined) this.contention.recheck();
+    else if (waiter === head && this.failure === undefined) this.contention.recheck();
     this.resume();
   }
 
-  /** False: it was not there any more. */
-  private remove(caller: C): boolean {
-    return this.waiting.delete(caller) || this.triers.delete(caller);
+  /** False: it had left already. */
+  private remove(waiter: W): boolean {
+    return this.waiting.delete(waiter) || this.tryingOnce.delete(waiter);
   }
 }

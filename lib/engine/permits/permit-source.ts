@@ -1,127 +1,40 @@
-import { BackendError, type Subscription, type Wake } from '../../backends/lock-backend.js';
-import type { Runtime } from '../../backends/runtime.js';
-import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
-import type { AcquisitionContext } from '../acquisition-context.js';
-import type { Milliseconds } from '../duration.js';
-import { type Moment, validity } from '../lease/lease-clock.js';
-import type { WaitTerms } from '../waiting/caller.js';
-import {
-  firstAlike,
-  type GrantResult,
-  type PermitRequest,
-  type PermitSource,
-  PermitWaiter,
-  type Synchronizer,
-} from './permit-request.js';
-import type { PermitWatchdog } from './permit-watchdog.js';
+import type { Subscription, Wake } from '../../backends/subscription.js';
+import type { RequestId } from '../../backends/synchronizer-backend.js';
 
-const LARGEST_GROUP = 64;
-/** The most permits with ids that one call may take. */
-export const MOST_IDS = 1_000;
-
-/** Permits that are only counted. */
-export class CountedPermits implements PermitSource<PermitWaiter<void>> {
-  constructor(
-    private readonly backend: SynchronizerBackend,
-    private readonly semaphore: Synchronizer,
-    private readonly giveBack: (permits: number) => void,
-  ) {}
-
-  group(callers: Iterable<PermitWaiter<void>>): readonly PermitWaiter<void>[] {
-    return firstAlike(callers, LARGEST_GROUP, () => true);
-  }
-
-  request(callers: readonly PermitWaiter<void>[], request: RequestId): PermitRequest {
-    const sizes = callers.map(({ permits }) => permits);
-    return {
-      takes: true,
-      send: async (repeated) => ({
-        served: await this.backend.takePermits(this.semaphore.key, sizes, { ...request, repeated }),
-        remaining: -1,
-      }),
-      grant: (index) => callers[index].grant(),
-      takeBack: (indexes) => this.giveBack(indexes.reduce((sum, index) => sum + sizes[index], 0)),
-    };
-  }
-
-  subscribe(listener: (wake: Wake) => void): Subscription {
-    return this.backend.subscribe(this.semaphore.key, 'semaphore', listener);
-  }
+export interface GrantResult {
+  /** How many of the request's waiters, counted from the first, get what they want. */
+  readonly served: number;
+  /** Milliseconds after which another request makes sense without a message; −1: none does. */
+  readonly remaining: number;
 }
 
-export interface LeaseTerms extends WaitTerms {
-  /** Undefined: for as long as they are not given back. */
-  readonly leaseTime: Milliseconds | undefined;
+/** One request to the backend on behalf of several waiters. Sent again, it gets the same result. */
+export interface PermitRequest {
+  /** Whether a grant takes permits: then the result has to be known even if nobody waits for it any more. */
+  readonly takesPermits: boolean;
+  /** @param repeated the request was sent before and got no answer; that copy may still be under way */
+  send(repeated: boolean): Promise<GrantResult>;
+  /** Resolves a waiter that was served. */
+  grant(index: number): void;
+  /** Returns the permits of waiters that were served after they had left. */
+  giveBack(indexes: readonly number[]): void;
 }
 
-/** One caller that wants permits with ids. */
-export class LeasedPermitWaiter extends PermitWaiter<readonly string[]> {
-  declare readonly terms: LeaseTerms;
-
-  constructor(
-    semaphore: Synchronizer,
-    permits: number,
-    terms: LeaseTerms,
-    runtime: Runtime,
-    granted: (ids: readonly string[]) => void,
-    refused: (error: Error) => void,
-  ) {
-    super(semaphore, permits, terms, runtime, granted, refused);
-  }
+/** Where the waiters of one queue get their permits from. */
+export interface PermitSource<W> {
+  /** The waiters that one request can be sent for, from the first on. */
+  selectBatch(waiters: Iterable<W>): readonly W[];
+  request(waiters: readonly W[], id: RequestId): PermitRequest;
+  /** Calls back when another request makes sense. */
+  subscribe(listener: (wake: Wake) => void): Subscription;
 }
 
-/** Permits with an id and a lease each. Those without a leaseTime get the keeper's, and are kept by it. */
-export class LeasedPermits implements PermitSource<LeasedPermitWaiter> {
-  constructor(
-    private readonly backend: SynchronizerBackend,
-    private readonly context: AcquisitionContext,
-    private readonly keeper: PermitWatchdog,
-    private readonly semaphore: Synchronizer,
-    private readonly giveBack: (ids: readonly string[]) => void,
-  ) {}
-
-  group(callers: Iterable<LeasedPermitWaiter>): readonly LeasedPermitWaiter[] {
-    let permits = 0;
-    return firstAlike(callers, LARGEST_GROUP, (first, other) => {
-      permits += other.permits;
-      return first.terms.leaseTime === other.terms.leaseTime && first.permits + permits <= MOST_IDS;
-    });
+/** The first waiters, at most `limit`, up to the first one that does not fit in with them. */
+export function takeWhile<W>(waiters: Iterable<W>, limit: number, fits: (first: W, other: W) => boolean): readonly W[] {
+  const batch: W[] = [];
+  for (const waiter of waiters) {
+    if (batch.length === limit || (batch.length > 0 && !fits(batch[0], waiter))) break;
+    batch.push(waiter);
   }
-
-  request(callers: readonly LeasedPermitWaiter[], request: RequestId): PermitRequest {
-    const { runtime, clock } = this.context;
-    const newId = () => runtime.uuid().replaceAll('-', '');
-    const ids = callers.map(({ permits }) => Array.from({ length: permits }, newId));
-    const { leaseTime } = callers[0].terms;
-    let sent = clock.now();
-    return {
-      takes: true,
-      send: (repeated) => {
-        sent = clock.now();
-        return this.take(ids, leaseTime ?? this.keeper.leaseTime, sent, { ...request, repeated });
-      },
-      grant: (index) => {
-        if (leaseTime === undefined) this.keeper.keep(this.semaphore, ids[index], sent);
-        callers[index].grant(ids[index]);
-      },
-      takeBack: (indexes) => this.giveBack(indexes.flatMap((index) => ids[index])),
-    };
-  }
-
-  subscribe(listener: (wake: Wake) => void): Subscription {
-    return this.backend.subscribe(this.semaphore.key, 'semaphore', listener);
-  }
-
-  private async take(
-    ids: readonly (readonly string[])[],
-    leaseTime: number,
-    sent: Moment,
-    request: RequestId,
-  ): Promise<GrantResult> {
-    const supplied = await this.backend.takeLeasedPermits(this.semaphore.key, ids, leaseTime, request);
-    if (supplied.served === 0 || this.context.clock.age(sent) < validity(leaseTime)) return supplied;
-    this.giveBack(ids.slice(0, supplied.served).flat());
-    const late = `the answer came after the lease of ${leaseTime} ms had ended`;
-    throw new BackendError(late, 'unavailable', 'refused');
-  }
+  return batch;
 }

@@ -1,148 +1,155 @@
-import { BackendError } from '../../backends/lock-backend.js';
-import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
+import type { SynchronizerBackend } from '../../backends/synchronizer-backend.js';
+import type { AcquisitionContext } from '../acquisition-context.js';
 import { LockConfigurationError } from '../errors.js';
-import type { LockEngine } from '../lock-engine.js';
 import { toLockName } from '../lock-name.js';
-import { abortedError } from '../waiting/caller.js';
-import { MutationQueue } from './mutation-queue.js';
-import type { Mutation } from './mutations.js';
-import { backendFailure } from './permit-errors.js';
-import { PermitQueue } from './permit-queue.js';
-import type { PermitSource, PermitWaiter, Synchronizer } from './permit-request.js';
+import type { WaitTerms } from '../waiting/caller.js';
+import { CountedPermits } from './counted-permits.js';
+import { LeasedPermits, type LeasedPermitTerms, LeasedPermitWaiter } from './leased-permits.js';
+import { MutationQueues } from './mutation-queues.js';
+import { addPermits, giveLeasedPermits, type Mutation } from './mutations.js';
+import { OpenLatch } from './open-latch.js';
+import { failedError } from './permit-errors.js';
+import { PermitQueues } from './permit-queues.js';
+import { PermitWaiter } from './permit-waiter.js';
 import { PermitWatchdog } from './permit-watchdog.js';
+import { RequestIds } from './request-ids.js';
+import type { Synchronizer } from './synchronizer.js';
 
-/** What callers wait for: permits, permits with ids, that a latch opens. */
-type LineKind = 'permits' | 'ids' | 'latch';
-type Line = Pick<PermitQueue<never>, 'rejectWaiters' | 'close'>;
+/** What semaphores and latches need of the service that they belong to. */
+export interface SynchronizerHost {
+  /** @throws LockKeyError when the prefix makes the name too long */
+  keyOf(name: string, what?: string): string;
+
+  /**
+   * Whether the caller runs in a live lock scope of the service.
+   *
+   * @throws LockAbortedError for a caller that may not start waiting any more, because of shutdown
+   */
+  admit(what: string, name: string): boolean;
+}
 
 /**
- * The semaphores and latches of one service: who waits for them, what is changed in them, and the permits that are kept. What is
- * idle is forgotten: nothing here grows with the names that were seen.
+ * The semaphores and latches of one service: who waits for them, which changes are under way, and which permits are renewed. It keeps no
+ * state for objects that nobody uses.
  */
 export class Synchronizers {
   readonly permitWatchdog: PermitWatchdog;
-  private readonly lines = new Map<string, Line>();
-  private readonly mutationQueues = new Map<string, MutationQueue>();
-  private readonly changes = new Set<Promise<unknown>>();
-  private requests = 0;
-  private closed = false;
+  private readonly queues: PermitQueues;
+  private readonly mutations: MutationQueues;
 
-  /** @param onIdle no permit is kept any more */
+  /**
+   * @param watchdogTimeout the lease of permits without a leaseTime, in milliseconds
+   * @param onIdle called when there is no permit left to renew
+   */
   constructor(
-    private readonly engine: LockEngine,
+    private readonly context: AcquisitionContext,
+    private readonly host: SynchronizerHost,
+    watchdogTimeout: number,
     onIdle: () => void,
   ) {
-    const { context, settings } = engine;
-    this.permitWatchdog = new PermitWatchdog(() => this.backend, context, settings.watchdogTimeout, onIdle);
+    const ids = new RequestIds(context.clientId);
+    this.permitWatchdog = new PermitWatchdog(() => this.backend, context, watchdogTimeout, onIdle);
+    this.queues = new PermitQueues(context, ids, (what, name) => host.admit(what, name));
+    this.mutations = new MutationQueues(context.runtime, ids);
   }
 
-  /** @throws LockConfigurationError when the backend keeps none */
-  get backend(): SynchronizerBackend {
-    const { synchronizers, description } = this.engine.context.backend;
-    if (synchronizers !== undefined) return synchronizers;
-    throw new LockConfigurationError(
-      `${description} keeps no semaphores and latches: use a service with one connection for them`,
-    );
+  /** What is waited for, changed and renewed, in numbers. */
+  activity(): { readonly permitQueues: number; readonly mutations: number; readonly keptPermits: number } {
+    const { queues, mutations, permitWatchdog } = this;
+    return { permitQueues: queues.size, mutations: mutations.size, keptPermits: permitWatchdog.size };
   }
 
   /**
    * @param kind `semaphore`
-   * @param method how errors name the call: `getSemaphore()`
+   * @param method what errors call the call: `getSemaphore()`
+   * @throws LockKeyError for a bad name, LockConfigurationError when the backend has no semaphores and latches
    */
   named(name: string, kind: string, method: string): Synchronizer {
-    const key = this.engine.keyOf(toLockName(name, method));
+    const key = this.host.keyOf(toLockName(name, method));
     void this.backend;
     return { name, key, what: `the ${kind} '${name}'` };
   }
 
-  /** Waits in the line of this object and kind, which is made when nobody waits in it. */
-  enter<C extends PermitWaiter<never>>(
-    kind: LineKind,
-    { key }: Synchronizer,
-    caller: C,
-    supply: () => PermitSource<C>,
-  ): void {
-    const { signal } = caller.terms;
-    try {
-      caller.scoped = this.engine.admit(caller.what, caller.name);
-    } catch (error) {
-      return caller.refuse(error as Error);
-    }
-    if (signal?.aborted) return caller.refuse(abortedError(caller, signal));
-    const present = this.lines.get(`${kind} ${key}`) as PermitQueue<C> | undefined;
-    (present ?? this.open(kind, key, supply())).enqueue(caller);
+  /** Waits for permits that are only counted. */
+  takePermits(semaphore: Synchronizer, permits: number, terms: WaitTerms): Promise<void> {
+    const giveBack = (unused: number) => this.inBackground(this.mutate(semaphore, addPermits, unused));
+    return new Promise((resolve, reject) => {
+      const waiter = new PermitWaiter<void>(semaphore, permits, terms, this.context.runtime, resolve, reject);
+      const newSource = () => new CountedPermits(this.backend, semaphore, giveBack);
+      this.queues.enqueue('permits', semaphore.key, waiter, newSource);
+    });
   }
 
-  /** Changes an object, one request after the other; an outage is waited out for a minute. */
-  mutate<Item, Reply>(object: Synchronizer, change: Mutation<Item, Reply>, item: Item): Promise<Reply> {
-    const changed = this.mutations(object.key).apply(change, item);
-    const end = () => void this.changes.delete(changed);
-    this.changes.add(changed);
-    changed.then(end, end);
-    return this.answer(object, changed);
+  /** Waits for permits with ids, and resolves to the ids. */
+  takeLeasedPermits(semaphore: Synchronizer, permits: number, terms: LeasedPermitTerms): Promise<readonly string[]> {
+    const giveBack = (unused: readonly string[]) =>
+      this.inBackground(this.mutate(semaphore, giveLeasedPermits, unused));
+    return new Promise((resolve, reject) => {
+      const waiter = new LeasedPermitWaiter(semaphore, permits, terms, this.context.runtime, resolve, reject);
+      const newSource = () => new LeasedPermits(this.backend, this.context, this.permitWatchdog, semaphore, giveBack);
+      this.queues.enqueue('leased-permits', semaphore.key, waiter, newSource);
+    });
   }
 
-  /** Gives what the backend answers, with the errors of this library. */
-  async answer<T>(object: Synchronizer, reply: Promise<T>): Promise<T> {
+  /** Waits until a latch is open. */
+  awaitLatch(latch: Synchronizer, terms: WaitTerms): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const waiter = new PermitWaiter<void>(latch, 0, terms, this.context.runtime, resolve, reject);
+      this.queues.enqueue('latch', latch.key, waiter, () => new OpenLatch(this.backend, latch));
+    });
+  }
+
+  /** Changes an object. Changes of one object are sent one after the other; an outage is waited out for a minute. */
+  mutate<Item, Reply>(object: Synchronizer, mutation: Mutation<Item, Reply>, item: Item): Promise<Reply> {
+    return this.explained(object, this.mutations.apply(this.backend, object.key, mutation, item));
+  }
+
+  /** Asks about an object without changing it. */
+  ask<T>(object: Synchronizer, question: (backend: SynchronizerBackend, key: string) => Promise<T>): Promise<T> {
+    return this.explained(object, question(this.backend, object.key));
+  }
+
+  /** Shutdown: rejects all waiters, except those in a lock scope. */
+  rejectWaiters(): void {
+    this.queues.rejectWaiters();
+  }
+
+  /** Lets end what is under way. Permits that are still held expire with their leases: their holders may still be at work. */
+  async close(): Promise<void> {
+    for (const { semaphore, count } of this.permitWatchdog.close())
+      this.context.events.logger.warn(
+        `Shutdown: ${count} permits of ${semaphore.what} are still held; they are no longer renewed and expire with their leases`,
+      );
+    this.mutations.stopRetrying();
+    await this.queues.close();
+    await this.mutations.idle();
+  }
+
+  /** Rejects every change that has no answer yet. */
+  abandon(): void {
+    this.mutations.abandon();
+  }
+
+  /** @throws LockConfigurationError when the backend has none */
+  private get backend(): SynchronizerBackend {
+    const { synchronizers, description } = this.context.backend;
+    if (synchronizers !== undefined) return synchronizers;
+    throw new LockConfigurationError(
+      `${description} does not support semaphores and latches: use a service with a single connection for them`,
+    );
+  }
+
+  /** The same reply, with the errors of this library. */
+  private async explained<T>(object: Synchronizer, reply: Promise<T>): Promise<T> {
     try {
       return await reply;
     } catch (error) {
-      throw backendFailure(object, this.engine.context.backend, error as Error);
+      throw failedError(object, this.context.backend, error as Error);
     }
   }
 
-  /** What nobody waits for: a failure is an event. */
-  settle(change: Promise<unknown>): void {
-    change.catch((error: Error) => this.engine.context.events.emit('error', error));
-  }
-
-  /** Shutdown: sends away who waits. */
-  rejectWaiters(): void {
-    for (const line of [...this.lines.values()]) line.rejectWaiters();
-  }
-
-  /** Lets end what is under way. Permits that are still kept lapse with their leases: what they stand for may still go on. */
-  async close(): Promise<void> {
-    const { logger } = this.engine.context.events;
-    for (const { semaphore, count } of this.permitWatchdog.close())
-      logger.warn(
-        `Shutdown: ${count} permits of ${semaphore.what} are still held; they are renewed no more, and lapse with their leases`,
-      );
-    this.closed = true;
-    for (const queue of this.mutationQueues.values()) queue.close();
-    await Promise.all([...this.lines.values()].map((line) => line.close()));
-    await Promise.allSettled(this.changes);
-  }
-
-  /** Rejects the changes that have no answer yet. */
-  abandon(): void {
-    const error = new BackendError('the lock service was closed before it had an answer', 'unavailable', 'unknown');
-    for (const queue of [...this.mutationQueues.values()]) queue.abandon(error);
-  }
-
-  private open<C extends PermitWaiter<never>>(kind: LineKind, key: string, supply: PermitSource<C>): PermitQueue<C> {
-    const retire = () => this.lines.delete(`${kind} ${key}`);
-    const line = new PermitQueue(this.engine.context, supply, () => this.nextRequest(kind), retire);
-    this.lines.set(`${kind} ${key}`, line);
-    return line;
-  }
-
-  private mutations(key: string): MutationQueue {
-    const present = this.mutationQueues.get(key);
-    if (present !== undefined) return present;
-    const queue = new MutationQueue(
-      this.backend,
-      key,
-      this.engine.context.runtime,
-      () => this.nextRequest('change'),
-      () => this.mutationQueues.delete(key),
-    );
-    if (this.closed) queue.close();
-    this.mutationQueues.set(key, queue);
-    return queue;
-  }
-
-  private nextRequest(session: LineKind | 'change'): RequestId {
-    return { session: `${this.engine.context.clientId}:${session}`, sequence: ++this.requests };
+  /** Nobody waits for this change: a failure is emitted as an event. */
+  private inBackground(change: Promise<unknown>): void {
+    change.catch((error: Error) => this.context.events.emit('error', error));
   }
 }

@@ -1,27 +1,30 @@
 import type { Timer } from '../../backends/runtime.js';
 import type { AcquisitionContext } from '../acquisition-context.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
-import type { Waiter } from '../waiting/waiter.js';
+import type { LockWaiter } from '../lease/held-lock.js';
 
 /** A wait longer than this is worth a line in the log. */
 const LONG_WAIT = 30_000;
 
 /**
- * Warns when a caller of a queue has been waiting for over 30 s, naming the holder, at most once in 30 s, and for no caller twice. It keeps an
- * eye on the last in the queue, and on the first, which may wait while others come and leave behind it: while the last one waits, all before
- * it have waited for longer. Callers that come later are looked at in the next 30 s.
+ * Warns when a caller of a queue has waited for over 30 s, naming the holder: at most one warning in 30 s, and one for each caller.
+ *
+ * A timer of 30 s remembers the first and the last waiter of the queue. If the last one still waits when it fires, so do all waiters before
+ * it, for at least as long. Otherwise the first one may still wait, while others have come and left behind it. Callers that arrive
+ * meanwhile are looked at by the next timer, so that a warning comes after 30 to 60 s.
  */
 export class LongWaitWarning {
   private timer: Timer | undefined;
-  /** Those for whom there was a warning. */
-  private warned: WeakSet<Waiter> | undefined;
+  /** Waiters for which there was a warning. */
+  private warned: WeakSet<LockWaiter> | undefined;
 
   constructor(
     private readonly context: AcquisitionContext,
-    private readonly waiting: LinkedQueue<Waiter>,
+    private readonly waiting: LinkedQueue<LockWaiter>,
     private readonly holder: () => string | undefined,
   ) {}
 
+  /** Starts the timer, unless it runs already. */
   watch(): void {
     if (this.timer !== undefined) return;
     const { first, last } = this.waiting;
@@ -34,24 +37,24 @@ export class LongWaitWarning {
     this.timer = undefined;
   }
 
-  private check(first: Waiter, last: Waiter): void {
+  private check(first: LockWaiter, last: LockWaiter): void {
     this.timer = undefined;
     const waiter = last.settled ? first : last;
     if (!waiter.settled && !this.warned?.has(waiter)) this.warn(waiter);
     this.watch();
   }
 
-  private warn(waiter: Waiter): void {
+  private warn(waiter: LockWaiter): void {
     this.warned ??= new WeakSet();
     for (const waiting of this.waiting) {
       this.warned.add(waiting);
       if (waiting === waiter) break;
     }
     const { length } = this.waiting;
-    const [crowd, longest] = length > 1 ? [`${length} callers wait`, ', the longest'] : ['A caller waits', ''];
+    const [waiters, longest] = length > 1 ? [`${length} callers wait`, ', the longest'] : ['A caller waits', ''];
     const holder = this.holder() ?? 'an owner not known here';
     this.context.events.logger.warn(
-      `${crowd} for the lock '${waiter.name}'${longest} for over ${LONG_WAIT / 1_000} s; held by ${holder}`,
+      `${waiters} for the lock '${waiter.name}'${longest} for over ${LONG_WAIT / 1_000} s; held by ${holder}`,
     );
   }
 }

@@ -1,7 +1,7 @@
 import type { LockType } from '../../backends/lock-backend.js';
 import type { AcquisitionQueue } from './acquisition-queue.js';
 
-/** After so many removals a map is made anew. */
+/** After so many removals a map is replaced by a copy. */
 const REMOVALS = 1_024;
 
 /** The queues of one engine, by the types and names of their locks. Readers and writers share one. */
@@ -32,7 +32,7 @@ export class QueueTable {
     return this.maps.flatMap(({ queues }) => queues.get(name) ?? []);
   }
 
-  /** All that there are now. */
+  /** All present queues. */
   values(): AcquisitionQueue[] {
     return this.maps.flatMap(({ queues }) => [...queues.values()]);
   }
@@ -48,15 +48,15 @@ export class QueueTable {
 }
 
 /**
- * Queues come and go with every acquisition, and V8's Map then leaves a chain of its former tables behind, which the young generation's
- * collector has to carry along: a fresh copy now and then cuts the chain, and halved the client's CPU time an acquisition when that
+ * Queues come and go with every acquisition, and V8's Map then leaves a chain of its former tables behind, which the garbage collector has to
+ * carry along in the young generation. A fresh copy now and then cuts the chain: it halved the client's CPU time for an acquisition when that
  * was measured (64 in flight, Node.js 20).
  */
 class QueueMap {
   queues = new Map<string, AcquisitionQueue>();
   private removals = 0;
 
-  /** Another queue of the same lock stays: this one was removed before. */
+  /** Does nothing where another queue of the same lock has taken its place. */
   remove(queue: AcquisitionQueue): void {
     if (this.queues.get(queue.name) !== queue) return;
     this.queues.delete(queue.name);

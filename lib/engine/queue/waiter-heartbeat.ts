@@ -1,25 +1,25 @@
 import type { LockType } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
 import type { AcquisitionContext } from '../acquisition-context.js';
-import type { Waiter } from '../waiting/waiter.js';
+import type { LockWaiter } from '../lease/held-lock.js';
 
 /**
- * Keeps the places fresh that waiters of one queue have in the backend (fair waiters, waiting writers), all by one command, three
- * times within the time after which a silent waiter counts as dead.
+ * Tells the backend that the waiters of one queue which it knows (fair waiters, waiting writers) are alive: all of them by one command, three
+ * times within the fairWaitTimeout, after which a silent waiter counts as dead.
  */
 export class WaiterHeartbeat {
   private timer: Timer | undefined;
 
   /**
-   * @param places the waiters that have one now
-   * @param gone called for a waiter whose place the backend had dropped
+   * @param waiters those that the backend knows now
+   * @param dropped called for a waiter that the backend had taken for dead
    */
   constructor(
     private readonly context: AcquisitionContext,
     private readonly key: string,
     private readonly type: LockType,
-    private readonly places: () => readonly Waiter[],
-    private readonly gone: (waiter: Waiter) => void,
+    private readonly waiters: () => readonly LockWaiter[],
+    private readonly dropped: (waiter: LockWaiter) => void,
   ) {}
 
   start(): void {
@@ -32,17 +32,18 @@ export class WaiterHeartbeat {
   }
 
   private async refresh(): Promise<void> {
-    const waiters = this.places();
+    const waiters = this.waiters();
     this.timer = undefined;
     if (waiters.length === 0) return;
     this.start();
     const { key, type } = this;
-    const places = waiters.map(({ owner }) => ({ key, type, owner }));
+    const { backend, fairWaitTimeout } = this.context;
+    const owners = waiters.map(({ owner }) => ({ key, type, owner }));
     try {
-      const kept = await this.context.backend.refreshWaiters(places, this.context.fairWaitTimeout);
-      for (const [i, waiter] of waiters.entries()) if (!kept[i] && !waiter.settled) this.gone(waiter);
+      const known = await backend.refreshWaiters(owners, fairWaitTimeout);
+      for (const [i, waiter] of waiters.entries()) if (!known[i] && !waiter.settled) this.dropped(waiter);
     } catch {
-      // The next round tries again; a place that lapses meanwhile is taken anew by its waiter's next acquisition.
+      // The next heartbeat tries again. A waiter that is dropped meanwhile joins the queue again with its next acquisition.
     }
   }
 }

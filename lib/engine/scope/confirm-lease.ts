@@ -1,45 +1,52 @@
 import type { BackendError } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
+import type { AcquisitionContext } from '../acquisition-context.js';
 import type { HeldLock } from '../lease/held-lock.js';
-import type { LockEngine } from '../lock-engine.js';
-import type { AcquisitionTerms } from '../lock-options.js';
+import { BackOff } from '../waiting/back-off.js';
+import { Caller, type WaitTerms } from '../waiting/caller.js';
 import { permanentError, unavailableError } from '../waiting/wait-errors.js';
-import { Waiter } from '../waiting/waiter.js';
 
+/** The first and the longest pause, in milliseconds. */
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1_000;
 
+/** A caller that waits until it is certain whether a lock is held. */
+class Confirmation extends Caller<boolean> {
+  get what(): string {
+    return `the lock '${this.name}'`;
+  }
+}
+
 /**
- * Settles with whether a lock is held whose clocks have parted: as soon as the backend has confirmed it, says that it is not there, or its
- * lease has ended meanwhile. To acquire it anew instead would mean to wait for oneself.
+ * Tells whether a lock is held after the clocks have diverged: as soon as the backend has confirmed it, says that it is not there, or its
+ * lease has ended meanwhile. Acquiring it anew instead would mean waiting for oneself.
  *
  * @throws LockUnavailableError when the backend gives no answer within the waitTime of `terms`, LockAbortedError
  */
-export function confirmLease(engine: LockEngine, held: HeldLock, terms: AcquisitionTerms): Promise<boolean> {
-  const { backend, runtime, watchdog } = engine.context;
+export function confirmLease(context: AcquisitionContext, held: HeldLock, terms: WaitTerms): Promise<boolean> {
+  const { backend, runtime, watchdog } = context;
   return new Promise((resolve, reject) => {
     let failure: BackendError | undefined;
     let timer: Timer | undefined;
-    let pause = FIRST_PAUSE;
-    const waiter = new Waiter<boolean>(held.name, () => held.owner, terms, runtime, resolve, reject);
-    const look = () => {
-      if (waiter.settled) return;
+    const backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
+    const caller = new Confirmation(held.name, terms, runtime, resolve, reject);
+    const check = () => {
+      if (caller.settled) return;
       const state = watchdog.judge(held);
-      if (state !== 'unsure') return waiter.grant(state === 'held');
-      if (waiter.triesOnce) return waiter.refuse(unavailableError(waiter, backend, failure));
-      timer = runtime.timer(pause, ask, 'keep-alive');
-      pause = Math.min(2 * pause, LONGEST_PAUSE);
+      if (state !== 'unsure') return caller.grant(state === 'held');
+      if (caller.triesOnce) return caller.refuse(unavailableError(caller, backend, failure));
+      timer = runtime.timer(backOff.next(), ask, 'keep-alive');
     };
     const ask = () => {
-      watchdog.confirmNow(held).then(look, (error: BackendError) => {
+      watchdog.confirmNow(held).then(check, (error: BackendError) => {
         failure = error;
-        if (error.kind !== 'unavailable') waiter.refuse(permanentError(waiter, backend, error));
-        look();
+        if (error.kind !== 'unavailable') caller.refuse(permanentError(caller, backend, error));
+        check();
       });
     };
-    waiter.watch(() => {
+    caller.watch(() => {
       timer?.cancel();
-      return unavailableError(waiter, backend, failure);
+      return unavailableError(caller, backend, failure);
     });
     ask();
   });

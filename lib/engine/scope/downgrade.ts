@@ -1,47 +1,52 @@
-import { type AcquireReply, BackendError } from '../../backends/lock-backend.js';
+import type { AcquireReply, BackendError } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
 import { LockLostError } from '../errors.js';
 import type { UnusedOwner } from '../lease/background-releases.js';
-import type { HeldLock, LockKeeper, ReleaseOutcome } from '../lease/held-lock.js';
-import { type Moment, validity } from '../lease/lease-clock.js';
+import type { HeldLock, LockKeeper, ReadDowngrade, ReleaseOutcome } from '../lease/held-lock.js';
+import type { Moment } from '../lease/lease-clock.js';
 import { type PendingAcquisition, PendingOwner } from '../lease/pending-acquisitions.js';
-import type { LockEngine } from '../lock-engine.js';
+import type { LockAcquirer } from '../lock-acquirer.js';
 import type { AcquisitionQueue } from '../queue/acquisition-queue.js';
+import { BackOff } from '../waiting/back-off.js';
+import { lateAnswer } from '../waiting/late-answer.js';
 import { permanentError, unavailableError } from '../waiting/wait-errors.js';
 import type { Waiter } from '../waiting/waiter.js';
 import { confirmLease } from './confirm-lease.js';
 
+/** The first and the longest pause, in milliseconds. */
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1_000;
 
-/** It is granted nothing where the write lock was given back meanwhile: then it is on its own. */
+/** It is granted `undefined` where the write lock was given back meanwhile: then it is on its own. */
 type Reader = Waiter<HeldLock | undefined>;
 
 /**
- * How the owner of a write lock comes to read too: under its own name, so that it goes on reading when the write lock is given
- * back; readers come in then, writers don't. All readers in the writer's scope share one read lock, which is kept for the next of
- * them as long as the write lock is held: a release whose answer got lost could otherwise free what another one has just taken.
+ * How the owner of a write lock comes to read, too: under its own owner id, so that it goes on reading when the write lock is given back;
+ * other readers are admitted then, writers are not. All readers in the writer's scope share one read lock, which is kept for the next of
+ * them for as long as the write lock is held: otherwise a release whose answer was lost could free what another reader has just taken.
  */
-export class Downgrade implements LockKeeper {
+export class Downgrade implements LockKeeper, ReadDowngrade {
   /** Until it is given back, or lost. */
   private read: HeldLock | undefined;
-  /** Where the latest of them stands, or stood: who gives back what was lost must not open a new queue. */
+  /** The queue of the latest read lock: giving back a lost lock must not open a new queue. */
   private queue!: AcquisitionQueue;
   private readonly waiting = new Set<Reader>();
-  /** The write lock is gone. */
+  /** The write lock was given back. */
   private over = false;
   /** When the acquisition that is under way was sent. */
   private sent: Moment | undefined;
   /** An acquisition got no answer: the backend may hold the read lock all the same, or take it until this time of its clock. */
   private unanswered: Pick<UnusedOwner, 'validUntil'> | undefined;
   private failure: BackendError | undefined;
-  private pause = FIRST_PAUSE;
+  private readonly backOff: BackOff;
   private timer: Timer | undefined;
 
   constructor(
-    private readonly engine: LockEngine,
+    private readonly engine: LockAcquirer,
     private readonly write: HeldLock,
-  ) {}
+  ) {
+    this.backOff = new BackOff(engine.context.runtime, FIRST_PAUSE, LONGEST_PAUSE);
+  }
 
   get name(): string {
     return this.write.name;
@@ -55,17 +60,17 @@ export class Downgrade implements LockKeeper {
     const { read } = this;
     const state = read && this.engine.context.watchdog.judge(read);
     if (read !== undefined && state === 'held') return waiter.grant(read);
-    if (read !== undefined && state === 'unsure') return this.makeCertain(read, waiter);
+    if (read !== undefined && state === 'unsure') return this.confirm(read, waiter);
     this.waiting.add(waiter);
     waiter.watch(() => {
-      const refusal = this.unavailable(waiter);
+      const error = this.unavailable(waiter);
       this.remove(waiter);
-      return refusal;
+      return error;
     });
     this.attempt();
   }
 
-  /** The write lock goes. What is under way then is given back when it is answered. */
+  /** The write lock is given back. An acquisition that is under way is given back when it is answered. */
   abandon(): void {
     this.over = true;
     if (this.read !== undefined && this.read.shares.length === 0) void this.giveBack(this.read);
@@ -89,7 +94,7 @@ export class Downgrade implements LockKeeper {
 
   lost(read: HeldLock): void {
     this.read = undefined;
-    // What nobody used may lapse beside the write lock: it must not be taken from the next reader.
+    // An unused read lock may lapse beside the write lock: it must not be taken away from the next reader.
     if (read.shares.length === 0) this.queue.forget(read);
     else this.queue.lost(read);
   }
@@ -101,9 +106,9 @@ export class Downgrade implements LockKeeper {
     this.unanswered = undefined;
   }
 
-  /** It is asked for again where it proves to be lost. */
-  private makeCertain(read: HeldLock, waiter: Reader): void {
-    confirmLease(this.engine, read, waiter.terms).then(
+  /** A read lock that proves to be lost is acquired again. */
+  private confirm(read: HeldLock, waiter: Reader): void {
+    confirmLease(this.engine.context, read, waiter.terms).then(
       () => this.enqueue(waiter),
       (error) => waiter.refuse(error),
     );
@@ -116,15 +121,15 @@ export class Downgrade implements LockKeeper {
     const { key, owner } = this.write;
     const { leaseTime } = first.terms;
     this.sent = clock.now();
-    const flight = new PendingOwner(key, owner);
-    pendingAcquisitions.begin(flight);
+    const pending = new PendingOwner(key, owner);
+    pendingAcquisitions.begin(pending);
     backend.acquire({ key, type: 'read', owner, leaseTime, reserve: 0, fairWaitTimeout: 0, preferWriters: false }).then(
       (reply) => {
-        pendingAcquisitions.end(flight);
-        this.answered(first, reply, flight);
+        pendingAcquisitions.end(pending);
+        this.answered(first, reply, pending);
       },
       (error) => {
-        pendingAcquisitions.end(flight);
+        pendingAcquisitions.end(pending);
         this.failed(error);
       },
     );
@@ -132,22 +137,20 @@ export class Downgrade implements LockKeeper {
 
   private answered(first: Reader, reply: AcquireReply, { interference }: PendingAcquisition): void {
     const sent = this.sent as Moment;
-    const { leaseTime } = first.terms;
-    if (reply.acquired && this.engine.context.clock.age(sent) >= validity(leaseTime)) {
-      const late = `the answer came after the lease of ${leaseTime} ms had ended`;
-      return this.failed(new BackendError(late, 'unavailable', 'unknown'));
-    }
+    const late = reply.acquired && lateAnswer(this.engine.context.clock, sent, first.terms.leaseTime);
+    if (late) return this.failed(late);
     this.sent = this.failure = undefined;
     if (reply.validUntil !== undefined) this.unanswered = { validUntil: reply.validUntil };
-    this.pause = FIRST_PAUSE;
+    this.backOff.reset();
     if (!reply.acquired) return this.dismiss();
     if (interference === 'removed') {
       this.unanswered = { validUntil: reply.validUntil };
       this.undoUnanswered();
       return this.dismiss();
     }
-    this.queue = this.engine.queue('read', this.write.name, this.write.key);
-    const read = this.queue.fulfil(this.write.owner, first.terms, sent, reply.token, this);
+    const { name, key } = this;
+    this.queue = this.engine.existingQueue('read', name) ?? this.engine.newQueue('read', name, key);
+    const read = this.queue.adopt(this.write.owner, first.terms, sent, reply.token, this);
     this.read = read;
     if (this.waiting.size === 0) void this.giveBack(read);
     for (const waiter of this.takeAll()) waiter.grant(read);
@@ -158,7 +161,7 @@ export class Downgrade implements LockKeeper {
     this.failure = error;
     if (error.outcome !== 'refused') this.unanswered = { validUntil: error.validUntil };
     if (this.over) return this.abandon();
-    const { backend } = this.engine.context;
+    const { backend, runtime } = this.engine.context;
     if (error.kind !== 'unavailable') return this.refuseAll((waiter) => permanentError(waiter, backend, error));
     for (const waiter of this.waiting) {
       if (!waiter.triesOnce) continue;
@@ -167,8 +170,7 @@ export class Downgrade implements LockKeeper {
     }
     if (this.waiting.size === 0) return;
     this.timer?.cancel();
-    this.timer = this.engine.context.runtime.timer(this.pause, () => this.attempt(), 'keep-alive');
-    this.pause = Math.min(2 * this.pause, LONGEST_PAUSE);
+    this.timer = runtime.timer(this.backOff.next(), () => this.attempt(), 'keep-alive');
   }
 
   /** The write lock is not there any more. */
@@ -177,8 +179,8 @@ export class Downgrade implements LockKeeper {
     else this.refuseAll((waiter) => this.lossOf(waiter));
   }
 
-  private refuseAll(refusal: (waiter: Reader) => Error): void {
-    for (const waiter of this.takeAll()) waiter.refuse(refusal(waiter));
+  private refuseAll(errorOf: (waiter: Reader) => Error): void {
+    for (const waiter of this.takeAll()) waiter.refuse(errorOf(waiter));
   }
 
   private takeAll(): readonly Reader[] {
@@ -198,7 +200,7 @@ export class Downgrade implements LockKeeper {
 
   private lossOf({ name }: Reader): LockLostError {
     return new LockLostError(
-      `The write lock '${name}' was lost: it was not there any more when its read lock was asked for`,
+      `The write lock '${name}' was lost: it was not there any more when its read lock was requested`,
       name,
     );
   }

@@ -1,68 +1,56 @@
-import type { LockType } from '../../backends/lock-backend.js';
 import { listOf } from '../collections/list-of.js';
 import type { Milliseconds } from '../duration.js';
-import { LockBusyError, LockConfigurationError, LockUpgradeError } from '../errors.js';
-import type { HeldLock } from '../lease/held-lock.js';
+import { LockBusyError } from '../errors.js';
+import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { LockLease } from '../lease/lock-lease.js';
-import type { LockEngine } from '../lock-engine.js';
+import type { LockAcquirer } from '../lock-acquirer.js';
 import type { AcquisitionTerms } from '../lock-options.js';
 import { Waiter } from '../waiting/waiter.js';
 import { confirmLease } from './confirm-lease.js';
 import { Downgrade } from './downgrade.js';
-import { lockScopes, type Reentry } from './lock-scope.js';
-import type { EnteredGate, ShareGate, ShareMode } from './share-gate.js';
+import { isStillShared, type Reentry } from './find-reentry.js';
+import { lockScopes } from './lock-scope.js';
+import type { ShareGate } from './share-gate.js';
+import { closeGatesAbove, shareMode } from './share-mode.js';
 
 /**
- * Gives a child of the share that holds the lock a share of its own: same owner, same token, same lease, no round trip. Its siblings on the
- * same lock go first, in the order of their arrival.
+ * Gives a child of the share that holds the lock a share of its own: same owner, same token, same lease, no round trip. Siblings that asked
+ * for the same lock earlier go first.
  *
  * @throws LockUpgradeError when a reader asks for the write lock
  */
 export function reenter(
-  engine: LockEngine,
+  engine: LockAcquirer,
   reentry: Reentry,
   name: string,
   terms: AcquisitionTerms,
 ): Promise<LockLease> {
   const { scope, held } = reentry;
   const mode = shareMode(held, terms.type);
-  const gate = scope.lease.gate(held.key);
+  const gate = scope.lease.gates.gate(held.key);
   const child = new Child(engine, reentry, gate, name);
   if (gate.open(mode)) {
     gate.enter(mode);
     return child.enter(terms);
   }
-  if (terms.waitTime === 0) return Promise.reject(siblingError(engine, held, terms));
+  const siblingError = () => busySiblingError(engine, held, terms);
+  if (terms.waitTime === 0) return Promise.reject(siblingError());
   return new Promise((resolve, reject) => {
-    const waiter: Waiter = new Waiter(
-      name,
-      () => held.owner,
-      terms,
-      engine.context.runtime,
-      () => resolve(child.enter(withWaitTime(terms, waiter.remainingWait))),
-      reject,
-    );
-    gate.wait(waiter, mode, () => (waiter.settled ? gate.leave() : waiter.grant(held)));
-    waiter.watch(() => {
-      gate.abandon(waiter);
-      return siblingError(engine, held, terms);
-    });
+    const granted = () => resolve(child.enter(withWaitTime(terms, waiter.remainingWait)));
+    const { runtime } = engine.context;
+    const waiter: LockWaiter = new Waiter(name, () => held.owner, terms, runtime, granted, reject);
+    gate.wait(waiter, mode, () => waiter.grant(held), siblingError);
   });
 }
 
-/** Whether what was found before a wait can still be shared; a lease that has ended by the clock is declared lost. */
-export function isThere(engine: LockEngine, { scope, holder, held }: Reentry): boolean {
-  return scope.live && holder.live && engine.context.watchdog.judge(held) !== 'lost';
-}
-
-/** A share to be, whose gate is entered when its turn comes. */
+/** A share to be, which has entered its gate, or is going to. */
 class Child {
-  /** The flow that asked: its turn comes in that of a sibling. */
+  /** The flow of the caller: its turn comes in the flow of a sibling. */
   private readonly caller = lockScopes.getStore();
   private inside = true;
 
   constructor(
-    private readonly engine: LockEngine,
+    private readonly engine: LockAcquirer,
     private readonly reentry: Reentry,
     private readonly gate: ShareGate,
     private readonly name: string,
@@ -82,16 +70,16 @@ class Child {
 
   private async take(terms: AcquisitionTerms): Promise<LockLease> {
     const { engine, reentry, gate } = this;
+    const { context } = engine;
     const { held } = reentry;
-    const { runtime, watchdog } = engine.context;
-    if (isThere(engine, reentry) && watchdog.judge(held) === 'unsure') {
-      const since = runtime.monotonic();
-      await confirmLease(engine, held, terms);
-      terms = withWaitTime(terms, terms.waitTime - (runtime.monotonic() - since));
+    if (isStillShared(context, reentry) && context.watchdog.judge(held) === 'unsure') {
+      const since = context.runtime.monotonic();
+      await confirmLease(context, held, terms);
+      terms = withWaitTime(terms, terms.waitTime - (context.runtime.monotonic() - since));
     }
-    if (!isThere(engine, reentry)) return this.acquireAnew(terms);
+    if (!isStillShared(context, reentry)) return this.acquireAnew(terms);
     if (held.type === 'write' && terms.type === 'read') return this.downgrade(terms);
-    return engine.lease(listOf(held), terms, listOf(gate, ...gatesAbove(reentry, terms.type)));
+    return engine.createLease(listOf(held), terms, listOf(gate, ...closeGatesAbove(reentry, terms.type)));
   }
 
   /** The scope has ended, or the lock was lost: the child is on its own now. */
@@ -101,7 +89,7 @@ class Child {
     const lease = lockScopes.run(this.caller, () =>
       this.engine.acquire(this.name, { type, waitTime, leaseTime, signal, onLost }),
     );
-    this.leave(); // the next one is asked in after this one has asked: they keep their order
+    this.leave(); // the next sibling is admitted after this one has asked: they keep their order
     return lease;
   }
 
@@ -111,7 +99,7 @@ class Child {
     engine.admit('acquire()', name);
     return new Promise((resolve, reject) => {
       const granted = (read: HeldLock | undefined) => {
-        if (read !== undefined) resolve(engine.lease(listOf(read), terms, listOf(gate)));
+        if (read !== undefined) resolve(engine.createLease(listOf(read), terms, listOf(gate)));
         else resolve(this.acquireAnew(withWaitTime(terms, waiter.remainingWait)));
       };
       const { runtime } = engine.context;
@@ -131,55 +119,9 @@ function withWaitTime(terms: AcquisitionTerms, waitTime: number): AcquisitionTer
   return { ...terms, waitTime: Math.max(0, waitTime) as Milliseconds };
 }
 
-/**
- * Where a reader inside of a writer writes: it has to be alone at all gates between it and the share that holds the write lock.
- *
- * @throws LockUpgradeError when another reader is inside beside it: both could wait for each other
- */
-export function gatesAbove({ scope, holder, held }: Reentry, wanted: LockType): readonly EnteredGate[] {
-  const { key, name } = held;
-  const closed: EnteredGate[] = [];
-  for (let { lease } = scope; wanted === 'write' && lease !== holder; ) {
-    const gate = lease.gateAbove(key);
-    if (gate === undefined) break;
-    const above = gate.closeToReaders();
-    if (above === undefined) {
-      for (const other of closed) other.leave();
-      throw new LockUpgradeError(
-        `The write lock '${name}' was asked for by code that reads it, while another branch of the same writer reads it too. Ask for the write lock before the branches part`,
-        name,
-      );
-    }
-    closed.push(above);
-    lease = gate.share;
-  }
-  return closed;
-}
-
-/** What a share of type `wanted` in a held lock means to its siblings. */
-export function shareMode(held: HeldLock, wanted: LockType): ShareMode {
-  const { type, name } = held;
-  if (type === 'read' && wanted === 'write') {
-    throw new LockUpgradeError(
-      `The write lock '${name}' was asked for by code that holds its read lock: it would wait for itself. Release the read lock first, or take the write lock from the start`,
-      name,
-    );
-  }
-  const both = isReadWrite(type) && isReadWrite(wanted);
-  if (both) return wanted === 'read' ? 'shared' : 'exclusive';
-  if (!isReadWrite(type) && !isReadWrite(wanted)) return 'exclusive';
-  throw new LockConfigurationError(
-    `The lock '${name}' is held by this code as type '${type}' and asked for as '${wanted}': it would wait for itself. Use one type for one name`,
-  );
-}
-
-function isReadWrite(type: LockType): boolean {
-  return type === 'read' || type === 'write';
-}
-
-function siblingError(engine: LockEngine, held: HeldLock, terms: AcquisitionTerms): LockBusyError {
-  const remaining = Math.max(0, Math.round(held.validFor - engine.context.clock.age(held.confirmed)));
-  const waited = terms.waitTime > 0 ? `, for over ${terms.waitTime} ms` : '';
+function busySiblingError({ context }: LockAcquirer, held: HeldLock, { waitTime }: AcquisitionTerms): LockBusyError {
+  const remaining = Math.max(0, Math.round(held.validFor - context.clock.age(held.confirmed)));
+  const waited = waitTime > 0 ? `, for over ${waitTime} ms` : '';
   return new LockBusyError(
     `The lock '${held.name}' is busy: another branch of the code that holds it is inside${waited}`,
     held.name,

@@ -1,33 +1,81 @@
 import { LinkedQueue } from '../collections/linked-queue.js';
-import type { LockLease } from '../lease/lock-lease.js';
-import type { Waiter } from '../waiting/waiter.js';
+import type { LockWaiter } from '../lease/held-lock.js';
 
 /** What a child of a share wants: to be alone among its siblings, or to read beside other readers. */
 export type ShareMode = 'exclusive' | 'shared';
 
-/** What a share has entered, to be left when it ends. */
+/** A gate that a share has entered, and leaves when it ends. */
 export interface EnteredGate {
-  /** Of the lock. */
+  /** The lock's key. */
   readonly key: string;
-  /** Whose children it lets in. */
-  readonly share: LockLease;
+  /** The share whose children it admits. */
+  readonly share: ShareGates;
   leave(): void;
 }
 
+/** The gates of one share: those that it has entered itself, and those at which its own children exclude each other. */
+export class ShareGates {
+  /** By the lock's key; only those with children inside or waiting. */
+  private readonly below = new Map<string, ShareGate>();
+  private leaving = false;
+
+  /** @param entered the gates of the shares that it is a child of */
+  constructor(private readonly entered: readonly EnteredGate[]) {}
+
+  /** The gate for its children in the lock with this key. */
+  gate(key: string): ShareGate {
+    let gate = this.below.get(key);
+    if (gate === undefined) {
+      gate = new ShareGate(this, key);
+      this.below.set(key, gate);
+    }
+    return gate;
+  }
+
+  /** The gate that it entered, as a child, for its share in the lock with this key. */
+  above(key: string): ShareGate | undefined {
+    return this.entered.find((gate) => gate.key === key) as ShareGate | undefined;
+  }
+
+  /** Whether it is a share below `other` in the lock with this key. */
+  isBelow(other: ShareGates, key: string): boolean {
+    for (let share = this.above(key)?.share; share !== undefined; share = share.above(key)?.share) {
+      if (share === other) return true;
+    }
+    return false;
+  }
+
+  /**
+   * The share has ended. A gate for whose lock there are shares below this one is left with the last of them: otherwise that share and the
+   * next child would be inside together.
+   */
+  leave(): void {
+    this.leaving = true;
+    for (const gate of this.entered) if (!this.below.has(gate.key)) gate.leave();
+  }
+
+  /** The last child has left, and none waits. A child that leaves as soon as it is admitted causes a second call. */
+  emptied(emptied: ShareGate): void {
+    const { key } = emptied;
+    if (this.below.get(key) !== emptied) return;
+    this.below.delete(key);
+    if (!this.leaving) return;
+    for (const gate of this.entered) if (gate.key === key) gate.leave();
+  }
+}
+
 /**
- * Lets the children of one share into its lock: one after the other in the order of their arrival, readers side by side. A child is
- * inside until it and the last share below it have ended. It is local to the lease; the backend is not asked.
+ * Admits the children of one share to its lock: one at a time, in the order of their arrival, readers side by side. A child is inside until
+ * it and the last share below it have ended. A gate is local to the lease; the backend is not asked.
  */
 export class ShareGate implements EnteredGate {
-  private readonly waiting = new LinkedQueue<Waiter>();
-  private readonly modes = new Map<Waiter, { readonly mode: ShareMode; readonly enter: () => void }>();
+  private readonly waiting = new LinkedQueue<LockWaiter>();
+  private readonly admissions = new Map<LockWaiter, { readonly mode: ShareMode; readonly enter: () => void }>();
   private inside = 0;
   private mode: ShareMode = 'shared';
 
   constructor(
-    /** Whose children it lets in. */
-    readonly share: LockLease,
-    /** Of the lock. */
+    readonly share: ShareGates,
     readonly key: string,
   ) {}
 
@@ -42,17 +90,24 @@ export class ShareGate implements EnteredGate {
     this.inside++;
   }
 
-  /** Queues; `enter` is called when it is this waiter's turn, with the gate entered. */
-  wait(waiter: Waiter, mode: ShareMode, enter: () => void): void {
+  /**
+   * Waits for its turn, and enters; until then the waiter's own timer and signal may end the wait.
+   *
+   * @param entered called with the gate entered; not for a waiter that has left
+   * @param departed why a waiter that leaves was not served
+   */
+  wait(waiter: LockWaiter, mode: ShareMode, entered: () => void, departed: () => Error): void {
+    const enter = () => (waiter.settled ? this.leave() : entered());
+    if (this.open(mode)) {
+      this.enter(mode);
+      return enter();
+    }
     this.waiting.push(waiter);
-    this.modes.set(waiter, { mode, enter });
-  }
-
-  /** Takes a waiter out that waits no more. */
-  abandon(waiter: Waiter): void {
-    if (!this.waiting.remove(waiter)) return;
-    this.modes.delete(waiter);
-    this.admit();
+    this.admissions.set(waiter, { mode, enter });
+    waiter.watch(() => {
+      this.remove(waiter);
+      return departed();
+    });
   }
 
   leave(): void {
@@ -61,7 +116,7 @@ export class ShareGate implements EnteredGate {
   }
 
   /**
-   * Lets nobody in beside the one reader that is inside, which writes for a while.
+   * Admits nobody beside the one reader that is inside, which writes for a while.
    *
    * @returns what ends that; `undefined` where another reader is inside
    */
@@ -76,19 +131,25 @@ export class ShareGate implements EnteredGate {
     return { key, share, leave };
   }
 
+  private remove(waiter: LockWaiter): void {
+    if (!this.waiting.remove(waiter)) return;
+    this.admissions.delete(waiter);
+    this.admit();
+  }
+
   private admits(mode: ShareMode): boolean {
     return this.inside === 0 || (mode === 'shared' && this.mode === 'shared');
   }
 
   private admit(): void {
     for (let head = this.waiting.first; head !== undefined; head = this.waiting.first) {
-      const { mode, enter } = this.modes.get(head) as { mode: ShareMode; enter: () => void };
+      const { mode, enter } = this.admissions.get(head) as { mode: ShareMode; enter: () => void };
       if (!this.admits(mode)) return;
       this.waiting.remove(head);
-      this.modes.delete(head);
+      this.admissions.delete(head);
       this.enter(mode);
       enter();
     }
-    if (this.inside === 0) this.share.gateEmptied(this);
+    if (this.inside === 0) this.share.emptied(this);
   }
 }

@@ -1,16 +1,16 @@
 import type { Runtime, Timer } from '../../backends/runtime.js';
 import type { WantedLock } from './wanted-lock.js';
 
-/** A caller that was passed over so often, or for so many milliseconds, may hold while it waits. */
+/** A caller that was passed over so often, or for so many milliseconds, may hold locks while it waits. */
 export const ROUNDS_IN_VAIN = 5;
 export const PASSED_OVER = 2_000;
-/** How long it may do so, and how long it does without afterwards. */
+/** For so many milliseconds at most; afterwards it does not do so for as long. */
 export const LONGEST_HOLD = 1_000;
 
-/** Nobody hears of it. */
-const NOT_NEEDED = new Error('the place in the line is not needed any more');
+/** It is never reported. */
+const NOT_NEEDED = new Error('the position in the queue is not needed any more');
 
-/** What it needs of the acquisition that it is a part of. */
+/** What it needs of the acquisition that it belongs to. */
 export interface HoldAndWaitTerms {
   /** In sorted order. */
   readonly all: readonly WantedLock[];
@@ -23,17 +23,17 @@ export interface HoldAndWaitTerms {
 }
 
 /**
- * How a caller of several locks gets them although others keep each of them busy: it waits for one after the other, in sorted order, and
- * holds what it has got meanwhile.
+ * How a caller gets several locks although others keep each of them busy: it waits for one after the other, in sorted order, and holds those
+ * that it has got meanwhile.
  *
- * The order keeps such callers from waiting for each other in a circle. It does not where the holder of one lock waits for another one
- * inside its scope: so after a second at most all is given back, and a second passes before it holds again. Where a line is longer
- * than that, the caller keeps its place in it; a turn that comes while what sorts before is not in hand is let go.
+ * The order keeps such callers from waiting for each other in a circle, but not when the holder of one lock waits for another one inside its
+ * scope. So after a second at most all locks are given back, and a second passes before the next attempt. Where a queue is longer than that,
+ * the caller keeps its position in it; if its turn comes while a lock that sorts before is missing, it lets the turn go.
  */
 export class HoldAndWait {
   private rounds = 0;
   private readonly began: number;
-  /** The lines that it stands in. */
+  /** The queues that it is in. */
   private readonly turns = new Map<WantedLock, Promise<true>>();
   /** The lock whose turn may come now. */
   private next: WantedLock | undefined;
@@ -59,28 +59,28 @@ export class HoldAndWait {
     return this.rounds >= ROUNDS_IN_VAIN || this.runtime.monotonic() - this.began >= PASSED_OVER;
   }
 
-  /** Returns with all of them in hand, and leases that have just begun. */
+  /** Settles when all locks are held, with leases that have just begun. */
   async run(): Promise<void> {
     const { all, sleep } = this.terms;
     this.running = true;
     try {
       while (!(await this.takeInOrder())) {
         await Promise.all(all.map((wanted) => wanted.giveBack()));
-        // Two callers that keep step could be in each other's way for ever.
+        // Two callers in step could be in each other's way for ever.
         await sleep(this.longestHold * (1 + this.runtime.random() / 2));
       }
     } finally {
       this.running = false;
-      for (const wanted of this.turns.keys()) wanted.leaveLine(NOT_NEEDED);
+      for (const wanted of this.turns.keys()) wanted.stopWaiting(NOT_NEEDED);
     }
-    await Promise.all(all.map((wanted) => wanted.refresh()));
+    await Promise.all(all.map((wanted) => wanted.restartLease()));
   }
 
   private get longestHold(): number {
     return Math.min(LONGEST_HOLD, this.terms.longestHold);
   }
 
-  /** False: the time was over. */
+  /** False: the time has run out. */
   private async takeInOrder(): Promise<boolean> {
     let end = () => {};
     const over = new Promise<false>((resolve) => {
@@ -100,21 +100,21 @@ export class HoldAndWait {
     }
   }
 
-  /** Stands in line, unless it does so already, and settles with the lock in hand. */
+  /** Joins the queue, unless it is in it already, and settles when the lock is held. */
   private turn(wanted: WantedLock): Promise<true> {
-    const standing = this.turns.get(wanted);
-    if (standing !== undefined) return standing;
+    const waiting = this.turns.get(wanted);
+    if (waiting !== undefined) return waiting;
     const since = this.runtime.monotonic();
     const turn = this.terms.waitFor(wanted).then(() => true as const);
     this.turns.set(wanted, turn);
     turn.then(
-      () => this.came(wanted, this.runtime.monotonic() - since),
+      () => this.turnCame(wanted, this.runtime.monotonic() - since),
       () => this.turns.delete(wanted),
     );
     return turn;
   }
 
-  private came(wanted: WantedLock, waited: number): void {
+  private turnCame(wanted: WantedLock, waited: number): void {
     this.turns.delete(wanted);
     if (wanted === this.next) return;
     void wanted.giveBack();

@@ -1,36 +1,37 @@
 import type { Milliseconds } from '../duration.js';
-import type { HeldLock } from '../lease/held-lock.js';
+import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
-import type { LockEngine } from '../lock-engine.js';
+import type { LockAcquirer } from '../lock-acquirer.js';
 import type { AcquisitionTerms } from '../lock-options.js';
-import { findReentry, type Reentry } from '../scope/lock-scope.js';
-import { gatesAbove, isThere, shareMode } from '../scope/reentry.js';
+import type { AcquisitionQueue } from '../queue/acquisition-queue.js';
+import { findReentry, isStillShared, type Reentry } from '../scope/find-reentry.js';
 import type { EnteredGate, ShareGate } from '../scope/share-gate.js';
+import { closeGatesAbove, shareMode } from '../scope/share-mode.js';
 import { Waiter } from '../waiting/waiter.js';
 
-/** One of several locks that are acquired together: to be taken from its queue, or to be shared with the scope that holds it. */
+/** One of several locks that are acquired together: it is taken from its queue, or shared with the scope that holds it. */
 export class WantedLock {
   readonly key: string;
-  /** It is in hand. */
+  /** The lock, once it is acquired. */
   held: HeldLock | undefined;
-  /** Entered, while a shared one is claimed or in hand. */
+  /** Entered, while a shared lock is claimed or held. */
   private gate: ShareGate | undefined;
-  /** Closed to readers beside it, while the gate is entered. */
+  /** Gates that are closed to other readers, while the gate is entered. */
   private above: readonly EnteredGate[] = [];
   private reentry: Reentry | undefined;
-  private waiter: Waiter | undefined;
+  private waiter: LockWaiter | undefined;
 
   constructor(
-    private readonly engine: LockEngine,
+    private readonly engine: LockAcquirer,
     readonly name: string,
     private readonly terms: AcquisitionTerms,
     what: string,
   ) {
     this.key = engine.keyOf(name, what);
-    this.look();
+    this.refreshReentry();
   }
 
-  /** What its share is to leave in the end. */
+  /** The gates that its share has to leave in the end. */
   get entered(): readonly EnteredGate[] {
     return this.gate === undefined ? [] : [this.gate, ...this.above];
   }
@@ -39,11 +40,12 @@ export class WantedLock {
     return this.reentry !== undefined;
   }
 
-  /** What is in hand is not worth having any more: lost, over, or shared with a scope that has ended. */
+  /** It was lost, its lease has ended, or the scope that it was shared with has ended. */
   get stale(): boolean {
-    const { engine, held, reentry } = this;
-    if (held === undefined || engine.context.watchdog.judge(held) !== 'held') return true;
-    return reentry !== undefined && !isThere(engine, reentry);
+    const { held, reentry } = this;
+    const { context } = this.engine;
+    if (held === undefined || context.watchdog.judge(held) !== 'held') return true;
+    return reentry !== undefined && !isStillShared(context, reentry);
   }
 
   get holder(): string | undefined {
@@ -51,23 +53,23 @@ export class WantedLock {
   }
 
   /**
-   * Looks whether the running flow holds it already; the answer changes when a scope ends while other locks are waited for.
+   * Finds out whether the running flow holds it already; that changes when a scope ends while other locks are waited for.
    *
    * @throws LockUpgradeError and LockConfigurationError as {@link shareMode} does
    */
-  look(): void {
-    this.reentry = findReentry(this.engine, this.key, this.terms.type);
+  refreshReentry(): void {
+    this.reentry = findReentry(this.engine.context, this.key, this.terms.type);
     if (this.reentry !== undefined) shareMode(this.reentry.held, this.terms.type);
   }
 
-  /** Reserves it for one attempt. False: that would mean to wait. */
+  /** Reserves it for one attempt. False: that would mean waiting. */
   claim(): boolean {
     if (this.reentry === undefined) return this.queue.claim();
     const { scope, held } = this.reentry;
     const mode = shareMode(held, this.terms.type);
-    const gate = scope.lease.gate(this.key);
+    const gate = scope.lease.gates.gate(this.key);
     if (!gate.open(mode)) return false;
-    this.above = gatesAbove(this.reentry, this.terms.type);
+    this.above = closeGatesAbove(this.reentry, this.terms.type);
     gate.enter(mode);
     this.gate = gate;
     return true;
@@ -78,18 +80,18 @@ export class WantedLock {
     else this.leaveGate();
   }
 
-  /** Ends a claim: the backend gave it to `owner`. */
+  /** Ends a claim: the backend granted it to `owner`. */
   fulfil(owner: string, sent: Moment, token: number, validUntil: number | undefined): void {
     this.held = this.queue.fulfil(owner, this.terms, sent, token);
     this.held.lateCopiesUntil = validUntil;
   }
 
   /**
-   * Where it is shared while the clocks have parted: asks the backend about it.
+   * Asks the backend about a shared lock after the clocks have diverged.
    *
-   * @throws BackendError when it gives no answer
+   * @throws BackendError when there is no answer
    */
-  async makeCertain(): Promise<void> {
+  async confirm(): Promise<void> {
     const { watchdog } = this.engine.context;
     const held = this.reentry?.held;
     if (held !== undefined && watchdog.judge(held) === 'unsure') await watchdog.confirmNow(held);
@@ -100,16 +102,16 @@ export class WantedLock {
     this.held = this.reentry?.held;
   }
 
-  /** Waits for this one alone, like any caller, and takes it. */
+  /** Waits for this lock alone, like any caller, and takes it. */
   wait(waitTime: Milliseconds, scoped: boolean, departed: () => Error): Promise<void> {
     return new Promise((resolve, reject) => {
-      const taken = (held: HeldLock) => {
+      const granted = (held: HeldLock) => {
         this.held = held;
         resolve();
       };
+      const { engine, name } = this;
       const terms = { ...this.terms, waitTime };
-      const { context, newOwner } = this.engine;
-      const waiter: Waiter = new Waiter(this.name, newOwner, terms, context.runtime, taken, reject);
+      const waiter: LockWaiter = new Waiter(name, engine.newOwner, terms, engine.context.runtime, granted, reject);
       waiter.scoped = scoped;
       this.waiter = waiter;
       if (this.reentry === undefined) this.queue.enqueue(waiter);
@@ -118,15 +120,15 @@ export class WantedLock {
   }
 
   /** Ends a {@link wait}, which rejects. */
-  leaveLine(error: Error): void {
+  stopWaiting(error: Error): void {
     const { waiter } = this;
     if (waiter === undefined || waiter.settled) return;
     if (this.reentry === undefined) this.queue.dismiss(waiter, error);
     else waiter.refuse(error);
   }
 
-  /** Lets a fixed lease begin now that has aged while others were waited for. A shared lock keeps the lease that it has. */
-  async refresh(): Promise<void> {
+  /** Restarts a fixed lease that has aged while other locks were waited for. A shared lock keeps the lease that it has. */
+  async restartLease(): Promise<void> {
     const { held, reentry } = this;
     const { clock, watchdog } = this.engine.context;
     if (held === undefined || reentry !== undefined || !held.fixed) return;
@@ -140,14 +142,12 @@ export class WantedLock {
     else if (held !== undefined) await held.keeper.giveBack(held);
   }
 
-  private waitAtGate(reentry: Reentry, waiter: Waiter, departed: () => Error): void {
+  private waitAtGate(reentry: Reentry, waiter: LockWaiter, departed: () => Error): void {
     const { scope, held } = reentry;
-    const mode = shareMode(held, this.terms.type);
-    const gate = scope.lease.gate(this.key);
-    const enter = () => {
-      if (waiter.settled) return gate.leave();
+    const gate = scope.lease.gates.gate(this.key);
+    const entered = () => {
       try {
-        this.above = gatesAbove(reentry, this.terms.type);
+        this.above = closeGatesAbove(reentry, this.terms.type);
       } catch (error) {
         gate.leave();
         return waiter.refuse(error as Error);
@@ -155,15 +155,7 @@ export class WantedLock {
       this.gate = gate;
       waiter.grant(held);
     };
-    if (gate.open(mode)) {
-      gate.enter(mode);
-      return enter();
-    }
-    gate.wait(waiter, mode, enter);
-    waiter.watch(() => {
-      gate.abandon(waiter);
-      return departed();
-    });
+    gate.wait(waiter, shareMode(held, this.terms.type), entered, departed);
   }
 
   private leaveGate(): void {
@@ -173,7 +165,9 @@ export class WantedLock {
     for (const gate of entered) gate.leave();
   }
 
-  private get queue() {
-    return this.engine.queue(this.terms.type, this.name, this.key);
+  private get queue(): AcquisitionQueue {
+    const { engine, key, name } = this;
+    const { type } = this.terms;
+    return engine.existingQueue(type, name) ?? engine.newQueue(type, name, key);
   }
 }

@@ -14,15 +14,15 @@ export interface WaitTerms {
 }
 
 /**
- * One caller that waits: for how long, what ends its wait, and whom to tell. It is settled once; from then on it has no timer,
- * no listener and no place in a queue.
+ * A caller that waits: for how long, what ends its wait, and whom to tell. It is settled once; from then on it has no timer, no listener
+ * and no position in a queue.
  */
 export abstract class Caller<Granted> {
   settled = false;
   /** It runs in a lock scope, and may go on waiting during shutdown. */
   scoped = false;
 
-  /** When it came, where its wait is limited: to read the clock for everybody took a tenth of a hand-off's time. */
+  /** When it arrived; only where its wait is limited, because reading the clock for every caller took a tenth of a hand-off's time. */
   private readonly since: number;
   private timer: Timer | undefined;
   private unlisten: (() => void) | undefined;
@@ -40,12 +40,12 @@ export abstract class Caller<Granted> {
   /** How errors call what it waits for: `the lock 'order:1'`. */
   abstract get what(): string;
 
-  /** Milliseconds that it will still wait. */
+  /** Milliseconds that are left of its waitTime. */
   get remainingWait(): number {
     return this.terms.waitTime - (this.runtime.monotonic() - this.since);
   }
 
-  /** It is content with one attempt. */
+  /** It makes one attempt and does not wait. */
   get triesOnce(): boolean {
     return this.terms.waitTime === 0;
   }
@@ -59,7 +59,11 @@ export abstract class Caller<Granted> {
     return this.terms.waitTime > 0 && this.terms.waitTime !== Number.POSITIVE_INFINITY;
   }
 
-  /** Starts the clock. `leave` takes it out of its queue and says why it was not served; it is called before the caller hears of it. */
+  /**
+   * Starts the timer and listens to the signal.
+   *
+   * @param leave removes the caller from its queue and says why it was not served; it is called before the caller is told
+   */
   watch(leave: (departure: Departure) => Error): void {
     const { waitTime, signal } = this.terms;
     if (signal !== undefined) {
@@ -93,6 +97,7 @@ export abstract class Caller<Granted> {
   }
 }
 
+/** The caller's own signal has ended its wait. */
 export function abortedError(
   { what, name }: Pick<Caller<never>, 'what' | 'name'>,
   signal: AbortSignal,

@@ -1,56 +1,64 @@
 import type { Subscription, Wake } from '../../backends/lock-backend.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
+import { BackOff } from './back-off.js';
 
-/** A waiter of rank r lets r others go first, and gives each so many milliseconds to take the lock. */
+/** A waiter of rank r lets r other processes go first, and gives each of them so many milliseconds to take the lock. */
 const TURN = 10;
-/** As many more while it is not the next: whom it waits for may be at work, and ends within that time (see HandOff's tenure). */
+/** So many more for a rank above 1: the process at work keeps the lock for its whole hand-off budget (20 to 25 ms, see HandOff). */
 const WORK = 15;
-const FIRST_BACKOFF = 50;
-const LONGEST_BACKOFF = 1_000;
+/** The first and the longest pause after a failure, in milliseconds. */
+const FIRST_PAUSE = 50;
+const LONGEST_PAUSE = 1_000;
 
 /**
- * When this process may ask the backend for one lock again: after a message, when the holder's lease ends, when it is its turn
- * among the processes, or after an outage's pause. It never polls.
+ * When this process may ask the backend for one lock again: after a message, when the holder's lease ends, when it is its turn among the
+ * processes, or after an outage's pause. It never polls.
  *
- * Turns: who released a lock that n others listen for takes rank n. Each message lowers it by one; at rank 0 the next try comes at
- * once, at rank 1 after 10 ms at the latest, at rank r after 15 + r × 10 ms. Who leaves without waiting remembers its rank for a while
- * (it lingers), so that a caller who comes straight back does not overtake those who wait. Newcomers have rank 0: when several are
- * woken at once, the backend numbers those who came too late, and the number is their rank.
+ * Turns: a process that released a lock for which n others listen takes rank n. Each message lowers the rank by one. At rank 0 the next
+ * attempt comes at once, at rank 1 after 10 ms at the latest, at rank r after 15 + r × 10 ms. A process that releases the lock while none of
+ * its own callers waits remembers its rank for a while, so that a caller that comes straight back does not overtake the waiting ones.
+ * Newcomers have rank 0; when several are woken at once, the backend gives those that came too late a ticket, whose number is their rank.
  */
 export class Contention {
-  /** Nothing is to be tried: a message or a timer will call `retry`. */
+  /** Nothing is to be tried now: a message or a timer will call `retry`. */
   resting = false;
 
   private subscription: Subscription | undefined;
   private timer: Timer | undefined;
   private rank = 0;
   private yieldUntil = 0;
-  /** Messages of our own releases that are still to come back to us. */
+  /** Messages of this process's own releases that have not arrived here yet. */
   private ownMessagesPending = 0;
+  /** Something has changed since the current attempt was sent. */
   private missed = false;
-  /** A message let the try begin that is under way. */
+  /** The current attempt was caused by a message. */
   private woken = false;
-  private heardSoFar = 0;
-  private failures = 0;
+  private messages = 0;
+  private failing = false;
+  private readonly backOff: BackOff;
 
+  /**
+   * @param retry called when the backend may be asked again
+   * @param takeTicket numbers this process among those that came too late, where the backend can do so
+   */
   constructor(
     private readonly subscribe: (listener: (wake: Wake) => void) => Subscription,
     private readonly runtime: Runtime,
     private readonly retry: () => void,
-    /** The backend's place for one who came too late, if it numbers them. */
     private readonly takeTicket: (holder: string) => Promise<number> | undefined = () => undefined,
-  ) {}
+  ) {
+    this.backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
+  }
 
-  /** A try is sent. */
+  /** An attempt is sent. */
   begin(): void {
     this.missed = false;
   }
 
-  /** A try found the lock busy: sleep, unless a message came meanwhile. */
+  /** An attempt found the lock busy: rest, unless a message arrived meanwhile. */
   busy(remaining: number, holder?: string): void {
     const { woken } = this;
-    this.failures = 0;
-    this.woken = false;
+    this.answered();
     if (this.subscription !== undefined && this.missed) return;
     this.listen();
     this.rest(remaining);
@@ -58,38 +66,39 @@ export class Contention {
   }
 
   /**
-   * A try failed: pause, longer each time, not in step with others.
+   * An attempt failed: pause, longer each time.
    *
    * @returns whether it is the first failure in a row
    */
   failed(): boolean {
-    const pause = Math.min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** this.failures);
-    this.rest(pause / 2 + (pause / 2) * this.runtime.random());
-    return this.failures++ === 0;
+    const isFirst = !this.failing;
+    this.failing = true;
+    this.rest(this.backOff.next());
+    return isFirst;
   }
 
   acquired(): void {
-    this.rank = this.failures = 0;
-    this.woken = false;
+    this.rank = 0;
+    this.answered();
     this.wakeUp();
   }
 
-  /** A release is sent; if it publishes, the message comes back to us too. */
+  /** A release is sent; if it publishes a message, that message arrives here, too. */
   releasing(): void {
     if (this.subscription !== undefined) this.ownMessagesPending++;
   }
 
-  /** The release told nobody, or that is not known: then its message may wake us, but must not be waited for. */
+  /** The release published no message, or that is not known: a message may still arrive, but must not be waited for. */
   releasedSilently(): void {
     if (this.ownMessagesPending > 0) this.ownMessagesPending--;
   }
 
-  /** A release was heard by `listeners` other processes: let them go first. */
-  yieldTo(listeners: number, waiting: boolean): void {
+  /** `listeners` other processes heard of a release: let them go first. */
+  yieldTo(listeners: number, hasWaiters: boolean): void {
     this.rank = listeners;
     if (listeners === 0) return;
     this.yieldUntil = this.runtime.monotonic() + listeners * TURN;
-    if (!waiting) return;
+    if (!hasWaiters) return;
     this.listen();
     this.restForTurn();
   }
@@ -99,28 +108,28 @@ export class Contention {
     return this.rank > 0 ? Math.max(0, this.yieldUntil - this.runtime.monotonic()) : 0;
   }
 
-  /** The first waiter comes to a free queue: it waits for those whom this process left behind, but not for long. */
-  arrive(patience: number): void {
+  /** The first caller comes to an empty queue: it waits for the processes that were to go first, but not for long. */
+  arrive(remainingWait: number): void {
     const { yieldRemaining } = this;
     if (yieldRemaining === 0) {
       this.rank = 0;
       return;
     }
     this.listen();
-    this.rest(Math.min(yieldRemaining, patience / 2));
+    this.rest(Math.min(yieldRemaining, remainingWait / 2));
   }
 
-  /** Something changed that no message tells of. */
+  /** Something changed about which there is no message. */
   recheck(): void {
     this.wake();
   }
 
-  /** Nobody waits any more. */
+  /** No caller waits any more. */
   onEmpty(): void {
     this.wakeUp();
   }
 
-  /** Calls back when it no longer lingers. */
+  /** Calls back when this process need not remember any more that others wait. */
   afterYield(callback: () => void): void {
     this.wakeUp();
     this.timer = this.runtime.timer(this.yieldRemaining, callback);
@@ -132,13 +141,18 @@ export class Contention {
     this.subscription = undefined;
   }
 
+  private answered(): void {
+    this.failing = this.woken = false;
+    this.backOff.reset();
+  }
+
   private rest(delay: number): void {
     this.resting = true;
     this.timer?.cancel();
     this.timer = delay < 0 ? undefined : this.runtime.timer(delay + 1, () => this.wake(), 'keep-alive');
   }
 
-  /** A look at the moment at which others hand the lock on would take it out of turn: later, there is a message first. */
+  /** An attempt at the moment when others hand the lock off would take it out of turn: later than this, a message comes first. */
   private restForTurn(): void {
     this.rest(this.rank * TURN + (this.rank > 1 ? WORK : 0));
   }
@@ -159,7 +173,7 @@ export class Contention {
     if (this.subscription !== undefined) return;
     const subscription = this.subscribe((wake) => this.heard(wake));
     this.subscription = subscription;
-    // What was released before the subscription stood was not heard, by us or by others: look once more.
+    // A release before the subscription was confirmed was not heard, neither by us nor by others: ask once more.
     subscription.ready.then(() => {
       if (this.subscription !== subscription) return;
       this.ownMessagesPending = 0;
@@ -167,19 +181,19 @@ export class Contention {
     });
   }
 
-  /** Others who were woken too were faster: from now on each comes at a message of its own. */
+  /** Other processes that were woken, too, were faster: from now on each of them is woken by a message of its own. */
   private queueByTicket(holder: string): void {
-    const { heardSoFar } = this;
+    const { messages } = this;
     this.takeTicket(holder)?.then(
-      (place) => {
-        if (this.resting && this.heardSoFar === heardSoFar) this.rank = place;
+      (ticket) => {
+        if (this.resting && this.messages === messages) this.rank = ticket;
       },
-      () => {}, // then all try again, as before
+      () => {}, // without tickets all of them try again at the next message
     );
   }
 
   private heard(wake: Wake): void {
-    this.heardSoFar++;
+    this.messages++;
     if (wake.kind === 'resync') {
       this.ownMessagesPending = this.rank = 0;
     } else {
@@ -192,7 +206,7 @@ export class Contention {
     this.onChange(wake.kind === 'message');
   }
 
-  /** Something may have changed: look when it is this process's turn, or after the try that is under way. */
+  /** The lock may be free: ask when it is this process's turn, or after the current attempt. */
   private onChange(woken: boolean): void {
     if (!this.resting) this.missed = true;
     else if (this.rank > 0) this.restForTurn();

@@ -1,21 +1,25 @@
 import { type BackendError, type LockBackend, noAnswer, withReason } from '../../backends/lock-backend.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from '../errors.js';
-import type { Waiter } from './waiter.js';
+import type { WaitTerms } from './caller.js';
 
-/** What a process knows of who stands in the way. */
+/** What a process knows about the current holder of a lock. */
 export interface KnownHolder {
   readonly holder: string | undefined;
   /** The holder is a caller of this process. */
   readonly here: boolean;
-  /** Milliseconds until its lease ends unless renewed; −1 when unknown or without limit. */
+  /** Milliseconds until its lease ends unless it is renewed; −1 when unknown or unlimited. */
   readonly remaining: number;
-  /** It is known that its lease is not renewed. */
+  /** Its lease is known not to be renewed. */
   readonly fixed?: boolean;
 }
 
-type Refused = Pick<Waiter, 'name' | 'terms'>;
+/** A caller that gets no lock. */
+interface Refused {
+  readonly name: string;
+  readonly terms: Pick<WaitTerms, 'waitTime'>;
+}
 
-export function busyError({ name, terms }: Waiter, { holder, here, remaining, fixed }: KnownHolder): LockBusyError {
+export function busyError({ name, terms }: Refused, { holder, here, remaining, fixed }: KnownHolder): LockBusyError {
   const waited = terms.waitTime > 0 ? `: not free within ${terms.waitTime} ms` : '';
   const who = `${holder ?? 'another owner'}${here ? ' (this process)' : ''}`;
   const lease = remaining >= 0 ? `, its lease ends in ${remaining} ms${fixed ? '' : ' unless renewed'}` : '';
@@ -28,7 +32,7 @@ export function busyError({ name, terms }: Waiter, { holder, here, remaining, fi
   );
 }
 
-/** @param failure what the last call failed with; undefined: none was answered */
+/** @param failure the last failure; `undefined`: there was no answer at all */
 export function unavailableError(
   { name, terms }: Refused,
   backend: LockBackend,
@@ -42,7 +46,7 @@ export function shutdownError(what: string, name: string): LockAbortedError {
   return new LockAbortedError(`${what}: the lock service is shutting down and gives no more locks`, name);
 }
 
-/** The backend will not give this lock, however often it is asked. */
+/** The backend will not grant this lock, however often it is asked. */
 export function permanentError(waiter: Refused, backend: LockBackend, cause: BackendError): Error {
   if (cause.kind !== 'key') return unavailableError(waiter, backend, cause);
   return new LockKeyError(`The lock '${waiter.name}' cannot be used: ${cause.message}`, waiter.name, { cause });

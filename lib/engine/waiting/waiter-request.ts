@@ -2,7 +2,7 @@ import type { AcquireRequest, LockType } from '../../backends/lock-backend.js';
 import type { Interference, PendingAcquisition } from '../lease/pending-acquisitions.js';
 import type { Waiter } from './waiter.js';
 
-/** What the backend is asked for one waiter. A class, for the reason in list-of.ts. */
+/** What the backend is asked for on behalf of one waiter. It is a class for the reason given in collections/list-of.ts. */
 export class WaiterRequest implements AcquireRequest, PendingAcquisition {
   previous: PendingAcquisition | undefined = undefined;
   next: PendingAcquisition | undefined = undefined;
@@ -13,8 +13,8 @@ export class WaiterRequest implements AcquireRequest, PendingAcquisition {
 
   constructor(
     readonly key: string,
-    { owner, terms }: Waiter,
-    /** Grows while it was not sent: who comes meanwhile is handed the lock. */
+    { owner, terms }: Pick<Waiter<never>, 'owner' | 'terms'>,
+    /** It grows until the request is sent: callers that arrive before that are handed the lock, too. */
     public reserve: number,
     readonly fairWaitTimeout: number,
     readonly preferWriters: boolean,

@@ -7,14 +7,14 @@ import type { SimulatedServer } from './simulated-server.js';
  * @param deserted no process is left that could end latches
  */
 export function leftOn({ store, wall }: SimulatedServer, deserted: boolean): Readonly<Record<string, number>> {
-  const { holds, queues, writers, synchronizers } = store;
+  const { locks, fairWaiters, waitingWriters, synchronizers } = store;
   const now = wall();
   const latches = [...synchronizers.counters.keys()].filter((key) => key !== POOL && key !== SEATS);
   return {
-    locks: holds.alive(now).length,
-    queues: queues.alive(now).length,
-    'announced writers': writers.alive(now).length,
+    locks: locks.alive(now).length,
+    queues: fairWaiters.alive(now).length,
+    'announced writers': waitingWriters.alive(now).length,
     latches: deserted ? 0 : latches.length,
-    'permits with a lease': synchronizers.heldOf(SEATS).size,
+    'permits with a lease': synchronizers.leasesOf(SEATS).size,
   };
 }

@@ -13,18 +13,6 @@ export interface MemberSettings {
   readonly fairWaitTimeout: number;
 }
 
-interface EngineState {
-  readonly queues: ReadonlyMap<string, unknown>;
-  readonly leases: { readonly length: number };
-  readonly several: ReadonlySet<unknown>;
-  readonly synchronizers: {
-    readonly lines: ReadonlyMap<string, unknown>;
-    readonly mutationQueues: ReadonlyMap<string, unknown>;
-    readonly changes: ReadonlySet<unknown>;
-    readonly permitWatchdog: { readonly kept: ReadonlyMap<string, unknown> };
-  };
-}
-
 /** Milliseconds. */
 const SHUTDOWN_TIMEOUT = 500;
 
@@ -80,15 +68,11 @@ export class Member {
 
   /** What the engine has in hand. */
   get leftovers(): Readonly<Record<string, number>> {
-    const { queues, leases, several, synchronizers } = this.locks.engine as unknown as EngineState;
+    const activity = this.locks.engine.activity();
     return {
-      queues: queues.size,
-      leases: leases.length,
-      'callers of several locks': several.size,
-      // After its end a service is not asked for what it knew.
-      'lines of semaphores': this.closing ? 0 : synchronizers.lines.size,
-      'lanes of changes': synchronizers.mutationQueues.size + synchronizers.changes.size,
-      'permits that are renewed': synchronizers.permitWatchdog.kept.size,
+      ...activity,
+      // A service that was closed is not asked for the queues that it had.
+      permitQueues: this.closing ? 0 : activity.permitQueues,
       subscriptions: this.link.subscriptions,
       timers: this.process.timers,
     };

@@ -244,7 +244,7 @@ export class Simulation {
 
   private countPermits(): void {
     const { store, wall } = this.server;
-    store.synchronizers.reclaim(SEATS, wall());
+    store.synchronizers.releaseExpired(SEATS, wall());
     for (const lock of [SEATS, ...(this.kind.errands.pool ? [POOL] : [])]) {
       const available = store.synchronizers.count(lock);
       this.history.add('server', this.time.now, { kind: 'permits-left', lock, available });

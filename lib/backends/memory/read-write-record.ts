@@ -1,22 +1,22 @@
-import type { LockState, LockType } from '../lock-backend.js';
-import { type Hold, isReadWrite, remaining } from './hold.js';
-import { isPast, LapsingMap, lastOf } from './lapsing-map.js';
+import { isReadWrite, type LockState, type LockType } from '../lock-requests.js';
+import { ExpiringMap, isPast, latestOf } from './expiring-map.js';
+import { type LockRecord, remaining } from './lock-record.js';
 
 /**
- * One writer, or any number of readers with a lease each, so that a reader that died frees its part alone. The writer may
- * read as well (downgrade): then it goes on writing at least as long as it may read, as on Redisson's layout, and its read part
- * stays when it gives the write part back.
+ * One writer, or any number of readers with a lease each, so that a reader that died frees only its own part. The writer may also read
+ * (downgrade): then its write lease lasts at least as long as its read lease, as on Redisson's layout, and it goes on reading when it
+ * releases the write lock.
  */
-export class ReadWriteHold implements Hold {
+export class ReadWriteRecord implements LockRecord {
   private writer: string | undefined;
   private writerDeadline = 0;
-  private readonly readers = new LapsingMap(isPast);
+  private readonly readers = new ExpiringMap(isPast);
 
-  isOver(now: number): boolean {
+  isEmpty(now: number): boolean {
     return this.writerAt(now) === undefined && this.readers.first(now) === undefined;
   }
 
-  has(owner: string, type: LockType, now: number): boolean {
+  isHeldBy(owner: string, type: LockType, now: number): boolean {
     if (type === 'write') return this.writerAt(now) === owner;
     return type === 'read' && this.readers.get(owner, now) !== undefined;
   }
@@ -28,7 +28,7 @@ export class ReadWriteHold implements Hold {
     return writer === undefined && this.readers.first(now) === undefined;
   }
 
-  put(owner: string, type: LockType, deadline: number, now: number): void {
+  set(owner: string, type: LockType, deadline: number, now: number): void {
     if (type === 'read') {
       this.readers.set(owner, deadline, now);
       if (this.writerAt(now) === owner) this.writerDeadline = Math.max(this.writerDeadline, deadline);
@@ -43,9 +43,9 @@ export class ReadWriteHold implements Hold {
     else this.writer = undefined;
   }
 
-  longest(now: number): readonly [owner: string, deadline: number] {
+  lastToExpire(now: number): readonly [owner: string, deadline: number] {
     const writer = this.writerAt(now);
-    return writer === undefined ? lastOf(this.readers.alive(now)) : [writer, this.writerDeadline];
+    return writer === undefined ? latestOf(this.readers.alive(now)) : [writer, this.writerDeadline];
   }
 
   state(now: number): Pick<LockState, 'mode' | 'owners'> {

@@ -1,18 +1,18 @@
-import type { LockState, LockType } from '../lock-backend.js';
-import { type Hold, isReadWrite, remaining } from './hold.js';
+import { isReadWrite, type LockState, type LockType } from '../lock-requests.js';
+import { type LockRecord, remaining } from './lock-record.js';
 
-/** The one owner of a reentrant, fair or fenced lock: these three exclude each other under one name, as they do in Redis. */
-export class ExclusiveHold implements Hold {
+/** The one owner of a reentrant, fair or fenced lock. Under one name, these three types exclude each other, as in Redis. */
+export class ExclusiveRecord implements LockRecord {
   constructor(
     private owner: string,
     private deadline: number,
   ) {}
 
-  isOver(now: number): boolean {
+  isEmpty(now: number): boolean {
     return this.deadline <= now;
   }
 
-  has(owner: string, type: LockType): boolean {
+  isHeldBy(owner: string, type: LockType): boolean {
     return this.owner === owner && !isReadWrite(type);
   }
 
@@ -20,7 +20,7 @@ export class ExclusiveHold implements Hold {
     return false;
   }
 
-  put(owner: string, _type: LockType, deadline: number): void {
+  set(owner: string, _type: LockType, deadline: number): void {
     this.owner = owner;
     this.deadline = deadline;
   }
@@ -29,7 +29,7 @@ export class ExclusiveHold implements Hold {
     this.deadline = Number.NEGATIVE_INFINITY;
   }
 
-  longest(): readonly [owner: string, deadline: number] {
+  lastToExpire(): readonly [owner: string, deadline: number] {
     return [this.owner, this.deadline];
   }
 

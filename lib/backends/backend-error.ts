@@ -1,0 +1,58 @@
+/**
+ * Why a call to a backend failed.
+ *
+ * - `kind` `unavailable`: there was no answer, or the answer was an error that may pass (LOADING, READONLY, OOM, CLUSTERDOWN, …).
+ *   `denied`: the server refuses this user or command. `key`: something that is not a lock of this kind is stored under the key.
+ *   `closed`: the client that sends the commands has ended, and will never answer again.
+ * - `outcome` `refused`: the call was certainly not executed. `unknown`: it may have been executed, or may still be.
+ * - `validUntil`: the time on the backend's clock, in ms, after which a call of unknown outcome is certainly not executed any more.
+ *   Until then, a release that finds nothing ({@link ReleaseReply.at}) proves nothing. Undefined: the call is no longer under way.
+ *
+ * @publicApi
+ */
+export class BackendError extends Error {
+  override readonly name = 'BackendError';
+  readonly validUntil: number | undefined;
+
+  constructor(
+    message: string,
+    readonly kind: 'unavailable' | 'denied' | 'key' | 'closed',
+    readonly outcome: 'refused' | 'unknown',
+    options?: ErrorOptions & { readonly validUntil?: number },
+  ) {
+    super(message, options);
+    this.validUntil = outcome === 'unknown' ? options?.validUntil : undefined;
+  }
+}
+
+/** What errors say of the backend that failed. */
+interface BackendDescription {
+  readonly description: string;
+  readonly connectionError?: Error | undefined;
+}
+
+/**
+ * The error of a call that was not answered in time. Its cause is the connection's last error, where that is known.
+ *
+ * @param time how long the answer was awaited, in milliseconds; `Infinity`: the caller is still waiting
+ */
+export function noAnswer(
+  backend: BackendDescription,
+  time: number,
+  outcome: BackendError['outcome'] = 'unknown',
+  validUntil?: number,
+): BackendError {
+  const within = Number.isFinite(time) ? `within ${time} ms` : 'yet';
+  const message = `${backend.description}: no answer ${within}`;
+  return withReason(backend, new BackendError(message, 'unavailable', outcome, { validUntil }));
+}
+
+/** Adds the connection's last error to a failure that has no cause of its own. */
+export function withReason({ connectionError }: BackendDescription, failure: BackendError): BackendError {
+  if (connectionError === undefined || failure.cause !== undefined || failure.kind !== 'unavailable') return failure;
+  const { message, kind, outcome, validUntil } = failure;
+  return new BackendError(`${message} (${connectionError.message})`, kind, outcome, {
+    cause: connectionError,
+    validUntil,
+  });
+}

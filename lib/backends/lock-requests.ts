@@ -1,0 +1,147 @@
+/**
+ * How a lock is shared. See `LockOptions.type`.
+ *
+ * @publicApi
+ */
+export type LockType = 'reentrant' | 'fair' | 'read' | 'write' | 'fenced';
+
+/** The two sides of a read/write lock share one lock record; every other type under the same name counts as busy, and vice versa. */
+export function isReadWrite(type: LockType): type is 'read' | 'write' {
+  return type === 'read' || type === 'write';
+}
+
+/**
+ * The lock types that `LockBackend.transfer` is for. Readers share a lock, and a fair lock goes to the head of its queue, which may be
+ * in another process.
+ *
+ * @publicApi
+ */
+export type TransferableType = Exclude<LockType, 'fair' | 'read'>;
+
+export function isTransferable(type: LockType): type is TransferableType {
+  return type !== 'fair' && type !== 'read';
+}
+
+/**
+ * One owner of one lock. `key` is the whole key, prefix included; `owner` is `<clientId>:<n>` and belongs to one type (read and write
+ * count as one).
+ *
+ * @publicApi
+ */
+export interface OwnerRef {
+  readonly key: string;
+  readonly type: LockType;
+  readonly owner: string;
+}
+
+/** @publicApi */
+export interface AcquireRequest extends OwnerRef {
+  /** Milliseconds until the backend frees the lock if nobody renews it. */
+  readonly leaseTime: number;
+  /** How many fencing tokens to reserve beside the one of this acquisition, for hand-offs. 0: none. */
+  readonly reserve: number;
+  /**
+   * When the lock is busy, register this owner as a waiter for so many milliseconds: in the queue of a fair lock, or as a waiting writer.
+   * 0: leave no trace. Other types ignore it.
+   */
+  readonly fairWaitTimeout: number;
+  /** `read` only: busy while a writer waits. */
+  readonly preferWriters: boolean;
+}
+
+interface Answered {
+  /**
+   * The request was sent twice because a connection broke, and the other copy may be executed until this time on the backend's clock: it
+   * may acquire the lock, or register the waiter, once more. Undefined: no other copy is under way.
+   */
+  readonly validUntil?: number;
+}
+
+/** @publicApi */
+export interface Acquired extends Answered {
+  readonly acquired: true;
+  /** The fencing token of this acquisition. It grows with each acquisition of the lock. */
+  readonly token: number;
+  /** How many tokens after `token` belong to this acquisition too: at most the `reserve` that was requested. */
+  readonly reserved: number;
+}
+
+/** @publicApi */
+export interface Busy extends Answered {
+  readonly acquired: false;
+  /** Milliseconds after which another attempt makes sense without a message; −1 when the holder's lease has no end. */
+  readonly remaining: number;
+  /** An owner that holds the lock, or is ahead of this one in a fair queue. */
+  readonly holder: string | undefined;
+}
+
+/** @publicApi */
+export type AcquireReply = Acquired | Busy;
+
+/** @publicApi */
+export type AcquireAllReply = Answered &
+  (
+    | /** The tokens, in the order of the requests. */ { readonly acquired: true; readonly tokens: readonly number[] }
+    /** `index` of the first busy request. Nothing was acquired. */
+    | {
+        readonly acquired: false;
+        readonly index: number;
+        readonly remaining: number;
+        readonly holder: string | undefined;
+      }
+  );
+
+/** @publicApi */
+export interface ReleaseRequest extends OwnerRef {
+  /**
+   * Publishes nothing. A quorum revokes an acquisition that was never used on single nodes; a message about that would only wake contenders
+   * in vain.
+   */
+  readonly quietly?: boolean;
+}
+
+/** @publicApi */
+export interface ReleaseReply {
+  /** False: this owner did not hold the lock. */
+  readonly released: boolean;
+  /** How many other processes heard of this release: subscribers of the channel, less our own. */
+  readonly listeners: number;
+  /** A message was published, and comes back to us if we listen. False: nobody heard of the release, not even we. */
+  readonly published: boolean;
+  /** The connection broke while the release was under way, so that it may have been executed twice. */
+  readonly resent: boolean;
+  /** When this owner was found not to hold the lock, by the backend's clock. See {@link BackendError.validUntil}. */
+  readonly at?: number;
+}
+
+/** @publicApi */
+export interface TransferRequest {
+  readonly key: string;
+  readonly type: TransferableType;
+  readonly from: string;
+  readonly to: string;
+  readonly leaseTime: number;
+  readonly reserve: number;
+}
+
+/** @publicApi */
+export interface RenewRequest extends OwnerRef {
+  readonly leaseTime: number;
+}
+
+/** @publicApi */
+export interface LockState {
+  readonly mode: 'free' | 'exclusive' | 'read' | 'write';
+  /** Each owner with the milliseconds that its lease has left (−1: without limit). A downgraded writer is listed once. */
+  readonly owners: readonly { readonly owner: string; readonly remaining: number }[];
+  /** Owners in the queue of a fair lock, the head first; empty for other types. */
+  readonly queue: readonly string[];
+  /** The last token of a `fenced` lock, if there is one. */
+  readonly token: number | undefined;
+}
+
+/** What a forced release took from one client: these of its owners no longer hold the lock. */
+export interface Removal {
+  readonly key: string;
+  readonly owners: readonly string[];
+}

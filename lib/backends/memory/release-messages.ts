@@ -1,0 +1,78 @@
+import type { LockType, Removal } from '../lock-requests.js';
+import type { Runtime } from '../runtime.js';
+import type { Subscription, Wake } from '../subscription.js';
+import { channelOf, clientOf } from './channels.js';
+import type { MemoryStore } from './memory-store.js';
+
+const WAKE: Wake = { kind: 'message' };
+
+/** The messages that one backend sends and listens to: which waiters hear of what, and which subscriptions are open. */
+export class ReleaseMessages {
+  private readonly subscriptions = new Set<() => void>();
+  private closed = false;
+
+  constructor(
+    private readonly store: MemoryStore,
+    private readonly runtime: Runtime,
+  ) {}
+
+  /** Tells the waiters of this type that the lock may be available; of a fair lock, only the head. Returns how many other clients listened. */
+  wake(key: string, type: LockType, now: number): number {
+    const { channels, fairWaiters } = this.store;
+    if (channels.isSilent) return 0;
+    if (type !== 'fair') return this.publish(channelOf(key, type, ''));
+    const owner = fairWaiters.get(key, now)?.head(now)?.[0];
+    if (owner === undefined) return 0;
+    return this.publish(channelOf(key, type, clientOf(owner)), { kind: 'message', owner });
+  }
+
+  /** As {@link wake}, if nobody holds the lock. */
+  wakeIfFree(key: string, type: LockType, now: number): void {
+    if (this.store.locks.get(key, now) === undefined) this.wake(key, type, now);
+  }
+
+  /** Wakes readers, if they no longer have to let a writer go first. */
+  wakeReaders(key: string, now: number): void {
+    const { locks, waitingWriters } = this.store;
+    if (waitingWriters.get(key, now) !== undefined || locks.get(key, now)?.state(now).mode === 'write') return;
+    this.wake(key, 'read', now);
+  }
+
+  /** Tells each client which of its owners lost the lock. */
+  tellRemoved(key: string, removed: readonly string[]): void {
+    for (const clientId of new Set(removed.map(clientOf))) {
+      const owners = removed.filter((owner) => clientOf(owner) === clientId);
+      this.store.clientChannels.publish(clientId, this, { key, owners }, this.runtime);
+    }
+  }
+
+  publish(channel: string, message = WAKE): number {
+    return this.store.channels.publish(channel, this, message, this.runtime);
+  }
+
+  subscribe(channel: string, listener: (wake: Wake) => void): Subscription {
+    return this.open(() => this.store.channels.subscribe(channel, this, listener));
+  }
+
+  subscribeClient(clientId: string, listener: (removal: Removal) => void): Subscription {
+    return this.open(() => this.store.clientChannels.subscribe(clientId, this, listener));
+  }
+
+  /** Ends all subscriptions. Later ones never become ready. */
+  close(): void {
+    this.closed = true;
+    for (const end of this.subscriptions) end();
+    this.subscriptions.clear();
+  }
+
+  private open(subscribe: () => () => void): Subscription {
+    if (this.closed) return { ready: new Promise(() => {}), close: () => {} };
+    const end = subscribe();
+    this.subscriptions.add(end);
+    const close = () => {
+      end();
+      this.subscriptions.delete(end);
+    };
+    return { ready: Promise.resolve(), close };
+  }
+}

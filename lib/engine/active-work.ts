@@ -1,0 +1,71 @@
+import { LinkedQueue } from './collections/linked-queue.js';
+import type { LockLease } from './lease/lock-lease.js';
+import { QueueTable } from './queue/queue-table.js';
+import type { SeveralCaller } from './several/acquire-several.js';
+
+/** What a service has in hand at one moment, in numbers. All are 0 when it is idle. */
+export interface Activity {
+  /** Locks that it holds, or that its callers wait for. */
+  readonly queues: number;
+  /** Leases that were not released yet. */
+  readonly leases: number;
+  /** Callers that want several locks and have not got them yet. */
+  readonly severalLocks: number;
+  /** Semaphores and latches for which callers wait. */
+  readonly permitQueues: number;
+  /** Changes of semaphores and latches that are under way. */
+  readonly mutations: number;
+  /** Permits that are renewed. */
+  readonly keptPermits: number;
+}
+
+/** What one service has in hand: shutdown waits until it comes to its end. */
+export class ActiveWork {
+  readonly queues = new QueueTable();
+  /** Leases that were not released yet. */
+  readonly leases = new LinkedQueue<LockLease>();
+  /** Callers that want several locks and have not got them yet. */
+  readonly several = new Set<SeveralCaller>();
+  private bodies = 0;
+  private onChange: () => void = () => {};
+
+  /** No lease is held, and no body runs. */
+  get isIdle(): boolean {
+    return this.leases.length === 0 && this.bodies === 0;
+  }
+
+  /** No acquisition is under way. */
+  get hasNoQueues(): boolean {
+    return this.queues.size === 0 && this.several.size === 0;
+  }
+
+  bodyStarted(): void {
+    this.bodies++;
+  }
+
+  bodyEnded(): void {
+    this.bodies--;
+  }
+
+  /** @returns what is to be called at its end */
+  trackSeveral(caller: SeveralCaller): () => void {
+    this.several.add(caller);
+    return () => {
+      this.several.delete(caller);
+      this.changed();
+    };
+  }
+
+  /** Something has come to its end. */
+  changed(): void {
+    this.onChange();
+  }
+
+  /** Calls `listener` whenever something has come to its end, until the returned function is called. */
+  watch(listener: () => void): () => void {
+    this.onChange = listener;
+    return () => {
+      this.onChange = () => {};
+    };
+  }
+}

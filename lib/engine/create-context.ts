@@ -1,0 +1,41 @@
+import type { AcquisitionContext } from './acquisition-context.js';
+import type { EngineSettings } from './engine-settings.js';
+import { EventHub } from './events.js';
+import { BackgroundReleases } from './lease/background-releases.js';
+import { ForcedReleases } from './lease/forced-releases.js';
+import type { HeldLock } from './lease/held-lock.js';
+import { LeaseClock } from './lease/lease-clock.js';
+import { Watchdog } from './lease/watchdog.js';
+import { RateLimitedLogger } from './rate-limited-logger.js';
+
+/** @param heldUnder the locks that the service holds under one key */
+export function createContext(
+  settings: EngineSettings,
+  heldUnder: (key: string) => readonly HeldLock[],
+): { readonly context: AcquisitionContext; readonly forcedReleases: ForcedReleases; readonly stop: () => void } {
+  const { backend, runtime, logger, clientId, watchdogTimeout, fairWaitTimeout } = settings;
+  const clock = new LeaseClock(runtime);
+  const events = new EventHub(runtime, new RateLimitedLogger(logger, runtime));
+  const watchdog = new Watchdog(backend, runtime, clock, events, watchdogTimeout);
+  const backgroundReleases = new BackgroundReleases(backend, runtime);
+  const forcedReleases = new ForcedReleases(backend, runtime, clientId, heldUnder);
+  const { pendingAcquisitions } = forcedReleases;
+  return {
+    context: {
+      backend,
+      runtime,
+      clock,
+      events,
+      watchdog,
+      backgroundReleases,
+      pendingAcquisitions,
+      clientId,
+      fairWaitTimeout,
+      preferWriters: true,
+    },
+    forcedReleases,
+    stop: () => {
+      for (const part of [watchdog, backgroundReleases, forcedReleases]) part.close();
+    },
+  };
+}

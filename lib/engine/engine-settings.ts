@@ -1,0 +1,20 @@
+import type { LockBackend } from '../backends/lock-backend.js';
+import type { Runtime } from '../backends/runtime.js';
+import type { Milliseconds } from './duration.js';
+import type { LockLogger } from './lock-logger.js';
+
+/** How an engine is set up; every value has been checked. */
+export interface EngineSettings {
+  readonly backend: LockBackend;
+  readonly runtime: Runtime;
+  readonly logger: LockLogger;
+  readonly clientId: string;
+  readonly keyPrefix: string;
+  readonly watchdogTimeout: Milliseconds;
+  readonly fairWaitTimeout: Milliseconds;
+  readonly waitTime: Milliseconds;
+  readonly shutdownTimeout: Milliseconds;
+  /** The backend answers, or rejects, within so many milliseconds. Default 2 s. */
+  readonly commandTimeout?: Milliseconds;
+  readonly onLost: 'throw' | 'warn';
+}

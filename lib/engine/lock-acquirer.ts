@@ -1,0 +1,35 @@
+import type { LockType } from '../backends/lock-backend.js';
+import type { AcquisitionContext } from './acquisition-context.js';
+import type { HeldLock } from './lease/held-lock.js';
+import type { LockLease } from './lease/lock-lease.js';
+import type { AcquisitionTerms, LockOptions } from './lock-options.js';
+import type { AcquisitionQueue } from './queue/acquisition-queue.js';
+import type { EnteredGate } from './scope/share-gate.js';
+
+/** What an acquisition needs of the engine. */
+export interface LockAcquirer {
+  readonly context: AcquisitionContext;
+
+  /** A new owner id. Not a method: it is passed on as a function. */
+  readonly newOwner: () => string;
+
+  /** @throws LockKeyError, which begins with `what`, when the prefix makes a name too long */
+  keyOf(name: string, what: string): string;
+
+  /**
+   * Whether the caller runs in a live scope of this service: it may acquire what it needs in order to end, also during shutdown.
+   *
+   * @throws LockAbortedError for any other caller once shutdown has begun
+   */
+  admit(what: string, name: string): boolean;
+
+  acquire(name: string, options: LockOptions): Promise<LockLease>;
+
+  /** The queue of this lock; `undefined`: nothing goes on about it. */
+  existingQueue(type: LockType, name: string): AcquisitionQueue | undefined;
+
+  newQueue(type: LockType, name: string, key: string): AcquisitionQueue;
+
+  /** @param gates what each share has entered, where it is re-entry */
+  createLease(locks: readonly HeldLock[], terms: AcquisitionTerms, gates?: readonly EnteredGate[]): LockLease;
+}

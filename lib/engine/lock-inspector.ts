@@ -1,0 +1,50 @@
+import { type BackendError, type LockState, withReason } from '../backends/lock-backend.js';
+import type { AcquisitionContext } from './acquisition-context.js';
+import { LockKeyError, LockUnavailableError } from './errors.js';
+import type { ForcedReleases } from './lease/forced-releases.js';
+import type { HeldLock } from './lease/held-lock.js';
+import { toKey, toLockName } from './lock-name.js';
+import type { QueueTable } from './queue/queue-table.js';
+
+/** Looks at locks from outside, and frees them by force. */
+export class LockInspector {
+  constructor(
+    private readonly context: AcquisitionContext,
+    private readonly queues: QueueTable,
+    private readonly forcedReleases: ForcedReleases,
+    private readonly keyPrefix: string,
+  ) {}
+
+  inspect(name: string): Promise<LockState> {
+    return this.ask(name, (key) => this.context.backend.inspect(key));
+  }
+
+  /** @returns whether it was held */
+  async forceRelease(name: string): Promise<boolean> {
+    const owners = await this.ask(name, (key) => this.context.backend.forceRelease(key));
+    this.forcedReleases.removed({ key: toKey(this.keyPrefix, name, 'The lock'), owners });
+    for (const queue of this.queues.named(name)) queue.removed(owners);
+    return owners.length > 0;
+  }
+
+  /** The locks that this process holds under one key. */
+  heldUnder(key: string): readonly HeldLock[] {
+    const { keyPrefix, queues } = this;
+    if (!key.startsWith(keyPrefix)) return [];
+    return queues.named(key.slice(keyPrefix.length)).flatMap(({ holders }) => holders);
+  }
+
+  /** @throws the errors of this library in place of the backend's */
+  private async ask<T>(name: string, question: (key: string) => Promise<T>): Promise<T> {
+    const key = toKey(this.keyPrefix, toLockName(name, 'The lock'), 'The lock');
+    try {
+      return await question(key);
+    } catch (error) {
+      const cause = withReason(this.context.backend, error as BackendError);
+      if (cause.kind === 'key')
+        throw new LockKeyError(`The lock '${name}' cannot be used: ${cause.message}`, name, { cause });
+      const message = `The backend gave no answer about the lock '${name}': ${cause.message}`;
+      throw new LockUnavailableError(message, name, { cause });
+    }
+  }
+}

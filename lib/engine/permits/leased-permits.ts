@@ -1,0 +1,93 @@
+import { BackendError } from '../../backends/backend-error.js';
+import type { Runtime } from '../../backends/runtime.js';
+import type { Subscription, Wake } from '../../backends/subscription.js';
+import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
+import type { AcquisitionContext } from '../acquisition-context.js';
+import type { Milliseconds } from '../duration.js';
+import { type Moment, validity } from '../lease/lease-clock.js';
+import type { WaitTerms } from '../waiting/caller.js';
+import { type GrantResult, type PermitRequest, type PermitSource, takeWhile } from './permit-source.js';
+import { PermitWaiter } from './permit-waiter.js';
+import type { PermitWatchdog } from './permit-watchdog.js';
+import type { Synchronizer } from './synchronizer.js';
+
+const LARGEST_BATCH = 64;
+/** How many permits with ids one call can take. */
+export const MAX_LEASED_PERMITS = 1_000;
+
+export interface LeasedPermitTerms extends WaitTerms {
+  /** Undefined: the watchdog renews the permits until they are released. */
+  readonly leaseTime: Milliseconds | undefined;
+}
+
+/** A caller that wants permits with ids. */
+export class LeasedPermitWaiter extends PermitWaiter<readonly string[]> {
+  declare readonly terms: LeasedPermitTerms;
+
+  constructor(
+    semaphore: Synchronizer,
+    permits: number,
+    terms: LeasedPermitTerms,
+    runtime: Runtime,
+    granted: (ids: readonly string[]) => void,
+    refused: (error: Error) => void,
+  ) {
+    super(semaphore, permits, terms, runtime, granted, refused);
+  }
+}
+
+/** Permits that have an id and a lease each. Those without a leaseTime get the watchdog's, and are renewed by it. */
+export class LeasedPermits implements PermitSource<LeasedPermitWaiter> {
+  constructor(
+    private readonly backend: SynchronizerBackend,
+    private readonly context: AcquisitionContext,
+    private readonly watchdog: PermitWatchdog,
+    private readonly semaphore: Synchronizer,
+    private readonly giveBack: (ids: readonly string[]) => void,
+  ) {}
+
+  selectBatch(waiters: Iterable<LeasedPermitWaiter>): readonly LeasedPermitWaiter[] {
+    let permits = 0;
+    return takeWhile(waiters, LARGEST_BATCH, (first, other) => {
+      permits += other.permits;
+      return first.terms.leaseTime === other.terms.leaseTime && first.permits + permits <= MAX_LEASED_PERMITS;
+    });
+  }
+
+  request(waiters: readonly LeasedPermitWaiter[], id: RequestId): PermitRequest {
+    const { runtime, clock } = this.context;
+    const newId = () => runtime.uuid().replaceAll('-', '');
+    const ids = waiters.map(({ permits }) => Array.from({ length: permits }, newId));
+    const { leaseTime } = waiters[0].terms;
+    let sent = clock.now();
+    return {
+      takesPermits: true,
+      send: (repeated) => {
+        sent = clock.now();
+        return this.take(ids, leaseTime ?? this.watchdog.leaseTime, sent, { ...id, repeated });
+      },
+      grant: (index) => {
+        if (leaseTime === undefined) this.watchdog.add(this.semaphore, ids[index], sent);
+        waiters[index].grant(ids[index]);
+      },
+      giveBack: (indexes) => this.giveBack(indexes.flatMap((index) => ids[index])),
+    };
+  }
+
+  subscribe(listener: (wake: Wake) => void): Subscription {
+    return this.backend.subscribe(this.semaphore.key, 'semaphore', listener);
+  }
+
+  private async take(
+    ids: readonly (readonly string[])[],
+    leaseTime: number,
+    sent: Moment,
+    id: RequestId,
+  ): Promise<GrantResult> {
+    const result = await this.backend.takeLeasedPermits(this.semaphore.key, ids, leaseTime, id);
+    if (result.served === 0 || this.context.clock.age(sent) < validity(leaseTime)) return result;
+    this.giveBack(ids.slice(0, result.served).flat());
+    const message = `the answer came after the lease of ${leaseTime} ms had ended`;
+    throw new BackendError(message, 'unavailable', 'refused');
+  }
+}

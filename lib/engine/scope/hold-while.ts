@@ -1,0 +1,41 @@
+import type { AcquisitionContext } from '../acquisition-context.js';
+import type { ActiveWork } from '../active-work.js';
+import type { Lease } from '../lease/lease.js';
+import type { LockLease } from '../lease/lock-lease.js';
+import { LockScope, lockScopes } from './lock-scope.js';
+
+/**
+ * Runs `body` in a scope of `lease`, then releases it. An error of the body is thrown whatever the release did; when the body ended well but
+ * the lease was lost meanwhile, LockLostError is thrown (unless `onLost: 'warn'`).
+ *
+ * @param holdAtLeast keep the lock for so many milliseconds from now on, also when the body ends earlier
+ */
+export async function holdWhile<T>(
+  { runtime }: AcquisitionContext,
+  work: ActiveWork,
+  lease: LockLease,
+  body: (lease: Lease) => T | Promise<T>,
+  holdAtLeast = 0,
+): Promise<T> {
+  const scope = new LockScope(lease, lockScopes.getStore());
+  const started = holdAtLeast > 0 ? runtime.monotonic() : 0;
+  const finish = (): Promise<void> => {
+    work.bodyEnded();
+    // The body has released it by itself: then its own end is what shutdown may wait for.
+    if (lease.released) work.changed();
+    const rest = holdAtLeast > 0 ? holdAtLeast - (runtime.monotonic() - started) : 0;
+    return rest > 0 ? lease.leaveFor(rest) : lease.release();
+  };
+  let result: T;
+  work.bodyStarted();
+  try {
+    result = await lockScopes.run(scope, body, lease);
+  } catch (error) {
+    scope.end();
+    await finish().catch(() => {});
+    throw error;
+  }
+  scope.end();
+  await finish();
+  return result;
+}
