@@ -1,5 +1,5 @@
 --[[
-  Sets the permits of a semaphore or the count of a latch, unless it has some, and tells those who wait.
+  Sets the permits of a semaphore or the count of a latch, unless it has some, and tells waiters.
 
   KEYS[1]  semaphore or latch
   KEYS[2]  latest request of this session

@@ -1,5 +1,5 @@
 --[[
-  Counts a latch down. At zero the latch is deleted, and those who wait are told.
+  Counts a latch down. At zero the latch is deleted, and its waiters are told.
 
   KEYS[1]  latch: its count
   KEYS[2]  latest request of this session

@@ -1,5 +1,5 @@
 --[[
-  Deletes a latch, and tells those who wait that there is nothing to wait for. (Redisson publishes `1` here, which wakes none of its own.)
+  Deletes a latch, and tells its waiters that there is nothing to wait for. (Redisson publishes `1` here, which wakes none of its own.)
 
   KEYS[1]  latch: its count
   KEYS[2]  latest request of this session

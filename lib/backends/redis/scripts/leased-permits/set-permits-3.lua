@@ -1,5 +1,5 @@
 --[[
-  Sets how many permits there are, those that are held included, and tells those who wait if there are more than before.
+  Sets how many permits there are, those that are held included, and tells waiters if there are more than before.
 
   KEYS[1]  semaphore: how many permits are available
   KEYS[2]  zset: ids of the permits that are held, and when the lease of each ends

@@ -11,7 +11,7 @@
   ARGV[3]       lease time in ms
   ARGV[3i + 1]  type
   ARGV[3i + 2]  owner
-  ARGV[3i + 3]  1: a reader stands back while a writer waits
+  ARGV[3i + 3]  1: a reader gives way to a writer that waits
 
   Returns { ALL_ACQUIRED (1), token, ... }, or { ONE_IS_BUSY (0), index of the first busy one (from 0), ttl, holder }.
   Returns { 'expired', server time in ms } when it came too late.

@@ -1,5 +1,5 @@
 --[[
-  Releases a lock of any type, whoever holds it, wakes those who wait, and tells the clients of the removed owners, each on its own channel.
+  Releases a lock of any type, whoever holds it, wakes its waiters, and tells the clients of the removed owners, each on its own channel.
 
   KEYS[1]  lock
   KEYS[2]  queue of a fair lock: list of waiting owners

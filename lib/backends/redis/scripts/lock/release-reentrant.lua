@@ -1,5 +1,5 @@
 --[[
-  Releases re-entrant and fenced locks, each for its owner, and tells those who wait.
+  Releases re-entrant and fenced locks, each for its owner, and tells waiters.
 
   KEYS[i]      lock
 

@@ -10,7 +10,7 @@
   ARGV[2]       highest token that the caller has seen
   ARGV[3]       lease time in ms
   ARGV[4]       tokens to reserve with each acquisition
-  ARGV[5]       1: stand back while a writer waits
+  ARGV[5]       1: give way to a writer that waits
   ARGV[5 + i]   owner
 
   Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, types of the keys } }.

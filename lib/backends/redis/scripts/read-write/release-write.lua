@@ -1,5 +1,5 @@
 --[[
-  Releases the write side of read/write locks, each for its owner, and wakes all who wait. A writer that reads as well goes on reading.
+  Releases the write side of read/write locks, each for its owner, and wakes all waiters. A writer that reads as well goes on reading.
 
   KEYS[i]      lock
 

@@ -1,5 +1,5 @@
 --[[
-  Withdraws the announcement of a writer that waits. If it was the last one, the readers that stood back are woken.
+  Withdraws the announcement of a writer that waits. If it was the last one, the readers that gave way are woken.
 
   KEYS[1]  lock
   KEYS[2]  zset: writers that wait, and the time until which each counts as alive

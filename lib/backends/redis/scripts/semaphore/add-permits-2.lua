@@ -1,5 +1,5 @@
 --[[
-  Adds permits to a semaphore, and tells those who wait; or takes some away, below zero if need be.
+  Adds permits to a semaphore, and tells waiters. A negative number takes permits away, below zero if need be.
 
   KEYS[1]  semaphore: how many permits are available
   KEYS[2]  latest request of this session
