@@ -3,7 +3,7 @@ import { LockConfigurationError } from './errors.js';
 
 /**
  * Milliseconds as a number, or a string in the form of the `ms` package: `'250ms'`, `'30s'`, `'2m'`, `'1h'`. Waits and time-outs last
- * 24 days at most (2³¹ − 1 ms, the longest timer of Node.js), leases 10 years. `Infinity` is a `waitTime` alone: for ever.
+ * 24 days at most (2³¹ − 1 ms, the longest timer of Node.js), leases 10 years. Only a `waitTime` may be `Infinity`: for ever.
  *
  * @publicApi
  */
@@ -11,7 +11,7 @@ export type Duration = number | ms.StringValue;
 
 declare const resolved: unique symbol;
 
-/** A duration that was checked once, at the edge. `Infinity` means for ever, where for ever is allowed. */
+/** A duration that has been checked. `Infinity` means for ever, where that is allowed. */
 export type Milliseconds = number & { readonly [resolved]: true };
 
 export const FOREVER = Number.POSITIVE_INFINITY as Milliseconds;
@@ -22,11 +22,11 @@ export const MIN_LEASE_TIME = 100;
 /** The longest timer of Node.js: setTimeout fires at once when asked for more. */
 export const MAX_TIMEOUT = 2 ** 31 - 1;
 
-/** Ten years: far below what PEXPIRE takes, and any sum of it with a time of the server is exact. */
+/** Ten years: far below the limit of PEXPIRE, and its sum with a time of the server is exact. */
 export const MAX_LEASE_TIME = 10 * 365 * 24 * 60 * 60 * 1_000;
 
 /**
- * Checks a duration and gives it in milliseconds.
+ * Checks a duration and returns it in milliseconds.
  *
  * @param what how errors name it: `shutdownTimeout`
  * @param least the smallest value allowed

@@ -14,7 +14,7 @@ export interface EngineSettings {
   readonly fairWaitTimeout: Milliseconds;
   readonly waitTime: Milliseconds;
   readonly shutdownTimeout: Milliseconds;
-  /** The backend answers, or rejects, within so many milliseconds. Default 2 s. */
+  /** The backend answers or rejects within this time. Default 2 s. */
   readonly commandTimeout?: Milliseconds;
   readonly onLost: 'throw' | 'warn';
 }

@@ -1,8 +1,8 @@
 const BRANDS = Symbol.for('nestjs-redis-lock.errors');
 
 /**
- * Base of every error of this library. `instanceof` also recognises errors made by another copy of it in the same
- * process (one loaded by `import`, one by `require`).
+ * The base class of all errors of this library. `instanceof` also recognises errors of another copy of the library in the same process (one
+ * loaded by `import`, one by `require`).
  *
  * @publicApi
  */
@@ -13,7 +13,7 @@ export class LockError extends Error {
     return (this.constructor as typeof LockError).brand;
   }
 
-  /** @param lockName the lock in question, `''` when there is none; several are joined by `, `. */
+  /** @param lockName the lock in question; `''` when there is none, and several names joined by `, ` */
   constructor(
     message: string,
     readonly lockName: string,
@@ -53,9 +53,9 @@ export class LockBusyError extends LockError {
 
   /**
    * @param remainingTime milliseconds until the holder's lease ends unless it is renewed; −1 when unknown or unlimited
-   * @param holder the owner that was seen last, where one was seen
-   * @param fixedLease the holder is of this process and has a fixed lease: the lock is free after `remainingTime` at the latest. False: not
-   *   known; a lease kept by the watchdog is renewed again and again
+   * @param holder the last owner that was seen, if any
+   * @param fixedLease the holder belongs to this process and its lease is never renewed: the lock is free after `remainingTime` at the latest.
+   *   False: that is not known
    */
   constructor(
     message: string,
@@ -78,7 +78,7 @@ export class LockLostError extends LockError {
 }
 
 /**
- * Somebody tried to release or extend what is not theirs. The lock is as it was.
+ * A lease was extended or asked about after it had been released. The lock is not affected.
  *
  * @publicApi
  */
@@ -87,7 +87,7 @@ export class LockNotOwnedError extends LockError {
 }
 
 /**
- * A lock name, or a part of one, that cannot be used. Nothing was locked.
+ * A lock name, or a part of one, cannot be used. Nothing was locked.
  *
  * @publicApi
  */

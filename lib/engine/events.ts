@@ -4,9 +4,9 @@ import type { LockLogger } from './lock-logger.js';
 
 export type { LockLogger } from './lock-logger.js';
 
-/** What listeners of `LockService.on` are told. Times are milliseconds. @publicApi */
+/** The events of `LockService.on`, with what their listeners are given. Times are in milliseconds. @publicApi */
 export interface LockEvents {
-  /** `waited` is 0 when nobody listened yet as the acquisition began. */
+  /** `waited` is 0 when there was no listener yet when the acquisition started. */
   acquired: { readonly name: string; readonly owner: string; readonly fencingToken: number; readonly waited: number };
   released: { readonly name: string; readonly owner: string };
   renewed: { readonly name: string; readonly owner: string };
@@ -29,7 +29,7 @@ const EVENT_NAMES: readonly string[] = [
   'error',
 ] satisfies LockEventName[];
 
-/** What was thrown may be anything. */
+/** Anything may have been thrown. */
 function inWords(error: unknown): string {
   try {
     return String(error);
@@ -38,17 +38,17 @@ function inWords(error: unknown): string {
   }
 }
 
-/** Listeners of one service. One that throws is logged and harms nobody; an error nobody listens for is logged. */
+/** The listeners of one service. An exception in a listener is logged and has no other effect; an `error` without a listener is logged, too. */
 export class EventHub {
   private readonly listeners = new Map<LockEventName, Set<(event: never) => void>>();
 
-  /** @param logger does not throw */
+  /** @param logger must not throw */
   constructor(
     private readonly runtime: Runtime,
     readonly logger: LockLogger,
   ) {}
 
-  /** @returns a function that takes the listener off again */
+  /** @returns a function that removes the listener */
   on<E extends LockEventName>(event: E, listener: (event: LockEvents[E]) => void): () => void {
     if (!EVENT_NAMES.includes(event))
       throw new TypeError(`There is no event '${event}'; there are ${EVENT_NAMES.join(', ')}`);
@@ -57,7 +57,7 @@ export class EventHub {
     return () => set.delete(listener);
   }
 
-  /** Whether it is worth to make an event. */
+  /** Whether anybody listens, so that the event has to be created. */
   hears(event: LockEventName): boolean {
     return (this.listeners.get(event)?.size ?? 0) > 0;
   }

@@ -1,6 +1,6 @@
 import type { LockLogger } from './lock-logger.js';
 
-/** A logger that may fail, by an exception or a rejected promise, without harm to what it is told of. */
+/** Wraps a logger of the user: its exceptions and rejected promises have no effect. */
 export class HarmlessLogger implements LockLogger {
   constructor(private readonly logger: LockLogger) {}
 
@@ -14,9 +14,9 @@ export class HarmlessLogger implements LockLogger {
 }
 
 /**
- * Calls code of the user, whatever it throws.
+ * Calls code of the user, which may throw.
  *
- * @param failed is told of the error, also of one that comes later, where the call gives a promise or something like it
+ * @param failed is given the error, also when the call returns a promise that is rejected later
  */
 export function harmless(call: () => unknown, failed: (error: unknown) => void = () => {}): void {
   try {

@@ -67,7 +67,7 @@ export class LockEngine implements LockAcquirer {
     this.shutdown = new Shutdown({ context, work, synchronizers, backend, runtime, logger, stop, ...timeouts });
   }
 
-  /** Waits until all names are held. Errors in `names` or `options` are rejections, too. */
+  /** Waits until all names are held. Errors in `names` or `options` reject the promise, too. */
   acquire(names: LockNames, options?: LockOptions, what = 'acquire()'): Promise<LockLease> {
     try {
       if (typeof names === 'string') {

@@ -1,6 +1,6 @@
 import { LockKeyError } from './errors.js';
 
-/** A lock name that was checked, see {@link toLockName}. */
+/** A lock name that has been checked, see {@link toLockName}. */
 export type LockName = string;
 
 /** The longest key in Redis, prefix included, in UTF-8 bytes. */
@@ -10,27 +10,27 @@ export const MAX_KEY_BYTES = 1024;
  * Checks one lock name.
  *
  * @param what how the error begins: `acquire()`, `OrderService.place`
- * @throws LockKeyError when it is no string, empty, too long, or its braces do not pair
+ * @throws LockKeyError when it is not a string, empty, too long, or its braces are unbalanced
  */
 export function toLockName(value: unknown, what: string): LockName {
   if (typeof value !== 'string') {
     throw new LockKeyError(`${what}: a lock name must be a string, but it is ${describe(value)}`, '');
   }
   if (value.length === 0) throw new LockKeyError(`${what}: the lock name is empty`, '');
-  // A UTF-16 unit is at most three bytes: most names need no counting.
+  // A UTF-16 unit takes at most three bytes: most names need not be counted.
   if (value.length * 3 > MAX_KEY_BYTES) {
     const bytes = Buffer.byteLength(value);
     if (bytes > MAX_KEY_BYTES) {
       const start = value.slice(0, 40);
       throw new LockKeyError(
-        `${what}: the lock name '${start}…' has ${bytes} bytes; ${MAX_KEY_BYTES} is the most: lock by an id, or by a hash of the content`,
+        `${what}: the lock name '${start}…' has ${bytes} bytes; ${MAX_KEY_BYTES} is the limit: lock by an id, or by a hash of the content`,
         start,
       );
     }
   }
   if (!bracesPair(value)) {
     throw new LockKeyError(
-      `${what}: the lock name '${value}' has an unbalanced or empty brace: Redis Cluster hashes what stands in the first {…}, and the lock's keys would part. Encode braces that come from data`,
+      `${what}: the lock name '${value}' has an unbalanced or empty brace: Redis Cluster hashes the part inside the first {…}, so that the lock's keys would be in different slots. Encode braces that come from data`,
       value,
     );
   }
@@ -57,7 +57,7 @@ export function toKey(prefix: string, name: LockName, what: string): string {
 export function toLockNames(values: readonly unknown[], what: string): readonly LockName[] {
   if (values.length === 0)
     throw new LockKeyError(`${what}: the list of lock names is empty; nothing would be locked`, '');
-  // Not `map`: it would leave out the holes of an array, and they would go in unchecked.
+  // Not `map`, which skips the holes of an array, so that they would not be checked.
   return [...new Set(Array.from(values, (value) => toLockName(value, what)))].sort();
 }
 

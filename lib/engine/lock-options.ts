@@ -5,21 +5,21 @@ import { LockConfigurationError } from './errors.js';
 /** Options of one acquisition. @publicApi */
 export interface LockOptions {
   /**
-   * How long to wait while somebody else holds the lock, at most 2³¹ − 1 ms (24 days). 0: try once. `Infinity`: for ever. Absent: the
-   * module's `waitTime`, by default for ever.
+   * How long to wait while the lock is held by another owner, at most 2³¹ − 1 ms (24 days). 0: try once. `Infinity`: for ever. Default: the
+   * module's `waitTime`, which is for ever unless it is set.
    */
   readonly waitTime?: Duration;
   /**
-   * How long Redis keeps the lock: fixed, never renewed, from 100 ms to 10 years. Absent: kept for as long as it is held, by the watchdog.
-   * Re-entry has the lease of what it re-enters: its own leaseTime is not applied, and where that lease is fixed, it ends with it. (The
-   * read lock of a writer is a lock of its own, with a lease of its own.)
+   * How long Redis keeps the lock: a fixed time that is never extended, from 100 ms to 10 years. Default: for as long as it is held, renewed by
+   * the watchdog. Re-entry shares the lease of the outer lock: its own leaseTime is not applied, and if the outer lease is fixed, it ends with
+   * it. (The read lock of a writer is a lock of its own, with a lease of its own.)
    */
   readonly leaseTime?: Duration;
   /** Default `'reentrant'`. */
   readonly type?: LockType;
-  /** Ends the wait with LockAbortedError. It does nothing to a lease that was given. */
+  /** Ends the wait with LockAbortedError. It does not affect a lease that was granted. */
   readonly signal?: AbortSignal;
-  /** What a lost lease does to the result of a body: `'throw'` LockLostError, or `'warn'`. Default: the module's. */
+  /** What happens when the lease is lost under a body that ends well: `'throw'` LockLostError, or `'warn'`. Default: the module's `onLost`. */
   readonly onLost?: 'throw' | 'warn';
 }
 
@@ -28,7 +28,7 @@ export interface AcquisitionTerms {
   readonly type: LockType;
   readonly waitTime: Milliseconds;
   readonly leaseTime: Milliseconds;
-  /** The user gave the leaseTime: the watchdog keeps off. */
+  /** The leaseTime was given by the user: the watchdog does not renew it. */
   readonly fixed: boolean;
   readonly signal: AbortSignal | undefined;
   readonly onLost: 'throw' | 'warn';
@@ -60,7 +60,7 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
     throw new LockConfigurationError(`${what}: onLost is '${onLost}'; it must be 'throw' or 'warn'`);
   }
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
-    throw new LockConfigurationError(`${what}: signal is no AbortSignal`);
+    throw new LockConfigurationError(`${what}: signal is not an AbortSignal`);
   }
   return {
     type,

@@ -5,10 +5,7 @@ import type { LockLogger } from './lock-logger.js';
 const WINDOW = 1_000;
 const LINES = 20;
 
-/**
- * Writes no more than so many lines a second, and says how many it left out: an outage under ten thousand locks is one
- * event, and its log has to stay readable.
- */
+/** Writes at most 20 lines a second and says how many it left out: the log of an outage under ten thousand locks has to stay readable. */
 export class RateLimitedLogger implements LockLogger {
   private written = 0;
   private readonly logger: LockLogger;

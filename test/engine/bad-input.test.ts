@@ -22,7 +22,7 @@ describe('bad input', () => {
     ['a list with undefined', ['a', undefined], 'but it is undefined'],
     ['a list with a hole', new Array(1), 'but it is undefined'],
     ['a list in a list', [['a']], 'an array inside a list'],
-    ['2 KB', 'x'.repeat(2_048), 'has 2048 bytes; 1024 is the most'],
+    ['2 KB', 'x'.repeat(2_048), 'has 2048 bytes; 1024 is the limit'],
     ['600 two-byte characters', 'é'.repeat(600), 'has 1200 bytes'],
     ['an opening brace alone', 'order:{1', 'unbalanced or empty brace'],
     ['a closing brace alone', 'order:1}', 'unbalanced or empty brace'],
@@ -62,7 +62,7 @@ describe('bad input', () => {
     ['a leaseTime under 100 ms in words', { leaseTime: '50ms' }, "leaseTime is '50ms'"],
     ['a leaseTime that is an object', { leaseTime: {} }, 'leaseTime is [object Object]'],
     ['an unknown type', { type: 'mutex' }, "type is 'mutex'; it must be one of reentrant"],
-    ['a signal that is none', { signal: {} }, 'signal is no AbortSignal'],
+    ['a signal that is none', { signal: {} }, 'signal is not an AbortSignal'],
     ['an unknown onLost', { onLost: 'ignore' }, "onLost is 'ignore'"],
   ])('as options: %s is refused, naming the call and the lock, and nothing is locked', async (_, options, why) => {
     const { locks, backend } = await world.process();

@@ -1,22 +1,22 @@
-/** An element of a {@link LinkedQueue}, in one at the most. */
+/** An element of a {@link LinkedQueue}; it is in one queue at most. */
 export interface Linked<Element> {
   previous: Element | undefined;
   next: Element | undefined;
 }
 
-/** A walk through a queue: to which element it comes next. */
+/** An iteration through a queue that has not ended yet. */
 interface Walk<Element> {
   next: Element | undefined;
 }
 
 const NO_WALKS: readonly never[] = [];
 
-/** Elements in the order of their arrival. Each can leave from any place at once, and what has left is not kept alive. */
+/** Elements in the order of their arrival. Each can leave at any time, in constant time, and is not kept alive after that. */
 export class LinkedQueue<Element extends Linked<Element>> {
   first: Element | undefined = undefined;
   last: Element | undefined = undefined;
   length = 0;
-  /** Those that are under way: an element that leaves must not end them. */
+  /** Iterations under way: an element that leaves must not end them. */
   private walks: readonly Walk<Element>[] = NO_WALKS;
 
   push(element: Element): void {
@@ -40,7 +40,7 @@ export class LinkedQueue<Element extends Linked<Element>> {
     return true;
   }
 
-  /** Any element may leave meanwhile. */
+  /** Any element may leave during the iteration. */
   *[Symbol.iterator](): Generator<Element> {
     const walk: Walk<Element> = { next: this.first };
     this.walks = [...this.walks, walk];

@@ -1,10 +1,10 @@
 import type { Duration } from '../duration.js';
 
 /**
- * One successful acquisition of one lock, or of several at once: proof that this code holds it, for as long as `held` says so.
+ * One successful acquisition of one lock, or of several at once: proof that the code holds it for as long as `held` is true.
  *
  * A lease is released once; a released lease never sends anything again. Whether it still holds is judged by this
- * process's clocks, more strictly than the backend does: it can be lost here a moment before others can take the lock, not after.
+ * process's clocks, more strictly than by the backend: here it can be lost a moment before others can take the lock, but not after.
  *
  * ```ts
  * await using lease = await locks.acquire('import:nightly');
@@ -26,16 +26,16 @@ export interface Lease {
   readonly names: readonly string[];
 
   /**
-   * The owner's field in Redis: `<clientId>:<n>`. A lease that was handed on inside the process, or re-entered, has its predecessor's.
-   * Where the locks of a multi-lock have an owner each, they are joined by `, `.
+   * The owner id in Redis: `<clientId>:<n>`. After a hand-off inside the process, and for re-entry, it is the predecessor's. Where the locks
+   * of a multi-lock have different owners, these are joined by `, `.
    */
   readonly owner: string;
 
   /**
-   * A number that grows with each acquisition of this lock. Hand it to the resource, which refuses a lower one than it has seen, and takes the
-   * same one again: a lease may write several times. It is above 10¹⁵: a database needs 64 bits for it (`bigint`).
+   * A number that grows with each acquisition of this lock. Pass it to the resource, which rejects a number lower than one that it has seen, and
+   * accepts the same one again, since a lease may write several times. It is above 10¹⁵: a database needs 64 bits for it (`bigint`).
    *
-   * @throws LockError for several locks whose tokens differ: use {@link tokens}
+   * @throws LockError for several locks with different tokens: use {@link tokens}
    */
   readonly fencingToken: number;
 
@@ -45,7 +45,7 @@ export interface Lease {
    */
   readonly tokens: ReadonlyMap<string, number>;
 
-  /** Aborts with LockLostError the moment the lease is lost, or with LockAbortedError when shutdown stops waiting for it. */
+  /** Aborts with LockLostError as soon as the lease is lost, or with LockAbortedError when shutdown stops waiting for it. */
   readonly signal: AbortSignal;
 
   /** Whether the lock is certainly held at this moment. */
@@ -62,7 +62,7 @@ export interface Lease {
   assertHeld(): void;
 
   /**
-   * Sets the lease to `duration` milliseconds from now. A lease kept by the watchdog stays with it, and gets no shorter.
+   * Sets the lease to `duration` milliseconds from now. The watchdog goes on renewing a lease that it renews, which does not get shorter.
    *
    * @throws LockLostError when the lock is lost (also when this call finds out), LockNotOwnedError when it was released,
    *   LockUnavailableError when the backend does not answer, LockConfigurationError for a duration below 100 ms or above 10 years
@@ -70,10 +70,10 @@ export interface Lease {
   extend(duration: Duration): Promise<void>;
 
   /**
-   * Runs `body` in a scope of this lease: what it acquires under the same names is re-entry, and `currentLease()` is this lease. What
-   * several such scopes acquire under one name goes in one after the other. The lease is not released by it.
+   * Runs `body` in a scope of this lease: acquiring the same names in it is re-entry, and `currentLease()` is this lease. Several such scopes
+   * that acquire the same name are served one after the other. The lease is not released at the end.
    *
-   * @throws LockLostError when the lock was lost before, also where only the clock tells so; LockNotOwnedError when it was released
+   * @throws LockLostError when the lock was lost before, even if only the clock says so; LockNotOwnedError when it was released
    */
   run<T>(body: (lease: Lease) => T | Promise<T>): Promise<T>;
 
@@ -81,10 +81,10 @@ export interface Lease {
    * Gives this share back; with the last share the lock becomes free, or goes to the next waiter. Calling it again is harmless.
    *
    * @throws LockLostError when the lease had been lost (with `onLost: 'warn'` that is only logged). A backend that cannot be
-   *   reached is no error: the release is tried again in the background, and the lock lapses with its lease.
+   *   reached is not an error: the release is tried again in the background, and the lock lapses with its lease.
    */
   release(): Promise<void>;
 
-  /** As {@link release}. Where the block threw too, JavaScript puts both into a SuppressedError. */
+  /** As {@link release}. If the block threw as well, JavaScript wraps both errors in a SuppressedError. */
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -25,7 +25,7 @@ export abstract class AcquisitionQueue extends LockHolders {
   protected attempts = 0;
   /** Attempts from outside (see {@link claim}) that have not ended yet. */
   protected claims = 0;
-  /** What the last acquisition failed with. */
+  /** The last acquisition's failure. */
   protected failure: BackendError | undefined;
   /** The last answer that named another holder. */
   protected seen: { readonly busy: Busy; readonly at: Moment } | undefined;

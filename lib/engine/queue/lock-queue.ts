@@ -66,8 +66,8 @@ export class LockQueue extends ContendedQueue {
     const { downgrade } = held;
     downgrade?.abandon();
     // A writer that reads, too, may leave its read lock behind: the next writer cannot have the lock yet.
-    if (downgrade !== undefined && held.lost === undefined) return this.release(held);
-    return this.releaser.giveBack(held, now);
+    const staysHere = this.waiting.length > 0 && downgrade === undefined;
+    return staysHere || held.lost !== undefined ? this.releaser.giveBack(held, now) : this.release(held);
   }
 
   override forget(held: HeldLock): void {

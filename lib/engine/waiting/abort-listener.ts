@@ -1,9 +1,6 @@
 const listeners = new WeakMap<AbortSignal, AbortListener>();
 
-/**
- * The one listener of a signal that all waiters share which were given that signal: Node.js takes more than ten listeners on
- * one signal for a leak, and warns.
- */
+/** The single listener that all waiters with the same signal share: Node.js warns of a leak when a signal has more than ten listeners. */
 export class AbortListener {
   private readonly callbacks = new Set<() => void>();
 
