@@ -1,7 +1,7 @@
+import { BackOff } from '../backends/back-off.js';
 import type { Duration, Milliseconds } from '../engine/duration.js';
 import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { BackOff } from '../engine/waiting/back-off.js';
 import type { CombinedLease, MemberLease } from './combined-lease.js';
 import { type ClaimTerms, LockHandle } from './lock-handle.js';
 import { type Deadline, retryUntilDeadline } from './retry-until-deadline.js';

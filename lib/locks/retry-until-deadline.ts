@@ -1,7 +1,7 @@
+import type { BackOff } from '../backends/back-off.js';
 import { type BackendError, type LockBackend, noAnswer } from '../backends/lock-backend.js';
 import { deadlineTimer, type Runtime, type Timer } from '../backends/runtime.js';
 import { LockAbortedError, LockBusyError, LockLostError, LockUnavailableError } from '../engine/errors.js';
-import type { BackOff } from '../engine/waiting/back-off.js';
 import type { WaitTerms } from '../engine/waiting/caller.js';
 
 /** The time that one call has for its tries. */

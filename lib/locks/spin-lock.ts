@@ -1,5 +1,5 @@
+import { BackOff } from '../backends/back-off.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
-import { BackOff } from '../engine/waiting/back-off.js';
 import type { ClaimTerms } from './lock-handle.js';
 import { ReentrantLock } from './reentrant-lock.js';
 import { retryUntilDeadline } from './retry-until-deadline.js';

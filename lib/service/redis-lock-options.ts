@@ -1,9 +1,9 @@
 import type { LockBackend } from '../backends/lock-backend.js';
-import type { Connection } from '../backends/redis/connection/redis-connection.js';
+import type { Connection } from '../backends/redis/client/connection.js';
 import type { Duration } from '../engine/duration.js';
 import type { LockLogger } from '../engine/events.js';
 
-export type { ClusterConnection, Connection } from '../backends/redis/connection/redis-connection.js';
+export type { ClusterConnection, Connection } from '../backends/redis/client/connection.js';
 
 /**
  * Options of `RedisLockModule.forRoot` and `createLockService`. Give one of `connection`, `backend` and `quorum`.

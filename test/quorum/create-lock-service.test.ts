@@ -29,6 +29,6 @@ describe('the option quorum', () => {
 
   it('says which of its connections is wrong', () => {
     const quorum = ['redis://127.0.0.1:1', 'localhost', 'redis://127.0.0.1:3'];
-    expect(() => createLockService({ quorum })).toThrow(/quorum\[1\].*no Redis URL/);
+    expect(() => createLockService({ quorum })).toThrow(/quorum\[1\].*not a Redis URL/);
   });
 });

@@ -31,7 +31,7 @@ const WAYS_TO_WAIT: [string, Ask][] = [
   ['a latch', (locks, waitTime, a) => locks.getCountDownLatch(a).await(waitTime)],
 ];
 
-/** Of all errors on the way to the first one. */
+/** The messages of an error and of all its causes. */
 function chain(error: Error): Error[] {
   return error.cause instanceof Error ? [error, ...chain(error.cause)] : [error];
 }
@@ -52,7 +52,7 @@ describe('LockUnavailableError says why', () => {
     return locks;
   }
 
-  /** Once the service has found out, as one that runs has. */
+  /** After the service has found the reason, as a running service has. */
   async function refusalOf(locks: LockService, ask: Ask, waitTime: number): Promise<Error> {
     let known = false;
     locks.on('error', () => {
@@ -65,7 +65,7 @@ describe('LockUnavailableError says why', () => {
     return error;
   }
 
-  // A waitTime that ends before the command time-out and one that outlasts it, and a single try.
+  // A single try, a waitTime shorter than the command timeout, and a longer one.
   const durations = [
     [30, 1_000],
     [400, 100],
@@ -143,7 +143,7 @@ describe('LockUnavailableError says why', () => {
     client.disconnect();
   });
 
-  it('when Redis does not answer: that it did not, after how long', async () => {
+  it('when Redis does not answer within the command timeout', async () => {
     const silent = await startRedis();
     const locks = service({ connection: silent.url, commandTimeout: 200 });
     const lease = await locks.acquire('held');
@@ -168,7 +168,7 @@ describe('LockUnavailableError says why', () => {
     await silent.stop();
   });
 
-  it('once in ten seconds for each reason, however often it is found out', async () => {
+  it('in the log once in ten seconds for each reason, however often it is found', async () => {
     const lines: string[] = [];
     const logger = { warn: (line: string) => void lines.push(line), error: (line: string) => void lines.push(line) };
     let rounds = 0;
@@ -200,7 +200,7 @@ describe('LockUnavailableError says why', () => {
     expect(lines).toEqual(expect.arrayContaining(expected));
   });
 
-  it('no more, once it is connected again: then only what happens now', async () => {
+  it('but not with an earlier reason, once it is connected again', async () => {
     const server = await startRedis();
     const locks = service({ connection: server.url, commandTimeout: 200 });
     await (await locks.acquire('a')).release();

@@ -1,12 +1,13 @@
 import { Cluster } from 'ioredis';
 import type { AcquireRequest } from '../../lib/backends/lock-backend.js';
 import { slotOf, tagOf } from '../../lib/backends/redis/hash-slot.js';
-import { RedisBackend, type RedisBackendOptions } from '../../lib/backends/redis/redis-backend.js';
+import { RedisBackend } from '../../lib/backends/redis/redis-backend.js';
+import type { RedisBackendOptions } from '../../lib/backends/redis/redis-backend-options.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { blockEventLoop } from '../support/block-event-loop.js';
 import { type RedisCluster, startCluster } from '../support/redis-cluster.js';
 import { until } from '../support/until.js';
-import { CLIENT, Ear } from './redis-world.js';
+import { CLIENT, WakeRecorder } from './redis-world.js';
 
 describe('a Redis cluster', () => {
   let cluster: RedisCluster;
@@ -45,7 +46,7 @@ describe('a Redis cluster', () => {
     return { key, owner: `${CLIENT}:${++count}`, type: 'reentrant', ...defaults, ...more };
   }
 
-  it('spreads keys as we think it does', async () => {
+  it('maps keys to slots as slotOf does', async () => {
     for (const key of ['lock:a', '{a}b', 'a{b}c{d}', 'a{}b', '{', 'ünï{ö}', 'x}y{z}']) {
       expect(slotOf(key)).toBe(await cluster.slotOf(key));
     }
@@ -89,7 +90,7 @@ describe('a Redis cluster', () => {
     },
   );
 
-  it('takes many locks of all slots at once, with cold script caches on every node', async () => {
+  it('grants many locks of all slots at once, with cold script caches on every node', async () => {
     const backend = open();
     await Promise.all(client.nodes('master').map((node) => node.script('FLUSH')));
     const locks = Array.from({ length: 500 }, () => request());
@@ -102,7 +103,7 @@ describe('a Redis cluster', () => {
     expect(releases.every(({ released }) => released)).toBe(true);
   });
 
-  it('sends no script to a replica, though the client may read there', async () => {
+  it('runs no script on a replica, even if the client may read from replicas', async () => {
     const scaled = cluster.client({ scaleReads: 'slave' });
     const backend = open({ connection: scaled });
     for (let n = 0; n < 20; n++) {
@@ -113,7 +114,7 @@ describe('a Redis cluster', () => {
     }
   });
 
-  it('knows which locks can be taken together', () => {
+  it('acquires locks together only when they are in one slot', () => {
     const backend = open();
     expect(backend.canAcquireTogether(['lock:{a}1', 'lock:{a}2'])).toBe(true);
     expect(backend.canAcquireTogether(['lock:{a}1', 'lock:{b}1'])).toBe(false);
@@ -122,15 +123,17 @@ describe('a Redis cluster', () => {
   it.each(['auto', 'off'] as const)('wakes a waiter wherever its lock is, sharded: %s', async (shardedPubSub) => {
     const [waiting, holding] = [open({ shardedPubSub }), open({ shardedPubSub, clientId: 'other' })];
     const locks = Array.from({ length: 12 }, () => request());
-    const ears = locks.map(() => new Ear());
-    await Promise.all(locks.map((lock, n) => waiting.subscribe(lock.key, 'reentrant', CLIENT, ears[n].listen).ready));
+    const recorders = locks.map(() => new WakeRecorder());
+    await Promise.all(
+      locks.map((lock, n) => waiting.subscribe(lock.key, 'reentrant', CLIENT, recorders[n].listen).ready),
+    );
     await Promise.all(locks.map((lock) => holding.acquire(lock)));
     const releases = await Promise.all(locks.map((lock) => holding.release(lock)));
-    await until(() => ears.every((ear) => ear.count('message') === 1));
+    await until(() => recorders.every((wakes) => wakes.count('message') === 1));
     for (const { listeners } of releases) expect(listeners).toBeGreaterThanOrEqual(1);
   });
 
-  it('shards messages as Redisson does: by SPUBLISH', async () => {
+  it('publishes with SPUBLISH, as Redisson does', async () => {
     const backend = open();
     const lock = request('lock:{sharded}');
     const master = await cluster.masterOf(slotOf(lock.key));
@@ -144,7 +147,7 @@ describe('a Redis cluster', () => {
     expect(heard).toEqual(['redisson_lock__channel:lock:{sharded} 0']);
   });
 
-  it('asks once more how to publish when nobody answered the first time', async () => {
+  it('asks again how to publish when no server answered the first time', async () => {
     const backend = open({ commandTimeout: 300 });
     const lock = request();
     // An acquisition publishes nothing, so that the release is the first to ask.
@@ -159,27 +162,27 @@ describe('a Redis cluster', () => {
     expect((await backend.inspect(lock.key)).owners).toEqual([]);
   });
 
-  it('takes the waiters of a fair lock one by one, without patterns', async () => {
+  it('wakes the waiters of a fair lock one by one, without patterns', async () => {
     const backend = open();
-    const ear = new Ear();
+    const wakes = new WakeRecorder();
     const holder = request('lock:{fair}', { type: 'fair' });
     await backend.acquire(holder);
-    await backend.subscribe(holder.key, 'fair', CLIENT, ear.listen).ready;
+    await backend.subscribe(holder.key, 'fair', CLIENT, wakes.listen).ready;
     const waiters = [1, 2].map(() => request(holder.key, { type: 'fair', fairWaitTimeout: 10_000 }));
     for (const waiter of waiters) await backend.acquire(waiter);
     let last = holder;
     for (const [n, waiter] of waiters.entries()) {
       await backend.release(last);
-      await until(() => ear.count('message') === n + 1);
-      expect(ear.wakes.at(-1)).toEqual({ kind: 'message', owner: waiter.owner });
+      await until(() => wakes.count('message') === n + 1);
+      expect(wakes.all.at(-1)).toEqual({ kind: 'message', owner: waiter.owner });
       expect(await backend.acquire(waiter)).toMatchObject({ acquired: true });
       last = waiter;
     }
     await backend.release(last);
   });
 
-  it('lets renewals and releases go on while their slot moves, part by part', async () => {
-    // A cluster client alone would repeat the whole.
+  it('continues renewals and releases while their slot is moved key by key', async () => {
+    // Without divisible calls, a cluster client would repeat the whole batch.
     const options = { retryDelayOnTryAgain: 60_000 };
     const backend = open({ connection: { nodes: cluster.nodes, options } });
     const locks = Array.from({ length: 8 }, (_, n) => request(`lock:{moving}${n}`));
@@ -197,31 +200,31 @@ describe('a Redis cluster', () => {
     await Promise.all(locks.map((lock) => backend.release(lock)));
   });
 
-  it('lets everybody look again when their slot has moved, and wakes them at its new node', async () => {
+  it('makes waiters check again when their slot has moved, and wakes them from its new node', async () => {
     const backend = open();
     const lock = request('lock:{moved}');
     await backend.acquire(lock);
-    const ear = new Ear();
-    await backend.subscribe(lock.key, 'reentrant', CLIENT, ear.listen).ready;
+    const wakes = new WakeRecorder();
+    await backend.subscribe(lock.key, 'reentrant', CLIENT, wakes.listen).ready;
     await cluster.moveSlot(slotOf(lock.key));
-    await until(() => ear.count('resync') > 0);
+    await until(() => wakes.count('resync') > 0);
     await backend.release(lock);
-    await until(() => ear.count('message') > 0);
+    await until(() => wakes.count('message') > 0);
   });
 
-  it('goes on with the replica of a master that stands still', async () => {
+  it('continues with the replica of a master that hangs', async () => {
     const backend = open({ commandTimeout: 2_000, minReplicas: 1 });
     const lock = request('lock:{failover}');
     await backend.acquire(lock);
-    const ear = new Ear();
-    await backend.subscribe(lock.key, 'reentrant', CLIENT, ear.listen).ready;
+    const wakes = new WakeRecorder();
+    await backend.subscribe(lock.key, 'reentrant', CLIENT, wakes.listen).ready;
     const master = await cluster.masterOf(slotOf(lock.key));
     master.pause();
     try {
       await until(() => backend.renew(lock).catch(() => false), 20_000);
-      await until(() => ear.count('resync') > 0, 20_000);
+      await until(() => wakes.count('resync') > 0, 20_000);
       expect(await backend.release(lock)).toMatchObject({ released: true });
-      await until(() => ear.count('message') > 0);
+      await until(() => wakes.count('message') > 0);
     } finally {
       master.resume();
     }

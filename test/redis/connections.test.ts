@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import { Cluster, Redis } from 'ioredis';
-import type { Connection } from '../../lib/backends/redis/connection/redis-connection.js';
-import { ConnectionError } from '../../lib/backends/redis/connection/redis-errors.js';
+import type { Connection } from '../../lib/backends/redis/client/connection.js';
+import { ConnectionError } from '../../lib/backends/redis/client/connection-error.js';
 import { RedisWorld } from './redis-world.js';
 
 describe('the connection of a Redis backend', () => {
@@ -41,7 +41,7 @@ describe('the connection of a Redis backend', () => {
     expect(description).toBe(`redis 127.0.0.1:${world.server.port}/0`);
   });
 
-  it('that is borrowed is left as it was, and open', async () => {
+  it('is left open and unchanged when it is borrowed', async () => {
     const client = world.server.client({ commandTimeout: 4_000 });
     await client.ping();
     const events = () => client.eventNames().map((name) => [name, client.listenerCount(name)]);
@@ -57,7 +57,7 @@ describe('the connection of a Redis backend', () => {
     expect(await world.connections('pubsub')).toEqual([]);
   });
 
-  it('that a function returns is borrowed too', async () => {
+  it('is borrowed when a function returned it', async () => {
     const client = world.server.client();
     await works(() => client);
     expect(await client.ping()).toBe('PONG');
@@ -72,7 +72,7 @@ describe('the connection of a Redis backend', () => {
     client.disconnect();
   });
 
-  it('is closed when it is our own', async () => {
+  it('is closed when it is ours', async () => {
     const backend = world.backend();
     await backend.subscribe('lock:x', 'reentrant', 'c', () => {}).ready;
     await backend.acquire(world.request());
@@ -83,12 +83,12 @@ describe('the connection of a Redis backend', () => {
   });
 
   it.each<[string, unknown, RegExp]>([
-    ['a mistyped URL', 'rediss:/user:secret-word@host', /no Redis URL: write 'redis:\/\/host/],
-    ['an empty URL', '', /no Redis URL/],
+    ['a mistyped URL', 'rediss:/user:secret-word@host', /not a Redis URL: write 'redis:\/\/host/],
+    ['an empty URL', '', /not a Redis URL/],
     ['a number', 6379, /is number\. Give a URL/],
     ['nothing', null, /is null/],
     ['a client of another library', new (class RedisClient {})(), /an object of RedisClient/],
-    ['a function that returns none', () => undefined, /function returned undefined, which is no client of ioredis/],
+    ['a function that returns none', () => undefined, /function returned undefined, which is not an ioredis client/],
     ['a cluster without nodes', { nodes: [] }, /no cluster nodes/],
     ['options with a keyPrefix', { keyPrefix: 'app:', lazyConnect: true }, /has a keyPrefix.*RedisLockModule/],
   ])('is refused when it is %s', (_what, connection, message) => {
@@ -105,7 +105,7 @@ describe('the connection of a Redis backend', () => {
     }
   });
 
-  it('is refused when its client only subscribes, or monitors', async () => {
+  it('is refused when its client is in subscriber or monitor mode', async () => {
     const subscriber = world.server.client({ protocol: 2 });
     await subscriber.subscribe('news');
     const monitor = await world.server.client().monitor();

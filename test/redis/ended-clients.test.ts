@@ -57,7 +57,7 @@ describe('a client that has ended', () => {
     await isRefused(locks.isLocked('order'));
   });
 
-  it('refuses callers that had begun to wait, each of them', async () => {
+  it('refuses every caller that was waiting already', async () => {
     const client = world.server.client();
     const locks = service(client);
     const held = await service(world.server.url).acquire('order');
@@ -68,7 +68,7 @@ describe('a client that has ended', () => {
     for (const error of await Promise.all(waiting)) expect(error).toMatchObject({ name: 'LockUnavailableError' });
   });
 
-  it('refuses callers that wait for what nobody releases: a check of the connection tells them', async () => {
+  it('refuses callers that wait for a lock that nobody releases, because the connection is checked', async () => {
     const client = world.server.client();
     const locks = service(client);
     const permits = locks.getSemaphore('permits');
@@ -82,7 +82,7 @@ describe('a client that has ended', () => {
       locks.acquire('order'),
       locks.acquire('order', { type: 'fair' }),
     ].map(errorOf);
-    // Beside them, the holder listens for itself.
+    // The holder has a subscription, too.
     const waitedFor = async () =>
       (await world.redis.pubsub('CHANNELS')).filter((name) => !/lock_client/.test(String(name)));
     await until(async () => (await waitedFor()).length === 3);
@@ -94,7 +94,7 @@ describe('a client that has ended', () => {
     await held.release();
   }, 60_000);
 
-  it('loses what it holds at its deadline, not before', async () => {
+  it('loses a lock that it holds at the deadline of the lease, not before', async () => {
     const client = world.server.client();
     const warnings: string[] = [];
     const logger = { warn: (message: string) => void warnings.push(message), error: () => {} };
@@ -108,7 +108,7 @@ describe('a client that has ended', () => {
     expect(warnings).toEqual([expect.stringMatching(/Renewing the lock 'order' failed.*was closed by its owner/)]);
   });
 
-  it('of ours, because its retryStrategy gave up, refuses every acquisition too', async () => {
+  it('refuses every acquisition also when it is ours and its retryStrategy gave up', async () => {
     const port = await freePort();
     for (const connection of [
       { host: '127.0.0.1', port, retryStrategy: () => null },
@@ -118,7 +118,7 @@ describe('a client that has ended', () => {
       const locks = service(connection);
       await isRefused(
         locks.acquire('order'),
-        /ioredis has given this connection up.*retryStrategy.*\((.*ECONNREFUSED.*|.*Connection is closed.*)\)/,
+        /ioredis has given up this connection.*retryStrategy.*\((.*ECONNREFUSED.*|.*Connection is closed.*)\)/,
       );
     }
   });

@@ -2,7 +2,7 @@ import { connect as connectTo, createServer, type Socket } from 'node:net';
 import type { RedisBackend } from '../../lib/backends/redis/redis-backend.js';
 import { freePort } from '../support/free-port.js';
 import { until } from '../support/until.js';
-import { failure, RedisWorld } from './redis-world.js';
+import { failure, RedisWorld, succeeds } from './redis-world.js';
 
 const TIMEOUT = 300;
 
@@ -11,15 +11,15 @@ describe('a request that reaches Redis after its caller has left', () => {
 
   afterEach(() => world.redis.flushall());
 
-  /** Sends a request while the server stands still, and lets the server go on when the request has timed out. */
+  /** Sends a request while the server is paused, and resumes the server when the request has timed out. */
   const late = async (backend: RedisBackend, send: () => Promise<unknown>) => {
-    await backend.inspect('lock:warm-up');
+    await until(() => succeeds(backend.inspect('lock:warm-up')));
     world.server.pause();
     const error = await failure(send());
     await new Promise((resolve) => setTimeout(resolve, 100));
     world.server.resume();
     await world.redis.ping();
-    // What stood in the server's queues is executed in the order in which it came, other connections between.
+    // The server then executes what it has received, in the order of arrival, also of other connections.
     await new Promise((resolve) => setTimeout(resolve, 100));
     await world.redis.ping();
     return error;
@@ -27,7 +27,7 @@ describe('a request that reaches Redis after its caller has left', () => {
 
   it.each(['reentrant', 'fair', 'fenced', 'read', 'write'] as const)('acquires no %s lock', async (type) => {
     const backend = world.backend({ commandTimeout: TIMEOUT });
-    await backend.release(world.request(type));
+    await until(() => succeeds(backend.release(world.request(type))));
     const lock = world.request(type);
     expect(await late(backend, () => backend.acquire(lock))).toMatchObject({
       kind: 'unavailable',
@@ -37,7 +37,7 @@ describe('a request that reaches Redis after its caller has left', () => {
     expect(await world.redis.exists(lock.key)).toBe(0);
   });
 
-  it('acquires nothing on a borrowed client, whose connection is left alone', async () => {
+  it('acquires nothing on a borrowed client, and leaves its connection open', async () => {
     const client = world.server.client();
     const backend = world.backend({ connection: client, commandTimeout: TIMEOUT });
     const lock = world.request();
@@ -81,7 +81,7 @@ describe('a request that reaches Redis after its caller has left', () => {
     expect((await world.keys()).filter((key) => key.includes('writers'))).toEqual([]);
   });
 
-  it('takes no permits, which nobody would ever give back', async () => {
+  it('takes no permits, which nobody would ever release', async () => {
     const { synchronizers } = world.backend({ commandTimeout: TIMEOUT });
     const backend = world.backend({ commandTimeout: TIMEOUT });
     const key = world.key('semaphore');
@@ -94,7 +94,7 @@ describe('a request that reaches Redis after its caller has left', () => {
     expect(await synchronizers.availablePermits(key)).toBe(3);
   });
 
-  it('is answered the same when its script has to be sent again', async () => {
+  it('is refused also when its script has to be sent again', async () => {
     const backend = world.backend({ commandTimeout: TIMEOUT });
     const lock = world.request();
     await world.redis.script('FLUSH');
@@ -103,7 +103,7 @@ describe('a request that reaches Redis after its caller has left', () => {
     expect(await world.redis.exists(lock.key)).toBe(0);
   });
 
-  it('tells until when it could have been executed, and a release tells when it found nothing', async () => {
+  it('reports until when it could have been executed, and a release reports when it found nothing', async () => {
     const backend = world.backend({ commandTimeout: TIMEOUT });
     const lock = world.request();
     const before = await serverTime(world);
@@ -112,7 +112,7 @@ describe('a request that reaches Redis after its caller has left', () => {
     await until(async () => ((await backend.release(lock)).at ?? 0) > (validUntil as number));
   });
 
-  it('is executed when it comes in time, however long the server is busy before', async () => {
+  it('is executed when it arrives in time, however long the server was busy before', async () => {
     const backend = world.backend({ commandTimeout: 5_000 });
     await backend.acquire(world.request());
     world.server.pause();
@@ -127,7 +127,7 @@ describe('a request that reaches Redis after its caller has left', () => {
 describe('the estimate of the server’s clock', () => {
   const world = new RedisWorld();
 
-  it('is corrected by the first answer when the clock was set', async () => {
+  it('is corrected by the first reply after the clock was set', async () => {
     const liar = await startLiar(world.server.port, (text) => shiftTime(text, -3_600));
     const backend = world.backend({ connection: `redis://127.0.0.1:${liar.port}` });
     expect(await backend.acquire(world.request())).toMatchObject({ acquired: true });
@@ -135,22 +135,22 @@ describe('the estimate of the server’s clock', () => {
     await liar.stop();
   });
 
-  it('that is wrong twice in a row is told, and nothing is acquired', async () => {
+  it('fails the acquisition when it is wrong twice in a row', async () => {
     const liar = await startLiar(world.server.port, (text) => shiftExpired(shiftTime(text, -3_600)));
     const backend = world.backend({ connection: `redis://127.0.0.1:${liar.port}` });
     const lock = world.request();
     const error = await failure(backend.acquire(lock));
     expect(error).toMatchObject({ kind: 'unavailable', outcome: 'refused' });
-    expect(error.message).toMatch(/after its time, twice in a row/);
+    expect(error.message).toMatch(/after its deadline, twice in a row/);
     expect(await world.redis.exists(lock.key)).toBe(0);
     await liar.stop();
   });
 
-  it('costs one question for each connection', async () => {
+  it('costs one TIME command for each connection', async () => {
     const backend = world.backend();
     await world.redis.config('RESETSTAT');
     for (let n = 0; n < 20; n++) await backend.acquire(world.request());
-    // What scripts call is counted too: once for each acquisition.
+    // The TIME calls of scripts are counted, too: one for each acquisition.
     expect(await world.redis.info('commandstats')).toMatch(/cmdstat_time:calls=21,/);
   });
 });
@@ -160,7 +160,7 @@ async function serverTime(world: RedisWorld): Promise<number> {
   return seconds * 1_000 + Math.floor(micros / 1_000);
 }
 
-/** The answer of TIME, some seconds wrong. */
+/** A reply to TIME that is off by some seconds. */
 function shiftTime(text: string, seconds: number): string {
   return text.replace(/\*2\r\n\$10\r\n(\d{10})\r\n/, (_, time) => `*2\r\n$10\r\n${Number(time) + seconds}\r\n`);
 }

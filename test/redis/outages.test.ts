@@ -2,9 +2,9 @@ import { blockEventLoop } from '../support/block-event-loop.js';
 import { freePort } from '../support/free-port.js';
 import { startTcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/until.js';
-import { failure, RedisWorld } from './redis-world.js';
+import { failure, RedisWorld, succeeds } from './redis-world.js';
 
-describe('when Redis is away', () => {
+describe('when Redis cannot be reached', () => {
   const world = new RedisWorld();
   const rejections: unknown[] = [];
   const onRejection = (reason: unknown) => rejections.push(reason);
@@ -15,7 +15,7 @@ describe('when Redis is away', () => {
     expect(rejections).toEqual([]);
   });
 
-  it('every call is answered within the command time-out, and works again afterwards', async () => {
+  it('every call is rejected within the command timeout, and works again afterwards', async () => {
     const backend = world.backend({ commandTimeout: 300 });
     const lock = world.request();
     await backend.acquire(lock);
@@ -40,7 +40,7 @@ describe('when Redis is away', () => {
     await until(() => succeeds(backend.acquire(again)));
   });
 
-  it('what timed out before it was sent is never executed', async () => {
+  it('a request that timed out before it was sent is never executed', async () => {
     const backend = world.backend({ commandTimeout: 300 });
     await backend.acquire(world.request());
     await world.server.kill();
@@ -54,7 +54,7 @@ describe('when Redis is away', () => {
     for (const { key } of refused) expect(await world.redis.exists(key)).toBe(0);
   });
 
-  it('a connection that says nothing is given up and made anew', async () => {
+  it('a half-open connection is replaced', async () => {
     const proxy = await startTcpProxy(world.server.port);
     const backend = world.backend({ connection: proxy.url, commandTimeout: 300 });
     const lock = world.request();
@@ -67,7 +67,7 @@ describe('when Redis is away', () => {
     await proxy.stop();
   });
 
-  it('answers that came while the event loop was blocked count, and the connection stays', async () => {
+  it('answers that arrive while the event loop is blocked count, and the connection is kept', async () => {
     const backend = world.backend({ commandTimeout: 200 });
     const lock = world.request();
     const calls: (() => Promise<unknown>)[] = [
@@ -87,7 +87,7 @@ describe('when Redis is away', () => {
     expect(world.errors).toEqual([]);
   });
 
-  it('what was asked before the event loop was blocked has its whole time afterwards', async () => {
+  it('a request that was made before the event loop was blocked has the whole command timeout afterwards', async () => {
     const backend = world.backend({ commandTimeout: 500 });
     await backend.acquire(world.request());
     const acquisition = backend.acquire(world.request());
@@ -95,7 +95,7 @@ describe('when Redis is away', () => {
     expect(await acquisition).toMatchObject({ acquired: true });
   });
 
-  it('a connection stays for as long as its own socketTimeout allows', async () => {
+  it('a connection is kept for as long as its own socketTimeout allows', async () => {
     const { port } = world.server;
     const backend = world.backend({
       connection: { host: '127.0.0.1', port, socketTimeout: 60_000 },
@@ -112,7 +112,7 @@ describe('when Redis is away', () => {
     expect(await world.connections('normal')).toEqual(before);
   });
 
-  it('a release whose answer was lost is sent again, and says so', async () => {
+  it('a release whose answer was lost is sent again, and reports that', async () => {
     const proxy = await startTcpProxy(world.server.port);
     const backend = world.backend({ connection: proxy.url });
     const lock = world.request();
@@ -134,7 +134,7 @@ describe('when Redis is away', () => {
     await proxy.stop();
   });
 
-  it('a release whose answer was lost says that it was sent again, also when the server has forgotten its script', async () => {
+  it('a release whose answer was lost reports that it was sent again also when the server has lost its script', async () => {
     const proxy = await startTcpProxy(world.server.port);
     const backend = world.backend({ connection: proxy.url });
     const lock = world.request();
@@ -157,7 +157,7 @@ describe('when Redis is away', () => {
     await proxy.stop();
   });
 
-  it('an acquisition whose answer was lost is sent again, and is had once', async () => {
+  it('an acquisition whose answer was lost is sent again, and acquires the lock once', async () => {
     const proxy = await startTcpProxy(world.server.port);
     const backend = world.backend({ connection: proxy.url });
     await backend.acquire(world.request());
@@ -172,14 +172,14 @@ describe('when Redis is away', () => {
     await proxy.stop();
   });
 
-  it('from the start, calls are refused, and work once it is there', async () => {
+  it('from the start, calls are refused and errors reported', async () => {
     const port = await freePort();
     const backend = world.backend({ connection: { host: '127.0.0.1', port }, commandTimeout: 200 });
     expect(await failure(backend.acquire(world.request()))).toMatchObject({ kind: 'unavailable', outcome: 'refused' });
     expect(world.errors.length).toBeGreaterThan(0);
   });
 
-  it('a backend can be closed, and rejects what is under way', async () => {
+  it('a backend can be closed, and rejects pending calls', async () => {
     const backend = world.backend({ commandTimeout: 10_000 });
     await backend.acquire(world.request());
     world.server.pause();
@@ -204,8 +204,3 @@ describe('when Redis is away', () => {
     }
   });
 });
-
-async function succeeds(call: Promise<unknown>): Promise<boolean> {
-  const [{ status }] = await Promise.allSettled([call]);
-  return status === 'fulfilled';
-}

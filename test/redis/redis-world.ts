@@ -6,17 +6,18 @@ import {
   type OwnerRef,
   type Wake,
 } from '../../lib/backends/lock-backend.js';
-import { RedisBackend, type RedisBackendOptions } from '../../lib/backends/redis/redis-backend.js';
+import { RedisBackend } from '../../lib/backends/redis/redis-backend.js';
+import type { RedisBackendOptions } from '../../lib/backends/redis/redis-backend-options.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.js';
 
-/** A client id that looks like Redisson's. */
+/** A client id in Redisson's format. */
 export const CLIENT = '11111111-2222-3333-4444-555555555555';
 
-/** A redis-server, a plain client to look at it with, and backends on it; all gone at the end of the file. */
+/** A redis-server, a plain client to inspect it with, and backends on it. All are closed at the end of the test file. */
 export class RedisWorld {
   server!: RedisServer;
-  /** Sees and changes what a backend knows nothing of. */
+  /** Inspects and changes the server behind the backends' back. */
   redis!: Redis;
   readonly errors: unknown[] = [];
   private readonly backends: RedisBackend[] = [];
@@ -58,7 +59,7 @@ export class RedisWorld {
     return `${CLIENT}:${++this.count}`;
   }
 
-  /** A request for a lock that nobody used before, unless a key is given. */
+  /** A request for a new lock, unless a key is given. */
   request<Type extends LockType = 'reentrant'>(
     type: Type = 'reentrant' as Type,
     request: Partial<AcquireRequest> = {},
@@ -67,7 +68,7 @@ export class RedisWorld {
     return { key: this.key(), owner: this.owner(), ...defaults, ...request, type };
   }
 
-  /** How often the server was called for each command by its clients, while `work` ran; what scripts call is left out. */
+  /** How often clients called each command while `work` ran; calls of scripts are not counted. */
   async commands(work: () => Promise<unknown>): Promise<Record<string, number>> {
     await this.redis.config('RESETSTAT');
     await work();
@@ -77,20 +78,20 @@ export class RedisWorld {
     return Object.fromEntries(calls.filter(([name]) => ours.has(name as string)));
   }
 
-  /** The ids of connections of this kind, other than `redis`'s. */
+  /** The ids of connections of this kind, without that of `redis`. */
   async connections(kind: 'normal' | 'pubsub'): Promise<number[]> {
     const own = await this.redis.client('ID');
     const list = (await this.redis.call('CLIENT', 'LIST', 'TYPE', kind)) as string;
     return [...list.matchAll(/^id=(\d+)/gm)].map(([, id]) => Number(id)).filter((id) => id !== own);
   }
 
-  /** All keys, in order. */
+  /** All keys, sorted. */
   async keys(): Promise<string[]> {
     return (await this.redis.keys('*')).sort();
   }
 }
 
-/** What a call was refused with. */
+/** The error that a call was rejected with. */
 export async function failure(call: Promise<unknown>): Promise<BackendError> {
   const error = await call.then(
     () => undefined,
@@ -104,14 +105,20 @@ export function holding({ key, type, owner }: OwnerRef): OwnerRef {
   return { key, type, owner };
 }
 
-/** Collects what a subscription hears. */
-export class Ear {
-  readonly wakes: Wake[] = [];
+/** Whether a call is answered without an error: the first of a backend may take longer than its command timeout on a busy machine. */
+export async function succeeds(call: Promise<unknown>): Promise<boolean> {
+  const [{ status }] = await Promise.allSettled([call]);
+  return status === 'fulfilled';
+}
+
+/** Records the wake-ups of a subscription. */
+export class WakeRecorder {
+  readonly all: Wake[] = [];
   readonly listen = (wake: Wake): void => {
-    this.wakes.push(wake);
+    this.all.push(wake);
   };
 
   count(kind: Wake['kind']): number {
-    return this.wakes.filter((wake) => wake.kind === kind).length;
+    return this.all.filter((wake) => wake.kind === kind).length;
   }
 }

@@ -20,7 +20,7 @@ describe('what Redis refuses', () => {
     const error = await failure(backend.acquire(locks[7]));
     expect(error).toMatchObject({ kind: 'key', outcome: 'refused' });
     expect(error.message).toContain(locks[7].key);
-    expect(error.message).toMatch(/a string stands there\. Choose another lock name/);
+    expect(error.message).toMatch(/is not a lock of this kind but a string\. Choose another lock name/);
     expect(await world.redis.get(locks[7].key)).toBe('a value of yours');
   });
 

@@ -7,7 +7,7 @@ const CLOCK = 'nestjs_redis_lock_clock';
 describe('a borrowed client that is in a transaction', () => {
   const world = new RedisWorld();
 
-  it('acquires nothing, which the error explains', async () => {
+  it('acquires nothing, and the error says why', async () => {
     const client = world.server.client();
     const backend = world.backend({ connection: client });
     const lock = world.request();
@@ -39,7 +39,7 @@ describe('a borrowed client that is in a transaction', () => {
     expect(await world.redis.exists(lock.key)).toBe(0);
   });
 
-  it('is found out before anything is sent when it was in one from the start', async () => {
+  it('is detected before a script is sent when it was in one from the start', async () => {
     const client = world.server.client();
     await client.multi({ pipeline: false });
     const backend = world.backend({ connection: client });
@@ -48,7 +48,7 @@ describe('a borrowed client that is in a transaction', () => {
     await client.discard();
   });
 
-  it('does not spoil the tokens of anybody', async () => {
+  it('does not affect the tokens of others', async () => {
     const client = world.server.client();
     const backend = world.backend({ connection: client });
     await backend.acquire(world.request());
@@ -109,7 +109,7 @@ describe('the scripts', () => {
 describe('a database that does not exist', () => {
   const world = new RedisWorld();
 
-  it('is refused at each command, and nothing goes to database 0 instead', async () => {
+  it('makes each command fail, and nothing is written to database 0 instead', async () => {
     const backend = world.backend({ connection: `${world.server.url}/99` });
     const lock = world.request();
     for (const call of [
@@ -128,7 +128,7 @@ describe('a database that does not exist', () => {
     expect(await world.keys()).toEqual([]);
   });
 
-  it('is no hindrance when it does exist', async () => {
+  it('is used when it does exist', async () => {
     const backend = world.backend({ connection: `${world.server.url}/9` });
     const lock = world.request();
     expect(await backend.acquire(lock)).toMatchObject({ acquired: true });
@@ -140,33 +140,33 @@ describe('a database that does not exist', () => {
   });
 });
 
-describe('a server that evicts', () => {
+describe('a server that evicts keys', () => {
   const world = new RedisWorld();
   const warnings = async (memory: string, policy: string) => {
     await world.redis.config('SET', 'maxmemory', memory);
     await world.redis.config('SET', 'maxmemory-policy', policy);
-    const told: string[] = [];
-    const backend = world.backend({ onWarning: (message) => told.push(message) });
+    const messages: string[] = [];
+    const backend = world.backend({ onWarning: (message) => messages.push(message) });
     await backend.acquire(world.request());
     await backend.acquire(world.request());
     await backend.inspect('lock:any'); // what was asked before it is answered
-    return told;
+    return messages;
   };
 
   afterEach(async () => {
     await world.redis.config('SET', 'maxmemory', '0');
   });
 
-  it('is warned of once, with the remedy', async () => {
-    const told = await warnings('100mb', 'allkeys-lru');
-    await until(() => told.length > 0);
-    expect(told).toEqual([expect.stringMatching(/maxmemory-policy is 'allkeys-lru'.*Set it to 'noeviction'/)]);
+  it('causes one warning, with the remedy', async () => {
+    const messages = await warnings('100mb', 'allkeys-lru');
+    await until(() => messages.length > 0);
+    expect(messages).toEqual([expect.stringMatching(/maxmemory-policy is 'allkeys-lru'.*Set it to 'noeviction'/)]);
   });
 
   it.each([
     ['0', 'allkeys-lru'],
     ['100mb', 'noeviction'],
-  ])('is not what maxmemory %s with %s is', async (memory, policy) => {
+  ])('is not a server with maxmemory %s and policy %s', async (memory, policy) => {
     expect(await warnings(memory, policy)).toEqual([]);
   });
 });

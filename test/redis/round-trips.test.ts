@@ -15,7 +15,7 @@ describe('commands of the Redis backend', () => {
     expect(await world.commands(() => backend.release(request))).toEqual({ evalsha: 1 });
   });
 
-  it('are a few for what starts in one tick', async () => {
+  it('are a few for all requests of one tick', async () => {
     const backend = world.backend();
     const locks = requests(64);
     await backend.acquire(world.request());
@@ -30,7 +30,7 @@ describe('commands of the Redis backend', () => {
     expect(await world.keys()).not.toContain(locks[0].key);
   });
 
-  it('take at most 128 locks each', async () => {
+  it('have at most 128 locks each', async () => {
     const backend = world.backend();
     const locks = requests(1_000);
     const { evalsha } = await world.commands(() => Promise.all(locks.map((lock) => backend.acquire(lock))));
@@ -39,7 +39,7 @@ describe('commands of the Redis backend', () => {
     await Promise.all(locks.map((lock) => backend.release(lock)));
   });
 
-  it('travel together only where lease times agree, and each lock has its own', async () => {
+  it('share a call only where lease times agree', async () => {
     const backend = world.backend();
     const [short, long] = [world.request(), world.request('reentrant', { leaseTime: 120_000 })];
     await backend.acquire(world.request());
@@ -49,7 +49,7 @@ describe('commands of the Redis backend', () => {
     expect(await world.redis.pttl(long.key)).toBeGreaterThan(60_000);
   });
 
-  it('answer each lock, whether all of a batch have the same answer or not', async () => {
+  it('answer each lock separately, whether or not all answers of a batch are the same', async () => {
     const backend = world.backend();
     const locks = Array.from({ length: 4 }, () => world.request());
     const release = async () =>
@@ -65,7 +65,7 @@ describe('commands of the Redis backend', () => {
     expect(await release()).toEqual([true, true, false, true]);
   });
 
-  it('go on after SCRIPT FLUSH, in the middle of traffic', async () => {
+  it('continue after SCRIPT FLUSH under load', async () => {
     const backend = world.backend();
     const pairs = requests(400).map(async (lock, n) => {
       if (n % 100 === 0) await world.redis.script('FLUSH');

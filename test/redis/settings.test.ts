@@ -1,6 +1,6 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import type { Connection } from '../../lib/backends/redis/connection/redis-connection.js';
-import { ConnectionError } from '../../lib/backends/redis/connection/redis-errors.js';
+import type { Connection } from '../../lib/backends/redis/client/connection.js';
+import { ConnectionError } from '../../lib/backends/redis/client/connection-error.js';
 import { LockConfigurationError, LockUnavailableError } from '../../lib/engine/errors.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
@@ -14,7 +14,7 @@ const silent = { warn: () => {}, error: () => {} };
 const sentinels = [{ host: '127.0.0.1', port: 26_379 }];
 const nodes = [{ host: '127.0.0.1', port: 7_000 }];
 
-/** All that a service does with the replies of Redis. */
+/** Uses everything that a service does with replies of Redis. */
 async function useAll(locks: LockService): Promise<void> {
   const first = await locks.acquire('order');
   expect(first.fencingToken).toBeGreaterThan(1e15);
@@ -44,12 +44,12 @@ async function useAll(locks: LockService): Promise<void> {
   expect(await locks.forceRelease('order')).toBe(false);
 }
 
-describe('a setting that ioredis would drop, or that makes a lock unsafe, is refused by a sentence that names it', () => {
+describe('a setting that ioredis would ignore, or that makes locks unsafe, is refused by name', () => {
   const world = new RedisWorld();
   const url = (rest: string, user = '') => `redis://${user}127.0.0.1:6379${rest}`;
 
   it.each<[string, unknown, RegExp]>([
-    ['a database that is not a number', url('/orders'), /path in the URL of the connection must be the number of a/],
+    ['a database that is not a number', url('/orders'), /path in the URL of the connection must be a database number/],
     ['a database that begins with a number', url('/3x'), /path in the URL/],
     ['a negative database', url('/-1'), /path in the URL/],
     ['half a database', url('/1.5'), /path in the URL/],
@@ -58,15 +58,15 @@ describe('a setting that ioredis would drop, or that makes a lock unsafe, is ref
     ['two databases', url('/1?db=2'), /names two databases/],
     ['a parameter that ioredis does not know', url('?ssl=true'), /the parameter 'ssl'.*ioredis options instead/],
     ['one that would be a string', url('?lazyConnect=false'), /the parameter 'lazyConnect'/],
-    ['TLS as a parameter', url('?tls=false'), /the parameter 'tls'.*rediss:\/\/ is TLS/],
+    ['TLS as a parameter', url('?tls=false'), /the parameter 'tls'.*for TLS write rediss:\/\//],
     ['a family that is none', url('?family=ipv6'), /family.*must be 4 or 6/],
     ['a # in the password', 'redis://clerk:12#secret-word@127.0.0.1/0', /write # as %23/],
     ['a / in the password', 'redis://clerk:12/secret-word@127.0.0.1/0', /write # as %23, \/ as %2F/],
     ['a ? in the password', 'redis://clerk:12?secret-word@127.0.0.1/0', /\? as %3F/],
     ['a % in the password', url('', 'clerk:50%secret-word@'), /% as %25/],
     ['a parameter in the path of a socket', '/tmp/redis.sock?database=2', /the parameter 'database'/],
-    ['a URL without its protocol', '//127.0.0.1:6379', /no Redis URL/],
-    ['db: text', { db: '3x' }, /^db of the connection must be the number of a database/],
+    ['a URL without its protocol', '//127.0.0.1:6379', /not a Redis URL/],
+    ['db: text', { db: '3x' }, /^db of the connection must be a database number/],
     ['db: empty text', { db: '' }, /^db of/],
     ['db: NaN', { db: Number.NaN }, /^db of/],
     ['db: -1', { db: -1 }, /^db of/],
@@ -77,16 +77,16 @@ describe('a setting that ioredis would drop, or that makes a lock unsafe, is ref
     ['node-redis’s socket', { socket: { host: 'h', tls: true } }, /has 'socket'/],
     ['hostname', { hostname: 'h' }, /calls it host/],
     ['ssl', { host: 'h', ssl: true }, /calls it tls/],
-    ['sentinels without a name', { sentinels }, /sentinels, but no name/],
+    ['sentinels without a name', { sentinels }, /sentinels but no name/],
     ['no sentinels', { sentinels: [], name: 'mymaster' }, /sentinels of the connection must be a list/],
     ['sentinels as text', { sentinels: 'a:26379', name: 'mymaster' }, /sentinels of the connection must be a list/],
     ['a sentinel as text', { sentinels: ['a:26379'], name: 'mymaster' }, /sentinels of the connection must be a list/],
-    ['the replicas of sentinels', { sentinels, name: 'm', role: 'slave' }, /role: 'slave': a replica/],
-    ['tls without its switch', { sentinels, name: 'm', tls: {} }, /without TLS, unless.*enableTLSForSentinelMode/],
-    ['the switch without tls', { sentinels, name: 'm', enableTLSForSentinelMode: true }, /without TLS, unless/],
-    ['a database of a cluster', { nodes, options: { redisOptions: { db: 1 } } }, /cluster has database 0 alone/],
-    ['a database of a cluster node', { nodes: [{ ...nodes[0], db: 2 }] }, /cluster has database 0 alone/],
-    ['a database in a cluster’s URL', { nodes: [url('/2')] }, /cluster has database 0 alone/],
+    ['the replicas of sentinels', { sentinels, name: 'm', role: 'slave' }, /role: 'slave': a writable replica/],
+    ['tls without its switch', { sentinels, name: 'm', tls: {} }, /uses TLS.*only when.*enableTLSForSentinelMode/],
+    ['the switch without tls', { sentinels, name: 'm', enableTLSForSentinelMode: true }, /uses TLS.*only when/],
+    ['a database of a cluster', { nodes, options: { redisOptions: { db: 1 } } }, /cluster has only database 0/],
+    ['a database of a cluster node', { nodes: [{ ...nodes[0], db: 2 }] }, /cluster has only database 0/],
+    ['a database in a cluster’s URL', { nodes: [url('/2')] }, /cluster has only database 0/],
     ['TLS in a cluster’s URL', { nodes: ['rediss://h:7000'] }, /rediss:\/\/ of a cluster node.*redisOptions.*tls: {}/],
     ['TLS of a cluster node', { nodes: [{ ...nodes[0], tls: {} }] }, /tls of a cluster node/],
     ['the password in a cluster’s URL', { nodes: [url('', ':secret-word@')] }, /password of a cluster node/],
@@ -106,17 +106,13 @@ describe('a setting that ioredis would drop, or that makes a lock unsafe, is ref
   });
 
   it.each<[string, () => Redis | Cluster, RegExp]>([
-    [
-      'a database that is not a number',
-      () => new Redis('redis://h/orders', { lazyConnect: true }),
-      /number of a database/,
-    ],
-    ['a negative database', () => new Redis({ db: -1, lazyConnect: true }), /number of a database/],
+    ['a database that is not a number', () => new Redis('redis://h/orders', { lazyConnect: true }), /database number/],
+    ['a negative database', () => new Redis({ db: -1, lazyConnect: true }), /database number/],
     ['replicas', () => new Redis({ sentinels, name: 'm', role: 'slave', lazyConnect: true }), /role: 'slave'/],
     [
       'a database of a cluster',
       () => new Cluster(nodes, { redisOptions: { db: 1 } as never, lazyConnect: true }),
-      /cluster has database 0 alone/,
+      /cluster has only database 0/,
     ],
   ])('in a borrowed client: %s', (_, connect, message) => {
     const client = connect();
@@ -124,7 +120,7 @@ describe('a setting that ioredis would drop, or that makes a lock unsafe, is ref
     client.disconnect();
   });
 
-  it('a replica that can be written to would grant a lock beside its master (so that this is worth refusing)', async () => {
+  it('a writable replica would grant a lock beside its master (which is why it is refused)', async () => {
     const replica = await startRedis({
       args: ['--replicaof', '127.0.0.1', String(world.server.port), '--replica-read-only', 'no'],
     });
@@ -139,7 +135,7 @@ describe('a setting that ioredis would drop, or that makes a lock unsafe, is ref
   });
 });
 
-describe('a setting that does no harm', () => {
+describe('a harmless setting', () => {
   const world = new RedisWorld();
   let locks: LockService;
 
@@ -162,7 +158,7 @@ describe('a setting that does no harm', () => {
     ['replyMapping', { protocol: 3, replyMapping: 'resp3' }],
     ['db as text', { db: '4' as never }],
     ['a user name with its password', { username: 'default', password: 'any' }],
-  ])('%s: everything works as it does without it, on a client of ours and on a borrowed one', async (_, options) => {
+  ])('%s: everything works as without it, on a client of ours and on a borrowed one', async (_, options) => {
     const { port } = world.server;
     locks = createLockService({ connection: { host: '127.0.0.1', port, ...options }, logger: silent });
     await useAll(locks);
@@ -183,7 +179,7 @@ describe('a setting that does no harm', () => {
     expect(await world.redis.client('LIST')).toContain(trace);
   });
 
-  it('a user name without a password is logged in where none is needed, and refused by Redis elsewhere', async () => {
+  it('a user name without a password is accepted where none is needed, and refused by Redis elsewhere', async () => {
     const { url } = world.server;
     await world.redis.acl('SETUSER', 'guest', 'on', 'nopass', 'allkeys', 'allchannels', '+@all');
     locks = createLockService({ connection: url.replace('//', '//guest@'), logger: silent });

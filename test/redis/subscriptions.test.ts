@@ -5,7 +5,7 @@ import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { blockEventLoop } from '../support/block-event-loop.js';
 import { startTcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/until.js';
-import { CLIENT, Ear, RedisWorld } from './redis-world.js';
+import { CLIENT, RedisWorld, WakeRecorder } from './redis-world.js';
 
 describe('subscriptions in Redis', () => {
   const world = new RedisWorld();
@@ -21,15 +21,15 @@ describe('subscriptions in Redis', () => {
   const subscribe = (
     backend: RedisBackend,
     key: string,
-    ear = new Ear(),
+    wakes = new WakeRecorder(),
     type: 'reentrant' | 'fair' = 'reentrant',
   ) => ({
-    ear,
-    ...backend.subscribe(key, type, CLIENT, ear.listen),
+    wakes,
+    ...backend.subscribe(key, type, CLIENT, wakes.listen),
   });
   const subscribers = async (key: string) => (await world.redis.pubsub('NUMSUB', `redisson_lock__channel:{${key}}`))[1];
 
-  it('need a second connection only when there is one', async () => {
+  it('open a second connection only with the first of them', async () => {
     const backend = world.backend();
     await backend.acquire(world.request());
     expect(await world.connections('pubsub')).toEqual([]);
@@ -37,9 +37,9 @@ describe('subscriptions in Redis', () => {
     expect(await world.connections('pubsub')).toHaveLength(1);
   });
 
-  it('stay where they are when the event loop was blocked', async () => {
+  it('keep their connection when the event loop was blocked', async () => {
     const backend = world.backend({ commandTimeout: 200 });
-    const { ear, ready } = subscribe(backend, world.key());
+    const { wakes, ready } = subscribe(backend, world.key());
     await ready;
     const before = await world.connections('pubsub');
     const joining = subscribe(backend, world.key());
@@ -47,7 +47,7 @@ describe('subscriptions in Redis', () => {
     await joining.ready;
     await sleep(50);
     expect(await world.connections('pubsub')).toEqual(before);
-    expect(ear.count('resync')).toBe(0);
+    expect(wakes.count('resync')).toBe(0);
     expect(world.errors).toEqual([]);
   });
 
@@ -61,7 +61,7 @@ describe('subscriptions in Redis', () => {
     expect(await subscribers(keys[0])).toBe(1);
   });
 
-  it('end with the last who listens, and not before', async () => {
+  it('end with their last listener, not before', async () => {
     const backend = world.backend();
     const key = world.key();
     const [one, two] = [subscribe(backend, key), subscribe(backend, key)];
@@ -69,13 +69,13 @@ describe('subscriptions in Redis', () => {
     one.close();
     one.close();
     await world.redis.publish(`redisson_lock__channel:{${key}}`, '0');
-    await until(() => two.ear.count('message') === 1);
-    expect(one.ear.wakes).toEqual([]);
+    await until(() => two.wakes.count('message') === 1);
+    expect(one.wakes.all).toEqual([]);
     two.close();
     await until(async () => (await subscribers(key)) === 0);
   });
 
-  it('that are taken back in the same tick are never asked for', async () => {
+  it('that are closed in the same tick are never sent', async () => {
     const backend = world.backend();
     await subscribe(backend, world.key()).ready;
     const key = world.key();
@@ -86,31 +86,31 @@ describe('subscriptions in Redis', () => {
     expect(await world.commands(work)).toEqual({ subscribe: 1 });
   });
 
-  it('go to the owners of one client, for a fair lock', async () => {
+  it('to a fair lock receive messages for the owners of one client', async () => {
     const backend = world.backend();
-    const { ear, ready } = subscribe(backend, 'lock:a*b', new Ear(), 'fair');
+    const { wakes, ready } = subscribe(backend, 'lock:a*b', new WakeRecorder(), 'fair');
     await ready;
     expect(await world.redis.publish(`redisson_lock__channel:{lock:a*b}:${CLIENT}:7`, '0')).toBe(1);
     expect(await world.redis.publish(`redisson_lock__channel:{lock:a*b}:another-client:7`, '0')).toBe(0);
     expect(await world.redis.publish(`redisson_lock__channel:{lock:axb}:${CLIENT}:7`, '0')).toBe(0);
-    await until(() => ear.wakes.length > 0);
-    expect(ear.wakes).toEqual([{ kind: 'message', owner: `${CLIENT}:7` }]);
+    await until(() => wakes.all.length > 0);
+    expect(wakes.all).toEqual([{ kind: 'message', owner: `${CLIENT}:7` }]);
   });
 
-  it('stand again after the connection was killed, and everybody looks again', async () => {
+  it('are restored after the connection was killed, and every listener is told', async () => {
     const backend = world.backend();
     const keys = Array.from({ length: 30 }, () => world.key());
     const all = keys.map((key) => subscribe(backend, key));
     await Promise.all(all.map(({ ready }) => ready));
     const [connection] = await world.connections('pubsub');
     await world.redis.client('KILL', 'ID', connection);
-    await until(() => all.every(({ ear }) => ear.count('resync') === 1));
+    await until(() => all.every(({ wakes }) => wakes.count('resync') === 1));
     await world.redis.publish(`redisson_lock__channel:{${keys[29]}}`, '0');
-    await until(() => all[29].ear.count('message') === 1);
+    await until(() => all[29].wakes.count('message') === 1);
     expect(await world.connections('pubsub')).toHaveLength(1);
   });
 
-  it('of an outage wait for its end', async () => {
+  it('that are made in an outage wait for its end', async () => {
     const backend = world.backend({ commandTimeout: 300 });
     const before = subscribe(backend, world.key());
     await before.ready;
@@ -124,36 +124,36 @@ describe('subscriptions in Redis', () => {
     expect(isReady).toBe(false);
     await world.server.start();
     await during.ready;
-    await until(() => before.ear.count('resync') === 1);
-    expect(during.ear.wakes).toEqual([]);
+    await until(() => before.wakes.count('resync') === 1);
+    expect(during.wakes.all).toEqual([]);
   });
 
-  it('survive the death of the other connection', async () => {
+  it('survive the loss of the other connection', async () => {
     const backend = world.backend();
     const lock = world.request();
-    const { ear, ready } = subscribe(backend, lock.key);
+    const { wakes, ready } = subscribe(backend, lock.key);
     await ready;
     await backend.acquire(lock);
     for (const connection of await world.connections('normal')) await world.redis.client('KILL', 'ID', connection);
     await backend.release(lock);
-    await until(() => ear.count('message') === 1);
-    expect(ear.count('resync')).toBe(0);
+    await until(() => wakes.count('message') === 1);
+    expect(wakes.count('resync')).toBe(0);
   });
 
-  it('do not suffer from a listener that throws', async () => {
+  it('are not affected by a listener that throws', async () => {
     const backend = world.backend();
     const key = world.key();
     backend.subscribe(key, 'reentrant', CLIENT, () => {
       throw new Error('a mistake of the listener');
     });
-    const { ear, ready } = subscribe(backend, key);
+    const { wakes, ready } = subscribe(backend, key);
     await ready;
     await world.redis.publish(`redisson_lock__channel:{${key}}`, '0');
-    await until(() => ear.count('message') === 1);
+    await until(() => wakes.count('message') === 1);
     expect(String(world.errors[0])).toContain('a mistake of the listener');
   });
 
-  it('may change while a message is told', async () => {
+  it('may change while a message is delivered', async () => {
     const backend = world.backend();
     const key = world.key();
     let told = 0;
@@ -166,7 +166,7 @@ describe('subscriptions in Redis', () => {
     let subscription = backend.subscribe(key, 'reentrant', CLIENT, again);
     await subscription.ready;
     await world.redis.publish(`redisson_lock__channel:{${key}}`, '0');
-    await until(() => other.ear.count('message') === 1 && told > 0);
+    await until(() => other.wakes.count('message') === 1 && told > 0);
     expect(told).toBe(1);
   });
 
@@ -181,7 +181,7 @@ describe('subscriptions in Redis', () => {
     expect(await backend.release(lock)).toMatchObject({ listeners: 2 });
   });
 
-  it('that a user has no right to are reported once, with the others standing', async () => {
+  it('that a user is not permitted are reported once, and do not affect others', async () => {
     await world.redis.acl(
       'SETUSER',
       'clerk',
@@ -205,7 +205,7 @@ describe('subscriptions in Redis', () => {
 describe('a subscription over a half-open connection', () => {
   const world = new RedisWorld();
 
-  it('is found out by a PING within the command time-out, and stands again', async () => {
+  it('is detected by a PING within the command timeout, and restored', async () => {
     const proxy = await startTcpProxy(world.server.port);
     const hurried: Runtime = {
       ...nodeRuntime,
@@ -213,11 +213,11 @@ describe('a subscription over a half-open connection', () => {
     };
     const connection = world.server.client({ port: proxy.port });
     const backend = world.backend({ connection, commandTimeout: 300, runtime: hurried });
-    const ear = new Ear();
-    await backend.subscribe('lock:x', 'reentrant', CLIENT, ear.listen).ready;
+    const wakes = new WakeRecorder();
+    await backend.subscribe('lock:x', 'reentrant', CLIENT, wakes.listen).ready;
     proxy.cutHalfOpen();
     await proxy.heal();
-    await until(() => ear.count('resync') === 1);
+    await until(() => wakes.count('resync') === 1);
     await backend.close();
     await proxy.stop();
   });

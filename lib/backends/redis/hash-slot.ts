@@ -1,4 +1,4 @@
-/** CRC-16/XMODEM, the checksum by which a Redis cluster spreads its keys. */
+/** CRC-16/XMODEM, the checksum with which a Redis Cluster maps keys to slots. */
 const CRC_TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
   let crc = byte << 8;
   for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
@@ -8,7 +8,7 @@ const CRC_TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
 const SLOTS = 16_384;
 
 /**
- * The cluster slot of a key: that of its hash tag where it has one.
+ * The cluster slot of a key, or of its hash tag if it has one.
  *
  * @see https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags
  */
@@ -25,12 +25,12 @@ function checksum(text: string): number {
 }
 
 const tags: string[] = [];
-let tried = 0;
+let nextNumber = 0;
 
-/** A hash tag of this slot: always the same one, in every process. Found by trying numbers, as far as needed. */
+/** A hash tag in this slot, the same one in every process: the first number that hashes to it. */
 export function tagOf(slot: number): string {
   while (tags[slot] === undefined) {
-    const tag = String(tried++);
+    const tag = String(nextNumber++);
     tags[slotOf(tag)] ??= tag;
   }
   return tags[slot];

@@ -15,11 +15,11 @@ import {
   type TransferRequest,
   type Wake,
 } from '../lock-backend.js';
-import type { Runtime } from '../runtime.js';
 import { Acquisitions } from './acquisitions.js';
 import { NodeBatches } from './calls/node-batches.js';
 import type { ScriptContext } from './calls/script-context.js';
 import { SingleCalls } from './calls/single-calls.js';
+import type { ConnectionContext } from './client/connection-context.js';
 import { forceRelease } from './commands/force-release.js';
 import { inspect } from './commands/inspect.js';
 import { raiseToken } from './commands/raise-token.js';
@@ -29,33 +29,16 @@ import { removeWaiter } from './commands/remove-waiter.js';
 import { RenewBatch } from './commands/renew.js';
 import { RedisSynchronizers } from './commands/synchronizers/redis-synchronizers.js';
 import { takeTicket } from './commands/take-ticket.js';
-import { type Connection, type ConnectionContext, RedisConnection } from './connection/redis-connection.js';
+import { RedisConnection } from './connection/redis-connection.js';
 import { FencingTokens } from './fencing-tokens.js';
 import { slotOf } from './hash-slot.js';
 import { ofEachType } from './of-each-type.js';
 import { PublishMode } from './pubsub/publish-mode.js';
 import { ReleaseChannels } from './pubsub/release-channels.js';
-
-export interface RedisBackendOptions {
-  readonly connection: Connection;
-  readonly runtime: Runtime;
-  /** The `<clientId>` of this process's owners. */
-  readonly clientId: string;
-  /** Milliseconds within which every call is answered. */
-  readonly commandTimeout: number;
-  readonly shardedPubSub: 'auto' | 'on' | 'off';
-  /** An acquisition counts only when that many replicas have it. 0: not asked. */
-  readonly minReplicas: number;
-  /** Milliseconds to wait for them. */
-  readonly replicaTimeout: number;
-  /** Is told of what no call fails with: connections that break, listeners that throw. */
-  readonly onError: (error: unknown) => void;
-  /** Is told, once, of a set-up of the server that makes locks unsafe. */
-  readonly onWarning?: (message: string) => void;
-}
+import type { RedisBackendOptions } from './redis-backend-options.js';
 
 /**
- * Locks in Redis, on Redisson's layout: one server, Sentinel or cluster. The scripts are in scripts/, one file a command.
+ * Locks in Redis, in Redisson's layout: on a single server, Sentinel or a cluster. Each command has a script in scripts/.
  *
  * @throws ConnectionError from the constructor when the `connection` cannot be used
  */
@@ -83,10 +66,10 @@ export class RedisBackend implements LockBackend {
     this.synchronizers = new RedisSynchronizers(this.scripts, this.channels);
     this.acquisitions = new Acquisitions(this.scripts, { ...options, onWarning }, (owner) => this.release(owner));
     const publish = () => publishMode.known ?? 'PUBLISH';
-    const others = this.others.bind(this);
+    const listeners = this.countListeners.bind(this);
     this.releases = ofEachType(
       (type) =>
-        new NodeBatches(new ReleaseBatch(type, connection, publish, others), connection, runtime, commandTimeout),
+        new NodeBatches(new ReleaseBatch(type, connection, publish, listeners), connection, runtime, commandTimeout),
     );
     this.renewals = ofEachType(
       (type) => new NodeBatches(new RenewBatch(type, connection), connection, runtime, commandTimeout),
@@ -98,7 +81,7 @@ export class RedisBackend implements LockBackend {
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
-    if (request.type === 'fair' && request.fairWaitTimeout > 0) return this.queueUp(request);
+    if (request.type === 'fair' && request.fairWaitTimeout > 0) return this.acquireOrQueue(request);
     return this.acquisitions.acquire(request);
   }
 
@@ -136,7 +119,7 @@ export class RedisBackend implements LockBackend {
   }
 
   async removeWaiter(waiter: OwnerRef): Promise<void> {
-    this.channels.forget(waiter.key, waiter.owner);
+    this.channels.removeWaiter(waiter.key, waiter.owner);
     await removeWaiter(waiter, this.scripts);
   }
 
@@ -169,18 +152,24 @@ export class RedisBackend implements LockBackend {
     await Promise.all([this.acquisitions.close(), this.connection.close()]);
   }
 
-  /** Where a waiter has a channel of its own, it must hear it before it has a place. */
-  private async queueUp(request: AcquireRequest): Promise<AcquireReply> {
-    await this.channels.expect(request.key, request.owner);
+  /** Acquires a fair lock, or enters its queue. A waiter with a channel of its own must be subscribed to it first. */
+  private async acquireOrQueue(request: AcquireRequest): Promise<AcquireReply> {
+    await this.channels.addWaiter(request.key, request.owner);
     const reply = await this.acquisitions.acquire(request);
-    if (reply.acquired) this.channels.forget(request.key, request.owner);
+    if (reply.acquired) this.channels.removeWaiter(request.key, request.owner);
     return reply;
   }
 
-  /** How many others a release told. A node of a cluster counts its own clients alone: somebody may have listened elsewhere. */
-  private others({ key, type }: OwnerRef, told: number, head: string | undefined): number {
-    if (this.connection.isCluster) return Math.max(1, told);
-    if (told === 0) return 0;
-    return Math.max(0, told - (this.channels.hears(key, type, this.options.clientId, head) ? 1 : 0));
+  /**
+   * How many other processes received the message of a release. A node of a cluster counts only its own clients, so in a cluster there may
+   * be one.
+   *
+   * @param received how many clients received it, as the server counts them
+   * @param head the waiter that the message of a fair lock is for
+   */
+  private countListeners({ key, type }: OwnerRef, received: number, head: string | undefined): number {
+    if (this.connection.isCluster) return Math.max(1, received);
+    if (received === 0) return 0;
+    return Math.max(0, received - (this.channels.isSubscribed(key, type, this.options.clientId, head) ? 1 : 0));
   }
 }

@@ -1,6 +1,6 @@
+import { BackOff } from '../../backends/back-off.js';
 import type { BackendError, LockBackend, OwnerRef, ReleaseReply } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
-import { BackOff } from '../waiting/back-off.js';
 import type { HeldLock, ReleaseOutcome } from './held-lock.js';
 import { type LeaseClock, validity } from './lease-clock.js';
 

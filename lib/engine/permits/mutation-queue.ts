@@ -1,7 +1,7 @@
+import { BackOff } from '../../backends/back-off.js';
 import type { BackendError } from '../../backends/backend-error.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
-import { BackOff } from '../waiting/back-off.js';
 import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
 import type { Mutation } from './mutations.js';
 

@@ -1,10 +1,10 @@
+import { BackOff } from '../../backends/back-off.js';
 import type { BackendError, Busy, Subscription, Wake } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
 import type { AcquisitionContext } from '../acquisition-context.js';
 import { type RequestOutcome, unusedOwner } from '../lease/background-releases.js';
 import type { HeldLock, LockWaiter, ReleaseOutcome } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
-import { BackOff } from '../waiting/back-off.js';
 import { permanentError } from '../waiting/wait-errors.js';
 import { AcquisitionQueue } from './acquisition-queue.js';
 import { WaiterHeartbeat } from './waiter-heartbeat.js';

@@ -1,8 +1,8 @@
+import { BackOff } from '../../backends/back-off.js';
 import type { BackendError } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
 import type { AcquisitionContext } from '../acquisition-context.js';
 import type { HeldLock } from '../lease/held-lock.js';
-import { BackOff } from '../waiting/back-off.js';
 import { Caller, type WaitTerms } from '../waiting/caller.js';
 import { permanentError, unavailableError } from '../waiting/wait-errors.js';
 

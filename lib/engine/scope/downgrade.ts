@@ -1,3 +1,4 @@
+import { BackOff } from '../../backends/back-off.js';
 import type { AcquireReply, BackendError } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
 import { LockLostError } from '../errors.js';
@@ -7,7 +8,6 @@ import type { Moment } from '../lease/lease-clock.js';
 import { type PendingAcquisition, PendingOwner } from '../lease/pending-acquisitions.js';
 import type { LockAcquirer } from '../lock-acquirer.js';
 import type { AcquisitionQueue } from '../queue/acquisition-queue.js';
-import { BackOff } from '../waiting/back-off.js';
 import { lateAnswer } from '../waiting/late-answer.js';
 import { permanentError, unavailableError } from '../waiting/wait-errors.js';
 import type { Waiter } from '../waiting/waiter.js';

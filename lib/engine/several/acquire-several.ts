@@ -1,3 +1,4 @@
+import { BackOff } from '../../backends/back-off.js';
 import { type BackendError, noAnswer, withReason } from '../../backends/lock-backend.js';
 import type { Milliseconds } from '../duration.js';
 import { LockBusyError, LockError, LockKeyError, LockUnavailableError } from '../errors.js';
@@ -6,7 +7,6 @@ import type { HeldLock } from '../lease/held-lock.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { LockAcquirer } from '../lock-acquirer.js';
 import type { AcquisitionTerms } from '../lock-options.js';
-import { BackOff } from '../waiting/back-off.js';
 import { abortedError } from '../waiting/caller.js';
 import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
 import { Waiter } from '../waiting/waiter.js';

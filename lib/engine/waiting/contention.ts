@@ -1,6 +1,6 @@
+import { BackOff } from '../../backends/back-off.js';
 import type { Subscription, Wake } from '../../backends/lock-backend.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
-import { BackOff } from './back-off.js';
 
 /** A waiter of rank r lets r other processes go first, and gives each of them so many milliseconds to take the lock. */
 const TURN = 10;

@@ -102,7 +102,7 @@ describe('a user with the rights of the recipe and no others', () => {
     for (let i = 0; i < 5; i++) await locks.withLock(`own-deaf:${i}`, async () => {});
     expect(errors).toEqual([
       expect.stringMatching(
-        /^nestjs_redis_lock_client:\{.*\} cannot be listened to, so a lock that is released by force is noticed only at its next renewal: NOPERM/,
+        /^cannot subscribe to nestjs_redis_lock_client:\{.*\}, so a forced release is noticed only at the next renewal: NOPERM/,
       ),
     ]);
     await locks.close();
@@ -111,7 +111,7 @@ describe('a user with the rights of the recipe and no others', () => {
   it('is told at once what is missing, also inside a script', async () => {
     await admin.call('ACL', 'SETUSER', 'short', 'reset', 'on', '>a-password', ...without('+pexpire'));
     const locks = createLockService({ connection: redis.url.replace('//', '//short:a-password@'), logger: silent });
-    await expect(locks.acquire('order')).rejects.toThrow(/see the README for the rights/);
+    await expect(locks.acquire('order')).rejects.toThrow(/see the README for the permissions/);
     await locks.close();
   });
 

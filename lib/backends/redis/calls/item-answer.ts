@@ -2,7 +2,7 @@ import type { RedisConnection } from '../connection/redis-connection.js';
 import { errorCode, itemError, wrongType } from '../connection/redis-errors.js';
 import type { ScriptCall } from '../connection/script-call.js';
 
-/** A key that a script uses for one lock, and what must stand there if anything does. */
+/** A key that a script uses for one lock, and the type that its value must have, if there is one. */
 export interface LockKey<Request> {
   readonly of: (request: Request) => string;
   readonly type: 'hash' | 'list' | 'zset' | 'string';
@@ -19,9 +19,10 @@ export function keysOf<Request>(keys: readonly LockKey<Request>[], requests: rea
 }
 
 /**
- * Looks for { { error, type of each key } }, by which a script says that it failed for one request alone (scripts/includes/answer-of.lua).
+ * Checks the answer of one request for { { error, type of each key } }, with which a script reports that it failed for this
+ * request only (scripts/includes/answer-of.lua).
  *
- * @throws BackendError with what went wrong
+ * @throws BackendError if it did
  */
 export function refuseFailure<Request>(
   answer: unknown,

@@ -1,14 +1,14 @@
 import type { Runtime } from '../../runtime.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
-import { slotOf } from '../hash-slot.js';
-import { type BatchedScript, CommandBatch } from './command-batch.js';
+import type { BatchedScript } from './batched-script.js';
+import { CommandBatch } from './command-batch.js';
 
-/** One kind of command, batched for each node that has its keys: a slow node holds up its own alone. */
+/** The requests of one command, batched for each node separately: a slow node delays only its own requests. */
 export class NodeBatches<Request extends { readonly key: string }, Reply> {
   private readonly batches = new Map<string, CommandBatch<Request, Reply>>();
 
   constructor(
-    private readonly script: BatchedScript<Request, Reply>,
+    private readonly command: BatchedScript<Request, Reply>,
     private readonly connection: RedisConnection,
     private readonly runtime: Runtime,
     private readonly commandTimeout: number,
@@ -16,16 +16,16 @@ export class NodeBatches<Request extends { readonly key: string }, Reply> {
 
   call(request: Request): Promise<Reply> {
     const { connection } = this;
-    const node = connection.isCluster ? connection.nodeOf(slotOf(request.key)) : '';
+    const node = connection.isCluster ? connection.nodes.ofKey(request.key) : '';
     let batch = this.batches.get(node);
     if (batch === undefined) {
-      batch = new CommandBatch(this.script, connection, this.runtime, this.commandTimeout);
+      batch = new CommandBatch(this.command, connection, this.runtime, this.commandTimeout);
       this.batches.set(node, batch);
     }
     return batch.call(request);
   }
 
-  /** Rejects what has no answer. */
+  /** Rejects all requests that have no answer. */
   close(): void {
     for (const batch of this.batches.values()) batch.close();
   }

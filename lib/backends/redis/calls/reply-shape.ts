@@ -3,9 +3,9 @@ import { BackendError } from '../../lock-backend.js';
 const INTEGER = /^-?\d+$/;
 
 /**
- * A whole number of a script's answer. (A borrowed client may give it as text.)
+ * Reads an integer of a script's reply. (A borrowed client may return it as text.)
  *
- * @throws BackendError for anything else: nobody knows then what the server has done
+ * @throws BackendError for anything else: it is unknown then what the server has done
  */
 export function integerOf(reply: unknown, server: string): number {
   if (typeof reply === 'number' && Number.isSafeInteger(reply)) return reply;
@@ -13,13 +13,13 @@ export function integerOf(reply: unknown, server: string): number {
   throw unexpected(reply, server);
 }
 
-/** A list of a script's answer; throws as {@link integerOf} does. */
+/** Reads a list of a script's reply; throws as {@link integerOf} does. */
 export function listOf(reply: unknown, server: string): readonly unknown[] {
   if (Array.isArray(reply)) return reply;
   throw unexpected(reply, server);
 }
 
-/** What no script of this library gives. */
+/** The error for a reply that no script of this library gives. */
 export function unexpected(reply: unknown, server: string): BackendError {
   if (reply === 'QUEUED') {
     return new BackendError(
@@ -30,7 +30,7 @@ export function unexpected(reply: unknown, server: string): BackendError {
   }
   const shown = String(typeof reply === 'string' ? `'${reply.slice(0, 60)}'` : typeof reply);
   return new BackendError(
-    `${server}: unexpected answer to a command of this library: ${shown}`,
+    `${server}: unexpected reply to a command of this library: ${shown}`,
     'unavailable',
     'unknown',
   );

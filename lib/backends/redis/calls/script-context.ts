@@ -1,8 +1,20 @@
+import type { OwnerRef } from '../../lock-backend.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
+import type { ScriptCall } from '../connection/script-call.js';
 import type { FencingTokens } from '../fencing-tokens.js';
 import type { PublishMode } from '../pubsub/publish-mode.js';
-import type { ReplicaCheck } from '../replica-check.js';
 import type { SingleCalls } from './single-calls.js';
+
+/** Makes acquisitions count only when enough replicas have them. */
+export interface ReplicaConfirmation {
+  /**
+   * Settles when enough replicas have what `call` wrote.
+   *
+   * @param owners what it acquired, and what is released otherwise
+   * @throws BackendError when too few have it in time, or the connection broke
+   */
+  confirm(call: Pick<ScriptCall, 'socket'>, owners: readonly OwnerRef[]): Promise<void>;
+}
 
 /** What the commands of a backend share. */
 export interface ScriptContext {
@@ -10,6 +22,6 @@ export interface ScriptContext {
   readonly tokens: FencingTokens;
   readonly publishMode: PublishMode;
   readonly single: SingleCalls;
-  /** Undefined: acquisitions count without replicas. */
-  readonly replicaCheck: ReplicaCheck | undefined;
+  /** Undefined when acquisitions count without replicas. */
+  readonly replicaCheck: ReplicaConfirmation | undefined;
 }

@@ -1,18 +1,19 @@
-import { BackendError } from '../../lock-backend.js';
-import { deadlineTimer, type Runtime } from '../../runtime.js';
+import type { BackendError } from '../../lock-backend.js';
+import { deadlineTimer, type Runtime, type Timer } from '../../runtime.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { callError } from '../connection/redis-errors.js';
-import type { ScriptCall } from '../connection/script-call.js';
+import type { ScriptCall, ScriptRequest } from '../connection/script-call.js';
 import type { Script } from '../scripts.js';
+import { closedError, timeoutError } from './call-errors.js';
 
 export interface SingleReply {
   readonly reply: unknown;
   readonly call: ScriptCall;
 }
 
-/** Script calls that are too rare to travel in batches. Each is answered within the command time-out. */
+/** Script calls that are too rare to be sent in batches. Each is answered within the command timeout. */
 export class SingleCalls {
-  private readonly open = new Set<(error: BackendError) => void>();
+  private readonly pending = new Set<SingleCall>();
   private closed = false;
 
   constructor(
@@ -22,63 +23,77 @@ export class SingleCalls {
   ) {}
 
   async call(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return (await this.send(script, keys, args, false)).reply;
+    return (await this.send(script, keys, args, undefined)).reply;
   }
 
-  /** As {@link call}, for a script that takes something: its first argument is when it must not be executed any more. */
+  /** As {@link call}, for a script that takes something: its first argument is the server time after which it must not be executed. */
   callInTime(script: Script, keys: readonly string[], args: readonly string[]): Promise<SingleReply> {
-    return this.send(script, keys, args, true);
+    return this.send(script, keys, args, this.runtime.monotonic() + this.commandTimeout);
+  }
+
+  /** Rejects all calls that have no answer. */
+  close(): void {
+    this.closed = true;
+    for (const call of this.pending) call.fail(closedError(this.connection));
   }
 
   private send(
     script: Script,
     keys: readonly string[],
     args: readonly string[],
-    limited: boolean,
+    deadline: number | undefined,
   ): Promise<SingleReply> {
-    const { connection, runtime, commandTimeout } = this;
+    const { connection, runtime, commandTimeout, pending } = this;
     return new Promise((resolve, reject) => {
       if (this.closed) return reject(closedError(connection));
-      const end = () => {
-        timer.cancel();
-        this.open.delete(fail);
-      };
-      const fail = (error: BackendError) => {
-        end();
-        reject(error);
-      };
-      const timer = deadlineTimer(runtime, commandTimeout, () => {
-        call.abandon();
-        connection.overdue(call);
-        const message = `${connection.description}: no answer within ${commandTimeout} ms`;
-        const { validUntil } = call;
-        fail(new BackendError(message, 'unavailable', call.written ? 'unknown' : 'refused', { validUntil }));
-      });
-      this.open.add(fail);
-      const call = runtime.detached(() =>
-        connection.run({
-          script,
-          keys,
-          args,
-          deadline: limited ? runtime.monotonic() + commandTimeout : undefined,
-          divisible: false,
-          done: (reply) => {
-            end();
-            resolve({ reply, call });
-          },
-          fail: (error) => fail(callError(error, call, connection.description, keys)),
-        }),
+      const call = new SingleCall(script, keys, args, deadline, connection, resolve, reject, () =>
+        pending.delete(call),
       );
+      pending.add(call);
+      call.send(runtime, commandTimeout);
     });
-  }
-
-  /** Rejects what has no answer. */
-  close(): void {
-    this.closed = true;
-    for (const fail of this.open) fail(closedError(this.connection));
   }
 }
 
-function closedError({ description }: RedisConnection): BackendError {
-  return new BackendError(`${description}: the lock backend was closed`, 'unavailable', 'unknown');
+class SingleCall implements ScriptRequest {
+  readonly divisible = false;
+  private call!: ScriptCall;
+  private timer!: Timer;
+
+  constructor(
+    readonly script: Script,
+    readonly keys: readonly string[],
+    readonly args: readonly string[],
+    readonly deadline: number | undefined,
+    private readonly connection: RedisConnection,
+    private readonly resolve: (reply: SingleReply) => void,
+    private readonly reject: (error: BackendError) => void,
+    private readonly onEnd: () => void,
+  ) {}
+
+  send(runtime: Runtime, commandTimeout: number): void {
+    this.timer = deadlineTimer(runtime, commandTimeout, () => this.expire(commandTimeout));
+    this.call = runtime.detached(() => this.connection.run(this));
+  }
+
+  done(reply: unknown): void {
+    this.end();
+    this.resolve({ reply, call: this.call });
+  }
+
+  fail(error: unknown): void {
+    this.end();
+    this.reject(callError(error, this.call, this.connection.description, this.keys));
+  }
+
+  private expire(commandTimeout: number): void {
+    const { connection, call } = this;
+    connection.giveUp(call);
+    this.fail(timeoutError(connection, commandTimeout, call.written ? 'unknown' : 'refused', call.validUntil));
+  }
+
+  private end(): void {
+    this.timer.cancel();
+    this.onEnd();
+  }
 }

@@ -1,5 +1,5 @@
 import type { LockType, OwnerRef, ReleaseReply, ReleaseRequest } from '../../lock-backend.js';
-import type { BatchedScript } from '../calls/command-batch.js';
+import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, refuseFailure } from '../calls/item-answer.js';
 import { integerOf } from '../calls/reply-shape.js';
 import type { RedisConnection } from '../connection/redis-connection.js';

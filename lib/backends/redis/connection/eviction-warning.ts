@@ -1,7 +1,7 @@
-import type { Client } from './client-source.js';
+import type { Client } from '../client/client.js';
 import { ScriptCommand, sendOn } from './script-command.js';
 
-/** A server that evicts keys when its memory is full may evict locks, and grant them again while they are held. It is asked once. */
+/** Asks a server once whether it evicts keys when its memory is full: it could evict a lock that is held, and grant it again. */
 export function warnOfEviction(client: Client, server: string, warn: (message: string) => void): void {
   sendOn(client, new ScriptCommand('info', ['memory'])).then(
     (reply) => {
@@ -9,9 +9,9 @@ export function warnOfEviction(client: Client, server: string, warn: (message: s
       const policy = /^maxmemory_policy:(\S+)/m.exec(String(reply))?.[1] ?? 'noeviction';
       if (limit === '0' || policy === 'noeviction') return;
       warn(
-        `${server}: maxmemory-policy is '${policy}', so Redis may evict locks that are held, and grant them twice. Set it to 'noeviction', or give locks a Redis of their own`,
+        `${server}: maxmemory-policy is '${policy}', so Redis may evict locks that are held and grant them twice. Set it to 'noeviction', or use a separate Redis for locks`,
       );
     },
-    () => {}, // no right to ask
+    () => {}, // not permitted to ask
   );
 }

@@ -1,59 +1,70 @@
+import type { Client } from '../client/client.js';
 import type { Script } from '../scripts.js';
-import type { Client } from './client-source.js';
 import type { Delivery } from './redis-errors.js';
 import { ScriptCommand, sendOn } from './script-command.js';
 
-/** What a script is called with, and who is told of its end: `done` or `fail` is called once, later. */
+/** What a script is called with, and who receives its answer: either `done` or `fail` is called, once, later. */
 export interface ScriptRequest {
   readonly script: Script;
   /** All in one slot of a cluster. */
   readonly keys: readonly string[];
   readonly args: readonly string[];
   /**
-   * When the caller stops waiting, on the monotonic clock. Given for scripts that take something: they get the server's time at that
-   * moment as their first argument, and do nothing afterwards. Undefined: the script does not ask for it.
+   * When the caller stops waiting, on the monotonic clock. Scripts that take something receive the server's time at that moment as their
+   * first argument, and do nothing after it. Undefined for other scripts.
    */
   readonly deadline: number | undefined;
-  /** The caller will repeat it in parts when its keys are on different nodes. */
+  /** Whether the caller repeats it in parts when its keys are on different nodes. */
   readonly divisible: boolean;
   done(reply: unknown): void;
   fail(error: unknown): void;
 }
 
-/** A command that was written, as far as it matters whether the server is silent. */
+/** A command that was written, as far as it matters for a silent connection. */
 export interface SentCommand {
-  /** See ScriptCommand. */
-  readonly silence: number | undefined;
-  hangUp(error: Error): void;
+  /** For how many ms its connection has received nothing since; undefined when it has received something, or is gone. */
+  readonly idleSinceWrite: number | undefined;
+  destroySocket(error: Error): void;
 }
 
-/** One run of a script: by its checksum, or by its source where the server does not know it (yet, or any more). */
+/** One call of a script: by its checksum, or by its source where the server does not know the checksum. */
 export class ScriptCall implements Delivery {
-  /** Server time in ms after which it is not executed any more, as the script was told. */
-  validUntil: number | undefined;
   private command: ScriptCommand | undefined;
   private wasResent = false;
   private abandoned = false;
+  private sendCount = 0;
+  private deadline: string | undefined;
 
   constructor(
     private readonly client: Client,
     private readonly request: ScriptRequest,
   ) {}
 
-  /** @param limit what the script gets as its first argument */
-  send(limit: string | undefined, done: (reply: unknown) => void, fail: (error: unknown) => void): void {
+  /** @param deadline what the script gets as its first argument */
+  send(deadline: string | undefined, done: (reply: unknown) => void, fail: (error: unknown) => void): void {
     if (this.abandoned) return;
     const { script, keys, args } = this.request;
-    const own = limit === undefined ? NO_LIMIT : [limit];
-    if (limit !== undefined) this.validUntil = Number(limit);
-    // Not one literal: V8 would come to put its arrays into the old generation, where each keeps its hundreds of strings from being collected soon.
-    const asked = [script.sha1, String(keys.length)].concat(keys, own, args);
-    this.write('evalsha', asked, done, (error) => {
-      // Late, it would be executed for nobody.
+    const first = deadline === undefined ? NO_DEADLINE : [deadline];
+    this.deadline = deadline;
+    this.sendCount++;
+    // Not one literal: V8 would come to allocate its arrays in the old generation, where each keeps its hundreds of strings from being collected soon.
+    const command = [script.sha1, String(keys.length)].concat(keys, first, args);
+    this.write('evalsha', command, done, (error) => {
+      // After the caller has left, it would be executed for nobody.
       if (!isUnknownScript(error) || this.abandoned) return fail(error);
       this.wasResent = this.resent;
-      this.write('eval', [script.source, ...asked.slice(1)], done, fail);
+      this.write('eval', [script.source, ...command.slice(1)], done, fail);
     });
+  }
+
+  /** The server time in ms after which it is not executed any more, as the script was told. */
+  get validUntil(): number | undefined {
+    return this.deadline === undefined ? undefined : Number(this.deadline);
+  }
+
+  /** How often {@link send} was called: a second time when the deadline of the first was misjudged. */
+  get sends(): number {
+    return this.sendCount;
   }
 
   get written(): boolean {
@@ -74,12 +85,12 @@ export class ScriptCall implements Delivery {
     return this.command?.writtenAt ?? 0;
   }
 
-  /** What was written of it; undefined: nothing was, as long as the server's clock is not known. */
+  /** The command that was made of it last; undefined while the server's clock is not known. */
   get latest(): SentCommand | undefined {
     return this.command;
   }
 
-  /** Nobody waits for it any more: it is not to be executed if that can still be avoided. */
+  /** Prevents its execution if that is still possible, because nobody waits for it any more. */
   abandon(): void {
     this.abandoned = true;
     this.command?.abandon();
@@ -93,7 +104,7 @@ export class ScriptCall implements Delivery {
   }
 }
 
-const NO_LIMIT: readonly string[] = [];
+const NO_DEADLINE: readonly string[] = [];
 
 function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT');

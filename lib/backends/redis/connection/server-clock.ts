@@ -1,67 +1,71 @@
-/** Samples that are remembered: both clocks drift, and old ones go out of date. */
+/** How many samples are kept: both clocks drift, and old samples become wrong. */
 const SAMPLES = 8;
-/** Limits are rounded up to multiples of this many ms, so that many calls share one text: to write a number costs as much as to send it. */
-const GRAIN = 16;
-/** A clock that nobody has compared with the server's for so many ms is compared again, beside the next call. */
-const STALE = 30_000;
+/** Deadlines are rounded up to multiples of this many ms, so that many calls share one text: to format a number costs as much as to send it. */
+const DEADLINE_STEP = 16;
+/** After so many ms without a sample, the clock is compared with the server's again, beside the next call. */
+const STALE_AFTER = 30_000;
 
 /**
- * What the clock of one server shows, estimated from the monotonic clock of this process. A sample is the server's time less the
- * moment before the question was sent, so it is never too small; the least of the last ones is the best. A limit that is made
- * with it is never too early: no request is refused that its caller still waits for.
+ * The clock of one server, estimated from the monotonic clock of this process. A sample is the server's time less the moment before the
+ * question was sent, so it is never too small; the least of the recent samples is the best. A deadline that is computed with it is never
+ * too early: no request is refused while its caller still waits.
  */
 export class ServerClock {
-  private samples: { readonly offset: number; readonly doubt: number }[] = [];
+  private samples: { readonly offset: number; readonly uncertainty: number }[] = [];
   private offset = Number.POSITIVE_INFINITY;
-  /** By how many ms the estimate may be too large: the answer took so long that gave the best sample. */
-  doubt = Number.POSITIVE_INFINITY;
+  private best = Number.POSITIVE_INFINITY;
   private sampledAt = 0;
   private connection: object | undefined;
-  private limitText = '';
-  private limitGrain = 0;
+  private deadlineText = '';
+  private deadlineSteps = 0;
 
-  /** Whether {@link limit} can be asked. */
-  get known(): boolean {
+  /** Whether {@link deadline} can be computed. */
+  get isKnown(): boolean {
     return this.samples.length > 0;
   }
 
+  /** By how many ms the estimate may be too large: the round-trip time of the best sample. */
+  get uncertainty(): number {
+    return this.best;
+  }
+
   isStale(now: number): boolean {
-    return now - this.sampledAt > STALE;
+    return now - this.sampledAt > STALE_AFTER;
   }
 
   /**
-   * Notes what the server answered.
+   * Notes the server's time.
    *
    * @param time the server's, in ms
    * @param sentAt when the question was sent, on the monotonic clock
-   * @param heardAt when its answer came
-   * @param connection where it was sent: samples of another connection may be another server's
+   * @param receivedAt when its answer came
+   * @param connection where it was sent: samples of another connection may be of another server
    */
-  sample(time: number, sentAt: number, heardAt: number, connection: object | undefined): void {
+  sample(time: number, sentAt: number, receivedAt: number, connection: object | undefined): void {
     if (connection !== this.connection) this.forget();
     this.connection = connection;
     this.sampledAt = sentAt;
-    this.samples.push({ offset: time - sentAt, doubt: heardAt - sentAt });
+    this.samples.push({ offset: time - sentAt, uncertainty: receivedAt - sentAt });
     if (this.samples.length > SAMPLES) this.samples.shift();
     const best = this.samples.reduce((least, sample) => (sample.offset < least.offset ? sample : least));
     this.offset = best.offset;
-    this.doubt = best.doubt;
+    this.best = best.uncertainty;
   }
 
-  /** The server was asked anew, or is another one. */
+  /** Drops all samples: the clock was set, or the server may be another one. */
   forget(): void {
     this.samples = [];
-    this.offset = this.doubt = Number.POSITIVE_INFINITY;
+    this.offset = this.best = Number.POSITIVE_INFINITY;
     this.connection = undefined;
   }
 
-  /** The server's time at a moment of the monotonic clock, as the scripts take it, in ms. */
-  limit(moment: number): string {
-    const grain = Math.ceil((moment + this.offset) / GRAIN);
-    if (grain !== this.limitGrain) {
-      this.limitGrain = grain;
-      this.limitText = String(grain * GRAIN);
+  /** The server time in ms at a moment of the monotonic clock, as scripts take it: rounded up. */
+  deadline(moment: number): string {
+    const steps = Math.ceil((moment + this.offset) / DEADLINE_STEP);
+    if (steps !== this.deadlineSteps) {
+      this.deadlineSteps = steps;
+      this.deadlineText = String(steps * DEADLINE_STEP);
     }
-    return this.limitText;
+    return this.deadlineText;
   }
 }

@@ -1,122 +1,109 @@
-import { BackendError } from '../../lock-backend.js';
-import { integerOf, listOf, unexpected } from '../calls/reply-shape.js';
-import { slotOf } from '../hash-slot.js';
+import { integerOf, listOf } from '../calls/reply-shape.js';
+import { isCluster } from '../client/client.js';
+import type { ClientSource } from '../client/client-source.js';
+import type { ClusterNodes } from '../client/cluster-nodes.js';
 import { scripts } from '../scripts.js';
-import type { Client } from './client-source.js';
-import { isCluster } from './client-source.js';
-import { messageOf, withoutSecrets } from './redis-errors.js';
+import { checkDatabase } from './check-database.js';
 import { ScriptCommand, sendOn } from './script-command.js';
 import { ServerClock } from './server-clock.js';
 
-/** Milliseconds by which an estimate may be too large that is not to be improved at once. */
-const LITTLE_DOUBT = 100;
-const MOST_QUESTIONS = 3;
+/** An estimate that may be off by more milliseconds is improved at once. */
+const ACCEPTABLE_UNCERTAINTY = 100;
+const MAX_REPETITIONS = 3;
 
-/** What is asked of every server before the first script runs there: that it has our database, and what its clock shows. */
+/** The clock of each server, which is asked for its time before the first script runs there. It is also asked whether it has our database. */
 export class ServerClocks {
   /** One for each node of a cluster. */
   private readonly clocks = new Map<string, ServerClock>();
   private readonly single = new ServerClock();
-  private readonly learning = new Map<string, Promise<ServerClock>>();
-  /** The latest question that has no answer. */
-  question: ScriptCommand | undefined;
+  private readonly synchronizing = new Map<string, Promise<ServerClock>>();
+  private readonly isCluster: boolean;
+  private latest: ScriptCommand | undefined;
+  private hasAnswered = false;
 
-  /** @param onLearned called when a server has answered */
+  /** @param onFirstAnswer called once, when a server has answered for the first time */
   constructor(
-    private readonly client: Client,
-    private readonly owned: boolean,
-    private readonly description: string,
-    private readonly onLearned: () => void,
-  ) {}
+    private readonly source: ClientSource,
+    private readonly nodes: ClusterNodes,
+    private readonly onFirstAnswer: () => void,
+  ) {
+    this.isCluster = isCluster(source.client);
+  }
+
+  /** The latest command of its own that has no answer yet. */
+  get pendingCommand(): ScriptCommand | undefined {
+    return this.latest;
+  }
 
   /** The clock of the server that has these keys. */
   of(keys: readonly string[]): ServerClock {
-    return isCluster(this.client) ? this.named(this.nodeOf(keys)) : this.single;
+    return this.isCluster ? this.ofNode(this.nodes.ofKey(keys[0])) : this.single;
   }
 
-  /** As {@link of}, when the server has answered. */
-  learn(keys: readonly string[]): Promise<ServerClock> {
-    const node = this.nodeOf(keys);
-    let learning = this.learning.get(node);
-    if (learning === undefined) {
-      learning = this.ask(keys).finally(() => this.learning.delete(node));
-      this.learning.set(node, learning);
+  /** As {@link of}, after the server was asked for its time. */
+  synchronize(keys: readonly string[]): Promise<ServerClock> {
+    const node = this.nodes.ofKey(keys[0]);
+    let synchronizing = this.synchronizing.get(node);
+    if (synchronizing === undefined) {
+      synchronizing = this.ask(keys).finally(() => this.synchronizing.delete(node));
+      this.synchronizing.set(node, synchronizing);
     }
-    return learning;
+    return synchronizing;
   }
 
-  /** Asks once more, beside what goes on. */
+  /** Asks again in the background. */
   refresh(keys: readonly string[]): void {
-    this.learn(keys).catch(() => {});
+    this.synchronize(keys).catch(() => {});
   }
 
-  /** The servers may be others now. */
+  /** Other servers may answer from now on. */
   forget(): void {
     this.single.forget();
     this.clocks.clear();
   }
 
   private async ask(keys: readonly string[]): Promise<ServerClock> {
-    await this.checkDatabase();
+    await checkDatabase(this.source, (command) => this.send(command));
     let clock = await this.askTime(keys);
-    // What was held up on its way made the server's clock seem to be ahead, and requests to be welcome for longer than they are.
-    for (let again = 0; clock.doubt > LITTLE_DOUBT && again < MOST_QUESTIONS; again++) clock = await this.askTime(keys);
-    this.onLearned();
+    // A slow answer makes the server's clock seem ahead, and would let requests be executed for too long.
+    for (let n = 0; clock.uncertainty > ACCEPTABLE_UNCERTAINTY && n < MAX_REPETITIONS; n++) {
+      clock = await this.askTime(keys);
+    }
+    if (!this.hasAnswered) {
+      this.hasAnswered = true;
+      this.onFirstAnswer();
+    }
     return clock;
   }
 
   private async askTime(keys: readonly string[]): Promise<ServerClock> {
+    const { description } = this.source;
     const [key] = keys;
     const command =
-      isCluster(this.client) && key !== undefined
+      this.isCluster && key !== undefined
         ? new ScriptCommand('eval', [scripts['time-1'].source, '1', key])
         : new ScriptCommand('time', []);
-    const [seconds, micros] = listOf(await this.send(command), this.description);
-    const time = integerOf(seconds, this.description) * 1_000 + Math.floor(integerOf(micros, this.description) / 1_000);
+    const [seconds, micros] = listOf(await this.send(command), description);
+    const time = integerOf(seconds, description) * 1_000 + Math.floor(integerOf(micros, description) / 1_000);
     const clock = this.of(keys);
     clock.sample(time, command.writtenAt, performance.now(), command.socket);
     return clock;
   }
 
-  /** ioredis tells of a database that is not there by one line in the log, and goes on in database 0. */
-  private async checkDatabase(): Promise<void> {
-    const { client, owned, description } = this;
-    const db = isCluster(client) ? 0 : client.options.db;
-    if (!owned || !db) return;
-    try {
-      const reply = await this.send(new ScriptCommand('select', [String(db)]));
-      if (reply !== 'OK') throw unexpected(reply, description);
-    } catch (error) {
-      const message = messageOf(error);
-      if (!/^(ERR|NOPERM)\b/.test(message)) throw error;
-      throw new BackendError(
-        `${description}: database ${db} cannot be used (${message}). Name a database that exists in the connection, or raise 'databases' in redis.conf`,
-        'denied',
-        'refused',
-        { cause: withoutSecrets(error) },
-      );
-    }
-  }
-
   private async send(command: ScriptCommand): Promise<unknown> {
-    this.question = command;
+    this.latest = command;
     try {
-      return await sendOn(this.client, command);
+      return await sendOn(this.source.client, command);
     } finally {
-      if (this.question === command) this.question = undefined;
+      if (this.latest === command) this.latest = undefined;
     }
   }
 
-  private nodeOf([key]: readonly string[]): string {
-    const { client } = this;
-    return isCluster(client) && key !== undefined ? (client.slots[slotOf(key)]?.[0] ?? '') : '';
-  }
-
-  private named(node: string): ServerClock {
+  private ofNode(node: string): ServerClock {
     let clock = this.clocks.get(node);
     if (clock === undefined) {
       clock = new ServerClock();
-      // Under '' go keys whose node is not known yet: that is never remembered.
+      // '' stands for keys whose node is not known yet: their clock is not kept.
       if (node !== '') this.clocks.set(node, clock);
     }
     return clock;

@@ -6,8 +6,8 @@ import { scripts } from '../scripts.js';
 export type PublishCommand = 'PUBLISH' | 'SPUBLISH';
 
 /**
- * Whether messages are published in one shard of a cluster or in all of it. `auto` does as Redisson does, so that both hear each
- * other: sharded in a cluster whose servers can. That has to be asked of a server once.
+ * Whether messages are published to one shard of a cluster or to all of it. `auto` does as Redisson does, so that both receive each other's
+ * messages: sharded in a cluster whose servers support it, which one of them is asked once.
  */
 export class PublishMode {
   private found: PublishCommand | undefined;
@@ -23,14 +23,18 @@ export class PublishMode {
     else if (!isCluster) this.found = 'PUBLISH';
   }
 
-  /** Undefined until a server was asked. */
+  /** Undefined until a server has been asked. */
   get known(): PublishCommand | undefined {
     return this.found;
   }
 
-  /** @throws BackendError when no server answers; another call asks again */
+  /**
+   * Asks a server.
+   *
+   * @throws BackendError when no server answers; the next call asks again
+   */
   ask(): Promise<PublishCommand> {
-    this.asking ??= this.knowsSharded().then(
+    this.asking ??= this.supportsSharded().then(
       (sharded) => {
         this.found = sharded ? 'SPUBLISH' : 'PUBLISH';
         return this.found;
@@ -43,13 +47,13 @@ export class PublishMode {
     return this.asking;
   }
 
-  private async knowsSharded(): Promise<boolean> {
+  private async supportsSharded(): Promise<boolean> {
     try {
       const reply = await this.single.call(scripts['knows-command'], [], ['spublish']);
       return integerOf(reply, 'the cluster') === 1;
     } catch (error) {
       if (!(error instanceof BackendError) || error.kind !== 'denied') throw error;
-      const message = `${error.message}. Messages go to all of the cluster: set shardedPubSub to 'on' if others use sharded pub/sub`;
+      const message = `${error.message}. Messages are published to the whole cluster: set shardedPubSub to 'on' if others use sharded pub/sub`;
       this.onError(new BackendError(message, 'denied', 'refused', { cause: error }));
       return false;
     }

@@ -1,201 +1,198 @@
 import type { Redis } from 'ioredis';
 import { BackendError } from '../../lock-backend.js';
 import { deadlineTimer, type Timer } from '../../runtime.js';
-import type { ConnectionContext } from '../connection/redis-connection.js';
+import type { ConnectionContext } from '../client/connection-context.js';
 import { errorCode, messageOf, withoutSecrets } from '../connection/redis-errors.js';
 import { isClientChannel } from '../lock-keys.js';
+import { CHANNEL_COMMANDS, ChannelCommands, type ChannelKind } from './channel-commands.js';
 
-/** How a channel is subscribed to. */
-export type ChannelKind = 'channel' | 'pattern' | 'sharded';
-
-/** A connection without a message says nothing: it may be half open. */
+/** A connection that receives no messages may be half open: it is checked this often. */
 const PING_INTERVAL = 10_000;
 const CONNECT_TIMEOUT = 10_000;
-const MOST_IN_ONE_COMMAND = 512;
 
-export interface LinkEvents {
+/** What a link tells, and asks, the subscriber that it belongs to. */
+export interface LinkOwner {
   /** Redis confirmed the subscription. */
   confirmed(channel: string): void;
   message(subscribed: string, channel: string, text: string): void;
   /** The connection is lost, with all subscriptions. Called once; the link is of no use from then on. */
   down(): void;
+  /** Whether its server is still the right one for its channels. */
+  isCurrent(): boolean;
+}
+
+/** A subscription that Redis was asked for. */
+interface RequestedSubscription {
+  readonly channel: string;
+  readonly kind: ChannelKind;
+  confirmed: boolean;
 }
 
 /**
- * One connection that subscribes. It does not reconnect: a link that is down is replaced by a new one, so that what is
- * subscribed is known at any time.
+ * One connection that subscribes. It does not reconnect: a link that is down is replaced by a new one, so that it is always known what is
+ * subscribed.
  */
 export class SubscriberLink {
   private readonly wanted = new Map<string, ChannelKind>();
-  /** What Redis was asked for, and whether it has confirmed. */
-  private readonly asked = new Map<string, { confirmed: boolean; readonly kind: ChannelKind }>();
+  private readonly requested = new Map<string, RequestedSubscription>();
   private readonly changed = new Set<string>();
-  private scheduled = false;
+  private flushScheduled = false;
   private ready = false;
   private ended = false;
   /** Runs while an answer is due. */
-  private patience: Timer | undefined;
-  private heartbeat: Timer | undefined;
+  private answerTimer: Timer | undefined;
+  private pingTimer: Timer | undefined;
 
   constructor(
     private readonly client: Redis,
     private readonly context: ConnectionContext,
-    private readonly events: LinkEvents,
-    private readonly isCurrent: () => boolean,
+    private readonly owner: LinkOwner,
   ) {
-    client.on('ready', () => this.begin());
+    client.on('ready', () => this.start());
     client.on('end', () => this.end());
     client.on('error', (error: unknown) => this.failed(error));
     client.on('moved', () => this.end());
-    client.on('message', (channel: string, text: string) => events.message(channel, channel, text));
-    client.on('smessage', (channel: string, text: string) => events.message(channel, channel, text));
-    client.on('pmessage', (pattern: string, channel: string, text: string) => events.message(pattern, channel, text));
-    this.expectWithin(CONNECT_TIMEOUT + context.commandTimeout);
-    client.connect().catch(() => {}); // told by 'error' and 'end'
+    client.on('message', (channel: string, text: string) => owner.message(channel, channel, text));
+    client.on('smessage', (channel: string, text: string) => owner.message(channel, channel, text));
+    client.on('pmessage', (pattern: string, channel: string, text: string) => owner.message(pattern, channel, text));
+    this.expectAnswer(CONNECT_TIMEOUT + context.commandTimeout);
+    client.connect().catch(() => {}); // reported by 'error' and 'end'
   }
 
   add(channel: string, kind: ChannelKind): void {
     this.wanted.set(channel, kind);
-    this.change(channel);
+    this.scheduleFlush(channel);
   }
 
   remove(channel: string): void {
     this.wanted.delete(channel);
-    this.change(channel);
+    this.scheduleFlush(channel);
   }
 
   /** Whether Redis counts this connection among the listeners of a channel. */
-  listens(channel: string): boolean {
-    return this.asked.get(channel)?.confirmed ?? false;
+  isSubscribed(channel: string): boolean {
+    return this.requested.get(channel)?.confirmed ?? false;
   }
 
   close(): void {
     this.ended = true;
-    this.patience?.cancel();
-    this.heartbeat?.cancel();
+    this.answerTimer?.cancel();
+    this.pingTimer?.cancel();
     this.client.disconnect();
   }
 
-  private begin(): void {
+  private start(): void {
     this.ready = true;
     this.answered();
     this.flush();
-    this.beat();
+    this.schedulePing();
   }
 
-  /** What one turn of the event loop asks for goes out together, after the answers that others wait for; what it takes back at once is not asked for at all. */
-  private change(channel: string): void {
+  /**
+   * Changes of one turn of the event loop are sent together, after the commands that callers wait for. A channel that is added and removed
+   * in one turn is never subscribed to.
+   */
+  private scheduleFlush(channel: string): void {
     this.changed.add(channel);
-    if (this.scheduled || !this.ready) return;
-    this.scheduled = true;
+    if (this.flushScheduled || !this.ready) return;
+    this.flushScheduled = true;
     setImmediate(() => this.flush());
   }
 
   private flush(): void {
-    this.scheduled = false;
+    this.flushScheduled = false;
     if (this.ended) return;
-    const subscribe: Record<ChannelKind, string[]> = { channel: [], pattern: [], sharded: [] };
-    const unsubscribe: Record<ChannelKind, string[]> = { channel: [], pattern: [], sharded: [] };
+    const added = new ChannelCommands();
+    const removed = new ChannelCommands();
     for (const channel of this.changed) {
       const kind = this.wanted.get(channel);
-      const asked = this.asked.get(channel);
-      if (kind !== undefined && asked === undefined) subscribe[kind].push(channel);
-      else if (kind !== undefined && asked?.confirmed) this.events.confirmed(channel);
-      else if (kind === undefined && asked !== undefined) unsubscribe[asked.kind].push(channel);
+      const requested = this.requested.get(channel);
+      if (kind !== undefined && requested === undefined) added.add(kind, channel);
+      else if (kind !== undefined && requested?.confirmed) this.owner.confirmed(channel);
+      else if (kind === undefined && requested !== undefined) removed.add(requested.kind, channel);
     }
     this.changed.clear();
-    for (const kind of KINDS) for (const some of chunks(kind, subscribe[kind])) this.subscribe(kind, some);
-    for (const kind of KINDS) for (const some of chunks(kind, unsubscribe[kind])) this.unsubscribe(kind, some);
+    for (const [kind, channels] of added.groups()) this.subscribe(kind, channels);
+    for (const [kind, channels] of removed.groups()) this.unsubscribe(kind, channels);
   }
 
   private subscribe(kind: ChannelKind, channels: readonly string[]): void {
-    const asked = channels.map((channel) => ({ channel, confirmed: false, kind }));
-    for (const one of asked) this.asked.set(one.channel, one);
-    this.expectWithin(this.context.commandTimeout);
-    this.client[COMMANDS[kind].subscribe](...channels).then(
-      () => {
-        this.answered();
-        for (const one of asked) {
-          if (this.asked.get(one.channel) !== one) continue;
-          one.confirmed = true;
-          if (this.wanted.has(one.channel)) this.events.confirmed(one.channel);
-        }
-      },
+    const requests = channels.map((channel) => ({ channel, kind, confirmed: false }));
+    for (const request of requests) this.requested.set(request.channel, request);
+    this.expectAnswer(this.context.commandTimeout);
+    this.client[CHANNEL_COMMANDS[kind].subscribe](...channels).then(
+      () => this.confirmed(requests),
       (error: unknown) => this.refused(error, kind, channels),
     );
   }
 
+  private confirmed(requests: readonly RequestedSubscription[]): void {
+    this.answered();
+    for (const request of requests) {
+      if (this.requested.get(request.channel) !== request) continue;
+      request.confirmed = true;
+      if (this.wanted.has(request.channel)) this.owner.confirmed(request.channel);
+    }
+  }
+
+  /** Without permission for one channel, Redis refuses all channels of the command: each is then asked for alone. */
   private refused(error: unknown, kind: ChannelKind, channels: readonly string[]): void {
     if (this.ended) return;
     if (errorCode(messageOf(error)) !== 'NOPERM') return this.end();
     this.answered();
-    for (const channel of channels) this.asked.delete(channel);
+    for (const channel of channels) this.requested.delete(channel);
     if (channels.length > 1) {
       for (const channel of channels) this.subscribe(kind, [channel]);
       return;
     }
-    const message = `${channels[0]} cannot be listened to, so ${consequenceOf(channels[0])}: ${messageOf(error)}`;
+    const message = `cannot subscribe to ${channels[0]}, so ${consequenceOf(channels[0])}: ${messageOf(error)}`;
     this.context.onError(new BackendError(message, 'denied', 'refused', { cause: withoutSecrets(error) }));
   }
 
   private unsubscribe(kind: ChannelKind, channels: readonly string[]): void {
-    for (const channel of channels) this.asked.delete(channel);
-    this.client[COMMANDS[kind].unsubscribe](...channels).catch(() => this.end());
+    for (const channel of channels) this.requested.delete(channel);
+    this.client[CHANNEL_COMMANDS[kind].unsubscribe](...channels).catch(() => this.end());
   }
 
-  private beat(): void {
-    this.heartbeat = this.context.runtime.timer(PING_INTERVAL, () => {
+  private schedulePing(): void {
+    this.pingTimer = this.context.runtime.timer(PING_INTERVAL, () => {
       if (this.wanted.size > 0) {
-        if (!this.isCurrent()) return this.end();
-        this.expectWithin(this.context.commandTimeout);
+        if (!this.owner.isCurrent()) return this.end();
+        this.expectAnswer(this.context.commandTimeout);
         this.client.ping().then(
           () => this.answered(),
           () => this.end(),
         );
       }
-      this.beat();
+      this.schedulePing();
     });
   }
 
-  private expectWithin(time: number): void {
-    this.patience ??= deadlineTimer(this.context.runtime, time, () => this.end());
+  private expectAnswer(within: number): void {
+    this.answerTimer ??= deadlineTimer(this.context.runtime, within, () => this.end());
   }
 
   private answered(): void {
-    this.patience?.cancel();
-    this.patience = undefined;
+    this.answerTimer?.cancel();
+    this.answerTimer = undefined;
   }
 
   private failed(error: unknown): void {
     if (this.ended) return;
     this.context.onError(withoutSecrets(error));
-    // ioredis 5 does not know that a server may end a sharded subscription by itself, when its slot moves.
+    // ioredis 5 does not expect a server to end a sharded subscription by itself, which it does when the slot moves.
     if (messageOf(error).startsWith('Command queue state error')) this.end();
   }
 
   private end(): void {
     if (this.ended) return;
     this.close();
-    this.events.down();
+    this.owner.down();
   }
 }
 
-const KINDS: readonly ChannelKind[] = ['channel', 'pattern', 'sharded'];
-
-const COMMANDS = {
-  channel: { subscribe: 'subscribe', unsubscribe: 'unsubscribe' },
-  pattern: { subscribe: 'psubscribe', unsubscribe: 'punsubscribe' },
-  sharded: { subscribe: 'ssubscribe', unsubscribe: 'sunsubscribe' },
-} as const;
-
 function consequenceOf(channel: string): string {
   return isClientChannel(channel)
-    ? 'a lock that is released by force is noticed only at its next renewal'
-    : 'who waits for it sleeps longer';
-}
-
-/** Sharded channels of one command must be in one slot: so each goes alone. */
-function chunks(kind: ChannelKind, channels: readonly string[]): string[][] {
-  const size = kind === 'sharded' ? 1 : MOST_IN_ONE_COMMAND;
-  return Array.from({ length: Math.ceil(channels.length / size) }, (_, n) => channels.slice(n * size, (n + 1) * size));
+    ? 'a forced release is noticed only at the next renewal'
+    : 'waiters for this lock sleep longer';
 }

@@ -1,27 +1,25 @@
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
-import { checkClient, checkCluster, checkOptions, checkUrl } from './connection-settings.js';
-import type { ClusterConnection, Connection } from './redis-connection.js';
-import { ConnectionError } from './redis-errors.js';
+import { type Client, isCluster } from './client.js';
+import type { ClientDefaults } from './client-options.js';
+import type { ClusterConnection, Connection } from './connection.js';
+import { ConnectionError } from './connection-error.js';
+import { checkClient, checkCluster, checkOptions } from './connection-settings.js';
+import { checkUrl } from './url-settings.js';
 
-export type Client = Redis | Cluster;
-
-/** A client of ours, or one that the user made and that is only borrowed. */
+/** A client, and whether it is ours or borrowed from the user. */
 export interface ClientSource {
   readonly client: Client;
   readonly owned: boolean;
   /** For logs; without credentials. */
   readonly description: string;
-  /** It finds its master by Sentinels, and the user left open who looks out for failovers. */
-  readonly failovers?: 'unwatched';
+  /** It finds its master through Sentinels, and the user has not chosen a `failoverDetector`. */
+  readonly needsFailoverWatch?: boolean;
 }
 
-/** What our own clients are made with unless the user says otherwise. */
-export type ClientDefaults = Pick<RedisOptions, 'retryStrategy' | 'socketTimeout'>;
-
 /**
- * Finds or makes the client of a `connection` option. One of ours does not connect yet.
+ * Finds or creates the client of a `connection` option. A client of ours does not connect yet.
  *
- * @throws ConnectionError when it is none, or one that locks cannot use
+ * @throws ConnectionError when the option is not valid, or its client cannot be used for locks
  */
 export function clientOf(connection: Connection, defaults: ClientDefaults): ClientSource {
   const source = sourceOf(connection, defaults);
@@ -32,10 +30,6 @@ export function clientOf(connection: Connection, defaults: ClientDefaults): Clie
     throw error;
   }
   return source;
-}
-
-export function isCluster(client: Client): client is Cluster {
-  return client.isCluster;
 }
 
 function sourceOf(connection: Connection, defaults: ClientDefaults): ClientSource {
@@ -51,8 +45,8 @@ function sourceOf(connection: Connection, defaults: ClientDefaults): ClientSourc
   checkOptions(options);
   const source = ownRedis(new Redis({ ...defaults, ...options, lazyConnect: true }));
   const { sentinels, failoverDetector, Connector } = options;
-  const unwatched = sentinels?.length && failoverDetector === undefined && Connector === undefined;
-  return unwatched ? { ...source, failovers: 'unwatched' } : source;
+  const needsFailoverWatch = Boolean(sentinels?.length) && failoverDetector === undefined && Connector === undefined;
+  return { ...source, needsFailoverWatch };
 }
 
 const REMEDY =
@@ -60,7 +54,7 @@ const REMEDY =
 
 function borrowed(client: unknown, subject: string): ClientSource {
   if (!isClient(client))
-    throw new ConnectionError(`${subject} ${kindOf(client)}, which is no client of ioredis. ${REMEDY}`);
+    throw new ConnectionError(`${subject} ${kindOf(client)}, which is not an ioredis client. ${REMEDY}`);
   return { client, owned: false, description: isCluster(client) ? describeCluster(client) : describeRedis(client) };
 }
 
@@ -71,13 +65,13 @@ function ownRedis(client: Redis): ClientSource {
 function ownCluster(connection: ClusterConnection, defaults: ClientDefaults): ClientSource {
   checkCluster(connection);
   const { nodes, options } = connection;
-  const { socketTimeout } = defaults;
-  const redisOptions = { socketTimeout, ...options?.redisOptions } as ClusterOptions['redisOptions'];
+  const { socketTimeout, disconnectTimeout } = defaults;
+  const redisOptions = { socketTimeout, disconnectTimeout, ...options?.redisOptions } as ClusterOptions['redisOptions'];
   const client = new Cluster([...nodes], { ...options, redisOptions, lazyConnect: true });
   return { client, owned: true, description: describeCluster(client) };
 }
 
-/** By what ioredis 5 and 6 have in common, since the user's may be another copy than ours. */
+/** Checks for what clients of ioredis 5 and 6 have in common: the user may have another copy of ioredis than ours. */
 function isClient(value: unknown): value is Client {
   const client = value as Partial<Client> | null | undefined;
   return (
@@ -105,14 +99,14 @@ function refuseUnusable(client: Client): void {
   const mode = 'mode' in client ? client.mode : 'normal';
   if (mode !== 'normal') {
     throw new ConnectionError(
-      `The ioredis client of the connection is in ${mode} mode and takes no commands: give a client of its own, or client.duplicate()`,
+      `The ioredis client of the connection is in ${mode} mode and cannot run commands: give locks a client of their own, such as client.duplicate()`,
     );
   }
 }
 
 function describeRedis({ options }: Redis): string {
   const where = options.sentinels?.length
-    ? `${options.name} by sentinels ${options.sentinels.map(({ host, port }) => `${host ?? 'localhost'}:${port ?? 26_379}`).join(',')}`
+    ? `${options.name} through sentinels ${options.sentinels.map(({ host, port }) => `${host ?? 'localhost'}:${port ?? 26_379}`).join(',')}`
     : (options.path ?? `${options.host}:${options.port}`);
   return `redis ${where}/${options.db ?? 0}`;
 }

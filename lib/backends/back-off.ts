@@ -1,4 +1,4 @@
-import type { Runtime } from '../../backends/runtime.js';
+import type { Runtime } from './runtime.js';
 
 /** Pauses between attempts: each twice as long as the previous one, up to a limit, with jitter so that callers do not retry in step. */
 export class BackOff {

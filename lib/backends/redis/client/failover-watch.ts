@@ -1,6 +1,6 @@
 import { Redis, type RedisOptions, type SentinelAddress } from 'ioredis';
 
-/** How long a Sentinel that is away, or busy, is left alone between two attempts. */
+/** The longest pause between two attempts to connect to a Sentinel that is down or busy. */
 const LONGEST_RETRY_DELAY = 10_000;
 
 interface Address {
@@ -9,32 +9,32 @@ interface Address {
 }
 
 /**
- * Listens to the Sentinels of one of our own clients, and has it leave a master that was replaced. Sentinel itself tells a master
- * that lives on only after ten seconds, in which it would go on granting locks.
+ * Listens to the Sentinels of one of our own clients, and makes it leave a master that was replaced. Sentinel itself demotes a replaced
+ * master that is still alive only after ten seconds, during which it would go on granting locks.
  *
- * The `failoverDetector` of ioredis does the same, but writes to the console while a Sentinel is away, and ends a client for good
- * that is about to connect.
+ * The `failoverDetector` of ioredis does the same, but writes to the console while a Sentinel is down, and permanently ends a client that
+ * is about to connect.
  */
 export class FailoverWatch {
   private readonly sentinels: readonly Redis[];
-  /** Who follows, and what it still has to leave: nobody can be called back who is about to connect. */
+  /** Clients, each with the master that it still has to leave: a client that is connecting can leave only once it is ready. */
   private readonly followers = new Map<Redis, Address | undefined>();
 
   constructor(options: RedisOptions) {
     const { name, sentinels = [], sentinelMaxConnections } = options;
     this.sentinels = sentinels.slice(0, sentinelMaxConnections).map((address) => {
       const sentinel = new Redis(sentinelOptions(options, address));
-      sentinel.on('error', () => {}); // others are there; and who connects is told when none is
+      sentinel.on('error', () => {}); // others remain; and clients report it when no Sentinel answers
       sentinel.on('message', (_channel: string, message: string) => {
         const [master, oldHost, oldPort, host, port] = message.split(' ');
         if (master === name) this.replaced({ host: oldHost, port: Number(oldPort) }, { host, port: Number(port) });
       });
-      sentinel.subscribe('+switch-master').catch(() => {}); // not allowed to: then it is as without a watch
+      sentinel.subscribe('+switch-master').catch(() => {}); // not permitted: then there is no watch
       return sentinel;
     });
   }
 
-  /** From now on this client leaves masters that were replaced, until it ends. One that does not reconnect ends instead. */
+  /** Makes this client leave masters that were replaced, until it ends. A client that does not reconnect ends instead. */
   follow(client: Redis): void {
     this.followers.set(client, undefined);
     client.on('ready', () => {
@@ -46,13 +46,13 @@ export class FailoverWatch {
     client.once('end', () => this.followers.delete(client));
   }
 
-  /** The connections to the Sentinels, which end without being waited for. */
+  /** Closes the connections to the Sentinels, without waiting for them. */
   close(): void {
     for (const sentinel of this.sentinels) sentinel.disconnect();
     this.followers.clear();
   }
 
-  /** Each Sentinel says it in its own time, so that some may be where they should be. */
+  /** Called once for each Sentinel, at different times, so that a client may be on the new master already. */
   private replaced(old: Address, now: Address): void {
     for (const client of this.followers.keys()) {
       if (client.status !== 'ready') this.followers.set(client, old);
@@ -61,7 +61,7 @@ export class FailoverWatch {
   }
 }
 
-/** Not with names in place of addresses, or behind a `natMap`: then it is taken for elsewhere. */
+/** False also for host names, and behind a `natMap`: there a client reconnects once too often. */
 function isAt({ stream }: Redis, { host, port }: Address): boolean {
   const { remoteAddress, remotePort } = stream as { remoteAddress?: string; remotePort?: number };
   return remotePort === port && remoteAddress?.replace('::ffff:', '') === host;

@@ -1,0 +1,95 @@
+import type { BackendError } from '../../lock-backend.js';
+import type { RedisConnection } from '../connection/redis-connection.js';
+import { callError, mayConcernOneKey } from '../connection/redis-errors.js';
+import type { ScriptCall, ScriptRequest } from '../connection/script-call.js';
+import type { Script } from '../scripts.js';
+import type { BatchedRequest } from './batched-request.js';
+import type { BatchedScript } from './batched-script.js';
+import { timeoutError } from './call-errors.js';
+
+/** Script calls that were sent together. */
+export class Dispatch {
+  /** How many of them have no answer yet. */
+  pending = 0;
+}
+
+/** What a {@link BatchCall} tells the batch that it belongs to. */
+export interface BatchCallOwner<Request extends { readonly key: string }, Reply> {
+  readonly connection: RedisConnection;
+  readonly commandTimeout: number;
+  resolve(item: BatchedRequest<Request, Reply>, reply: Reply): void;
+  /** Does nothing when it is settled already. */
+  reject(item: BatchedRequest<Request, Reply>, error: BackendError): void;
+  /** Sends one request again, in a call of its own. */
+  sendAlone(dispatch: Dispatch, item: BatchedRequest<Request, Reply>): void;
+  /** All of its requests are settled, or were sent again. May be called more than once. */
+  callEnded(call: BatchCall<Request, Reply>): void;
+}
+
+/** One script call for several requests. */
+export class BatchCall<Request extends { readonly key: string }, Reply> implements ScriptRequest {
+  readonly script: Script;
+  readonly keys: readonly string[];
+  readonly args: readonly string[];
+  readonly deadline: number | undefined;
+  private call!: ScriptCall;
+
+  constructor(
+    private readonly batch: BatchCallOwner<Request, Reply>,
+    private readonly command: BatchedScript<Request, Reply>,
+    readonly items: readonly BatchedRequest<Request, Reply>[],
+    readonly dispatch: Dispatch,
+  ) {
+    const requests = items.map(({ request }) => request);
+    this.script = command.script;
+    this.keys = command.keys(requests);
+    this.args = command.args(requests);
+    // Requests stand in the order of their deadlines.
+    this.deadline = command.limited ? items[items.length - 1].deadline : undefined;
+  }
+
+  get divisible(): boolean {
+    return this.items.length > 1;
+  }
+
+  send(): void {
+    this.call = this.batch.connection.run(this);
+  }
+
+  done(reply: unknown): void {
+    const { items, batch, command, call } = this;
+    for (let index = 0; index < items.length; index++) {
+      const item = items[index];
+      if (item.settled) continue;
+      try {
+        batch.resolve(item, command.read(reply, index, item.request, call));
+      } catch (error) {
+        batch.reject(item, error as BackendError);
+      }
+    }
+    batch.callEnded(this);
+  }
+
+  fail(error: unknown): void {
+    const { batch, call } = this;
+    const pending = this.items.filter(({ settled }) => !settled);
+    // An error that concerns one key need not concern the others.
+    if (this.divisible && mayConcernOneKey(error)) for (const item of pending) batch.sendAlone(this.dispatch, item);
+    else for (const item of pending) batch.reject(item, callError(error, call, batch.connection.description));
+    batch.callEnded(this);
+  }
+
+  /** Rejects requests whose deadline has passed. */
+  expire(now: number): void {
+    const { items, batch, call } = this;
+    const overdue = items.filter((item) => item.isOverdue(now));
+    if (overdue.length === 0) return;
+    const isLast = items.every((item) => item.settled || item.isOverdue(now));
+    if (isLast) batch.connection.giveUp(call);
+    const outcome = isLast && !call.written ? 'refused' : 'unknown';
+    const error = () => timeoutError(batch.connection, batch.commandTimeout, outcome, call.validUntil);
+    for (const item of overdue) batch.reject(item, error());
+    // It may never be answered: the requests behind it must not wait for that.
+    if (isLast) batch.callEnded(this);
+  }
+}

@@ -1,0 +1,19 @@
+import type { ScriptCall } from '../connection/script-call.js';
+import type { Script } from '../scripts.js';
+
+/** What a batch needs to know of the requests that it sends together. */
+export interface BatchedScript<Request extends { readonly key: string }, Reply> {
+  readonly script: Script;
+  /** Whether it takes something, and must not be executed after the command timeout. */
+  readonly limited: boolean;
+  /** Whether both requests can share the arguments that are sent once for each call. */
+  alike(one: Request, other: Request): boolean;
+  keys(requests: readonly Request[]): string[];
+  args(requests: readonly Request[]): string[];
+  /**
+   * Reads the answer of one request from the reply of the call.
+   *
+   * @throws BackendError when this request failed; others of the call need not have
+   */
+  read(reply: unknown, index: number, request: Request, call: ScriptCall): Reply;
+}

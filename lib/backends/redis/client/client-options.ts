@@ -1,0 +1,29 @@
+import type { RedisOptions } from 'ioredis';
+import type { ConnectionContext } from './connection-context.js';
+
+/** After a short outage a lock should not wait for seconds: ioredis alone would go up to five. */
+const LONGEST_RETRY_DELAY = 1_000;
+/** ioredis starts this timer even for a socket that is closed already, and the timer keeps the process alive. */
+const DISCONNECT_TIMEOUT = 100;
+
+/** Options of our own clients, unless the user sets them. */
+export type ClientDefaults = Pick<RedisOptions, 'retryStrategy' | 'socketTimeout' | 'disconnectTimeout'>;
+
+export function clientDefaults({ runtime, commandTimeout }: ConnectionContext): ClientDefaults {
+  return {
+    retryStrategy: (times) => Math.min(50 * 2 ** (times - 1), LONGEST_RETRY_DELAY) + runtime.random() * 50,
+    // A half-open connection reports nothing by itself: it is replaced when it leaves a command unanswered for so long.
+    socketTimeout: commandTimeout,
+    disconnectTimeout: DISCONNECT_TIMEOUT,
+  };
+}
+
+/** A subscriber that loses its connection is not reconnected but replaced. */
+export const SUBSCRIBER_OPTIONS: RedisOptions = {
+  lazyConnect: true,
+  autoResubscribe: false,
+  enableOfflineQueue: true,
+  readOnly: false,
+  retryStrategy: () => null,
+  disconnectTimeout: DISCONNECT_TIMEOUT,
+};

@@ -1,0 +1,12 @@
+import type { Runtime } from '../../runtime.js';
+
+/** What a connection needs of the backend that it belongs to. */
+export interface ConnectionContext {
+  readonly runtime: Runtime;
+  /** Milliseconds within which every command is answered. */
+  readonly commandTimeout: number;
+  /** Receives errors of our own clients, without secrets. */
+  readonly onError: (error: unknown) => void;
+  /** Receives warnings about a server configuration that makes locks unsafe. */
+  readonly onWarning: (message: string) => void;
+}

@@ -1,0 +1,18 @@
+import { ConnectionError } from './connection-error.js';
+
+/**
+ * Refuses what is not a database number: ioredis reads '3x' as 3, and uses database 0 for anything else.
+ *
+ * @throws ConnectionError
+ */
+export function checkDatabase(db: unknown, what: string): void {
+  if (db === undefined || db === null || (typeof db === 'number' && Number.isSafeInteger(db) && db >= 0)) return;
+  if (typeof db === 'string' && /^\d{1,9}$/.test(db)) return;
+  throw new ConnectionError(`${what} must be a database number, such as 0`);
+}
+
+/** @throws ConnectionError when a cluster is given another database than 0 */
+export function refuseDatabase(db: unknown): void {
+  if (db === undefined || db === null || Number(db) === 0) return;
+  throw new ConnectionError('A cluster has only database 0: remove db from the connection, and set a keyPrefix');
+}

@@ -1,0 +1,53 @@
+import { ConnectionError } from './connection-error.js';
+import { checkDatabase } from './database-setting.js';
+
+/** ioredis reads all other parameters as strings, so that `?lazyConnect=false` counts as true, and ignores those that it does not know, such as `?ssl=true`. */
+const URL_PARAMETERS = ['db', 'family', 'username', 'password', 'connectionName'];
+
+/**
+ * Refuses what ioredis would silently ignore or misread. The message never quotes the URL, which may contain a password.
+ *
+ * @throws ConnectionError that names the setting, and says what to do
+ */
+export function checkUrl(text: string): void {
+  if (text.startsWith('/') && !text.startsWith('//')) return checkParameters(new URLSearchParams(text.split('?')[1]));
+  if (!/^rediss?:\/\//.test(text) || !URL.canParse(text)) {
+    throw new ConnectionError("The connection is not a Redis URL: write 'redis://host:6379/0' or 'rediss://…' for TLS");
+  }
+  const { username, password, pathname, search, searchParams, hash } = new URL(text);
+  if (hash !== '' || `${pathname}${search}`.includes('@') || !isEncoded(username) || !isEncoded(password)) {
+    throw new ConnectionError(
+      'The user name or the password in the URL of the connection contains a reserved character: write # as %23, / as %2F, ? as %3F, @ as %40 and % as %25',
+    );
+  }
+  checkParameters(searchParams);
+  const database = pathname.slice(1);
+  if (database !== '') checkDatabase(database, 'The path in the URL of the connection');
+  if (database !== '' && searchParams.has('db') && Number(searchParams.get('db')) !== Number(database)) {
+    throw new ConnectionError(
+      'The URL of the connection names two databases, one in its path and one in ?db=: remove one of them',
+    );
+  }
+}
+
+function checkParameters(parameters: URLSearchParams): void {
+  const unknown = [...parameters.keys()].find((name) => !URL_PARAMETERS.includes(name));
+  if (unknown !== undefined) {
+    throw new ConnectionError(
+      `The URL of the connection has the parameter '${unknown.slice(0, 40)}', which ioredis would ignore or read as a string: give ioredis options instead of a URL (a URL may have ${URL_PARAMETERS.join(', ')}; for TLS write rediss://)`,
+    );
+  }
+  checkDatabase(parameters.get('db'), 'The parameter db in the URL of the connection');
+  const family = parameters.get('family');
+  if (family !== null && !/^[046]$/.test(family))
+    throw new ConnectionError('The parameter family in the URL of the connection must be 4 or 6, or 0 for both');
+}
+
+function isEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

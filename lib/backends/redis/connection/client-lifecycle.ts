@@ -1,0 +1,93 @@
+import type { Redis } from 'ioredis';
+import { type Client, isCluster } from '../client/client.js';
+import type { ClientSource } from '../client/client-source.js';
+import type { ConnectionContext } from '../client/connection-context.js';
+import type { FailoverWatch } from '../client/failover-watch.js';
+import { EndedError, errorCode, messageOf, withoutSecrets } from './redis-errors.js';
+import type { SocketTimeout } from './socket-timeout.js';
+
+/** How long a socket may take to close: one to a suspended server never does. Then it is destroyed. */
+const SOCKET_CLOSE_TIMEOUT = 100;
+const CLOSE_TIMEOUT = 1_000;
+
+/** Connects, reconnects and closes a client of ours. A borrowed client is left as it is. */
+export class ClientLifecycle {
+  private readonly client: Client;
+  private readonly owned: boolean;
+  /** Of a client of ours, since it was last ready. */
+  private lastError: Error | undefined;
+
+  constructor(
+    source: ClientSource,
+    private readonly context: ConnectionContext,
+  ) {
+    this.client = source.client;
+    this.owned = source.owned;
+  }
+
+  /** Why there is no answer: undefined while the client is ready, as far as it knows. */
+  get connectionError(): Error | undefined {
+    const { status } = this.client;
+    if (status === 'ready') return undefined;
+    return this.lastError ?? new Error(`the connection is not ready: ioredis says '${status}'`);
+  }
+
+  /** @param onReady called at each connection: what answers from now on may be another server */
+  connect(onReady: () => void, socketTimeout: SocketTimeout, watch: FailoverWatch | undefined): void {
+    const { client, owned, context } = this;
+    if (!owned) return;
+    context.runtime.detached(() => {
+      client.on('ready', () => {
+        onReady();
+        this.lastError = undefined;
+      });
+      client.on('error', (error: unknown) => {
+        this.lastError = withoutSecrets(error);
+        context.onError(this.lastError);
+      });
+      if (isCluster(client)) {
+        client.on('+node', (node: Redis) => socketTimeout.suspend(node));
+      } else {
+        watch?.follow(client);
+        socketTimeout.suspend(client);
+      }
+      client.connect().catch(() => {}); // reported by 'error'
+    });
+  }
+
+  /** Notes what a command failed with. Returns what its caller is told. */
+  commandFailed(error: unknown): unknown {
+    if (errorCode(messageOf(error)) === 'READONLY') this.leaveReplica();
+    return this.client.status === 'end' ? new EndedError(this.owned, this.lastError) : error;
+  }
+
+  /**
+   * Reconnects after a READONLY error: the server became a replica, and ioredis looks for the master only when it connects. A client that
+   * is already connecting is left alone: `disconnect()` would end it for good.
+   */
+  leaveReplica(): void {
+    const { client } = this;
+    if (this.owned && !isCluster(client) && client.status === 'ready') client.disconnect(true);
+  }
+
+  /** Closes a client of ours; unanswered commands fail. Settles when its sockets are closed. */
+  async close(): Promise<void> {
+    const { client } = this;
+    if (!this.owned || client.status === 'end') return;
+    const hasSockets = ['connecting', 'connect', 'ready'].includes(client.status);
+    await new Promise<void>((resolve) => {
+      const { runtime } = this.context;
+      const nodes = isCluster(client) ? client.nodes() : [client];
+      const destroyTimer = runtime.timer(SOCKET_CLOSE_TIMEOUT, () => {
+        for (const { stream } of nodes) stream?.destroy();
+      });
+      const closeTimer = runtime.timer(hasSockets ? CLOSE_TIMEOUT : 0, resolve, 'keep-alive');
+      client.once('end', () => {
+        destroyTimer.cancel();
+        closeTimer.cancel();
+        resolve();
+      });
+      client.disconnect();
+    });
+  }
+}

@@ -1,0 +1,31 @@
+/** How a channel is subscribed to. */
+export type ChannelKind = 'channel' | 'pattern' | 'sharded';
+
+/** The methods of ioredis for each kind. */
+export const CHANNEL_COMMANDS = {
+  channel: { subscribe: 'subscribe', unsubscribe: 'unsubscribe' },
+  pattern: { subscribe: 'psubscribe', unsubscribe: 'punsubscribe' },
+  sharded: { subscribe: 'ssubscribe', unsubscribe: 'sunsubscribe' },
+} as const;
+
+const CHANNEL_KINDS: readonly ChannelKind[] = ['channel', 'pattern', 'sharded'];
+const MAX_CHANNELS_PER_COMMAND = 512;
+
+/** Channels to subscribe to, or to unsubscribe from, grouped by the commands that do so. */
+export class ChannelCommands {
+  private readonly channels: Record<ChannelKind, string[]> = { channel: [], pattern: [], sharded: [] };
+
+  add(kind: ChannelKind, channel: string): void {
+    this.channels[kind].push(channel);
+  }
+
+  /** One for each command. */
+  *groups(): Iterable<readonly [kind: ChannelKind, channels: readonly string[]]> {
+    for (const kind of CHANNEL_KINDS) {
+      const channels = this.channels[kind];
+      // Sharded channels of one command must be in one slot, so each has a command of its own.
+      const size = kind === 'sharded' ? 1 : MAX_CHANNELS_PER_COMMAND;
+      for (let start = 0; start < channels.length; start += size) yield [kind, channels.slice(start, start + size)];
+    }
+  }
+}
