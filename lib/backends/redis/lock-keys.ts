@@ -1,4 +1,3 @@
-import type { LockType } from '../lock-backend.js';
 import { tagOf } from './hash-slot.js';
 
 /*
@@ -43,10 +42,6 @@ export const latestRequest = (key: string, session: string): string =>
 /** The clock that fencing tokens come from: one for all locks; in a cluster, one for each slot. */
 export function tokenClock(slot: number | undefined): string {
   return slot === undefined ? 'nestjs_redis_lock_clock' : `nestjs_redis_lock_clock:{${tagOf(slot)}}`;
-}
-
-export function isReadWrite(type: LockType): type is 'read' | 'write' {
-  return type === 'read' || type === 'write';
 }
 
 function prefixed(prefix: string, key: string): string {
