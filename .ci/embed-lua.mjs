@@ -1,26 +1,91 @@
-// Embeds lib/backends/redis/scripts/*.lua into one TypeScript module, so that the scripts survive bundlers and load
-// alike from the ESM and the CommonJS build. Run by `npm ci` (prepare), by the build and before the tests.
+// Embeds lib/backends/redis/scripts/**/*.lua into one TypeScript module, so that the scripts survive bundlers and load alike from the
+// ESM and the CommonJS build. Run by `npm ci` (prepare), by the build and before the tests.
+//
+// A script is known by its file name; folders only sort them. It lists everything that it includes, in the order of use:
+// `-- @include read-write/busy-reader` stands for scripts/includes/read-write/busy-reader.lua, which includes nothing itself.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename } from 'node:path';
 
 const folder = new URL('../lib/backends/redis/scripts/', import.meta.url);
+const INCLUDE = /^-- @include (\S+)\n/gm;
 
-/** A script with its `-- @include name` lines replaced by includes/name.lua, each once, and what that includes before it. */
-function compose(path, included = new Set()) {
-  return readFileSync(new URL(path, folder), 'utf8').replace(/^-- @include (\S+)\n/gm, (_line, name) => {
-    if (included.has(name)) return '';
-    included.add(name);
-    return compose(`includes/${name}.lua`, included);
+const paths = readdirSync(folder, { recursive: true })
+  .map((path) => path.replaceAll('\\', '/'))
+  .filter((path) => path.endsWith('.lua'))
+  .sort();
+
+const includes = new Map();
+for (const path of paths.filter(isInclude)) {
+  const name = path.slice('includes/'.length, -'.lua'.length);
+  const text = read(path);
+  if (text.match(INCLUDE)) fail(path, 'is an include, and includes another one. Let the scripts list both');
+  includes.set(name, { text, defines: definitions(text) });
+}
+const includeOf = new Map([...includes].flatMap(([name, { defines }]) => defines.map((symbol) => [symbol, name])));
+
+/** A script with its `-- @include` lines replaced by the text of the includes. */
+function compose(path) {
+  const text = read(path);
+  const listed = new Set();
+  const composed = text.replace(INCLUDE, (_line, name) => {
+    const include = includes.get(name);
+    if (include === undefined) fail(path, `includes ${name}, but there is no includes/${name}.lua`);
+    if (listed.has(name)) fail(path, `includes ${name} twice`);
+    checkListed(path, include.text, listed, name);
+    listed.add(name);
+    return include.text;
   });
+  checkListed(path, text, listed);
+  for (const name of listed) {
+    const { defines, text: own } = includes.get(name);
+    const others = composed.replace(own, '');
+    if (defines.length > 0 && !defines.some((symbol) => uses(others, symbol)))
+      fail(path, `includes ${name}, and does not use it`);
+  }
+  return composed;
 }
 
-const files = readdirSync(folder)
-  .filter((file) => file.endsWith('.lua'))
-  .sort();
-const entries = files.map((file) => {
-  const name = file.replace(/\.lua$/, '');
-  return `  ${JSON.stringify(name)}: ${JSON.stringify(compose(file))},`;
-});
-const text = `// Generated from scripts/*.lua by .ci/embed-lua.mjs. Do not edit.\nexport const SCRIPT_SOURCES = {\n${entries.join('\n')}\n} as const;\n`;
+/** Fails when a text uses what an include defines that is not listed before it. */
+function checkListed(path, text, listed, own) {
+  for (const [symbol, name] of includeOf) {
+    if (name === own || listed.has(name) || !uses(text, symbol)) continue;
+    fail(path, `uses ${symbol}. Include ${name}${own === undefined ? '' : ` before ${own}`}`);
+  }
+}
+
+/** The local functions and the constants of an include. */
+function definitions(text) {
+  const functions = [...text.matchAll(/^local function (\w+)/gm)].map(([, name]) => name);
+  const constants = [...text.matchAll(/^local ([A-Z_, ]+) =/gm)].flatMap(([, names]) => names.split(', '));
+  return [...functions, ...constants];
+}
+
+function uses(text, symbol) {
+  const code = text.replace(/--\[\[.*?\]\]/gs, '').replace(/--.*/g, '');
+  return new RegExp(`\\b${symbol}\\b`).test(code);
+}
+
+function isInclude(path) {
+  return path.startsWith('includes/');
+}
+
+function read(path) {
+  return readFileSync(new URL(path, folder), 'utf8');
+}
+
+function fail(path, problem) {
+  console.error(`lib/backends/redis/scripts/${path} ${problem}.`);
+  process.exit(1);
+}
+
+const scripts = new Map();
+for (const path of paths.filter((path) => !isInclude(path))) {
+  const name = basename(path, '.lua');
+  if (scripts.has(name)) fail(path, 'has the name of another script');
+  scripts.set(name, compose(path));
+}
+const entries = [...scripts].map(([name, text]) => `  ${JSON.stringify(name)}: ${JSON.stringify(text)},`);
+const text = `// Generated from scripts/**/*.lua by .ci/embed-lua.mjs. Do not edit.\nexport const SCRIPT_SOURCES = {\n${entries.join('\n')}\n} as const;\n`;
 const target = new URL('../scripts.generated.ts', folder);
 // Left alone when nothing changed: a test or compiler may be reading it.
 if (!existsSync(target) || readFileSync(target, 'utf8') !== text) {

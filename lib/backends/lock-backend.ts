@@ -65,7 +65,8 @@ export interface LockBackend {
 
   /**
    * Acquires all locks or none, in one step. Only for `reentrant`, `fenced`, `read` and `write` requests with the same leaseTime, for keys
-   * that {@link canAcquireTogether} accepts.
+   * that {@link canAcquireTogether} accepts. Their `reserve` and `fairWaitTimeout` are ignored: no tokens are reserved, and no writer that
+   * has to wait is registered.
    *
    * @throws BackendError
    */

@@ -11,6 +11,18 @@ export function isReadWrite(type: LockType): type is 'read' | 'write' {
 }
 
 /**
+ * The lock types that `LockBackend.transfer` is for. Readers share a lock, and a fair lock goes to the head of its queue, which may be
+ * in another process.
+ *
+ * @publicApi
+ */
+export type TransferableType = Exclude<LockType, 'fair' | 'read'>;
+
+export function isTransferable(type: LockType): type is TransferableType {
+  return type !== 'fair' && type !== 'read';
+}
+
+/**
  * One owner of one lock. `key` is the whole key, prefix included; `owner` is `<clientId>:<n>` and belongs to one type (read and write
  * count as one).
  *
@@ -105,7 +117,7 @@ export interface ReleaseReply {
 /** @publicApi */
 export interface TransferRequest {
   readonly key: string;
-  readonly type: LockType;
+  readonly type: TransferableType;
   readonly from: string;
   readonly to: string;
   readonly leaseTime: number;

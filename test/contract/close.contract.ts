@@ -14,7 +14,7 @@ export function describeClose(world: ContractWorld): void {
       ann.acquire(),
       client.backend.acquireAll([ann.request()]),
       ann.release(),
-      ann.passTo(world.owner('reentrant', ann.key)),
+      ann.transferTo(world.owner('reentrant', ann.key)),
       ann.renew(),
       client.backend.refreshWaiters([world.owner(world.has('fair') ? 'fair' : 'write', ann.key, client)], LONG),
       ann.raiseToken(1),

@@ -6,12 +6,12 @@ import { ContractWorld } from './contract-world.js';
 import { describeDowngrade } from './downgrade.contract.js';
 import { describeExclusion } from './exclusion.contract.js';
 import { describeFairness } from './fair.contract.js';
-import { describeFairPlaces } from './fair-places.contract.js';
+import { describeFairWaiters } from './fair-waiters.contract.js';
 import type { Capabilities, Fixture } from './fixture.js';
 import { describeInspection } from './inspect.contract.js';
-import { describeLine } from './line.contract.js';
 import { describeOwnership } from './ownership.contract.js';
 import { describeReadWrite } from './read-write.contract.js';
+import { describeTickets } from './tickets.contract.js';
 import { describeTokens } from './tokens.contract.js';
 import { describeWaitingWriters } from './waiting-writers.contract.js';
 import { describeWakeUps } from './wake-ups.contract.js';
@@ -45,12 +45,12 @@ export function describeLockBackend(
     }
     if (world.has('fair')) {
       describeFairness(world);
-      describeFairPlaces(world);
+      describeFairWaiters(world);
     }
     describeAcquireAll(world);
     describeConcurrency(world);
     describeInspection(world);
-    describeLine(world);
+    describeTickets(world);
     describeClose(world);
   });
 }

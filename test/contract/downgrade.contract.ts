@@ -57,14 +57,6 @@ export function describeDowngrade(world: ContractWorld): void {
       expect(await walt.renew()).toBe(true);
     });
 
-    it('keeps its writer when a pass to its read part comes late', async () => {
-      const { rita, walt } = lock();
-      await walt.take();
-      await walt.as('read').take();
-      await rita.passTo(walt.as('read'), 5_000);
-      expect(await walt.remaining()).toBeGreaterThan(5_000);
-    });
-
     it('is written at least as long as its writer may read', async () => {
       const own = lock();
       const { ron, walt } = own;
@@ -79,31 +71,22 @@ export function describeDowngrade(world: ContractWorld): void {
       expect(await state(own)).toEqual({ mode: 'read', owners: [walt.owner] });
     });
 
-    it('passes the read part of its writer to nobody', async () => {
-      const own = lock();
-      const { rita, walt } = own;
-      await walt.take();
-      await walt.as('read').take();
-      expect(await walt.as('read').passTo(rita)).toBeUndefined();
-      expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
-    });
-
-    it('passes to no other writer while the one before it reads', async () => {
+    it('is transferred to no other writer while the one before it reads', async () => {
       const own = lock();
       const { walt, wilma } = own;
       await walt.take();
       await walt.as('read').take();
-      expect(await walt.passTo(wilma)).toBeUndefined();
+      expect(await walt.transferTo(wilma)).toBeUndefined();
       expect((await state(own)).owners).toEqual([walt.owner]);
     });
 
-    it('passes to another writer once the read lease of the one before it has ended', async () => {
+    it('is transferred to another writer once the read lease of the one before it has ended', async () => {
       const own = lock();
       const { walt, wilma } = own;
       await walt.take();
       await walt.as('read').take({ leaseTime: LAPSING });
       await world.elapse(LAPSING);
-      expect(await walt.passTo(wilma)).toMatchObject({ acquired: true });
+      expect(await walt.transferTo(wilma)).toMatchObject({ acquired: true });
       expect(await state(own)).toEqual({ mode: 'write', owners: [wilma.owner] });
     });
 
@@ -121,13 +104,12 @@ export function describeDowngrade(world: ContractWorld): void {
       await rita.take();
       expect(await rita.as('write').release()).toMatchObject({ released: false });
       expect(await rita.as('write').renew()).toBe(false);
-      expect(await rita.as('write').passTo(walt)).toBeUndefined();
+      expect(await rita.as('write').transferTo(walt)).toBeUndefined();
       expect(await state(own)).toEqual({ mode: 'read', owners: [rita.owner] });
       await rita.release();
       await walt.take();
       expect(await walt.as('read').release()).toMatchObject({ released: false });
       expect(await walt.as('read').renew()).toBe(false);
-      expect(await walt.as('read').passTo(rita)).toBeUndefined();
       expect(await state(own)).toEqual({ mode: 'write', owners: [walt.owner] });
     });
   });

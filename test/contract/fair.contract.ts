@@ -67,14 +67,6 @@ export function describeFairness(world: ContractWorld): void {
       expect((await ann.inspect()).queue).toEqual([bob.owner]);
     });
 
-    it('loses one whom the lock was passed to', async () => {
-      const [holder, ann, bob] = fair(3);
-      await holder.take();
-      await queueUp(ann, bob);
-      await holder.passTo(ann);
-      expect((await ann.inspect()).queue).toEqual([bob.owner]);
-    });
-
     it('passes to the head when the lease of the holder lapses', async () => {
       const [holder, ann, bob] = fair(3);
       await holder.take({ leaseTime: SHORT });

@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type {
-  Acquired,
-  AcquireReply,
-  AcquireRequest,
-  Busy,
-  LockState,
-  LockType,
-  OwnerRef,
-  ReleaseReply,
+import {
+  type Acquired,
+  type AcquireReply,
+  type AcquireRequest,
+  type Busy,
+  isTransferable,
+  type LockState,
+  type LockType,
+  type OwnerRef,
+  type ReleaseReply,
 } from '../../lib/backends/lock-backend.js';
 import type { Client } from './fixture.js';
 
@@ -79,12 +80,13 @@ export class Owner implements OwnerRef {
     return this.client.backend.renew({ ...this.holding, leaseTime });
   }
 
-  passTo(to: Owner, leaseTime = LONG, reserve = 0): Promise<Acquired | undefined> {
+  transferTo(to: Owner, leaseTime = LONG, reserve = 0): Promise<Acquired | undefined> {
     const { key, type, owner: from } = this;
+    if (!isTransferable(type)) throw new Error(`a ${type} lock cannot be transferred`);
     return this.client.backend.transfer({ key, type, from, to: to.owner, leaseTime, reserve });
   }
 
-  async refreshPlace(fairWaitTimeout = LONG): Promise<boolean> {
+  async refreshWaiter(fairWaitTimeout = LONG): Promise<boolean> {
     const [kept] = await this.client.backend.refreshWaiters([this.holding], fairWaitTimeout);
     return kept;
   }

@@ -1,4 +1,4 @@
-import type { LockType } from '../../lib/backends/lock-backend.js';
+import { isTransferable, type LockType, type TransferableType } from '../../lib/backends/lock-backend.js';
 import { type ContractWorld, LAPSING, SHORT } from './contract-world.js';
 import { LONG, type Owner } from './owner.js';
 
@@ -113,47 +113,12 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     await bob.take({ leaseTime: 5_000 });
     expect(await ann.renew()).toBe(false);
     expect(await ann.release()).toMatchObject({ released: false });
-    expect(await ann.passTo(world.owner(type, ann.key))).toBeUndefined();
+    if (isTransferable(type)) expect(await ann.transferTo(world.owner(type, ann.key))).toBeUndefined();
     expect(await owners(bob)).toEqual([bob.owner]);
     expect(await bob.remaining()).toBeWithin(1, 5_000);
   });
 
-  it('passes from its owner to another one, with a fresh lease', async () => {
-    const [ann] = world.owners(type, 1);
-    const bob = world.owner(type, ann.key, ann.client);
-    await ann.take({ leaseTime: 5_000 });
-    expect(await ann.passTo(bob, LONG)).toMatchObject({ acquired: true, reserved: 0 });
-    expect(await owners(ann)).toEqual([bob.owner]);
-    expect(await bob.remaining()).toBeGreaterThan(5_000);
-    expect(await ann.release()).toMatchObject({ released: false });
-    expect(await bob.release()).toMatchObject({ released: true });
-  });
-
-  it('does not pass from somebody who does not hold it', async () => {
-    const [ann, stranger, heir] = world.owners(type, 3);
-    expect(await stranger.passTo(heir)).toBeUndefined();
-    expect((await heir.inspect()).mode).toBe('free');
-    await ann.take();
-    expect(await stranger.passTo(heir)).toBeUndefined();
-    expect(await owners(ann)).toEqual([ann.owner]);
-  });
-
-  it('stays with an owner who passes it to itself', async () => {
-    const [ann] = world.owners(type, 1);
-    await ann.take({ leaseTime: 5_000 });
-    expect(await ann.passTo(ann, LONG)).toMatchObject({ acquired: true });
-    expect(await owners(ann)).toEqual([ann.owner]);
-    expect(await ann.remaining()).toBeGreaterThan(5_000);
-  });
-
-  it('is there after a pass that was sent twice', async () => {
-    const [ann, bob] = world.owners(type, 2);
-    await ann.take();
-    const first = await ann.passTo(bob);
-    const again = await ann.passTo(bob);
-    expect(again!.token).toBeGreaterThan(first!.token);
-    expect(await owners(bob)).toEqual([bob.owner]);
-  });
+  if (isTransferable(type)) describeTransfer(world, type);
 
   it('is freed by force, whoever holds it', async () => {
     const [ann, bob] = world.owners(type, 2);
@@ -181,6 +146,45 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     for (const owner of owners) await owner.take();
     for (const owner of owners) expect((await owner.inspect()).owners).toMatchObject([{ owner: owner.owner }]);
     for (const owner of owners) expect(await owner.release()).toMatchObject({ released: true });
+  });
+}
+
+function describeTransfer(world: ContractWorld, type: TransferableType): void {
+  it('is transferred from its owner to another one, with a fresh lease', async () => {
+    const [ann] = world.owners(type, 1);
+    const bob = world.owner(type, ann.key, ann.client);
+    await ann.take({ leaseTime: 5_000 });
+    expect(await ann.transferTo(bob, LONG)).toMatchObject({ acquired: true, reserved: 0 });
+    expect(await owners(ann)).toEqual([bob.owner]);
+    expect(await bob.remaining()).toBeGreaterThan(5_000);
+    expect(await ann.release()).toMatchObject({ released: false });
+    expect(await bob.release()).toMatchObject({ released: true });
+  });
+
+  it('is not transferred from somebody who does not hold it', async () => {
+    const [ann, stranger, heir] = world.owners(type, 3);
+    expect(await stranger.transferTo(heir)).toBeUndefined();
+    expect((await heir.inspect()).mode).toBe('free');
+    await ann.take();
+    expect(await stranger.transferTo(heir)).toBeUndefined();
+    expect(await owners(ann)).toEqual([ann.owner]);
+  });
+
+  it('stays with an owner that transfers it to itself', async () => {
+    const [ann] = world.owners(type, 1);
+    await ann.take({ leaseTime: 5_000 });
+    expect(await ann.transferTo(ann, LONG)).toMatchObject({ acquired: true });
+    expect(await owners(ann)).toEqual([ann.owner]);
+    expect(await ann.remaining()).toBeGreaterThan(5_000);
+  });
+
+  it('is there after a transfer that was sent twice', async () => {
+    const [ann, bob] = world.owners(type, 2);
+    await ann.take();
+    const first = await ann.transferTo(bob);
+    const again = await ann.transferTo(bob);
+    expect(again!.token).toBeGreaterThan(first!.token);
+    expect(await owners(bob)).toEqual([bob.owner]);
   });
 }
 

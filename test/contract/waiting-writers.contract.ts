@@ -54,7 +54,7 @@ export function describeWaitingWriters(world: ContractWorld): void {
       await rita.take();
       await walt.meet({ fairWaitTimeout: SHORT });
       expect(await ron.takeInTime(STAND_BACK)).toBeWithin(1, 5);
-      expect(await walt.refreshPlace()).toBe(false);
+      expect(await walt.refreshWaiter()).toBe(false);
     });
 
     it('keeps readers waiting until the last of several places has lapsed', async () => {
@@ -63,7 +63,7 @@ export function describeWaitingWriters(world: ContractWorld): void {
       await walt.meet({ fairWaitTimeout: 5_000 });
       await wilma.meet({ fairWaitTimeout: LONG });
       expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(5_001, LONG);
-      await wilma.refreshPlace(SHORT);
+      await wilma.refreshWaiter(SHORT);
       expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(SHORT, 5_000);
     });
 
@@ -71,8 +71,8 @@ export function describeWaitingWriters(world: ContractWorld): void {
       const { rita, ron, walt, wilma } = lock();
       await rita.take();
       await walt.meet({ fairWaitTimeout: SHORT });
-      expect(await walt.refreshPlace()).toBe(true);
-      expect(await wilma.refreshPlace()).toBe(false);
+      expect(await walt.refreshWaiter()).toBe(true);
+      expect(await wilma.refreshWaiter()).toBe(false);
       await world.elapse(SHORT);
       await ron.meet(STAND_BACK);
     });

@@ -52,7 +52,7 @@ describe('a request that reaches Redis after its caller has left', () => {
     expect(await world.redis.exists(...locks.map(({ key }) => key))).toBe(0);
   });
 
-  it.each(['reentrant', 'fair', 'write'] as const)('does not transfer a %s lock', async (type) => {
+  it.each(['reentrant', 'fenced', 'write'] as const)('does not transfer a %s lock', async (type) => {
     const backend = world.backend({ commandTimeout: TIMEOUT });
     const lock = world.request(type);
     await backend.acquire(lock);

@@ -60,9 +60,12 @@ export class RedisWorld {
   }
 
   /** A request for a new lock, unless a key is given. */
-  request(type: LockType = 'reentrant', request: Partial<AcquireRequest> = {}): AcquireRequest {
+  request<Type extends LockType = 'reentrant'>(
+    type: Type = 'reentrant' as Type,
+    request: Partial<AcquireRequest> = {},
+  ): AcquireRequest & { readonly type: Type } {
     const defaults = { leaseTime: 60_000, reserve: 0, fairWaitTimeout: 0, preferWriters: false };
-    return { key: this.key(), owner: this.owner(), type, ...defaults, ...request };
+    return { key: this.key(), owner: this.owner(), ...defaults, ...request, type };
   }
 
   /** How often clients called each command while `work` ran; calls of scripts are not counted. */

@@ -52,11 +52,18 @@ describe('what Redis refuses', () => {
     const backend = world.backend();
     const lock = world.request();
     await world.redis.set(lock.key, 'a value of yours');
-    const pass = { key: lock.key, type: lock.type, from: lock.owner, to: world.owner(), leaseTime: 1_000, reserve: 0 };
+    const transfer = {
+      key: lock.key,
+      type: lock.type,
+      from: lock.owner,
+      to: world.owner(),
+      leaseTime: 1_000,
+      reserve: 0,
+    };
     for (const call of [
       backend.inspect(lock.key),
       backend.forceRelease(lock.key),
-      backend.transfer(pass),
+      backend.transfer(transfer),
       backend.acquireAll([lock]),
     ]) {
       const error = await failure(call);
@@ -92,7 +99,7 @@ describe('what Redis refuses', () => {
     const writer = world.request('write');
     await backend.acquire(writer);
     await backend.acquire({ ...writer, type: 'read' });
-    const pass = {
+    const transfer = {
       key: writer.key,
       type: writer.type,
       from: writer.owner,
@@ -101,7 +108,7 @@ describe('what Redis refuses', () => {
       reserve: 0,
     };
     // It goes on reading: nobody can write beside it.
-    expect(await backend.transfer(pass)).toBeUndefined();
+    expect(await backend.transfer(transfer)).toBeUndefined();
     expect(await backend.inspect(writer.key)).toMatchObject({ mode: 'read', owners: [{ owner: writer.owner }] });
   });
 

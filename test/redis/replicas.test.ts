@@ -31,7 +31,7 @@ describe('acquisitions that replicas must have', () => {
     expect(wait).toBe(1);
   });
 
-  it('are given back when too few have them in time, which is said with numbers', async () => {
+  it('are released again when too few have them in time, which is said with numbers', async () => {
     const backend = replicated(2, 200);
     const lock = world.request();
     const error = await failure(backend.acquire(lock));
@@ -40,15 +40,22 @@ describe('acquisitions that replicas must have', () => {
     expect(await world.redis.exists(lock.key)).toBe(0);
   });
 
-  it('of several locks, and passed ones, are held to it too', async () => {
+  it('of several locks, and transfers, are held to it too', async () => {
     const backend = replicated(2, 100);
     const locks = [world.request(), world.request('write')];
     expect(await failure(backend.acquireAll(locks))).toMatchObject({ kind: 'unavailable', outcome: 'refused' });
     for (const { key } of locks) expect(await world.redis.exists(key)).toBe(0);
     const [lock, plain] = [world.request(), world.backend()];
     await plain.acquire(lock);
-    const pass = { key: lock.key, type: lock.type, from: lock.owner, to: world.owner(), leaseTime: 5_000, reserve: 0 };
-    expect(await failure(backend.transfer(pass))).toMatchObject({ kind: 'unavailable' });
+    const transfer = {
+      key: lock.key,
+      type: lock.type,
+      from: lock.owner,
+      to: world.owner(),
+      leaseTime: 5_000,
+      reserve: 0,
+    };
+    expect(await failure(backend.transfer(transfer))).toMatchObject({ kind: 'unavailable' });
     expect(await world.redis.exists(lock.key)).toBe(0);
   });
 
@@ -75,7 +82,7 @@ describe('acquisitions that replicas must have', () => {
     expect(await slow).toMatchObject({ kind: 'unavailable' });
   });
 
-  it('are given back when the connection broke before replicas were asked', async () => {
+  it('are released again when the connection broke before replicas were asked', async () => {
     const backend = replicated(1, 3_000);
     await backend.acquire(world.request());
     replica.pause();
@@ -83,7 +90,7 @@ describe('acquisitions that replicas must have', () => {
     const error = failure(backend.acquire(lock));
     await until(async () => /cmd=wait/.test((await world.redis.client('LIST')) as string));
     for (const id of await world.connections('normal')) await world.redis.client('KILL', 'ID', id);
-    expect((await error).message).toMatch(/given back: whether replicas have it could not be asked/);
+    expect((await error).message).toMatch(/released again: the replicas could not be asked/);
     replica.resume();
     expect(await world.redis.exists(lock.key)).toBe(0);
   });

@@ -79,9 +79,7 @@ export class MemoryBackend implements LockBackend {
     const now = this.now();
     for (const [index, request] of requests.entries()) {
       const busy = findBusy(this.store, request, now);
-      if (busy === undefined) continue;
-      addWaiter(this.store, request, now);
-      return { ...busy, index };
+      if (busy !== undefined) return { ...busy, index };
     }
     for (const request of requests) grant(this.store, request, request.leaseTime, now);
     return { acquired: true, tokens: requests.map(({ key, type }) => this.token(key, type, 0).token) };
@@ -110,7 +108,7 @@ export class MemoryBackend implements LockBackend {
       record.remove(from, type);
       if (!record.isEmpty(now) && !record.admits(to, type, now)) {
         // The writer goes on reading: its write lock ends, but nobody can write beside it.
-        if (type === 'write') this.messages.wake(key, type, now);
+        this.messages.wake(key, type, now);
         return undefined;
       }
     } else if (!record.isHeldBy(to, type, now)) {

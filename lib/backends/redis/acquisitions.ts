@@ -10,91 +10,80 @@ import type {
 import { NodeBatches } from './calls/node-batches.js';
 import type { ScriptContext } from './calls/script-context.js';
 import { SingleCalls } from './calls/single-calls.js';
+import type { ConnectionContext } from './client/connection-context.js';
 import { AcquireBatch } from './commands/acquire.js';
 import { acquireAll } from './commands/acquire-all.js';
-import { pass } from './commands/transfer.js';
+import { transfer } from './commands/transfer.js';
+import type { ScriptCall } from './connection/script-call.js';
 import { ofEachType } from './of-each-type.js';
-import type { RedisBackendOptions } from './redis-backend-options.js';
-import { ReplicaCheck, TracedBatch, type TracedReply } from './replica-check.js';
+import { ReplicaCheck } from './replica-check.js';
 
-/** All that takes a lock. */
-export interface Acquisitions {
-  acquire(request: AcquireRequest): Promise<AcquireReply>;
-  acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply>;
-  pass(request: TransferRequest): Promise<Acquired | undefined>;
-  close(): Promise<void>;
+export interface AcquisitionOptions extends ConnectionContext {
+  /** An acquisition counts only when that many replicas have it. 0: not asked. */
+  readonly minReplicas: number;
+  /** Milliseconds to wait for them. */
+  readonly replicaTimeout: number;
 }
 
-/** Acquisitions that count as soon as the master has them, on the connection of all other commands. */
-export class PlainAcquisitions implements Acquisitions {
-  private readonly batches: Record<LockType, NodeBatches<AcquireRequest, AcquireReply>>;
-
-  constructor(
-    private readonly scripts: ScriptContext,
-    { runtime, commandTimeout }: RedisBackendOptions,
-  ) {
-    const { connection, tokens } = scripts;
-    this.batches = ofEachType(
-      (type) => new NodeBatches(new AcquireBatch(type, connection, tokens), connection, runtime, commandTimeout),
-    );
-  }
-
-  acquire(request: AcquireRequest): Promise<AcquireReply> {
-    return this.batches[request.type].call(request);
-  }
-
-  acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
-    return acquireAll(requests, this.scripts);
-  }
-
-  pass(request: TransferRequest): Promise<Acquired | undefined> {
-    return pass(request, this.scripts);
-  }
-
-  async close(): Promise<void> {
-    for (const batch of Object.values(this.batches)) batch.close();
-  }
-}
-
-/** Acquisitions that count when enough replicas have them, on a connection of their own. */
-export class ReplicatedAcquisitions implements Acquisitions {
+/** Everything that acquires a lock. With `minReplicas`, on a connection of its own, since WAIT blocks it. */
+export class Acquisitions {
   private readonly scripts: ScriptContext;
-  private readonly check: ReplicaCheck;
-  private readonly batches: Record<LockType, NodeBatches<AcquireRequest, TracedReply>>;
+  private readonly batches: Record<LockType, NodeBatches<AcquireRequest, AcquireReply>>;
+  /** The call that each acquisition came by, if replicas have to confirm it. */
+  private readonly calls = new WeakMap<AcquireReply, ScriptCall>();
 
-  /** @param giveBack releases what too few replicas had */
-  constructor(scripts: ScriptContext, options: RedisBackendOptions, giveBack: (holding: OwnerRef) => Promise<unknown>) {
-    const { runtime, commandTimeout, replicaTimeout } = options;
-    const { tokens } = scripts;
-    // No answer for so long is no sign of a broken connection here.
-    const patience = { onWarning: () => {}, ...options, commandTimeout: commandTimeout + replicaTimeout };
-    const connection = scripts.connection.duplicate(patience);
-    this.check = new ReplicaCheck({ ...options, connection, giveBack });
-    const single = new SingleCalls(connection, runtime, commandTimeout);
-    this.scripts = { ...scripts, connection, single, replicaCheck: this.check };
+  /** @param release releases what too few replicas had */
+  constructor(
+    private readonly shared: ScriptContext,
+    options: AcquisitionOptions,
+    release: (owner: OwnerRef) => Promise<unknown>,
+  ) {
+    const { runtime, commandTimeout, minReplicas } = options;
+    this.scripts = minReplicas > 0 ? replicated(shared, options, release) : shared;
+    const { connection, tokens, replicaCheck } = this.scripts;
+    const onAcquired = replicaCheck && ((reply: Acquired, call: ScriptCall) => void this.calls.set(reply, call));
     this.batches = ofEachType((type) => {
-      const batch = new TracedBatch(new AcquireBatch(type, connection, tokens));
+      const batch = new AcquireBatch(type, connection, tokens, onAcquired);
       return new NodeBatches(batch, connection, runtime, commandTimeout);
     });
   }
 
-  async acquire(request: AcquireRequest): Promise<AcquireReply> {
-    const { reply, call } = await this.batches[request.type].call(request);
-    if (reply.acquired) await this.check.confirm(call, [request]);
-    return reply;
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const reply = this.batches[request.type].call(request);
+    return this.scripts.replicaCheck === undefined ? reply : this.confirmed(request, reply);
   }
 
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
     return acquireAll(requests, this.scripts);
   }
 
-  pass(request: TransferRequest): Promise<Acquired | undefined> {
-    return pass(request, this.scripts);
+  transfer(request: TransferRequest): Promise<Acquired | undefined> {
+    return transfer(request, this.scripts);
   }
 
   async close(): Promise<void> {
     for (const batch of Object.values(this.batches)) batch.close();
+    if (this.scripts === this.shared) return;
     this.scripts.single.close();
     await this.scripts.connection.close();
   }
+
+  private async confirmed(request: AcquireRequest, answer: Promise<AcquireReply>): Promise<AcquireReply> {
+    const reply = await answer;
+    const call = this.calls.get(reply);
+    if (call !== undefined) await this.scripts.replicaCheck?.confirm(call, [request]);
+    return reply;
+  }
+}
+
+function replicated(
+  shared: ScriptContext,
+  options: AcquisitionOptions,
+  release: (owner: OwnerRef) => Promise<unknown>,
+): ScriptContext {
+  const { runtime, commandTimeout, replicaTimeout } = options;
+  // While WAIT lasts, the silence of this connection does not mean that it is broken.
+  const connection = shared.connection.duplicate({ ...options, commandTimeout: commandTimeout + replicaTimeout });
+  const single = new SingleCalls(connection, runtime, commandTimeout);
+  return { ...shared, connection, single, replicaCheck: new ReplicaCheck({ ...options, connection, release }) };
 }

@@ -1,6 +1,6 @@
 import type { LockType } from '../lock-backend.js';
 
-/** One for each lock type. */
+/** Makes something for each lock type. */
 export function ofEachType<T>(make: (type: LockType) => T): Record<LockType, T> {
   return {
     reentrant: make('reentrant'),

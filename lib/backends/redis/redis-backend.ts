@@ -12,31 +12,30 @@ import {
   type Removal,
   type RenewRequest,
   type Subscription,
-  TICKET_LIFETIME,
   type TransferRequest,
   type Wake,
 } from '../lock-backend.js';
-import { type Acquisitions, PlainAcquisitions, ReplicatedAcquisitions } from './acquisitions.js';
+import { Acquisitions } from './acquisitions.js';
 import { NodeBatches } from './calls/node-batches.js';
-import { integerOf } from './calls/reply-shape.js';
 import type { ScriptContext } from './calls/script-context.js';
 import { SingleCalls } from './calls/single-calls.js';
 import type { ConnectionContext } from './client/connection-context.js';
-import { forceRelease, inspect } from './commands/inspect.js';
+import { forceRelease } from './commands/force-release.js';
+import { inspect } from './commands/inspect.js';
 import { raiseToken } from './commands/raise-token.js';
-import { RedisSynchronizers } from './commands/redis-synchronizers.js';
+import { refreshWaiters } from './commands/refresh-waiters.js';
 import { ReleaseBatch } from './commands/release.js';
+import { removeWaiter } from './commands/remove-waiter.js';
 import { RenewBatch } from './commands/renew.js';
-import { refreshWaiters, removeWaiter } from './commands/waiters.js';
+import { RedisSynchronizers } from './commands/synchronizers/redis-synchronizers.js';
+import { takeTicket } from './commands/take-ticket.js';
 import { RedisConnection } from './connection/redis-connection.js';
 import { FencingTokens } from './fencing-tokens.js';
 import { slotOf } from './hash-slot.js';
-import { line } from './lock-keys.js';
 import { ofEachType } from './of-each-type.js';
 import { PublishMode } from './pubsub/publish-mode.js';
 import { ReleaseChannels } from './pubsub/release-channels.js';
 import type { RedisBackendOptions } from './redis-backend-options.js';
-import { scripts } from './scripts.js';
 
 /**
  * Locks in Redis, in Redisson's layout: on a single server, Sentinel or a cluster. Each command has a script in scripts/.
@@ -65,10 +64,7 @@ export class RedisBackend implements LockBackend {
     this.channels = new ReleaseChannels(connection, publishMode, context);
     this.scripts = { connection, tokens, publishMode, single, replicaCheck: undefined };
     this.synchronizers = new RedisSynchronizers(this.scripts, this.channels);
-    this.acquisitions =
-      options.minReplicas > 0
-        ? new ReplicatedAcquisitions(this.scripts, options, (owner) => this.release(owner))
-        : new PlainAcquisitions(this.scripts, options);
+    this.acquisitions = new Acquisitions(this.scripts, { ...options, onWarning }, (owner) => this.release(owner));
     const publish = () => publishMode.known ?? 'PUBLISH';
     const listeners = this.countListeners.bind(this);
     this.releases = ofEachType(
@@ -107,7 +103,7 @@ export class RedisBackend implements LockBackend {
   }
 
   transfer(request: TransferRequest): Promise<Acquired | undefined> {
-    return this.acquisitions.pass(request);
+    return this.acquisitions.transfer(request);
   }
 
   renew(request: RenewRequest): Promise<boolean> {
@@ -135,10 +131,8 @@ export class RedisBackend implements LockBackend {
     return inspect(key, this.scripts);
   }
 
-  async takeTicket(key: string, holder: string): Promise<number> {
-    const { single, connection } = this.scripts;
-    const reply = await single.call(scripts['line-up-1'], [line(key)], [holder, String(TICKET_LIFETIME)]);
-    return integerOf(reply, connection.description);
+  takeTicket(key: string, holder: string): Promise<number> {
+    return takeTicket(key, holder, this.scripts);
   }
 
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {

@@ -1,27 +1,25 @@
-import { type AcquireReply, type AcquireRequest, BackendError, type OwnerRef } from '../lock-backend.js';
+import { BackendError, type OwnerRef } from '../lock-backend.js';
 import { deadlineTimer, type Runtime } from '../runtime.js';
-import type { BatchedScript } from './calls/batched-script.js';
-import type { AcquireBatch } from './commands/acquire.js';
 import type { RedisConnection } from './connection/redis-connection.js';
 import { messageOf, withoutSecrets } from './connection/redis-errors.js';
 import type { ScriptCall } from './connection/script-call.js';
 
-/** A run of a script, by the connection that it was executed on. */
-export type ExecutedCall = Pick<ScriptCall, 'socket'>;
+/** A run of a script. Its socket is that of the connection it was executed on. */
+type ExecutedCall = Pick<ScriptCall, 'socket'>;
 
 export interface ReplicaCheckOptions {
-  /** The one that acquisitions run on, and nothing else: WAIT blocks it. */
+  /** The connection of acquisitions, and of nothing else: WAIT blocks it. */
   readonly connection: RedisConnection;
   readonly runtime: Runtime;
   readonly commandTimeout: number;
   readonly minReplicas: number;
   readonly replicaTimeout: number;
-  readonly giveBack: (holding: OwnerRef) => Promise<unknown>;
+  readonly release: (owner: OwnerRef) => Promise<unknown>;
 }
 
 /**
- * Makes acquisitions count only when enough replicas have them, so that a failover does not forget them. WAIT must follow on the
- * connection that wrote; one serves a whole batch.
+ * Makes acquisitions count only when enough replicas have them, so that a failover does not forget them. WAIT must be sent on the
+ * connection that wrote; one WAIT serves a whole batch.
  */
 export class ReplicaCheck {
   private readonly waits = new WeakMap<ExecutedCall, Promise<number>>();
@@ -29,13 +27,13 @@ export class ReplicaCheck {
   constructor(private readonly options: ReplicaCheckOptions) {}
 
   /**
-   * Settles when enough replicas have what `call` wrote.
+   * Resolves when enough replicas have what `call` wrote; releases it otherwise.
    *
-   * @param holdings what it acquired, and what is given back otherwise
-   * @throws BackendError when there are too few in time, or the connection broke
+   * @param owners what the call acquired
+   * @throws BackendError when too few replicas have it in time, or the connection broke
    */
-  async confirm(call: ExecutedCall, holdings: readonly OwnerRef[]): Promise<void> {
-    const { connection, minReplicas, replicaTimeout, giveBack } = this.options;
+  async confirm(call: ExecutedCall, owners: readonly OwnerRef[]): Promise<void> {
+    const { connection, minReplicas, replicaTimeout, release } = this.options;
     let problem: string;
     let cause: unknown;
     try {
@@ -43,15 +41,20 @@ export class ReplicaCheck {
       if (replicas >= minReplicas) return;
       problem = `${replicas} replicas had it within ${replicaTimeout} ms, and minReplicas asks for ${minReplicas}`;
     } catch (error) {
-      problem = `whether replicas have it could not be asked: ${messageOf(error)}`;
+      problem = `the replicas could not be asked: ${messageOf(error)}`;
       cause = withoutSecrets(error);
     }
-    const returns = await Promise.allSettled(holdings.map(giveBack));
-    const outcome = returns.every(({ status }) => status === 'fulfilled') ? 'refused' : 'unknown';
-    const names = holdings.map(({ key }) => key).join(', ');
-    throw new BackendError(`${connection.description}: ${names} was given back: ${problem}`, 'unavailable', outcome, {
-      cause,
-    });
+    const releases = await Promise.allSettled(owners.map(release));
+    const outcome = releases.every(({ status }) => status === 'fulfilled') ? 'refused' : 'unknown';
+    const names = owners.map(({ key }) => key).join(', ');
+    throw new BackendError(
+      `${connection.description}: ${names} was released again: ${problem}`,
+      'unavailable',
+      outcome,
+      {
+        cause,
+      },
+    );
   }
 
   private waitOnce(call: ExecutedCall): Promise<number> {
@@ -71,37 +74,5 @@ export class ReplicaCheck {
       const replicas = runtime.detached(() => connection.countReplicas(socket, minReplicas, replicaTimeout));
       replicas.then(resolve, reject).finally(() => timer.cancel());
     });
-  }
-}
-
-/** What an acquisition was answered, and by which call. */
-export interface TracedReply {
-  readonly reply: AcquireReply;
-  readonly call: ExecutedCall;
-}
-
-/** Acquisitions that tell by which call they came. */
-export class TracedBatch implements BatchedScript<AcquireRequest, TracedReply> {
-  readonly script;
-  readonly limited = true;
-
-  constructor(private readonly batch: AcquireBatch) {
-    this.script = batch.script;
-  }
-
-  alike(one: AcquireRequest, other: AcquireRequest): boolean {
-    return this.batch.alike(one, other);
-  }
-
-  keys(requests: readonly AcquireRequest[]): string[] {
-    return this.batch.keys(requests);
-  }
-
-  args(requests: readonly AcquireRequest[]): string[] {
-    return this.batch.args(requests);
-  }
-
-  read(reply: unknown, index: number, request: AcquireRequest, call: ScriptCall): TracedReply {
-    return { reply: this.batch.read(reply, index, request, call), call };
   }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { SCRIPT_SOURCES } from './scripts.generated.js';
 
-/** A Lua script; Redis knows it by the checksum once it has seen its source. */
+/** A Lua script. Once Redis has seen its source, it knows the script by its checksum. */
 export interface Script {
   readonly source: string;
   readonly sha1: string;
@@ -9,7 +9,7 @@ export interface Script {
 
 export type ScriptName = keyof typeof SCRIPT_SOURCES;
 
-/** Every file of scripts/, by its name. */
+/** Every script below scripts/, by its file name. */
 export const scripts = Object.fromEntries(
   Object.entries(SCRIPT_SOURCES).map(([name, source]) => [
     name,

@@ -1,3 +1,4 @@
+import { isTransferable } from '../../backends/lock-backend.js';
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { LeaseClock, Moment } from '../lease/lease-clock.js';
 import type { TokenBlock } from '../lease/token-block.js';
@@ -40,8 +41,7 @@ export class HandOff {
       if (block !== undefined) this.adapt(block, elapsed);
       return 'release';
     }
-    if (next.triesOnce || held.type === 'read' || held.type === 'fair' || next.terms.type !== held.type)
-      return 'release';
+    if (next.triesOnce || !isTransferable(held.type) || next.terms.type !== held.type) return 'release';
     return block !== undefined && haveSameLease(held, next) && isFresh(held, clock, now) ? 'local' : 'transfer';
   }
 

@@ -1,4 +1,4 @@
-import type { Acquired, BackendError } from '../../backends/lock-backend.js';
+import type { Acquired, BackendError, TransferableType } from '../../backends/lock-backend.js';
 import type { AcquisitionContext } from '../acquisition-context.js';
 import { unusedOwner } from '../lease/background-releases.js';
 import { HeldLock, type LockWaiter, type ReleaseOutcome } from '../lease/held-lock.js';
@@ -60,7 +60,8 @@ export class LockReleaser {
   private transfer(held: HeldLock, next: LockWaiter): Promise<ReleaseOutcome> {
     const { backend, backgroundReleases, clock, pendingAcquisitions } = this.context;
     const { queue } = this;
-    const { type, leaseTime } = next.terms;
+    const { leaseTime } = next.terms;
+    const type = next.terms.type as TransferableType; // as route() has found
     const { reserve } = queue;
     const pending = new PendingOwner(held.key, next.owner);
     const sent = clock.now();

@@ -92,18 +92,16 @@ export class LockModel {
     return type === 'write' || this.at(key).isFree ? [{ key, channel: 'readWrite' }] : [];
   }
 
-  /** Gives whether it was passed, and who is woken if not. */
-  pass(from: Part, to: string): { readonly passed: boolean; readonly calls: readonly Call[] } {
+  /** Gives whether it was transferred, and who is woken if not. Only of types that can be transferred. */
+  transfer(from: Part, to: string): { readonly transferred: boolean; readonly calls: readonly Call[] } {
     const heir = { ...from, owner: to };
-    if (!this.has(from)) return { passed: this.has(heir), calls: [] };
-    const { key, type } = from;
+    if (!this.has(from)) return { transferred: this.has(heir), calls: [] };
     this.lapse(from);
-    const blocked = this.obstacles(heir, false).length > 0 && type !== 'fair';
-    if (!blocked) {
+    if (this.obstacles(heir, false).length === 0) {
       this.grant(heir);
-      return { passed: true, calls: [] };
+      return { transferred: true, calls: [] };
     }
-    return { passed: false, calls: type === 'write' ? [{ key, channel: 'readWrite' }] : [] };
+    return { transferred: false, calls: [{ key: from.key, channel: 'readWrite' }] };
   }
 
   /** Takes a place, where this type has one. */

@@ -20,7 +20,7 @@ export function keysOf<Request>(keys: readonly LockKey<Request>[], requests: rea
 
 /**
  * Checks the answer of one request for { { error, type of each key } }, with which a script reports that it failed for this
- * request only (includes/each.lua).
+ * request only (scripts/includes/answer-of.lua).
  *
  * @throws BackendError if it did
  */

@@ -2,8 +2,6 @@ import type { OwnerRef } from '../../lock-backend.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ScriptCall } from '../connection/script-call.js';
 import type { FencingTokens } from '../fencing-tokens.js';
-import { slotOf } from '../hash-slot.js';
-import { tokenClock } from '../lock-keys.js';
 import type { PublishMode } from '../pubsub/publish-mode.js';
 import type { SingleCalls } from './single-calls.js';
 
@@ -26,9 +24,4 @@ export interface ScriptContext {
   readonly single: SingleCalls;
   /** Undefined when acquisitions count without replicas. */
   readonly replicaCheck: ReplicaConfirmation | undefined;
-}
-
-/** The key of the clock that the tokens of a lock come from. */
-export function clockOf(connection: RedisConnection, key: string): string {
-  return tokenClock(connection.isCluster ? slotOf(key) : undefined);
 }

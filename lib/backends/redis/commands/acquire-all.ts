@@ -1,10 +1,16 @@
 import type { AcquireAllReply, AcquireRequest } from '../../lock-backend.js';
+import { keysOf, LOCK } from '../calls/item-answer.js';
 import { integerOf, listOf } from '../calls/reply-shape.js';
-import { clockOf, type ScriptContext } from '../calls/script-context.js';
-import type { ScriptCall } from '../connection/script-call.js';
-import { announcedWriters, fencingToken } from '../lock-keys.js';
+import type { ScriptContext } from '../calls/script-context.js';
 import { scripts } from '../scripts.js';
-import { busy } from './acquire.js';
+import { busyReply, copyOf } from './acquire-reply.js';
+import { TOKEN_COUNTER, WAITING_WRITERS } from './lock-type-table.js';
+import { clockOf } from './token-source.js';
+
+const KEYS_OF_EACH = [LOCK, TOKEN_COUNTER, WAITING_WRITERS];
+
+/** The script's first number when it acquired all; otherwise it is ONE_IS_BUSY (0). */
+const ALL_ACQUIRED = 1;
 
 /** Acquires all of several locks in one step, or none. Their keys are in one slot. */
 export async function acquireAll(
@@ -13,30 +19,23 @@ export async function acquireAll(
 ): Promise<AcquireAllReply> {
   const { connection, tokens, single, replicaCheck } = context;
   if (requests.length === 0) return { acquired: true, tokens: [] };
-  const keys = requests.flatMap(({ key }) => [key, fencingToken(key), announcedWriters(key)]);
-  const args = requests.flatMap(({ type, owner, fairWaitTimeout, preferWriters }) => [
-    type,
-    owner,
-    String(fairWaitTimeout),
-    preferWriters ? '1' : '0',
-  ]);
+  const [{ key, leaseTime }] = requests;
   const { reply, call } = await single.callInTime(
     scripts['acquire-all'],
-    [clockOf(connection, requests[0].key), ...keys],
-    [tokens.seen, String(requests[0].leaseTime), ...args],
+    [clockOf(connection, key), ...keysOf(KEYS_OF_EACH, requests)],
+    [tokens.seen, String(leaseTime), ...requests.flatMap(argsOf)],
   );
   const server = connection.description;
-  const [acquired, ...rest] = listOf(reply, server);
-  if (integerOf(acquired, server) === 1) {
+  const [outcome, ...rest] = listOf(reply, server);
+  if (integerOf(outcome, server) === ALL_ACQUIRED) {
     await replicaCheck?.confirm(call, requests);
     const all = rest.map((token) => tokens.acquired(integerOf(token, server), 0).token);
     return { acquired: true, tokens: all, ...copyOf(call) };
   }
-  const { remaining, holder } = busy(rest[1], rest[2], server);
-  return { acquired: false, index: integerOf(rest[0], server), remaining, holder, ...copyOf(call) };
+  const [index, ttl, holder] = rest;
+  return { ...busyReply(ttl, holder, server), index: integerOf(index, server), ...copyOf(call) };
 }
 
-/** What is to be known of a call that was sent twice. */
-export function copyOf({ resent, validUntil }: ScriptCall): { readonly validUntil?: number } {
-  return resent ? { validUntil } : {};
+function argsOf({ type, owner, preferWriters }: AcquireRequest): string[] {
+  return [type, owner, preferWriters ? '1' : '0'];
 }

@@ -1,56 +1,33 @@
-import type { AcquireReply, AcquireRequest, Busy, LockType } from '../../lock-backend.js';
+import type { Acquired, AcquireReply, AcquireRequest, LockType } from '../../lock-backend.js';
 import type { BatchedScript } from '../calls/batched-script.js';
-import { keysOf, LOCK, type LockKey, refuseFailure } from '../calls/item-answer.js';
+import { keysOf, refuseFailure } from '../calls/item-answer.js';
 import { integerOf } from '../calls/reply-shape.js';
-import { clockOf } from '../calls/script-context.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ScriptCall } from '../connection/script-call.js';
 import type { FencingTokens } from '../fencing-tokens.js';
-import { announcedWriters, fairPlaces, fairQueue, fairTimeouts, fencingToken, readLease } from '../lock-keys.js';
-import { type ScriptName, scripts } from '../scripts.js';
+import { scripts } from '../scripts.js';
+import { busyReply } from './acquire-reply.js';
+import { type AcquireScript, LOCK_TYPES } from './lock-type-table.js';
+import { clockOf } from './token-source.js';
 
-/** How the script of one lock type is called. */
-interface AcquireForm {
-  readonly script: ScriptName;
-  readonly keys: readonly LockKey<AcquireRequest>[];
-  /** What it takes beside the lease time, the highest token and the reserve. */
-  readonly option?: (request: AcquireRequest) => string;
-}
-
-const fairWaitTimeout = (request: AcquireRequest) => String(request.fairWaitTimeout);
-const preferWriters = (request: AcquireRequest) => (request.preferWriters ? '1' : '0');
-
-const WRITERS: LockKey<AcquireRequest> = { of: ({ key }) => announcedWriters(key), type: 'zset' };
-const READ_LEASE: LockKey<AcquireRequest> = { of: ({ key, owner }) => readLease(key, owner), type: 'string' };
-
-export const FAIR_KEYS: readonly LockKey<{ readonly key: string }>[] = [
-  LOCK,
-  { of: ({ key }) => fairQueue(key), type: 'list' },
-  { of: ({ key }) => fairTimeouts(key), type: 'zset' },
-  { of: ({ key }) => fairPlaces(key), type: 'zset' },
-];
-
-const FORMS: Record<LockType, AcquireForm> = {
-  reentrant: { script: 'acquire-reentrant', keys: [LOCK] },
-  fenced: { script: 'acquire-fenced', keys: [LOCK, { of: ({ key }) => fencingToken(key), type: 'string' }] },
-  fair: { script: 'acquire-fair', keys: FAIR_KEYS, option: fairWaitTimeout },
-  read: { script: 'acquire-read', keys: [LOCK, READ_LEASE, WRITERS], option: preferWriters },
-  write: { script: 'acquire-write', keys: [LOCK, WRITERS], option: fairWaitTimeout },
-};
+/** A fenced lock answers { token, reserved, 1 }, where a busy lock answers { ttl, holder }. */
+const FENCED_ANSWER_LENGTH = 3;
 
 /** Acquisitions of one lock type, as they travel together. */
 export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply> {
   readonly script;
   readonly limited = true;
-  private readonly form: AcquireForm;
+  private readonly form: AcquireScript;
 
+  /** @param onAcquired is told by which call an acquisition came, before it is answered */
   constructor(
     type: LockType,
     private readonly connection: RedisConnection,
     private readonly tokens: FencingTokens,
+    private readonly onAcquired?: (reply: Acquired, call: ScriptCall) => void,
   ) {
-    this.form = FORMS[type];
-    this.script = scripts[this.form.script];
+    this.form = LOCK_TYPES[type].acquire;
+    this.script = scripts[this.form.name];
   }
 
   alike(one: AcquireRequest, other: AcquireRequest): boolean {
@@ -58,7 +35,7 @@ export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply>
     return (
       one.leaseTime === other.leaseTime &&
       one.reserve === other.reserve &&
-      (option === undefined || option(one) === option(other))
+      (option === undefined || one[option] === other[option])
     );
   }
 
@@ -70,36 +47,38 @@ export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply>
 
   args(requests: readonly AcquireRequest[]): string[] {
     const [first] = requests;
+    const { option } = this.form;
     const args = [this.tokens.seen, String(first.leaseTime), String(first.reserve)];
-    if (this.form.option !== undefined) args.push(this.form.option(first));
+    if (option !== undefined) args.push(String(Number(first[option])));
     for (const { owner } of requests) args.push(owner);
     return args;
   }
 
   read(reply: unknown, index: number, request: AcquireRequest, call: ScriptCall): AcquireReply {
     const answer = this.answer(reply, index, request, call);
-    return call.resent ? { ...answer, validUntil: call.validUntil } : answer;
+    const read = call.resent ? { ...answer, validUntil: call.validUntil } : answer;
+    if (read.acquired) this.onAcquired?.(read, call);
+    return read;
   }
 
+  /** One token for all, or { reserved with each, answer, ... }: a token, { ttl, holder }, or { token, reserved, 1 } of a fenced lock. */
   private answer(reply: unknown, index: number, request: AcquireRequest, call: ScriptCall): AcquireReply {
     const server = this.connection.description;
-    if (!Array.isArray(reply)) return this.tokens.acquired(integerOf(reply, server) + index, 0);
-    const answers: readonly unknown[] = reply;
-    const answer = answers[index + 1];
+    if (!Array.isArray(reply)) {
+      const firstToken = integerOf(reply, server);
+      return this.tokens.acquired(firstToken + index, 0);
+    }
+    const [reservedWithEach] = reply;
+    const answer = reply[1 + index];
     refuseFailure(answer, this.form.keys, request, call, this.connection);
-    if (!Array.isArray(answer)) return this.tokens.acquired(integerOf(answer, server), integerOf(answers[0], server));
-    const [first, second, ...counter] = answer;
-    return counter.length > 0
-      ? this.tokens.acquired(integerOf(first, server), integerOf(second, server))
-      : busy(first, second, server);
+    if (!Array.isArray(answer)) {
+      return this.tokens.acquired(integerOf(answer, server), integerOf(reservedWithEach, server));
+    }
+    if (answer.length === FENCED_ANSWER_LENGTH) {
+      const [token, reserved] = answer;
+      return this.tokens.acquired(integerOf(token, server), integerOf(reserved, server));
+    }
+    const [ttl, holder] = answer;
+    return busyReply(ttl, holder, server);
   }
-}
-
-export function busy(ttl: unknown, holder: unknown, server: string): Busy {
-  const remaining = integerOf(ttl, server);
-  return {
-    acquired: false,
-    remaining: remaining < 0 ? -1 : Math.max(1, Math.ceil(remaining)),
-    holder: String(holder) || undefined,
-  };
 }

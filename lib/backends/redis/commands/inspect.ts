@@ -1,17 +1,19 @@
 import type { LockState } from '../../lock-backend.js';
+import { keysOf } from '../calls/item-answer.js';
 import { listOf } from '../calls/reply-shape.js';
 import type { ScriptContext } from '../calls/script-context.js';
-import { fairPlaces, fairQueue, fairTimeouts, fencingToken } from '../lock-keys.js';
 import { scripts } from '../scripts.js';
+import { remainingTime } from './acquire-reply.js';
+import { FAIR_KEYS, TOKEN_COUNTER } from './lock-type-table.js';
 
-/** What stands under a key, whatever its type. */
+/** The state of a lock of any type. */
 export async function inspect(key: string, { single, connection }: ScriptContext): Promise<LockState> {
-  const keys = [key, fairQueue(key), fairTimeouts(key), fairPlaces(key), fencingToken(key)];
+  const keys = keysOf([...FAIR_KEYS, TOKEN_COUNTER], [{ key }]);
   const reply = await single.call(scripts['inspect-5'], keys, []);
   const [mode, held, queue, token] = listOf(reply, connection.description) as [string, unknown[], string[], unknown];
-  const owners: { owner: string; remaining: number }[] = [];
+  const owners: LockState['owners'][number][] = [];
   for (let n = 0; n < held.length; n += 2) {
-    owners.push({ owner: String(held[n]), remaining: Number(held[n + 1]) < 0 ? -1 : Math.max(1, Number(held[n + 1])) });
+    owners.push({ owner: String(held[n]), remaining: remainingTime(Number(held[n + 1])) });
   }
   return {
     mode: owners.length === 0 ? 'free' : mode === 'read' || mode === 'write' ? mode : 'exclusive',
@@ -19,12 +21,4 @@ export async function inspect(key: string, { single, connection }: ScriptContext
     queue,
     token: token === undefined || token === null ? undefined : Number(token),
   };
-}
-
-/** Frees a lock of any type. Gives the owners that it was taken from. */
-export async function forceRelease(key: string, { single, publishMode }: ScriptContext): Promise<readonly string[]> {
-  const publish = publishMode.known ?? (await publishMode.ask());
-  const keys = [key, fairQueue(key), fairTimeouts(key), fairPlaces(key)];
-  const owners = await single.call(scripts['force-release-4'], keys, [publish]);
-  return Array.isArray(owners) ? owners.map(String) : [];
 }

@@ -1,40 +1,28 @@
 import type { LockType, RenewRequest } from '../../lock-backend.js';
 import type { BatchedScript } from '../calls/batched-script.js';
-import { keysOf, LOCK, type LockKey, refuseFailure } from '../calls/item-answer.js';
+import { keysOf, refuseFailure } from '../calls/item-answer.js';
 import { integerOf, listOf } from '../calls/reply-shape.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ScriptCall } from '../connection/script-call.js';
-import { readLease } from '../lock-keys.js';
-import { type ScriptName, scripts } from '../scripts.js';
+import { scripts } from '../scripts.js';
+import { LOCK_TYPES, type LockScript } from './lock-type-table.js';
 
-interface RenewForm {
-  readonly script: ScriptName;
-  readonly keys: readonly LockKey<RenewRequest>[];
-}
-
-const PLAIN: RenewForm = { script: 'renew-reentrant', keys: [LOCK] };
-
-const FORMS: Record<LockType, RenewForm> = {
-  reentrant: PLAIN,
-  fenced: PLAIN,
-  fair: PLAIN,
-  read: { script: 'renew-read', keys: [LOCK, { of: ({ key, owner }) => readLease(key, owner), type: 'string' }] },
-  write: { script: 'renew-write', keys: [LOCK] },
-};
+/** What a script answers for a lock that it renewed; otherwise it answers NOT_HELD (0). */
+const RENEWED = 1;
 
 /** Renewals of one lock type, as they travel together. */
 export class RenewBatch implements BatchedScript<RenewRequest, boolean> {
   readonly script;
-  /** It takes nothing. */
+  /** It acquires nothing. */
   readonly limited = false;
-  private readonly form: RenewForm;
+  private readonly form: LockScript;
 
   constructor(
     type: LockType,
     private readonly connection: RedisConnection,
   ) {
-    this.form = FORMS[type];
-    this.script = scripts[this.form.script];
+    this.form = LOCK_TYPES[type].renew;
+    this.script = scripts[this.form.name];
   }
 
   alike(one: RenewRequest, other: RenewRequest): boolean {
@@ -53,9 +41,11 @@ export class RenewBatch implements BatchedScript<RenewRequest, boolean> {
 
   read(reply: unknown, index: number, request: RenewRequest, call: ScriptCall): boolean {
     const server = this.connection.description;
-    const [time, ...answers] = listOf(reply, server);
+    const answers = listOf(reply, server);
+    const [time] = answers;
+    const answer = answers[1 + index];
     if (index === 0) this.connection.sampleClock(call, [request.key], integerOf(time, server));
-    refuseFailure(answers[index], this.form.keys, request, call, this.connection);
-    return integerOf(answers[index], server) === 1;
+    refuseFailure(answer, this.form.keys, request, call, this.connection);
+    return integerOf(answer, server) === RENEWED;
   }
 }

@@ -1,7 +1,7 @@
-import type { LockType, Removal, Subscription, Wake } from '../../lock-backend.js';
+import { isReadWrite, type LockType, type Removal, type Subscription, type Wake } from '../../lock-backend.js';
 import type { ConnectionContext } from '../client/connection-context.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
-import { clientChannel, fairChannelPrefix, isReadWrite, lockChannel, readWriteChannel } from '../lock-keys.js';
+import { clientChannel, fairChannelPrefix, lockChannel, readWriteChannel } from '../lock-keys.js';
 import { ChannelSubscriber } from './channel-subscriber.js';
 import { FairWaiterChannels } from './fair-waiter-channels.js';
 import type { PublishMode } from './publish-mode.js';

@@ -1,9 +1,9 @@
--- Sets the lease of a key that was just written. Where Redis refuses that (no right to PEXPIRE), a key without any lease would stay
--- for ever, so it goes.
+-- Sets the lease of a key that was just written. If Redis refuses (the user may not call PEXPIRE), a key without a lease would stay
+-- forever, so it is deleted.
 local function expire(key, lease)
   local set = redis.pcall('PEXPIRE', key, lease)
   if type(set) == 'table' then
-    if redis.call('PTTL', key) == -1 then
+    if redis.call('PTTL', key) == NO_LEASE then
       redis.call('DEL', key)
     end
     error(set.err, 0)

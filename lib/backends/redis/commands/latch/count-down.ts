@@ -1,0 +1,14 @@
+import type { RequestId } from '../../../synchronizer-backend.js';
+import { latchChannel } from '../../lock-keys.js';
+import type { SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
+
+/** Lowers the count of a latch by `steps`, to zero at the lowest, where it is deleted and waiters are told. */
+export async function countDown(
+  calls: SynchronizerCalls,
+  key: string,
+  steps: number,
+  request: RequestId,
+): Promise<void> {
+  const publish = await calls.publishCommand(key, latchChannel(key));
+  await calls.change('count-down-2', [key], request, publish, [steps]);
+}

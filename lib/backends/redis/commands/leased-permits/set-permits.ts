@@ -1,0 +1,14 @@
+import type { RequestId } from '../../../synchronizer-backend.js';
+import { permitLeases, semaphoreChannel } from '../../lock-keys.js';
+import type { SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
+
+/** Sets the sum of available and acquired permits, and tells waiters if there are more than before. */
+export async function setPermits(
+  calls: SynchronizerCalls,
+  key: string,
+  permits: number,
+  request: RequestId,
+): Promise<void> {
+  const publish = await calls.publishCommand(key, semaphoreChannel(key));
+  await calls.change('set-permits-3', [key, permitLeases(key)], request, publish, [permits]);
+}

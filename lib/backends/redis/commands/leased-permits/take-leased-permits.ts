@@ -1,0 +1,24 @@
+import type { RequestId, TakenPermits } from '../../../synchronizer-backend.js';
+import { listOf } from '../../calls/reply-shape.js';
+import { permitLeases, semaphoreChannel } from '../../lock-keys.js';
+import type { SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
+
+/** Takes permits under ids, each with a lease, for as many groups, from the first on, as there are permits for. */
+export async function takeLeasedPermits(
+  calls: SynchronizerCalls,
+  key: string,
+  groups: readonly (readonly string[])[],
+  leaseTime: number,
+  request: RequestId,
+): Promise<TakenPermits> {
+  const publish = await calls.publishCommand(key, semaphoreChannel(key));
+  const sizes = groups.map((ids) => ids.length);
+  const args = [publish, leaseTime, groups.length, ...sizes, ...groups.flat()];
+  const read = (reply: unknown): TakenPermits => {
+    // The script says NO_LEASE_ENDS (-1) as the port does.
+    const [served, remaining] = listOf(reply, calls.server).map((part) => calls.integer(part));
+    return { served, remaining };
+  };
+  const keys = [key, permitLeases(key)] as const;
+  return read(await calls.take('take-leased-permits-3', keys, request, args, (reply) => read(reply).served));
+}

@@ -1,0 +1,90 @@
+import type { AcquireRequest, LockType, OwnerRef, TransferableType } from '../../lock-backend.js';
+import { LOCK, type LockKey } from '../calls/item-answer.js';
+import { announcedWriters, fairHeartbeats, fairQueue, fairTimeouts, fencingToken, readLease } from '../lock-keys.js';
+import type { ScriptName } from '../scripts.js';
+
+type KeyOfLock = LockKey<Pick<OwnerRef, 'key'>>;
+type KeyOfOwner = LockKey<Pick<OwnerRef, 'key' | 'owner'>>;
+
+/** A script, and the keys that it needs of each lock, in its order. */
+export interface LockScript {
+  readonly name: ScriptName;
+  readonly keys: readonly KeyOfOwner[];
+}
+
+export interface AcquireScript extends LockScript {
+  /** What it takes beside lease time, highest token and reserve. */
+  readonly option?: keyof Pick<AcquireRequest, 'fairWaitTimeout' | 'preferWriters'>;
+}
+
+export interface RefreshScript extends LockScript {
+  /** It may have to wake a waiter. */
+  readonly publishes: boolean;
+}
+
+interface LockTypeScripts {
+  readonly acquire: AcquireScript;
+  readonly release: LockScript;
+  readonly renew: LockScript;
+  /** Absent: waiters of this type leave no trace in Redis. */
+  readonly waiters?: {
+    readonly refresh: RefreshScript;
+    readonly remove: LockScript;
+  };
+}
+
+interface TransferScript {
+  readonly transfer: LockScript;
+}
+
+export const TOKEN_COUNTER: KeyOfLock = { of: ({ key }) => fencingToken(key), type: 'string' };
+export const WAITING_WRITERS: KeyOfLock = { of: ({ key }) => announcedWriters(key), type: 'zset' };
+const READ_LEASE: KeyOfOwner = { of: ({ key, owner }) => readLease(key, owner), type: 'string' };
+
+/** A lock of any type, and its queue if it is fair. */
+export const FAIR_KEYS: readonly KeyOfLock[] = [
+  LOCK,
+  { of: ({ key }) => fairQueue(key), type: 'list' },
+  { of: ({ key }) => fairTimeouts(key), type: 'zset' },
+  { of: ({ key }) => fairHeartbeats(key), type: 'zset' },
+];
+
+/** Which scripts each lock type has, and which keys they need. */
+export const LOCK_TYPES: Record<LockType, LockTypeScripts> & Record<TransferableType, TransferScript> = {
+  reentrant: {
+    acquire: { name: 'acquire-reentrant', keys: [LOCK] },
+    release: { name: 'release-reentrant', keys: [LOCK] },
+    renew: { name: 'renew-reentrant', keys: [LOCK] },
+    transfer: { name: 'transfer-reentrant-2', keys: [LOCK] },
+  },
+  fenced: {
+    acquire: { name: 'acquire-fenced', keys: [LOCK, TOKEN_COUNTER] },
+    release: { name: 'release-reentrant', keys: [LOCK] },
+    renew: { name: 'renew-reentrant', keys: [LOCK] },
+    transfer: { name: 'transfer-reentrant-2', keys: [LOCK] },
+  },
+  fair: {
+    acquire: { name: 'acquire-fair', keys: FAIR_KEYS, option: 'fairWaitTimeout' },
+    release: { name: 'release-fair', keys: FAIR_KEYS },
+    renew: { name: 'renew-reentrant', keys: [LOCK] },
+    waiters: {
+      refresh: { name: 'refresh-fair-waiters-4', keys: FAIR_KEYS, publishes: true },
+      remove: { name: 'remove-fair-waiter-4', keys: FAIR_KEYS },
+    },
+  },
+  read: {
+    acquire: { name: 'acquire-read', keys: [LOCK, READ_LEASE, WAITING_WRITERS], option: 'preferWriters' },
+    release: { name: 'release-read', keys: [LOCK, READ_LEASE] },
+    renew: { name: 'renew-read', keys: [LOCK, READ_LEASE] },
+  },
+  write: {
+    acquire: { name: 'acquire-write', keys: [LOCK, WAITING_WRITERS], option: 'fairWaitTimeout' },
+    release: { name: 'release-write', keys: [LOCK] },
+    renew: { name: 'renew-write', keys: [LOCK] },
+    transfer: { name: 'transfer-write-3', keys: [LOCK, WAITING_WRITERS] },
+    waiters: {
+      refresh: { name: 'refresh-writers-1', keys: [WAITING_WRITERS], publishes: false },
+      remove: { name: 'remove-writer-2', keys: [LOCK, WAITING_WRITERS] },
+    },
+  },
+};

@@ -1,0 +1,52 @@
+import type { OwnerRef } from '../../lock-backend.js';
+import { keysOf } from '../calls/item-answer.js';
+import { integerOf, listOf } from '../calls/reply-shape.js';
+import type { ScriptContext } from '../calls/script-context.js';
+import { scripts } from '../scripts.js';
+import { LOCK_TYPES } from './lock-type-table.js';
+import { publishCommand } from './publish-command.js';
+
+/** What a script answers for a waiter that still has its place. */
+const KEPT = 1;
+
+/** Keeps waiting owners in their places, with one script call for each lock. False: that waiter had lost its place. */
+export async function refreshWaiters(
+  waiters: readonly OwnerRef[],
+  fairWaitTimeout: number,
+  context: ScriptContext,
+): Promise<readonly boolean[]> {
+  const kept = new Map<OwnerRef, boolean>();
+  await Promise.all(
+    groupByLock(waiters).map(async (group) => {
+      const answers = await refresh(group, fairWaitTimeout, context);
+      for (const [index, waiter] of group.entries()) kept.set(waiter, answers[index]);
+    }),
+  );
+  return waiters.map((waiter) => kept.get(waiter) ?? false);
+}
+
+function groupByLock(waiters: readonly OwnerRef[]): OwnerRef[][] {
+  const groups = new Map<string, OwnerRef[]>();
+  for (const waiter of waiters) {
+    const name = `${waiter.type} ${waiter.key}`;
+    const group = groups.get(name);
+    if (group === undefined) groups.set(name, [waiter]);
+    else group.push(waiter);
+  }
+  return [...groups.values()];
+}
+
+async function refresh(
+  group: readonly OwnerRef[],
+  fairWaitTimeout: number,
+  context: ScriptContext,
+): Promise<readonly boolean[]> {
+  const { single, connection } = context;
+  const script = LOCK_TYPES[group[0].type].waiters?.refresh;
+  if (script === undefined) return [];
+  const args = [String(fairWaitTimeout), ...group.map(({ owner }) => owner)];
+  if (script.publishes) args.unshift(await publishCommand(context));
+  const reply = await single.call(scripts[script.name], keysOf(script.keys, [group[0]]), args);
+  const server = connection.description;
+  return listOf(reply, server).map((answer) => integerOf(answer, server) === KEPT);
+}

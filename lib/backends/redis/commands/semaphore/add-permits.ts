@@ -1,0 +1,34 @@
+import type { RequestId } from '../../../synchronizer-backend.js';
+import { semaphoreChannel } from '../../lock-keys.js';
+import { DONE, type SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
+
+/** Adds permits. A negative number takes permits away, below zero if need be. */
+export async function addPermits(
+  calls: SynchronizerCalls,
+  key: string,
+  permits: number,
+  request: RequestId,
+): Promise<void> {
+  await add(calls, key, permits, request, 0);
+}
+
+/** As {@link addPermits}. False: there is no such semaphore, and none was made. */
+export async function addPermitsIfExists(
+  calls: SynchronizerCalls,
+  key: string,
+  permits: number,
+  request: RequestId,
+): Promise<boolean> {
+  return calls.integer(await add(calls, key, permits, request, 1)) === DONE;
+}
+
+async function add(
+  calls: SynchronizerCalls,
+  key: string,
+  permits: number,
+  request: RequestId,
+  onlyIfExists: 0 | 1,
+): Promise<unknown> {
+  const publish = await calls.publishCommand(key, semaphoreChannel(key));
+  return calls.change('add-permits-2', [key], request, publish, [permits, onlyIfExists]);
+}

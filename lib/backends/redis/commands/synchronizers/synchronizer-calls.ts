@@ -1,0 +1,97 @@
+import { BackendError } from '../../../lock-backend.js';
+import { REQUEST_LIFETIME, type RequestId } from '../../../synchronizer-backend.js';
+import { integerOf, unexpected } from '../../calls/reply-shape.js';
+import type { ScriptContext } from '../../calls/script-context.js';
+import { errorCode } from '../../connection/redis-errors.js';
+import { slotOf } from '../../hash-slot.js';
+import { latestRequest } from '../../lock-keys.js';
+import { type ScriptName, scripts } from '../../scripts.js';
+import { publishCommand } from '../publish-command.js';
+
+type Argument = string | number;
+type Keys = readonly [key: string, ...others: string[]];
+
+/** What a script answers when it has done what was asked for; otherwise it answers 0. */
+export const DONE = 1;
+
+/** How the commands of semaphores and latches call their scripts. `keys[0]` is the semaphore or the latch. */
+export class SynchronizerCalls {
+  readonly server: string;
+
+  constructor(private readonly context: ScriptContext) {
+    this.server = context.connection.description;
+  }
+
+  /**
+   * Calls a script that takes permits: it is executed neither twice nor late.
+   *
+   * @param takenBy reads from the reply how many permits, or groups, the script took
+   */
+  async take(
+    script: ScriptName,
+    keys: Keys,
+    request: RequestId,
+    args: readonly Argument[],
+    takenBy: (reply: unknown) => number,
+  ): Promise<unknown> {
+    const { session, sequence, repeated } = request;
+    const all = [sequence, REQUEST_LIFETIME, repeated ? 1 : 0, ...args].map(String);
+    const sent = this.context.single.callInTime(scripts[script], withRequest(keys, session), all);
+    const { reply, call } = await this.answer(keys[0], sent);
+    // A request in vain is not remembered, so another copy of it could take what becomes available. Asked once more, it is remembered.
+    if (takenBy(reply) === 0 && call.resent && !repeated) {
+      const { validUntil } = call;
+      const message = `${this.server}: the request was sent twice, because its connection broke`;
+      throw new BackendError(message, 'unavailable', 'unknown', { validUntil });
+    }
+    return reply;
+  }
+
+  /** Calls a script that changes something and tells waiters: it is not executed twice. */
+  change(
+    script: ScriptName,
+    keys: Keys,
+    { session, sequence }: RequestId,
+    publish: string,
+    args: readonly Argument[] = [],
+  ): Promise<unknown> {
+    return this.run(script, withRequest(keys, session), [publish, sequence, REQUEST_LIFETIME, ...args]);
+  }
+
+  /** Calls a script that may be executed twice. */
+  run(script: ScriptName, keys: Keys, args: readonly Argument[] = []): Promise<unknown> {
+    return this.answer(keys[0], this.context.single.call(scripts[script], keys, args.map(String)));
+  }
+
+  /** A sharded channel must be in the slot of the key. That of a latch whose name has braces is not. */
+  async publishCommand(key: string, channel: string): Promise<string> {
+    const command = await publishCommand(this.context);
+    return command === 'SPUBLISH' && slotOf(key) !== slotOf(channel) ? 'PUBLISH' : command;
+  }
+
+  integer(reply: unknown): number {
+    return integerOf(reply, this.server);
+  }
+
+  /** '101' → true, false, true */
+  flags(digits: unknown): boolean[] {
+    if (typeof digits !== 'string' || !/^[01]*$/.test(digits)) throw unexpected(digits, this.server);
+    return [...digits].map((digit) => digit === '1');
+  }
+
+  private async answer<T>(key: string, sent: Promise<T>): Promise<T> {
+    try {
+      return await sent;
+    } catch (error) {
+      const { message } = error as BackendError;
+      if (errorCode(message) === 'READONLY') this.context.connection.leaveReplica();
+      if (!message.includes('not an integer')) throw error;
+      const remedy = 'Choose another name or keyPrefix, or delete that key';
+      throw new BackendError(`${this.server}: ${key} holds no number. ${remedy}`, 'key', 'refused');
+    }
+  }
+}
+
+function withRequest(keys: Keys, session: string): Keys {
+  return [...keys, latestRequest(keys[0], session)];
+}

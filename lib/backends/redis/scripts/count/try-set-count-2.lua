@@ -1,0 +1,31 @@
+--[[
+  Sets the permits of a semaphore or the count of a latch, unless it has some, and tells waiters.
+
+  KEYS[1]  semaphore or latch
+  KEYS[2]  latest request of this session
+
+  ARGV[1]  PUBLISH or SPUBLISH; empty: tell nobody
+  ARGV[2]  sequence number of the request
+  ARGV[3]  ms for which to remember it
+  ARGV[4]  permits or count
+  ARGV[5]  channel
+  ARGV[6]  message
+
+  Returns 1, or 0 when it had some.
+]]
+-- @include publish-to
+-- @include synchronizers/requests
+-- @include synchronizers/remember-request
+local key, latest = KEYS[1], KEYS[2]
+local publish, sequence, lifetime, count, channel, message = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+
+if earlierAnswer(latest, sequence) then
+  return 1
+end
+if redis.call('GET', key) then
+  return 0
+end
+rememberRequest(latest, sequence, '', lifetime)
+redis.call('SET', key, count)
+publishTo(publish, channel, message)
+return 1

@@ -1,0 +1,46 @@
+--[[
+  Releases fair locks, each for its owner, and tells the head of the queue.
+
+  KEYS[4i - 3]  lock
+  KEYS[4i - 2]  queue: list of waiting owners
+  KEYS[4i - 1]  zset: when each of them loses its place
+  KEYS[4i]      zset: the time until which each of our waiters counts as alive
+
+  ARGV[1]       PUBLISH or SPUBLISH; empty: tell nobody
+  ARGV[1 + i]   owner
+
+  Returns an answer for each: { how many clients listened or NOBODY_TOLD (-2), head }, NOBODY_TOLD when nobody waits,
+  { NOT_HELD (-1), server time in ms }, or { { error, types of the keys } }.
+]]
+-- @include release-replies
+-- @include server-time
+-- @include prefixed
+-- @include publish-to
+-- @include answer-of
+-- @include plain/holds-plain
+-- @include fair/fair-queue
+-- @include fair/waits-until
+-- @include fair/leave-queue
+-- @include fair/head-of
+-- @include fair/wake-head
+local publish = ARGV[1]
+local now = serverTime()
+
+local function release(i)
+  local lock, owner = KEYS[4 * i - 3], ARGV[1 + i]
+  if not holdsPlain(lock, owner) then
+    return { NOT_HELD, now }
+  end
+  redis.call('HDEL', lock, owner)
+  local listeners, head = wakeHead(fairQueue(4 * i - 2), lock, publish, now)
+  if not head then
+    return NOBODY_TOLD
+  end
+  return { listeners or NOBODY_TOLD, head }
+end
+
+local answers = {}
+for i = 1, #KEYS / 4 do
+  answers[i] = answerOf(release, i, 4 * i - 3, 4)
+end
+return answers

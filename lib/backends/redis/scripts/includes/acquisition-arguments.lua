@@ -1,0 +1,20 @@
+-- How every script that acquires a lock begins:
+--   ARGV[1]  server time in ms after which the script does nothing: its caller has stopped waiting
+--   ARGV[2]  highest token that the caller has seen
+--   ARGV[3]  lease time in ms
+-- Defines `micros`, the server's time in µs since 1970; `seen`; `leaseTime`; and `lease`, the lease time as the text that was sent, since
+-- Redis would format a number again for each command. A lease time that Redis would refuse must not reach PEXPIRE: by then the key
+-- would exist, and would stay.
+local time = redis.call('TIME')
+local micros = time[1] * 1000000 + time[2]
+if micros > ARGV[1] * 1000 then
+  return { 'expired', math.floor(micros / 1000) }
+end
+local lease = ARGV[3]
+local seen, leaseTime = tonumber(ARGV[2]), tonumber(lease)
+if not (seen and seen >= 0 and seen <= 9007199254740991) then
+  return redis.error_reply('ERR the highest fencing token seen is not a number from 0 to 2^53 - 1')
+end
+if not (leaseTime and leaseTime >= 1 and leaseTime <= 315576000000 and leaseTime % 1 == 0) then
+  return redis.error_reply('ERR the lease time is not a whole number of ms from 1 to ten years')
+end

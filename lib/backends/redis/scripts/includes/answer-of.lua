@@ -1,0 +1,13 @@
+-- Runs `work(item)` for one item of a batch and returns its answer. An error becomes the answer of this item alone:
+-- { { error, type of each key } }. The keys of the item are KEYS[first] and the `count - 1` after it.
+local function answerOf(work, item, first, count)
+  local ok, answer = pcall(work, item)
+  if ok then
+    return answer
+  end
+  local failure = { type(answer) == 'table' and answer.err or tostring(answer) }
+  for k = first, first + count - 1 do
+    failure[#failure + 1] = redis.pcall('TYPE', KEYS[k]).ok or 'unknown'
+  end
+  return { failure }
+end

@@ -1,0 +1,18 @@
+-- Appends an owner to the queue, or prolongs the place that it has.
+local function enterQueue(queue, owner, now, fairWaitTimeout)
+  local timeout = redis.call('ZSCORE', queue.timeouts, owner)
+  local alive = now + fairWaitTimeout
+  if timeout and waitsUntil(queue, owner) > now then
+    setTimeout(queue, owner, math.max(tonumber(timeout), alive), alive, fairWaitTimeout)
+    return
+  end
+  leaveQueue(queue, owner)
+  local javaWaiters = math.max(0, redis.call('LLEN', queue.list) - redis.call('ZCARD', queue.heartbeats))
+  timeout = alive + JAVA_WAIT * javaWaiters
+  local last = redis.call('LINDEX', queue.list, -1)
+  if last and not redis.call('ZSCORE', queue.heartbeats, last) then
+    timeout = math.max(timeout, waitsUntil(queue, last) + fairWaitTimeout)
+  end
+  redis.call('RPUSH', queue.list, owner)
+  setTimeout(queue, owner, timeout, alive, fairWaitTimeout)
+end

@@ -1,0 +1,6 @@
+-- `timeout` is what Java goes by, `alive` what we go by.
+local function setTimeout(queue, owner, timeout, alive, fairWaitTimeout)
+  redis.call('ZADD', queue.timeouts, timeout, owner)
+  redis.call('ZADD', queue.heartbeats, alive, owner)
+  redis.call('PEXPIRE', queue.heartbeats, math.max(redis.call('PTTL', queue.heartbeats), fairWaitTimeout))
+end

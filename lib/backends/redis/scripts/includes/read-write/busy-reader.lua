@@ -1,0 +1,20 @@
+-- Why `owner` cannot read: { ttl, holder }; nil when it can. `preferWriters`: it cannot while a writer waits.
+local function busyReader(lock, owner, writers, preferWriters)
+  local mode = redis.call('HGET', lock, 'mode')
+  if mode == 'write' then
+    if isWriter(lock, owner) then
+      return nil
+    end
+    return { redis.call('PTTL', lock), holderOf(lock) }
+  end
+  local ttl = redis.call('PTTL', lock)
+  if not mode and ttl ~= NO_KEY then
+    return { ttl, holderOf(lock) }
+  end
+  if not preferWriters or (mode and isReader(lock, owner)) then
+    return nil
+  end
+  local last = redis.call('ZRANGE', writers, -1, -1, 'WITHSCORES')
+  local left = last[1] and tonumber(last[2]) - serverTime() or 0
+  return left > 0 and { left, last[1] } or nil
+end

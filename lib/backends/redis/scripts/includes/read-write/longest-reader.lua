@@ -1,0 +1,18 @@
+-- How many ms the longest lease of a reader has left, and that reader; nil when nobody reads. Readers without a lease are dead, and are
+-- removed.
+local function longestReader(lock)
+  local longest, reader
+  local fields = redis.call('HGETALL', lock)
+  for f = 1, #fields, 2 do
+    local owner = fields[f]
+    if owner ~= 'mode' and not string.find(owner, ':write$') then
+      local left = longestHold(lock, owner, tonumber(fields[f + 1]))
+      if left == NO_KEY then
+        redis.call('HDEL', lock, owner)
+      elseif not longest or left > longest then
+        longest, reader = left, owner
+      end
+    end
+  end
+  return longest, reader
+end

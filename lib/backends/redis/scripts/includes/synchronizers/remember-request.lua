@@ -1,0 +1,3 @@
+local function rememberRequest(latest, sequence, answer, lifetime)
+  redis.call('SET', latest, sequence .. ':' .. answer, 'PX', lifetime)
+end

@@ -1,0 +1,36 @@
+--[[
+  Counts a latch down. At zero the latch is deleted, and its waiters are told.
+
+  KEYS[1]  latch: its count
+  KEYS[2]  latest request of this session
+
+  ARGV[1]  PUBLISH or SPUBLISH
+  ARGV[2]  sequence number of the request
+  ARGV[3]  ms for which to remember it
+  ARGV[4]  steps
+
+  Returns 1, or 0 when the latch had no count.
+]]
+-- @include publish-to
+-- @include synchronizers/count-of
+-- @include synchronizers/requests
+-- @include synchronizers/remember-request
+-- @include synchronizers/publish-to-latch
+local latch, latest = KEYS[1], KEYS[2]
+local publish, sequence, lifetime, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+
+if earlierAnswer(latest, sequence) then
+  return 1
+end
+local count = countOf(latch)
+if count == 0 then
+  return 0
+end
+rememberRequest(latest, sequence, '', lifetime)
+if count > steps then
+  redis.call('DECRBY', latch, steps)
+else
+  redis.call('DEL', latch)
+  publishToLatch(publish, latch, '0')
+end
+return 1

@@ -1,0 +1,29 @@
+--[[
+  Deletes a latch, and tells its waiters that there is nothing to wait for. (Redisson publishes `1` here, which wakes none of its own.)
+
+  KEYS[1]  latch: its count
+  KEYS[2]  latest request of this session
+
+  ARGV[1]  PUBLISH or SPUBLISH
+  ARGV[2]  sequence number of the request
+  ARGV[3]  ms for which to remember it
+
+  Returns 1, or 0 when there was none.
+]]
+-- @include publish-to
+-- @include synchronizers/requests
+-- @include synchronizers/remember-request
+-- @include synchronizers/publish-to-latch
+local latch, latest = KEYS[1], KEYS[2]
+local publish, sequence, lifetime = ARGV[1], ARGV[2], ARGV[3]
+
+if earlierAnswer(latest, sequence) then
+  return 1
+end
+if not redis.call('GET', latch) then
+  return 0
+end
+rememberRequest(latest, sequence, '', lifetime)
+redis.call('DEL', latch)
+publishToLatch(publish, latch, '0')
+return 1

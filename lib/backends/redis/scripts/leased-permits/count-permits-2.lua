@@ -1,0 +1,24 @@
+--[[
+  Counts permits. Those whose lease has ended are made available first.
+
+  KEYS[1]  semaphore: how many permits are available
+  KEYS[2]  zset: ids of the permits that are held, and when the lease of each ends
+
+  ARGV[1]  PUBLISH or SPUBLISH
+
+  Returns { available, acquired }.
+]]
+-- @include server-time
+-- @include prefixed
+-- @include publish-to
+-- @include synchronizers/count-of
+-- @include synchronizers/publish-permits
+-- @include synchronizers/reclaim-permits
+local semaphore, held, publish = KEYS[1], KEYS[2], ARGV[1]
+
+local reclaimed = reclaimPermits(semaphore, held, serverTime())
+local available = countOf(semaphore)
+if reclaimed > 0 then
+  publishPermits(publish, semaphore, available)
+end
+return { available, redis.call('ZCARD', held) }

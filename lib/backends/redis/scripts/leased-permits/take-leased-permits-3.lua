@@ -1,0 +1,83 @@
+--[[
+  Takes permits under ids, each with a lease, for as many groups, from the first on, as there are permits for. A repetition takes
+  nothing more: groups that still have their permits get a fresh lease.
+
+  KEYS[1]      semaphore: how many permits are available
+  KEYS[2]      zset: ids of the permits that are held, and when the lease of each ends
+  KEYS[3]      latest request of this session
+
+  ARGV[1]      server time in ms after which the script does nothing
+  ARGV[2]      sequence number of the request
+  ARGV[3]      ms for which to remember it
+  ARGV[4]      1: an earlier copy may still be under way, so remember the answer whatever it is
+  ARGV[5]      PUBLISH or SPUBLISH
+  ARGV[6]      lease time in ms
+  ARGV[7]      number of groups
+  ARGV[7 + i]  permits of a group
+  then         their ids, in hexadecimal digits
+
+  Returns { groups that have their permits, ms until the earliest lease of a permit ends or NO_LEASE_ENDS (-1) }.
+  Returns { 'expired', server time in ms } when it came too late.
+]]
+-- @include deadline
+-- @include prefixed
+-- @include publish-to
+-- @include synchronizers/count-of
+-- @include synchronizers/publish-permits
+-- @include synchronizers/raw-id
+-- @include synchronizers/reclaim-permits
+-- @include synchronizers/requests
+-- @include synchronizers/remember-request
+local semaphore, held, latest = KEYS[1], KEYS[2], KEYS[3]
+local sequence, lifetime, isRepeated, publish = tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1', ARGV[5]
+local leaseTime, groups = tonumber(ARGV[6]), tonumber(ARGV[7])
+local NO_LEASE_ENDS = -1
+-- What Redisson writes for a permit without a lease.
+local FOREVER = 922337203685477
+
+local last = latestRequest(latest)
+if last > sequence then
+  return { 0, NO_LEASE_ENDS }
+end
+local isRepetition = last == sequence
+local reclaimed = reclaimPermits(semaphore, held, now)
+local available = countOf(semaphore)
+local taken, served, nextId = 0, 0, 8 + groups
+local ids = {}
+for group = 1, groups do
+  local size = tonumber(ARGV[7 + group])
+  if isRepetition then
+    if not redis.call('ZSCORE', held, rawId(ARGV[nextId])) then
+      break
+    end
+  elseif taken + size > available then
+    break
+  else
+    taken = taken + size
+  end
+  for id = nextId, nextId + size - 1 do
+    ids[#ids + 1] = rawId(ARGV[id])
+  end
+  served, nextId = served + 1, nextId + size
+end
+if taken > 0 or (isRepeated and not isRepetition) then
+  rememberRequest(latest, ARGV[2], '', lifetime)
+end
+if taken > 0 then
+  redis.call('DECRBY', semaphore, taken)
+end
+for _, id in ipairs(ids) do
+  redis.call('ZADD', held, now + leaseTime, id)
+end
+local ttl = redis.call('PTTL', semaphore)
+if ttl > 0 and served > 0 then
+  redis.call('PEXPIRE', held, ttl)
+end
+if reclaimed > 0 then
+  publishPermits(publish, semaphore, available - taken)
+end
+if isRepetition and served == 0 then
+  return { 0, 0 }
+end
+local earliest = tonumber(redis.call('ZRANGE', held, 0, 0, 'WITHSCORES')[2] or FOREVER)
+return { served, earliest < FOREVER and earliest - now or NO_LEASE_ENDS }

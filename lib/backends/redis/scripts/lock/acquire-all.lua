@@ -1,0 +1,79 @@
+--[[
+  Acquires several locks, or none of them: re-entrant, fenced, read and write locks.
+
+  KEYS[1]       clock of the fencing tokens
+  KEYS[3i - 1]  lock
+  KEYS[3i]      its token counter, used if it is fenced
+  KEYS[3i + 1]  zset: writers that wait, and the time until which each counts as alive
+
+  ARGV[1]       server time in ms after which the script does nothing
+  ARGV[2]       highest token that the caller has seen
+  ARGV[3]       lease time in ms
+  ARGV[3i + 1]  type
+  ARGV[3i + 2]  owner
+  ARGV[3i + 3]  1: a reader gives way to a writer that waits
+
+  Returns { ALL_ACQUIRED (1), token, ... }, or { ONE_IS_BUSY (0), index of the first busy one (from 0), ttl, holder }.
+  Returns { 'expired', server time in ms } when it came too late.
+]]
+-- @include acquisition-arguments
+-- @include ttl-replies
+-- @include server-time
+-- @include suffixed
+-- @include expire
+-- @include tokens
+-- @include reserve-fenced-tokens
+-- @include holder
+-- @include plain/busy-plain
+-- @include plain/take-plain
+-- @include read-write/read-lease
+-- @include read-write/is-reader
+-- @include read-write/is-writer
+-- @include read-write/longest-hold
+-- @include read-write/longest-reader
+-- @include read-write/fit-to-readers
+-- @include read-write/busy-reader
+-- @include read-write/busy-writer
+-- @include read-write/write-read-lease
+-- @include read-write/fit-to-lease
+-- @include read-write/take-reader
+-- @include read-write/set-write-lease
+-- @include read-write/take-writer
+local ALL_ACQUIRED, ONE_IS_BUSY = 1, 0
+local count = (#KEYS - 1) / 3
+
+for i = 1, count do
+  local lock, writers, type, owner = KEYS[3 * i - 1], KEYS[3 * i + 1], ARGV[3 * i + 1], ARGV[3 * i + 2]
+  local busy
+  if type == 'read' then
+    busy = busyReader(lock, owner, writers, ARGV[3 * i + 3] == '1')
+  elseif type == 'write' then
+    busy = busyWriter(lock, owner)
+  else
+    busy = busyPlain(lock, owner)
+  end
+  if busy then
+    return { ONE_IS_BUSY, i - 1, busy[1], busy[2] }
+  end
+end
+
+local reply = { ALL_ACQUIRED }
+reserveTokens(KEYS[1], 0, count)
+for i = 1, count do
+  local lock, type, owner = KEYS[3 * i - 1], ARGV[3 * i + 1], ARGV[3 * i + 2]
+  if type == 'read' then
+    takeReader(lock, owner, leaseTime)
+  elseif type == 'write' then
+    takeWriter(lock, owner, KEYS[3 * i + 1], leaseTime)
+  else
+    takePlain(lock, owner, lease)
+  end
+  reply[1 + i] = nextToken()
+end
+for i = 1, count do
+  if ARGV[3 * i + 1] == 'fenced' then
+    reserveFencedTokens(KEYS[3 * i], KEYS[1], 0)
+    reply[1 + i] = nextToken()
+  end
+end
+return reply

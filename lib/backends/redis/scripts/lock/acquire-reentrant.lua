@@ -1,0 +1,75 @@
+--[[
+  Acquires re-entrant locks, each for its own owner. An owner that holds its lock already gets a fresh lease.
+
+  KEYS[1]      clock of the fencing tokens
+  KEYS[1 + i]  lock
+
+  ARGV[1]      server time in ms after which the script does nothing
+  ARGV[2]      highest token that the caller has seen
+  ARGV[3]      lease time in ms
+  ARGV[4]      tokens to reserve with each acquisition
+  ARGV[4 + i]  owner
+
+  Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, type of the lock } }.
+  If all were free and no tokens are reserved, returns the first token alone, and the others follow it: Redis sends a number faster than
+  a list. Returns { 'expired', server time in ms } when it came too late.
+]]
+-- @include acquisition-arguments
+-- @include ttl-replies
+-- @include expire
+-- @include tokens
+local call = redis.call
+local reserve = tonumber(ARGV[4])
+local count = #ARGV - 4
+local answers = { 0 }
+local taken
+
+-- Free locks first, before the functions for the others are defined: this path has to be fast.
+for i = 1, count do
+  local lock = KEYS[1 + i]
+  local ttl = call('PTTL', lock)
+  if ttl == NO_KEY then
+    if not upcoming then
+      reserveTokens(KEYS[1], reserve, count)
+    end
+    call('HSET', lock, ARGV[4 + i], '1')
+    expire(lock, lease)
+    answers[1 + i] = nextToken()
+  else
+    taken = taken or {}
+    taken[#taken + 1] = { i, ttl }
+  end
+end
+
+if not taken then
+  if reserved == 0 then
+    return answers[2]
+  end
+  answers[1] = reserved
+  return answers
+end
+
+-- @include answer-of
+-- @include holder
+-- @include plain/busy-plain
+-- @include plain/take-plain
+local function acquire(item)
+  local i, ttl = item[1], item[2]
+  local lock, owner = KEYS[1 + i], ARGV[4 + i]
+  local busy = busyPlain(lock, owner, ttl)
+  if busy then
+    return busy
+  end
+  if not upcoming then
+    reserveTokens(KEYS[1], reserve, count)
+  end
+  takePlain(lock, owner, lease)
+  return nextToken()
+end
+
+for _, item in ipairs(taken) do
+  local i = item[1]
+  answers[1 + i] = answerOf(acquire, item, 1 + i, 1)
+end
+answers[1] = reserved or 0
+return answers

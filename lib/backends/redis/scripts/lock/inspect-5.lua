@@ -1,0 +1,52 @@
+--[[
+  Shows a lock of any type. Changes nothing.
+
+  KEYS[1]  lock
+  KEYS[2]  queue of a fair lock: list of waiting owners
+  KEYS[3]  zset: when each of them loses its place
+  KEYS[4]  zset: the time until which each of our waiters counts as alive
+  KEYS[5]  token counter of a fenced lock
+
+  Returns { mode or '', { owner, ms left, ... }, { waiting owner, ... }, token or nil }.
+]]
+-- @include ttl-replies
+-- @include server-time
+-- @include suffixed
+-- @include fair/fair-queue
+-- @include fair/waits-until
+-- @include read-write/read-lease
+-- @include read-write/longest-hold
+local lock, queue = KEYS[1], fairQueue(2)
+local now = serverTime()
+local ttl = redis.call('PTTL', lock)
+local mode, owners = '', {}
+
+local fields = redis.call('HGETALL', lock)
+for f = 1, #fields, 2 do
+  local owner, value = fields[f], fields[f + 1]
+  if owner == 'mode' then
+    mode = value
+  else
+    owners[#owners + 1] = owner
+    owners[#owners + 1] = tonumber(value) or 0
+  end
+end
+
+local held = {}
+for o = 1, #owners, 2 do
+  local owner, holds = owners[o], owners[o + 1]
+  local left = mode == 'read' and longestHold(lock, owner, holds) or ttl
+  -- A writer that reads too is shown once.
+  if left ~= NO_KEY and (mode ~= 'write' or string.find(owner, ':write$')) then
+    held[#held + 1] = string.gsub(owner, ':write$', '')
+    held[#held + 1] = left
+  end
+end
+
+local waiting = {}
+for _, owner in ipairs(redis.call('LRANGE', queue.list, 0, -1)) do
+  if waitsUntil(queue, owner) > now then
+    waiting[#waiting + 1] = owner
+  end
+end
+return { mode, held, waiting, redis.call('GET', KEYS[5]) }

@@ -1,0 +1,36 @@
+--[[
+  Releases re-entrant and fenced locks, each for its owner, and tells waiters.
+
+  KEYS[i]      lock
+
+  ARGV[1]      PUBLISH or SPUBLISH; empty: tell nobody
+  ARGV[1 + i]  owner
+
+  Returns an answer for each: how many clients listened, NOBODY_TOLD (-2), { NOT_HELD (-1), server time in ms }, or
+  { { error, type of the lock } }. If all answers are the same number, returns it alone: Redis sends a number faster than a list.
+]]
+-- @include release-replies
+-- @include prefixed
+-- @include server-time
+local pcall = redis.pcall
+local publish = ARGV[1]
+local answers = {}
+
+for i = 1, #KEYS do
+  local lock = KEYS[i]
+  local removed = pcall('HDEL', lock, ARGV[1 + i])
+  if removed == 1 then
+    local listeners = publish == '' and 0 or pcall(publish, prefixed('redisson_lock__channel', lock), '0')
+    -- A user who may not publish has released the lock all the same.
+    answers[i] = type(listeners) == 'number' and listeners or NOBODY_TOLD
+  elseif removed == 0 then
+    answers[i] = { NOT_HELD, serverTime() }
+  else
+    answers[i] = { { removed.err, pcall('TYPE', lock).ok or 'unknown' } }
+  end
+end
+local same = type(answers[1]) == 'number'
+for i = 2, #answers do
+  same = same and answers[i] == answers[1]
+end
+return same and answers[1] or answers

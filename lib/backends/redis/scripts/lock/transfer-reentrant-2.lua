@@ -1,0 +1,31 @@
+--[[
+  Transfers a re-entrant or fenced lock from its owner to another one, with a fresh lease. Sent twice, it transfers the lock once.
+
+  KEYS[1]  clock of the fencing tokens; for a fenced lock, its own counter
+  KEYS[2]  lock
+
+  ARGV[1]  server time in ms after which the script does nothing
+  ARGV[2]  highest token that the caller has seen
+  ARGV[3]  lease time in ms
+  ARGV[4]  tokens to reserve
+  ARGV[5]  present owner
+  ARGV[6]  next owner
+
+  Returns { token, reserved }, or nil when neither of the two holds the lock.
+  Returns { 'expired', server time in ms } when it came too late.
+]]
+-- @include acquisition-arguments
+-- @include ttl-replies
+-- @include expire
+-- @include tokens
+-- @include plain/holds-plain
+-- @include plain/take-plain
+local lock, from, to = KEYS[2], ARGV[5], ARGV[6]
+
+if not holdsPlain(lock, from) and not holdsPlain(lock, to) then
+  return nil
+end
+reserveTokens(KEYS[1], tonumber(ARGV[4]), 1)
+redis.call('HDEL', lock, from)
+takePlain(lock, to, lease)
+return { nextToken(), reserved }

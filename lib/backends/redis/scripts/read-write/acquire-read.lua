@@ -1,0 +1,58 @@
+--[[
+  Acquires the read side of read/write locks, each for its own owner.
+
+  KEYS[1]       clock of the fencing tokens
+  KEYS[3i - 1]  lock
+  KEYS[3i]      lease of this reader
+  KEYS[3i + 1]  zset: writers that wait, and the time until which each counts as alive
+
+  ARGV[1]       server time in ms after which the script does nothing
+  ARGV[2]       highest token that the caller has seen
+  ARGV[3]       lease time in ms
+  ARGV[4]       tokens to reserve with each acquisition
+  ARGV[5]       1: give way to a writer that waits
+  ARGV[5 + i]   owner
+
+  Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, types of the keys } }.
+  Returns { 'expired', server time in ms } when it came too late.
+]]
+-- @include acquisition-arguments
+-- @include ttl-replies
+-- @include server-time
+-- @include suffixed
+-- @include expire
+-- @include answer-of
+-- @include tokens
+-- @include holder
+-- @include read-write/read-lease
+-- @include read-write/is-reader
+-- @include read-write/is-writer
+-- @include read-write/longest-hold
+-- @include read-write/longest-reader
+-- @include read-write/fit-to-readers
+-- @include read-write/busy-reader
+-- @include read-write/write-read-lease
+-- @include read-write/fit-to-lease
+-- @include read-write/take-reader
+local reserve, preferWriters = tonumber(ARGV[4]), ARGV[5] == '1'
+local count = #ARGV - 5
+
+local function acquire(i)
+  local lock, writers, owner = KEYS[3 * i - 1], KEYS[3 * i + 1], ARGV[5 + i]
+  local busy = busyReader(lock, owner, writers, preferWriters)
+  if busy then
+    return busy
+  end
+  if not upcoming then
+    reserveTokens(KEYS[1], reserve, count)
+  end
+  takeReader(lock, owner, leaseTime)
+  return nextToken()
+end
+
+local answers = { 0 }
+for i = 1, count do
+  answers[1 + i] = answerOf(acquire, i, 3 * i - 1, 3)
+end
+answers[1] = reserved or 0
+return answers

@@ -1,0 +1,57 @@
+--[[
+  Acquires the write side of read/write locks, each for its own owner.
+
+  KEYS[1]       clock of the fencing tokens
+  KEYS[2i]      lock
+  KEYS[2i + 1]  zset: writers that wait, and the time until which each counts as alive
+
+  ARGV[1]       server time in ms after which the script does nothing
+  ARGV[2]       highest token that the caller has seen
+  ARGV[3]       lease time in ms
+  ARGV[4]       tokens to reserve with each acquisition
+  ARGV[5]       fairWaitTimeout: ms for which to announce a writer that has to wait; 0: leave no trace
+  ARGV[5 + i]   owner
+
+  Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, types of the keys } }.
+  Returns { 'expired', server time in ms } when it came too late.
+]]
+-- @include acquisition-arguments
+-- @include ttl-replies
+-- @include suffixed
+-- @include expire
+-- @include answer-of
+-- @include tokens
+-- @include holder
+-- @include read-write/read-lease
+-- @include read-write/is-writer
+-- @include read-write/longest-hold
+-- @include read-write/longest-reader
+-- @include read-write/busy-writer
+-- @include read-write/set-write-lease
+-- @include read-write/take-writer
+-- @include read-write/announce-writer
+local reserve, fairWaitTimeout = tonumber(ARGV[4]), tonumber(ARGV[5])
+local count = #ARGV - 5
+
+local function acquire(i)
+  local lock, writers, owner = KEYS[2 * i], KEYS[2 * i + 1], ARGV[5 + i]
+  local busy = busyWriter(lock, owner)
+  if busy then
+    if fairWaitTimeout > 0 then
+      announceWriter(writers, owner, math.floor(micros / 1000), fairWaitTimeout)
+    end
+    return busy
+  end
+  if not upcoming then
+    reserveTokens(KEYS[1], reserve, count)
+  end
+  takeWriter(lock, owner, writers, leaseTime)
+  return nextToken()
+end
+
+local answers = { 0 }
+for i = 1, count do
+  answers[1 + i] = answerOf(acquire, i, 2 * i, 2)
+end
+answers[1] = reserved or 0
+return answers

@@ -1,0 +1,52 @@
+--[[
+  Releases the read side of read/write locks, each for its owner. The last reader wakes a writer.
+
+  KEYS[2i - 1]  lock
+  KEYS[2i]      lease of this reader
+
+  ARGV[1]       PUBLISH or SPUBLISH; empty: tell nobody
+  ARGV[1 + i]   owner
+
+  Returns an answer for each: how many clients listened, NOBODY_TOLD (-2), also when others still hold the lock,
+  { NOT_HELD (-1), server time in ms }, or { { error, types of the keys } }.
+]]
+-- @include ttl-replies
+-- @include release-replies
+-- @include server-time
+-- @include prefixed
+-- @include suffixed
+-- @include publish-to
+-- @include answer-of
+-- @include read-write/read-lease
+-- @include read-write/is-reader
+-- @include read-write/longest-hold
+-- @include read-write/longest-reader
+-- @include read-write/fit-to-readers
+local publish = ARGV[1]
+
+local function release(i)
+  local lock, lease, owner = KEYS[2 * i - 1], KEYS[2 * i], ARGV[1 + i]
+  if not isReader(lock, owner) then
+    return { NOT_HELD, serverTime() }
+  end
+  local left = redis.call('PTTL', lease)
+  redis.call('DEL', lease)
+  redis.call('HDEL', lock, owner)
+  if redis.call('HGET', lock, 'mode') == 'write' then
+    return NOBODY_TOLD
+  end
+  -- Another reader has the longest lease, and is alive.
+  if redis.call('HLEN', lock) > 1 and left < redis.call('PTTL', lock) - 1 then
+    return NOBODY_TOLD
+  end
+  if fitToReaders(lock) then
+    return NOBODY_TOLD
+  end
+  return publishTo(publish, prefixed('redisson_rwlock', lock), '0') or NOBODY_TOLD
+end
+
+local answers = {}
+for i = 1, #KEYS / 2 do
+  answers[i] = answerOf(release, i, 2 * i - 1, 2)
+end
+return answers

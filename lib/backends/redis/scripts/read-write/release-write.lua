@@ -1,0 +1,39 @@
+--[[
+  Releases the write side of read/write locks, each for its owner, and wakes all waiters. A writer that reads as well goes on reading.
+
+  KEYS[i]      lock
+
+  ARGV[1]      PUBLISH or SPUBLISH; empty: tell nobody
+  ARGV[1 + i]  owner
+
+  Returns an answer for each: how many clients listened, NOBODY_TOLD (-2), { NOT_HELD (-1), server time in ms }, or
+  { { error, type of the lock } }.
+]]
+-- @include ttl-replies
+-- @include release-replies
+-- @include server-time
+-- @include prefixed
+-- @include suffixed
+-- @include publish-to
+-- @include answer-of
+-- @include read-write/read-lease
+-- @include read-write/longest-hold
+-- @include read-write/longest-reader
+-- @include read-write/fit-to-readers
+-- @include read-write/end-writing
+local publish = ARGV[1]
+
+local function release(i)
+  local lock = KEYS[i]
+  if redis.call('HDEL', lock, ARGV[1 + i] .. ':write') == 0 then
+    return { NOT_HELD, serverTime() }
+  end
+  endWriting(lock)
+  return publishTo(publish, prefixed('redisson_rwlock', lock), '1') or NOBODY_TOLD
+end
+
+local answers = {}
+for i = 1, #KEYS do
+  answers[i] = answerOf(release, i, i, 1)
+end
+return answers

@@ -1,0 +1,48 @@
+--[[
+  Transfers the write side from its owner to another one, with a fresh lease. Sent twice, it transfers the write side once.
+
+  KEYS[1]  clock of the fencing tokens
+  KEYS[2]  lock
+  KEYS[3]  zset: writers that wait
+
+  ARGV[1]  server time in ms after which the script does nothing
+  ARGV[2]  highest token that the caller has seen
+  ARGV[3]  lease time in ms
+  ARGV[4]  tokens to reserve
+  ARGV[5]  present owner
+  ARGV[6]  next owner
+  ARGV[7]  PUBLISH or SPUBLISH
+
+  Returns { token, reserved }, or nil when neither of the two holds the write side, or the present owner goes on reading.
+  Returns { 'expired', server time in ms } when it came too late.
+]]
+-- @include acquisition-arguments
+-- @include ttl-replies
+-- @include prefixed
+-- @include suffixed
+-- @include publish-to
+-- @include expire
+-- @include tokens
+-- @include read-write/read-lease
+-- @include read-write/is-writer
+-- @include read-write/longest-hold
+-- @include read-write/longest-reader
+-- @include read-write/fit-to-readers
+-- @include read-write/end-writing
+-- @include read-write/set-write-lease
+-- @include read-write/take-writer
+local lock, from, to = KEYS[2], ARGV[5], ARGV[6]
+
+if isWriter(lock, from) then
+  redis.call('HDEL', lock, from .. ':write')
+  if longestReader(lock) then
+    endWriting(lock)
+    publishTo(ARGV[7], prefixed('redisson_rwlock', lock), '1')
+    return nil
+  end
+elseif not isWriter(lock, to) then
+  return nil
+end
+reserveTokens(KEYS[1], tonumber(ARGV[4]), 1)
+takeWriter(lock, to, KEYS[3], leaseTime)
+return { nextToken(), reserved }
