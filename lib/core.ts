@@ -26,7 +26,6 @@ export type {
   SynchronizerKind,
   TakenPermits,
 } from './backends/synchronizer-backend.js';
-export type { Duration } from './engine/duration.js';
 export {
   LockAbortedError,
   LockBusyError,
@@ -38,12 +37,13 @@ export {
   LockUnavailableError,
   LockUpgradeError,
 } from './engine/errors.js';
-export type { LockEventName, LockEvents, LockLogger } from './engine/events.js';
+export type { LockEventName, LockEvents, LockLogger } from './engine/events/events.js';
 export type { Lease } from './engine/lease/lease.js';
 export type { LockNames } from './engine/lock-engine.js';
-export type { LockOptions } from './engine/lock-options.js';
 export { nodeRuntime } from './engine/node-runtime.js';
 export { currentLease } from './engine/scope/lock-scope.js';
+export type { Duration } from './engine/terms/duration.js';
+export type { LockOptions } from './engine/terms/lock-options.js';
 export type { MultiLock } from './locks/combined/multi-lock.js';
 export type { RedLock } from './locks/combined/red-lock.js';
 export type { CountDownLatch } from './locks/count-down-latch.js';

@@ -2,11 +2,11 @@ import { announceAcquired, startTime } from './lease/announce-acquired.js';
 import type { HeldLock } from './lease/held-lock.js';
 import type { LockLease } from './lease/lock-lease.js';
 import type { LockAcquirer } from './lock-acquirer.js';
-import { toLockName } from './lock-name.js';
-import type { AcquisitionTerms } from './lock-options.js';
 import { findReentry } from './scope/find-reentry.js';
 import { lockScopes } from './scope/lock-scope.js';
 import { reenter } from './scope/reentry.js';
+import { toLockName } from './terms/lock-name.js';
+import type { AcquisitionTerms } from './terms/lock-options.js';
 import { abortedError } from './waiting/caller.js';
 import { Waiter } from './waiting/waiter.js';
 

@@ -1,6 +1,6 @@
 import type { LockBackend } from '../backends/lock-backend.js';
 import type { Runtime } from '../backends/runtime.js';
-import type { EventHub } from './events.js';
+import type { EventHub } from './events/events.js';
 import type { BackgroundReleases } from './lease/background-releases.js';
 import type { LeaseClock } from './lease/lease-clock.js';
 import type { PendingAcquisitions } from './lease/pending-acquisitions.js';

@@ -1,12 +1,12 @@
 import type { AcquisitionContext } from './acquisition-context.js';
-import type { EngineSettings } from './engine-settings.js';
-import { EventHub } from './events.js';
+import { EventHub } from './events/events.js';
+import { RateLimitedLogger } from './events/rate-limited-logger.js';
 import { BackgroundReleases } from './lease/background-releases.js';
 import { ForcedReleases } from './lease/forced-releases.js';
 import type { HeldLock } from './lease/held-lock.js';
 import { LeaseClock } from './lease/lease-clock.js';
 import { Watchdog } from './lease/watchdog.js';
-import { RateLimitedLogger } from './rate-limited-logger.js';
+import type { EngineSettings } from './terms/engine-settings.js';
 
 /** @param heldUnder the locks that the service holds under one key */
 export function createContext(

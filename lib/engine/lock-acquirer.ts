@@ -2,9 +2,9 @@ import type { LockType } from '../backends/lock-backend.js';
 import type { AcquisitionContext } from './acquisition-context.js';
 import type { HeldLock } from './lease/held-lock.js';
 import type { LockLease } from './lease/lock-lease.js';
-import type { AcquisitionTerms, LockOptions } from './lock-options.js';
 import type { AcquisitionQueue } from './queue/acquisition-queue.js';
 import type { EnteredGate } from './scope/share-gate.js';
+import type { AcquisitionTerms, LockOptions } from './terms/lock-options.js';
 
 /** What an acquisition needs of the engine. */
 export interface LockAcquirer {

@@ -3,16 +3,13 @@ import { acquireOne } from './acquire-one.js';
 import type { AcquisitionContext } from './acquisition-context.js';
 import { ActiveWork, type Activity } from './active-work.js';
 import { createContext } from './create-context.js';
-import type { EngineSettings } from './engine-settings.js';
-import type { LockEventName, LockEvents } from './events.js';
+import type { LockEventName, LockEvents } from './events/events.js';
 import type { ForcedReleases } from './lease/forced-releases.js';
 import type { HeldLock } from './lease/held-lock.js';
 import type { Lease } from './lease/lease.js';
 import { LockLease } from './lease/lock-lease.js';
 import type { LockAcquirer } from './lock-acquirer.js';
 import { LockInspector } from './lock-inspector.js';
-import { toKey, toLockNames } from './lock-name.js';
-import { type AcquisitionTerms, type LockOptions, toTerms } from './lock-options.js';
 import { Synchronizers } from './permits/synchronizers.js';
 import type { AcquisitionQueue } from './queue/acquisition-queue.js';
 import { FairQueue } from './queue/fair-queue.js';
@@ -21,12 +18,15 @@ import { holdWhile } from './scope/hold-while.js';
 import type { EnteredGate } from './scope/share-gate.js';
 import { acquireSeveral } from './several/acquire-several.js';
 import { Shutdown } from './shutdown.js';
+import type { EngineSettings } from './terms/engine-settings.js';
+import { toKey, toLockNames } from './terms/lock-name.js';
+import { type AcquisitionTerms, type LockOptions, toTerms } from './terms/lock-options.js';
 import { nullWhenBusy } from './waiting/null-when-busy.js';
 
 /** Of a backend that does not say otherwise. */
 const COMMAND_TIMEOUT = 2_000;
 
-export type { EngineSettings } from './engine-settings.js';
+export type { EngineSettings } from './terms/engine-settings.js';
 
 /** One name, or several names that are acquired all or none. */
 export type LockNames = string | readonly string[];

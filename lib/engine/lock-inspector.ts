@@ -3,8 +3,8 @@ import type { AcquisitionContext } from './acquisition-context.js';
 import { LockKeyError, LockUnavailableError } from './errors.js';
 import type { ForcedReleases } from './lease/forced-releases.js';
 import type { HeldLock } from './lease/held-lock.js';
-import { toKey, toLockName } from './lock-name.js';
 import type { QueueTable } from './queue/queue-table.js';
+import { toKey, toLockName } from './terms/lock-name.js';
 
 /** Looks at locks from outside, and frees them by force. */
 export class LockInspector {

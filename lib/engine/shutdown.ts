@@ -2,7 +2,7 @@ import type { LockBackend } from '../backends/lock-backend.js';
 import type { Runtime, Timer } from '../backends/runtime.js';
 import type { ActiveWork } from './active-work.js';
 import { LockAbortedError } from './errors.js';
-import type { LockLogger } from './lock-logger.js';
+import type { LockLogger } from './events/lock-logger.js';
 import type { Synchronizers } from './permits/synchronizers.js';
 import { inScopeOf, lockScopes } from './scope/lock-scope.js';
 import { shutdownError } from './waiting/wait-errors.js';

@@ -1,7 +1,7 @@
-import { type Duration, FOREVER } from '../engine/duration.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { countDown, deleteLatch, trySetCount } from '../engine/permits/mutations.js';
 import type { Synchronizer } from '../engine/permits/synchronizer.js';
+import { type Duration, FOREVER } from '../engine/terms/duration.js';
 import { falseWhenBusy } from '../engine/waiting/null-when-busy.js';
 import { toCount } from './to-count.js';
 import { toWaitTerms, type WaitOptions } from './wait-options.js';

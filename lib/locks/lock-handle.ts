@@ -1,8 +1,8 @@
 import type { LockType } from '../backends/lock-backend.js';
-import type { Duration } from '../engine/duration.js';
 import type { Lease } from '../engine/lease/lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import type { LockOptions } from '../engine/lock-options.js';
+import type { Duration } from '../engine/terms/duration.js';
+import type { LockOptions } from '../engine/terms/lock-options.js';
 import { nullWhenBusy } from '../engine/waiting/null-when-busy.js';
 import type { MemberLease } from './combined/combined-lease.js';
 import type { WaitOptions } from './wait-options.js';

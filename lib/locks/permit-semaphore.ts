@@ -1,10 +1,10 @@
 import type { PermitCounts } from '../backends/synchronizer-backend.js';
-import { type Duration, toLeaseTime } from '../engine/duration.js';
 import { LockConfigurationError, LockNotOwnedError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { MAX_LEASED_PERMITS } from '../engine/permits/leased-permits.js';
 import { addPermits, giveLeasedPermits, setPermits, trySetPermits } from '../engine/permits/mutations.js';
 import type { Synchronizer } from '../engine/permits/synchronizer.js';
+import { type Duration, toLeaseTime } from '../engine/terms/duration.js';
 import { nullWhenBusy } from '../engine/waiting/null-when-busy.js';
 import { toCount } from './to-count.js';
 import { toWaitTerms, type WaitOptions } from './wait-options.js';

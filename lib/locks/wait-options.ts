@@ -1,5 +1,5 @@
-import { type Duration, type Milliseconds, toWaitTime } from '../engine/duration.js';
 import { LockConfigurationError } from '../engine/errors.js';
+import { type Duration, type Milliseconds, toWaitTime } from '../engine/terms/duration.js';
 import type { WaitTerms } from '../engine/waiting/caller.js';
 
 /** Options of a call that waits. @publicApi */

@@ -1,6 +1,6 @@
 import type { LockBackend } from '../backends/lock-backend.js';
 import { LockConfigurationError } from '../engine/errors.js';
-import { bracesPair } from '../engine/lock-name.js';
+import { bracesPair } from '../engine/terms/lock-name.js';
 import type { RedisLockOptions } from './redis-lock-options.js';
 
 const OPTION_NAMES: readonly string[] = [

@@ -3,9 +3,9 @@ import { MemoryBackend } from '../backends/memory/memory-backend.js';
 import { QuorumBackend } from '../backends/quorum/quorum-backend.js';
 import { RedisBackend } from '../backends/redis/redis-backend.js';
 import type { Runtime } from '../backends/runtime.js';
-import type { Milliseconds } from '../engine/duration.js';
 import { LockConfigurationError } from '../engine/errors.js';
-import type { LockLogger } from '../engine/events.js';
+import type { LockLogger } from '../engine/events/events.js';
+import type { Milliseconds } from '../engine/terms/duration.js';
 import type { Connection, RedisLockOptions } from './redis-lock-options.js';
 
 /** What a backend shares with the engine above it. */

@@ -1,3 +1,6 @@
+import { HarmlessLogger } from '../engine/events/harmless-logger.js';
+import { LockEngine } from '../engine/lock-engine.js';
+import { nodeRuntime } from '../engine/node-runtime.js';
 import {
   type Duration,
   FOREVER,
@@ -7,10 +10,7 @@ import {
   type Milliseconds,
   toMilliseconds,
   toWaitTime,
-} from '../engine/duration.js';
-import { HarmlessLogger } from '../engine/harmless-logger.js';
-import { LockEngine } from '../engine/lock-engine.js';
-import { nodeRuntime } from '../engine/node-runtime.js';
+} from '../engine/terms/duration.js';
 import { checkOptions } from './check-options.js';
 import { consoleLogger } from './console-logger.js';
 import { createBackend } from './create-backend.js';

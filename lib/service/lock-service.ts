@@ -1,10 +1,10 @@
-import type { Milliseconds } from '../engine/duration.js';
 import { LockConfigurationError } from '../engine/errors.js';
-import type { LockEventName, LockEvents } from '../engine/events.js';
+import type { LockEventName, LockEvents } from '../engine/events/events.js';
 import type { Lease } from '../engine/lease/lease.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine, LockNames } from '../engine/lock-engine.js';
-import type { AcquisitionTerms, LockOptions } from '../engine/lock-options.js';
+import type { Milliseconds } from '../engine/terms/duration.js';
+import type { AcquisitionTerms, LockOptions } from '../engine/terms/lock-options.js';
 import { MultiLock } from '../locks/combined/multi-lock.js';
 import { RedLock } from '../locks/combined/red-lock.js';
 import { CountDownLatch } from '../locks/count-down-latch.js';

@@ -1,7 +1,7 @@
 import type { LockBackend } from '../backends/lock-backend.js';
 import type { Connection } from '../backends/redis/client/connection.js';
-import type { Duration } from '../engine/duration.js';
-import type { LockLogger } from '../engine/events.js';
+import type { LockLogger } from '../engine/events/events.js';
+import type { Duration } from '../engine/terms/duration.js';
 
 export type { ClusterConnection, Connection } from '../backends/redis/client/connection.js';
 

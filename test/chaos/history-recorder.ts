@@ -1,7 +1,7 @@
 import { LockBusyError, LockLostError } from '../../lib/engine/errors.js';
 import type { Lease } from '../../lib/engine/lease/lease.js';
 import type { LockLease } from '../../lib/engine/lease/lock-lease.js';
-import type { LockOptions } from '../../lib/engine/lock-options.js';
+import type { LockOptions } from '../../lib/engine/terms/lock-options.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import type { History } from './history.js';
 

@@ -14,7 +14,7 @@ export function describeAcquireAll(world: ContractWorld): void {
     keys.map((key) => world.owner(type, key, client));
 
   describe.each(types)('several %s locks together', (type) => {
-    it('are taken all', async () => {
+    it('are all acquired', async () => {
       const locks = owners(type, keys(5));
       expect(locks[0].client.backend.canAcquireTogether(locks.map(({ key }) => key))).toBe(true);
       expect(await acquireAll(locks, 5_000)).toMatchObject({ acquired: true });
@@ -34,7 +34,7 @@ export function describeAcquireAll(world: ContractWorld): void {
       for (const [n, token] of reply.tokens.entries()) expect(token).toBeLessThan(after[n]);
     });
 
-    it('are not taken at all when one of them is busy', async () => {
+    it('are not acquired at all when one of them is busy', async () => {
       const names = keys(4);
       const holder = world.owner('reentrant', names[2], world.clients[1]);
       await holder.take({ leaseTime: 5_000 });
@@ -47,13 +47,13 @@ export function describeAcquireAll(world: ContractWorld): void {
       expect(await acquireAll(locks)).toMatchObject({ acquired: true });
     });
 
-    it('name the first of several that are busy', async () => {
+    it('report the first of several that are busy', async () => {
       const names = keys(4);
       for (const n of [3, 1]) await world.owner('reentrant', names[n]).take();
       expect(await acquireAll(owners(type, names))).toMatchObject({ acquired: false, index: 1 });
     });
 
-    it('are renewed when their owner takes them again', async () => {
+    it('are renewed when their owner acquires them again', async () => {
       const locks = owners(type, keys(3));
       await acquireAll(locks, SHORT);
       expect(await acquireAll(locks, 60_000)).toMatchObject({ acquired: true });
@@ -70,7 +70,7 @@ export function describeAcquireAll(world: ContractWorld): void {
 
     if (type === 'read') return;
 
-    it('go to one of many who ask for overlapping ones at once', async () => {
+    it('go to one of many that ask for overlapping names at once', async () => {
       const names = keys(4);
       const contenders = Array.from({ length: 12 }, (_, n) =>
         owners(type, [names[n % 4], names[(n + 1) % 4], names[(n + 2) % 4]], world.clients[n % 3]),
@@ -91,7 +91,7 @@ export function describeAcquireAll(world: ContractWorld): void {
     for (const key of [free, busy]) await world.owner('read', key).take({ preferWriters: true });
   });
 
-  it('takes locks of different types together', async () => {
+  it('acquires locks of different types together', async () => {
     const names = keys(types.length);
     const locks = types.map((type, n) => world.owner(type, names[n]));
     expect(await acquireAll(locks)).toMatchObject({ acquired: true });

@@ -3,9 +3,9 @@ import type { ContractWorld } from './contract-world.js';
 import { Listener } from './listener.js';
 import { LONG } from './owner.js';
 
-/** The end of one client; the others go on. */
+/** One client is closed; the others go on. */
 export function describeClose(world: ContractWorld): void {
-  it('rejects what is asked of it after it was closed, with BackendError', async () => {
+  it('rejects calls with BackendError after it was closed', async () => {
     const client = await world.connect();
     const ann = world.owner('reentrant', world.key(), client);
     await ann.take();
@@ -25,7 +25,7 @@ export function describeClose(world: ContractWorld): void {
     await client.backend.close();
   });
 
-  it('leaves no call unanswered that was under way when it was closed', async () => {
+  it('settles every call that was under way when it was closed', async () => {
     const client = await world.connect();
     const calls = Array.from({ length: 200 }, () => world.owner('reentrant', world.key(), client).acquire());
     const settled = Promise.allSettled(calls);
@@ -43,7 +43,7 @@ export function describeClose(world: ContractWorld): void {
     expect(await world.owner('reentrant', ann.key).meet()).toMatchObject({ holder: ann.owner });
   });
 
-  it('hears nothing any more, while others do', async () => {
+  it('receives no messages any more, while others do', async () => {
     const client = await world.connect();
     const [ann, bob] = world.owners('reentrant', 2);
     const closed = new Listener(client, ann.key, 'reentrant');
@@ -57,7 +57,7 @@ export function describeClose(world: ContractWorld): void {
     closed.close();
   });
 
-  it('says what it is, in a line for logs', () => {
+  it('describes itself in one line for logs', () => {
     expect(world.clients[0].backend.description).toMatch(/^\w.+$/);
   });
 }

@@ -2,10 +2,10 @@ import type { LockType } from '../../lib/backends/lock-backend.js';
 import type { ContractWorld } from './contract-world.js';
 import { LONG } from './owner.js';
 
-/** Calls that start together may travel together; each is answered for itself. */
+/** Calls that start together may be sent together; each gets its own answer. */
 export function describeConcurrency(world: ContractWorld): void {
   const types: readonly LockType[] = world.types;
-  /** More than any batch holds, of every type, in no order. */
+  /** More than any batch holds, of every type, in mixed order. */
   const manyOwners = () => Array.from({ length: 300 }, (_, n) => world.owner(types[n % types.length]));
   const leaseOf = (n: number) => 10_000 * (1 + (n % 4));
 
@@ -43,7 +43,7 @@ export function describeConcurrency(world: ContractWorld): void {
     expect(modes.map((mode) => mode === 'free')).toEqual(owners.map((_, n) => n % 3 !== 0));
   });
 
-  it('gives each of many of one name that ask at once a token of its own, and who comes later a higher one', async () => {
+  it('gives each of many requests for one name its own token, and a later one a higher token', async () => {
     if (!world.has('read')) return;
     const readers = world.owners('read', 200);
     const tokens = await Promise.all(readers.map(async (reader) => (await reader.take()).token));

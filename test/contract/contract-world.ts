@@ -7,7 +7,7 @@ import { Owner } from './owner.js';
 /** Long enough for a slow machine to do something within it, short enough to wait for its end. */
 export const SHORT = 300;
 
-/** For a lease or a place that only has to lapse: nothing is done within it. */
+/** For a lease or a waiter that only has to expire: nothing is done before that. */
 export const LAPSING = 150;
 
 /** What a suite works with: three clients of one store, keys that nobody used before, owners and listeners. */

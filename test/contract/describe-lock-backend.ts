@@ -17,7 +17,7 @@ import { describeWaitingWriters } from './waiting-writers.contract.js';
 import { describeWakeUps } from './wake-ups.contract.js';
 
 /**
- * What every backend owes to the lock engine: the rules of {@link LockBackend}, on a real store, with three clients.
+ * The contract of every backend: the rules of {@link LockBackend}, on a real store, with three clients.
  *
  *     describeLockBackend('RedisBackend, one server', openFixture);
  */

@@ -1,7 +1,7 @@
 import { type ContractWorld, LAPSING, SHORT } from './contract-world.js';
 import { LONG } from './owner.js';
 
-/** A writer that reads as well: it goes on reading when it gives the write lock back. The reverse is refused. */
+/** A writer that also reads: it goes on reading when it releases the write lock. The reverse is refused. */
 export function describeDowngrade(world: ContractWorld): void {
   const lock = () => {
     const key = world.key();
@@ -16,7 +16,7 @@ export function describeDowngrade(world: ContractWorld): void {
   };
 
   describe('a read/write lock that is written and read by one owner', () => {
-    it('lets the writer read as well, and leaves it reading when it stops to write', async () => {
+    it('lets the writer read too, and go on reading when it releases the write lock', async () => {
       const own = lock();
       const { ron, walt, wilma } = own;
       const waltReading = walt.as('read');
@@ -34,7 +34,7 @@ export function describeDowngrade(world: ContractWorld): void {
       await wilma.take();
     });
 
-    it('wakes readers when the writer goes on reading only', async () => {
+    it('wakes readers when the writer only goes on reading', async () => {
       const { ron, walt } = lock();
       const listener = await world.listen(ron);
       await walt.take();
@@ -45,7 +45,7 @@ export function describeDowngrade(world: ContractWorld): void {
       await ron.take();
     });
 
-    it('stays with the writer when its read part ends first', async () => {
+    it('stays with the writer when it releases the read lock first', async () => {
       const own = lock();
       const { ron, walt } = own;
       await walt.take();
@@ -57,7 +57,7 @@ export function describeDowngrade(world: ContractWorld): void {
       expect(await walt.renew()).toBe(true);
     });
 
-    it('is written at least as long as its writer may read', async () => {
+    it("keeps the write lease at least as long as the writer's read lease", async () => {
       const own = lock();
       const { ron, walt } = own;
       await walt.take({ leaseTime: SHORT });
@@ -98,7 +98,7 @@ export function describeDowngrade(world: ContractWorld): void {
       expect(await state(own)).toEqual({ mode: 'read', owners: [rita.owner] });
     });
 
-    it('tells read and write parts apart', async () => {
+    it('distinguishes read and write locks of one owner', async () => {
       const own = lock();
       const { rita, walt } = own;
       await rita.take();

@@ -5,7 +5,7 @@ import type { Owner } from './owner.js';
 
 /** At most one owner: for every type but the read lock. */
 export function describeExclusion(world: ContractWorld, type: LockType): void {
-  it('tells others who holds it and for how long', async () => {
+  it('tells others the holder and the remaining time', async () => {
     const [ann, stranger] = world.owners(type, 2);
     const colleague = world.owner(type, ann.key, ann.client);
     await ann.take({ leaseTime: 5_000 });
@@ -16,7 +16,7 @@ export function describeExclusion(world: ContractWorld, type: LockType): void {
     }
   });
 
-  it('is left as it is by those who find it busy', async () => {
+  it('is left as it is by requests that find it busy', async () => {
     const [ann, bob] = world.owners(type, 2);
     await ann.take({ leaseTime: 5_000 });
     await bob.meet({ leaseTime: 60_000 });
@@ -24,13 +24,13 @@ export function describeExclusion(world: ContractWorld, type: LockType): void {
     expect(await ann.remaining()).toBeWithin(1, 5_000);
   });
 
-  it('is had in time by one who looks again when told to', async () => {
+  it('is acquired in time by a caller that asks again when the reply says so', async () => {
     const [ann, bob] = world.owners(type, 2);
     await ann.take({ leaseTime: SHORT });
     expect(await bob.takeInTime()).toBeWithin(2, 5);
   });
 
-  it('goes to exactly one of many who ask at once', async () => {
+  it('goes to exactly one of many that ask at once', async () => {
     const key = world.key();
     const contenders = world.owners(type, 30, key);
     for (let round = 0; round < 3; round++) {
@@ -43,7 +43,7 @@ export function describeExclusion(world: ContractWorld, type: LockType): void {
     }
   });
 
-  it('serves all who wait for its messages, one at a time', async () => {
+  it('serves all waiters that listen for messages, one at a time', async () => {
     const contenders = world.owners(type, 12);
     const log: string[] = [];
     await Promise.all(contenders.map((owner) => waitAndHold(world, owner, log)));

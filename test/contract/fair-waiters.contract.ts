@@ -141,7 +141,7 @@ export function describeFairWaiters(world: ContractWorld): void {
       expect((await holder.inspect()).queue).toEqual([ann.owner, eve.owner, bob.owner]);
     });
 
-    it('does not drift after hundreds of waiters gave up', async () => {
+    it('does not slow down after hundreds of waiters gave up', async () => {
       const [holder, dead, bob] = fair(3);
       await holder.take();
       for (let n = 0; n < 300; n++) {

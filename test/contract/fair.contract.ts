@@ -11,7 +11,7 @@ export function describeFairness(world: ContractWorld): void {
   };
 
   describe('the queue of a fair lock', () => {
-    it('serves in order of arrival, over clients', async () => {
+    it('serves in order of arrival, across clients', async () => {
       const [holder, ...waiters] = fair(7);
       await holder.take();
       await queueUp(...waiters);
@@ -24,21 +24,21 @@ export function describeFairness(world: ContractWorld): void {
       }
     });
 
-    it('lists who waits, the head first', async () => {
+    it('lists the waiters, the head first', async () => {
       const [holder, ...waiters] = fair(4);
       await holder.take();
       await queueUp(...waiters);
       expect((await holder.inspect()).queue).toEqual(waiters.map(({ owner }) => owner));
     });
 
-    it('does not list one who would not wait', async () => {
+    it('does not list an owner that does not wait', async () => {
       const [holder, ann] = fair(2);
       await holder.take();
       await ann.meet({ fairWaitTimeout: 0 });
       expect((await holder.inspect()).queue).toEqual([]);
     });
 
-    it('lets nobody pass the head, while the lock is free', async () => {
+    it('lets nobody overtake the head while the lock is free', async () => {
       const [holder, head, ann] = fair(3);
       await holder.take();
       await queueUp(head);
@@ -51,14 +51,14 @@ export function describeFairness(world: ContractWorld): void {
       await head.take();
     });
 
-    it('keeps the place of one who asks again', async () => {
+    it('keeps the position of a waiter that asks again', async () => {
       const [holder, ann, bob] = fair(3);
       await holder.take();
       await queueUp(ann, bob, ann, bob, ann);
       expect((await holder.inspect()).queue).toEqual([ann.owner, bob.owner]);
     });
 
-    it('loses one who got the lock', async () => {
+    it('no longer lists a waiter that acquired the lock', async () => {
       const [holder, ann, bob] = fair(3);
       await holder.take();
       await queueUp(ann, bob);
@@ -67,7 +67,7 @@ export function describeFairness(world: ContractWorld): void {
       expect((await ann.inspect()).queue).toEqual([bob.owner]);
     });
 
-    it('passes to the head when the lease of the holder lapses', async () => {
+    it("gives the lock to the head when the holder's lease ends", async () => {
       const [holder, ann, bob] = fair(3);
       await holder.take({ leaseTime: SHORT });
       await queueUp(ann, bob);
@@ -76,7 +76,7 @@ export function describeFairness(world: ContractWorld): void {
       await ann.take();
     });
 
-    it('passes to the head when the holder is freed by force', async () => {
+    it('gives the lock to the head after a forced release', async () => {
       const [holder, ann, bob] = fair(3);
       await holder.take();
       await queueUp(ann, bob);
@@ -90,7 +90,7 @@ export function describeFairness(world: ContractWorld): void {
       expect([toAnn.heard.length, toBob.heard.length]).toEqual([1, 1]);
     });
 
-    it('wakes only the next, and says whom', async () => {
+    it('wakes only the head, and names it', async () => {
       const [holder, ...waiters] = fair(4);
       const listeners = await Promise.all(waiters.map((waiter) => world.listen(waiter)));
       await holder.take();
@@ -107,7 +107,7 @@ export function describeFairness(world: ContractWorld): void {
       }
     });
 
-    it('tells a client which of its owners a message is for', async () => {
+    it('names the owner that a message is for to its client', async () => {
       const [holder, ann] = fair(2);
       const bob = world.owner('fair', ann.key, ann.client);
       const listener = await world.listen(ann);
@@ -118,7 +118,7 @@ export function describeFairness(world: ContractWorld): void {
       expect(listener.heard[0].owner).toBe(bob.owner);
     });
 
-    it('of one lock leaves that of another alone', async () => {
+    it('is separate for each lock', async () => {
       const locks = [fair(3), fair(3), fair(3)];
       await Promise.all(
         locks.map(async ([holder, ...waiters]) => {

@@ -20,11 +20,11 @@ export interface Capabilities {
   readonly types?: readonly LockType[];
   /** Whether `listeners` counts the clients of every node. Default true. */
   readonly countsListeners?: boolean;
-  /** Whether those who are let in together have different tokens. Default true. */
+  /** Whether readers that hold a lock together have different tokens. Default true. */
   readonly tokensDiffer?: boolean;
   /** Whether tokens are reserved for hand-offs. Default true. */
   readonly reserves?: boolean;
-  /** Whether those who were woken in vain are numbered. Default true. */
+  /** Whether `takeTicket` is supported. Default true. */
   readonly numbers?: boolean;
 }
 

@@ -4,7 +4,7 @@ import type { Client } from './fixture.js';
 
 /** A subscription that counts what it hears. */
 export class Listener {
-  /** Messages; that some may have been lost is no message. */
+  /** Messages only, without resyncs. */
   readonly heard: Extract<Wake, { kind: 'message' }>[] = [];
   readonly ready: Promise<void>;
   readonly close: () => void;

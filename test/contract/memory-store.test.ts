@@ -56,7 +56,7 @@ describe('MemoryStore', () => {
     expect(await acquire('order')).toMatchObject({ acquired: true });
   });
 
-  it('measures leases by its own clock where it has one', async () => {
+  it('measures leases by its own clock if it has one', async () => {
     const clock = new StillRuntime();
     const shared = new MemoryStore(clock);
     await acquire('order', 'reentrant', 1_000, new MemoryBackend({ runtime, store: shared }));
@@ -67,7 +67,7 @@ describe('MemoryStore', () => {
     expect(await acquire('order', 'reentrant', 1_000, other)).toMatchObject({ acquired: true });
   });
 
-  it('is one for all backends of the process unless another one is given', async () => {
+  it('is shared by all backends of the process unless another one is given', async () => {
     const [one, two] = [new MemoryBackend({ runtime }), new MemoryBackend({ runtime })];
     await acquire('shared', 'reentrant', 1_000, one);
     expect(await acquire('shared', 'reentrant', 1_000, two)).toMatchObject({ acquired: false });
@@ -85,7 +85,7 @@ describe('MemoryStore', () => {
     },
   );
 
-  it('drops waiters that died, those of one lock as well as those of many', async () => {
+  it('removes waiters that died, of one lock or of many', async () => {
     await acquire('held', 'fair', 10_000_000);
     await acquire('read', 'read', 10_000_000);
     for (let n = 0; n < 5_000; n++) {
@@ -102,7 +102,7 @@ describe('MemoryStore', () => {
     expect((await backend.inspect('held')).queue).toHaveLength(99);
   });
 
-  it('keeps nothing of a lock that was released', async () => {
+  it('keeps no data of a released lock', async () => {
     for (const type of ['reentrant', 'fair', 'read', 'write'] as const) {
       const holding = { key: 'order', type, owner: 'client:1' };
       const waiting = { key: 'order', type, owner: 'client:2' };
@@ -135,7 +135,7 @@ describe('MemoryStore', () => {
     expect((await backend.inspect('order')).token).toBe(token);
   });
 
-  it('wakes after the release has returned, outside the scope of who released', async () => {
+  it("wakes waiters after the release has returned, outside the releaser's scope", async () => {
     const scope = new AsyncLocalStorage<string>();
     const real = new MemoryBackend({ runtime: { ...nodeRuntime, detached: (work) => scope.exit(work) }, store });
     const seen: (string | undefined)[] = [];
@@ -151,8 +151,8 @@ describe('MemoryStore', () => {
   });
 });
 
-describe('LapsingMap', () => {
-  it('stays within a small multiple of what is alive', () => {
+describe('ExpiringMap', () => {
+  it('stays within a small multiple of its live entries', () => {
     const map = new ExpiringMap<number>(isPast);
     let most = 0;
     for (let now = 0; now < 20_000; now++) {
@@ -162,7 +162,7 @@ describe('LapsingMap', () => {
     expect(most).toBeLessThan(400);
   });
 
-  it('drops nothing that is alive', () => {
+  it('removes no live entry', () => {
     const map = new ExpiringMap<number>(isPast);
     for (let now = 0; now < 10_000; now++) map.set(`${now}`, now % 2 === 0 ? 50_000 : now + 1, now);
     expect(map.alive(20_000)).toHaveLength(5_000);

@@ -52,14 +52,14 @@ export class Owner implements OwnerRef {
     return reply;
   }
 
-  /** Acquires by looking again when a busy reply says so, without any wake-up. Gives how often it looked. */
+  /** Acquires without messages, by asking again when a busy reply says so. Returns how often it asked. */
   async takeInTime(options?: AcquireOptions): Promise<number> {
     for (let looks = 1; ; looks++) {
       const reply = await this.acquire(options);
       if (reply.acquired) return looks;
       if (looks === 50)
-        throw new Error(`${this.type} lock ${this.key}: still busy, told to look again in ${reply.remaining} ms`);
-      // A quorum of which some have not answered may tell the lease of a node that is behind.
+        throw new Error(`${this.type} lock ${this.key}: still busy, to be asked again in ${reply.remaining} ms`);
+      // A quorum that not all nodes have answered may report the lease of a node that is behind.
       await sleep(Math.min(reply.remaining, 5_000));
     }
   }
@@ -108,7 +108,7 @@ export class Owner implements OwnerRef {
     return new Owner(this.client, this.key, type, this.owner);
   }
 
-  /** What is left of its lease; undefined when it does not hold the lock. */
+  /** Milliseconds that are left of its lease; undefined when it does not hold the lock. */
   async remaining(): Promise<number | undefined> {
     return (await this.inspect()).owners.find(({ owner }) => owner === this.owner)?.remaining;
   }

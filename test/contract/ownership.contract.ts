@@ -19,13 +19,13 @@ const UNUSUAL_NAMES = [
 
 /** What an owner may do with its own lock, and nobody else. */
 export function describeOwnership(world: ContractWorld, type: LockType): void {
-  it('is given to the first who asks, for the time that was asked for', async () => {
+  it('is acquired by the first to ask, for the leaseTime of the request', async () => {
     const [ann] = world.owners(type, 1);
     await ann.take({ leaseTime: 5_000 });
     expect(await ann.remaining()).toBeWithin(1, 5_000);
   });
 
-  it('is free for others once its owner has released it', async () => {
+  it('is free for others once its owner released it', async () => {
     const [ann, bob] = world.owners(type, 2);
     await ann.take();
     expect(await ann.release()).toMatchObject({ released: true, resent: false });
@@ -33,7 +33,7 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     await bob.take();
   });
 
-  it('is renewed and not counted when its owner acquires it again', async () => {
+  it('is renewed, not counted, when its owner acquires it again', async () => {
     const [ann, bob] = world.owners(type, 2);
     await ann.take({ leaseTime: 2_000 });
     await ann.take({ leaseTime: LONG });
@@ -88,7 +88,7 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     expect((await ann.inspect()).mode).toBe('free');
   });
 
-  it('lapses with its lease', async () => {
+  it('is free when its lease has ended', async () => {
     const [ann, bob] = world.owners(type, 2);
     await ann.take({ leaseTime: LAPSING });
     await world.elapse(LAPSING);
@@ -106,7 +106,7 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     expect(await ann.holds()).toBe(true);
   });
 
-  it('is not touched by an owner whose lease has lapsed', async () => {
+  it('is not touched by an owner whose lease has ended', async () => {
     const [ann, bob] = world.owners(type, 2);
     await ann.take({ leaseTime: LAPSING });
     await world.elapse(LAPSING);
@@ -120,7 +120,7 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
 
   if (isTransferable(type)) describeTransfer(world, type);
 
-  it('is freed by force, whoever holds it', async () => {
+  it('is released by force, whoever holds it', async () => {
     const [ann, bob] = world.owners(type, 2);
     expect(await bob.forceRelease()).toEqual([]);
     await ann.take();
@@ -132,7 +132,7 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     await bob.take();
   });
 
-  it('is freed quietly too', async () => {
+  it('is released quietly, without a message', async () => {
     const [ann, bob] = world.owners(type, 2);
     expect(await ann.releaseQuietly()).toMatchObject({ released: false });
     await ann.take();
@@ -140,7 +140,7 @@ export function describeOwnership(world: ContractWorld, type: LockType): void {
     await bob.take();
   });
 
-  it('has its name to itself, whatever characters stand in it', async () => {
+  it('is separate from every other name, whatever characters a name has', async () => {
     const prefix = world.key();
     const owners = UNUSUAL_NAMES.map((name) => world.owner(type, `${prefix}${name}`));
     for (const owner of owners) await owner.take();

@@ -27,7 +27,7 @@ export function describeReadWrite(world: ContractWorld): void {
       expect(await state(own)).toEqual({ mode: 'read', owners: [rita, ron, rose].map(({ owner }) => owner).sort() });
     });
 
-    it('is shared by as many readers as ask at once', async () => {
+    it('is shared by all readers that ask at once', async () => {
       const readers = world.owners('read', 50);
       await Promise.all(readers.map((reader) => reader.take()));
       expect((await readers[0].inspect()).owners).toHaveLength(50);
@@ -35,7 +35,7 @@ export function describeReadWrite(world: ContractWorld): void {
       expect((await readers[0].inspect()).mode).toBe('free');
     });
 
-    it('keeps a writer out until the last reader has left', async () => {
+    it('keeps a writer out until the last reader released it', async () => {
       const { rita, ron, walt } = lock();
       await rita.take({ leaseTime: 5_000 });
       await ron.take({ leaseTime: 20_000 });
@@ -61,7 +61,7 @@ export function describeReadWrite(world: ContractWorld): void {
       await walt.take();
     });
 
-    it('keeps readers out while somebody writes, and wakes them all then', async () => {
+    it('keeps readers out while a writer holds it, and wakes them all afterwards', async () => {
       const { rita, ron, walt } = lock();
       const listeners = [await world.listen(rita), await world.listen(ron)];
       await walt.take({ leaseTime: 5_000 });
@@ -103,7 +103,7 @@ export function describeReadWrite(world: ContractWorld): void {
       await wilma.take();
     });
 
-    it('does not wait for a reader that died once the others have left', async () => {
+    it('does not wait for a reader that died once the others released it', async () => {
       const own = lock();
       const { rita: zombie, ron, walt } = own;
       await zombie.take({ leaseTime: LAPSING });
@@ -114,7 +114,7 @@ export function describeReadWrite(world: ContractWorld): void {
       await walt.take();
     });
 
-    it('wakes a writer when the last living reader leaves a dead one behind', async () => {
+    it('wakes a writer when the last living reader releases it, beside a dead one', async () => {
       const { rita: zombie, ron, walt } = lock();
       const listener = await world.listen(walt);
       await zombie.take({ leaseTime: LAPSING });
@@ -145,7 +145,7 @@ export function describeReadWrite(world: ContractWorld): void {
       await walt.meet();
     });
 
-    it('tells nobody when one of several readers leaves', async () => {
+    it('publishes nothing when one of several readers releases it', async () => {
       const { rita, ron, walt } = lock();
       const listener = await world.listen(walt);
       await rita.take();
@@ -156,7 +156,7 @@ export function describeReadWrite(world: ContractWorld): void {
       expect(listener.heard).toHaveLength(1);
     });
 
-    it('is freed by force from all readers, and from a writer that reads', async () => {
+    it('is released by force from all readers, and from a writer that also reads', async () => {
       const own = lock();
       const { rita, ron, walt } = own;
       await rita.take();

@@ -27,7 +27,7 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
     expect(tokens.every(Number.isSafeInteger)).toBe(true);
   });
 
-  it('gives growing tokens whatever ended the acquisition before', async () => {
+  it('gives growing tokens however the acquisition before ended', async () => {
     const [ann, bob, eve] = world.owners(type, 3);
     const tokens = [(await ann.take()).token];
     tokens.push((await ann.take()).token);
@@ -41,7 +41,7 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
     expect(tokens).toStrictlyGrow();
   });
 
-  it('gives tokens that the wall clock has reached, so that they grow on after a loss of all data', async () => {
+  it('gives tokens that follow the wall clock, so that they go on growing after a loss of all data', async () => {
     const [ann] = world.owners(type, 1);
     const before = Date.now() * 1_000;
     expect((await ann.take()).token).toBeGreaterThanOrEqual(before - TOLERANCE);
@@ -67,7 +67,7 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
     expect((await ann.take()).token).toBeGreaterThan(raised);
   });
 
-  it('reserves none unless asked', async () => {
+  it('reserves no tokens unless requested', async () => {
     const [ann] = world.owners(type, 1);
     expect((await ann.take()).reserved).toBe(0);
   });

@@ -4,7 +4,7 @@ import { LONG } from './owner.js';
 const STAND_BACK = { preferWriters: true };
 const WAITING = { fairWaitTimeout: LONG };
 
-/** Writers that announce themselves, and readers that let them go first. */
+/** Writers that are registered as waiting, and readers that let them go first. */
 export function describeWaitingWriters(world: ContractWorld): void {
   const lock = () => {
     const key = world.key();
@@ -13,8 +13,8 @@ export function describeWaitingWriters(world: ContractWorld): void {
     return { rita, ron, walt, wilma };
   };
 
-  describe('a waiting writer with a place', () => {
-    it('is let in before new readers that stand back', async () => {
+  describe('a registered waiting writer', () => {
+    it('goes before new readers that prefer writers', async () => {
       const { rita, ron, walt } = lock();
       await rita.take();
       await walt.meet(WAITING);
@@ -26,7 +26,7 @@ export function describeWaitingWriters(world: ContractWorld): void {
       await ron.take(STAND_BACK);
     });
 
-    it('does not keep readers out that do not stand back, nor those that are in', async () => {
+    it('does not keep out readers that do not prefer writers, nor readers that hold the lock', async () => {
       const { rita, ron, walt } = lock();
       await rita.take(STAND_BACK);
       await walt.meet(WAITING);
@@ -42,14 +42,14 @@ export function describeWaitingWriters(world: ContractWorld): void {
       await walt.as('read').take(STAND_BACK);
     });
 
-    it('keeps nobody out without a place', async () => {
+    it('keeps nobody out unless registered', async () => {
       const { rita, ron, walt } = lock();
       await rita.take();
       await walt.meet();
       await ron.take(STAND_BACK);
     });
 
-    it('keeps nobody out once its place has lapsed', async () => {
+    it('keeps nobody out once it has expired', async () => {
       const { rita, ron, walt } = lock();
       await rita.take();
       await walt.meet({ fairWaitTimeout: SHORT });
@@ -57,7 +57,7 @@ export function describeWaitingWriters(world: ContractWorld): void {
       expect(await walt.refreshWaiter()).toBe(false);
     });
 
-    it('keeps readers waiting until the last of several places has lapsed', async () => {
+    it('keeps readers waiting until the last of several writers has expired', async () => {
       const { rita, ron, walt, wilma } = lock();
       await rita.take();
       await walt.meet({ fairWaitTimeout: 5_000 });
@@ -67,7 +67,7 @@ export function describeWaitingWriters(world: ContractWorld): void {
       expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(SHORT, 5_000);
     });
 
-    it('keeps its place by refreshing it', async () => {
+    it('stays registered by refreshing', async () => {
       const { rita, ron, walt, wilma } = lock();
       await rita.take();
       await walt.meet({ fairWaitTimeout: SHORT });
@@ -77,7 +77,7 @@ export function describeWaitingWriters(world: ContractWorld): void {
       await ron.meet(STAND_BACK);
     });
 
-    it('leaves way for the readers that stood back, and wakes them', async () => {
+    it('lets the waiting readers in when it leaves, and wakes them', async () => {
       const { rita, ron, walt, wilma } = lock();
       const listener = await world.listen(ron);
       await rita.take();
@@ -91,7 +91,7 @@ export function describeWaitingWriters(world: ContractWorld): void {
       await ron.take(STAND_BACK);
     });
 
-    it('stands in no queue that is shown', async () => {
+    it('is not shown in the queue', async () => {
       const { rita, walt } = lock();
       await rita.take();
       await walt.meet(WAITING);

@@ -3,7 +3,7 @@ import { until } from '../support/until.js';
 import type { ContractWorld } from './contract-world.js';
 import type { Owner } from './owner.js';
 
-/** Who hears of a release. A waiter of a fair lock has a place, or nobody would tell it anything. */
+/** Which subscribers are notified of a release. A waiter of a fair lock is registered, or it would not be notified. */
 export function describeWakeUps(world: ContractWorld, type: LockType): void {
   const queue = async (waiter: Owner) => {
     if (type === 'fair') await waiter.meet({ fairWaitTimeout: 60_000 });
@@ -30,7 +30,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     await bob.take();
   });
 
-  it('wakes when it is freed by force', async () => {
+  it('wakes waiters when it is released by force', async () => {
     const [ann, bob, eve] = world.owners(type, 3);
     const listener = await world.listen(bob);
     await ann.take();
@@ -40,7 +40,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     await bob.take();
   });
 
-  it('tells the clients whose owners were removed by force, and them alone', async () => {
+  it('notifies the clients whose owners were removed by force, and no others', async () => {
     const [ann, eve] = world.owners(type, 2);
     const heard: unknown[] = [];
     const elsewhere: unknown[] = [];
@@ -76,7 +76,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     expect(listener.heard).toHaveLength(1);
   });
 
-  it('wakes nobody when it is freed quietly', async () => {
+  it('wakes nobody when it is released quietly', async () => {
     const [ann, bob] = world.owners(type, 2);
     const listener = await world.listen(bob);
     await ann.take();
@@ -88,7 +88,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     await queue(bob);
     await ann.release();
     await listener.hears(type === 'fair' ? 1 : 2);
-    expect(listener.heard).toHaveLength(type === 'fair' ? 1 : 2); // of a fair lock, only those that somebody waited for
+    expect(listener.heard).toHaveLength(type === 'fair' ? 1 : 2); // of a fair lock, only those with a waiter
   });
 
   it('wakes the waiters of one lock and of no other', async () => {
@@ -104,7 +104,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     expect(listeners.map(({ heard }) => heard.length)).toEqual([1, 1]);
   });
 
-  it('tells each subscription of a client, until that one is closed', async () => {
+  it('notifies each subscription of a client until it is closed', async () => {
     const [ann, bob] = world.owners(type, 2);
     const [one, two] = [await world.listen(bob), await world.listen(bob)];
     const releaseOnce = async () => {
@@ -123,7 +123,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     expect([one.heard.length, two.heard.length]).toEqual([1, 2]);
   });
 
-  it('tells a subscription nothing from the moment it is closed', async () => {
+  it('notifies a subscription of nothing from the moment it is closed', async () => {
     const [ann, bob] = world.owners(type, 2);
     const [closed, open] = [await world.listen(bob), await world.listen(bob)];
     await ann.take();
@@ -135,7 +135,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     expect(closed.heard).toEqual([]);
   });
 
-  it('hears again after all its subscriptions were closed and one was opened', async () => {
+  it('notifies again after all subscriptions were closed and one was opened', async () => {
     const [ann, bob] = world.owners(type, 2);
     for (let round = 0; round < 3; round++) {
       const listener = await world.listen(bob);
@@ -165,7 +165,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     const bobs = [await world.listen(bob), await world.listen(bob)];
     expect(await listeners()).toBe(1);
     const eves = await world.listen(eve);
-    const others = type === 'fair' ? 1 : 2; // only the head is told
+    const others = type === 'fair' ? 1 : 2; // only the head is notified
     expect(await listeners()).toBe(others);
     own.close();
     // The server may count the subscription that has just ended once more.
@@ -174,7 +174,7 @@ export function describeWakeUps(world: ContractWorld, type: LockType): void {
     await until(async () => (await listeners()) === 0);
   });
 
-  it('has no listeners to count when nothing was released', async () => {
+  it('counts no listeners when nothing was released', async () => {
     const [ann, bob] = world.owners(type, 2);
     await world.listen(ann);
     await ann.take();

@@ -1,5 +1,5 @@
 import { LockConfigurationError, LockError, LockKeyError } from '../../lib/engine/errors.js';
-import type { LockOptions } from '../../lib/engine/lock-options.js';
+import type { LockOptions } from '../../lib/engine/terms/lock-options.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
 import { leftovers, NOTHING, openWorld } from '../support/lock-world.js';

@@ -1,5 +1,5 @@
 import { LockLostError, LockUnavailableError } from '../../lib/engine/errors.js';
-import type { LockEventName } from '../../lib/engine/events.js';
+import type { LockEventName } from '../../lib/engine/events/events.js';
 import { currentLease } from '../../lib/engine/scope/lock-scope.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { ms, openVirtualWorld } from '../support/lock-world.js';

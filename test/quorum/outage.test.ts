@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis';
-import { FOREVER } from '../../lib/engine/duration.js';
 import { LockError, LockLostError, LockUnavailableError } from '../../lib/engine/errors.js';
 import type { Lease } from '../../lib/engine/lease/lease.js';
 import { LockEngine } from '../../lib/engine/lock-engine.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
+import { FOREVER } from '../../lib/engine/terms/duration.js';
 import { LockService } from '../../lib/service/lock-service.js';
 import { ms, RecordingLogger } from '../support/lock-world.js';
 import type { RedisServer } from '../support/redis-server.js';

@@ -1,9 +1,9 @@
 import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
 import { QuorumBackend } from '../../lib/backends/quorum/quorum-backend.js';
-import { FOREVER } from '../../lib/engine/duration.js';
 import type { Lease } from '../../lib/engine/lease/lease.js';
 import { LockEngine } from '../../lib/engine/lock-engine.js';
+import { FOREVER } from '../../lib/engine/terms/duration.js';
 import { LockService } from '../../lib/service/lock-service.js';
 import { ms, RecordingLogger } from '../support/lock-world.js';
 import { VirtualRuntime } from '../support/virtual-runtime.js';

@@ -1,4 +1,4 @@
-import type { Duration } from '../duration.js';
+import type { Duration } from '../terms/duration.js';
 
 /**
  * One successful acquisition of one lock, or of several at once: proof that the code holds it for as long as `held` is true.

@@ -1,10 +1,10 @@
 import { type BackendError, withReason } from '../../backends/lock-backend.js';
 import type { AcquisitionContext } from '../acquisition-context.js';
-import { type Duration, FOREVER, toLeaseTime } from '../duration.js';
 import { LockLostError, LockNotOwnedError, LockUnavailableError } from '../errors.js';
 import { confirmLease } from '../scope/confirm-lease.js';
 import { LockScope, lockScopes, type ScopedLease } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
+import { type Duration, FOREVER, toLeaseTime } from '../terms/duration.js';
 import type { HeldLock, LockShare, ReleaseOutcome } from './held-lock.js';
 import type { Lease } from './lease.js';
 import { type Moment, validity } from './lease-clock.js';

@@ -1,7 +1,7 @@
 import type { LockBackend } from '../../backends/lock-backend.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
 import { LockLostError } from '../errors.js';
-import type { EventHub } from '../events.js';
+import type { EventHub } from '../events/events.js';
 import { Heartbeat } from './heartbeat.js';
 import type { HeldLock } from './held-lock.js';
 import { type LeaseClock, type Moment, validity } from './lease-clock.js';

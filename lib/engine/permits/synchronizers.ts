@@ -1,7 +1,7 @@
 import type { SynchronizerBackend } from '../../backends/synchronizer-backend.js';
 import type { AcquisitionContext } from '../acquisition-context.js';
 import { LockConfigurationError } from '../errors.js';
-import { toLockName } from '../lock-name.js';
+import { toLockName } from '../terms/lock-name.js';
 import type { WaitTerms } from '../waiting/caller.js';
 import { CountedPermits } from './counted-permits.js';
 import { LeasedPermits, type LeasedPermitTerms, LeasedPermitWaiter } from './leased-permits.js';

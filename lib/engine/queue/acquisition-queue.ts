@@ -6,7 +6,7 @@ import type { RequestOutcome } from '../lease/background-releases.js';
 import { HeldLock, type LockKeeper, type LockWaiter } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
 import { TokenBlock } from '../lease/token-block.js';
-import type { AcquisitionTerms } from '../lock-options.js';
+import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { lateAnswer } from '../waiting/late-answer.js';
 import { busyError, type KnownHolder, shutdownError, unavailableError } from '../waiting/wait-errors.js';
 import type { Departure } from '../waiting/waiter.js';

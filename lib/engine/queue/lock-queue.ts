@@ -2,7 +2,7 @@ import type { BackendError, Busy } from '../../backends/lock-backend.js';
 import type { RequestOutcome } from '../lease/background-releases.js';
 import type { HeldLock, LockKeeper, LockWaiter, ReleaseOutcome } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
-import type { AcquisitionTerms } from '../lock-options.js';
+import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { permanentError } from '../waiting/wait-errors.js';
 import type { WaiterRequest } from '../waiting/waiter-request.js';
 import { ContendedQueue } from './contended-queue.js';

@@ -1,10 +1,10 @@
 import { listOf } from '../collections/list-of.js';
-import type { Milliseconds } from '../duration.js';
 import { LockBusyError } from '../errors.js';
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { LockAcquirer } from '../lock-acquirer.js';
-import type { AcquisitionTerms } from '../lock-options.js';
+import type { Milliseconds } from '../terms/duration.js';
+import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { Waiter } from '../waiting/waiter.js';
 import { confirmLease } from './confirm-lease.js';
 import { Downgrade } from './downgrade.js';

@@ -1,12 +1,12 @@
 import { BackOff } from '../../backends/back-off.js';
 import { type BackendError, noAnswer, withReason } from '../../backends/lock-backend.js';
-import type { Milliseconds } from '../duration.js';
 import { LockBusyError, LockError, LockKeyError, LockUnavailableError } from '../errors.js';
 import { announceAcquired, startTime } from '../lease/announce-acquired.js';
 import type { HeldLock } from '../lease/held-lock.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { LockAcquirer } from '../lock-acquirer.js';
-import type { AcquisitionTerms } from '../lock-options.js';
+import type { Milliseconds } from '../terms/duration.js';
+import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { abortedError } from '../waiting/caller.js';
 import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
 import { Waiter } from '../waiting/waiter.js';

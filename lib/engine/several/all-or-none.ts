@@ -6,7 +6,7 @@ import {
 } from '../../backends/lock-backend.js';
 import { PendingOwner } from '../lease/pending-acquisitions.js';
 import type { LockAcquirer } from '../lock-acquirer.js';
-import type { AcquisitionTerms } from '../lock-options.js';
+import type { AcquisitionTerms } from '../terms/lock-options.js';
 import type { WantedLock } from './wanted-lock.js';
 
 /** A lock that was not free, and what is known about its holder. */

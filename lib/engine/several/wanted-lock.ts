@@ -1,12 +1,12 @@
-import type { Milliseconds } from '../duration.js';
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
 import type { LockAcquirer } from '../lock-acquirer.js';
-import type { AcquisitionTerms } from '../lock-options.js';
 import type { AcquisitionQueue } from '../queue/acquisition-queue.js';
 import { findReentry, isStillShared, type Reentry } from '../scope/find-reentry.js';
 import type { EnteredGate, ShareGate } from '../scope/share-gate.js';
 import { closeGatesAbove, shareMode } from '../scope/share-mode.js';
+import type { Milliseconds } from '../terms/duration.js';
+import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { Waiter } from '../waiting/waiter.js';
 
 /** One of several locks that are acquired together: it is taken from its queue, or shared with the scope that holds it. */

@@ -1,6 +1,6 @@
 import { deadlineTimer, type Runtime, type Timer } from '../../backends/runtime.js';
-import type { Milliseconds } from '../duration.js';
 import { LockAbortedError } from '../errors.js';
+import type { Milliseconds } from '../terms/duration.js';
 import { AbortListener } from './abort-listener.js';
 
 /** Why a caller left before it was served. */

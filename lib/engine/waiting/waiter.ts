@@ -1,6 +1,6 @@
 import type { Runtime } from '../../backends/runtime.js';
 import type { Moment } from '../lease/lease-clock.js';
-import type { AcquisitionTerms } from '../lock-options.js';
+import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { Caller } from './caller.js';
 
 export type { Departure } from './caller.js';

@@ -1,6 +1,6 @@
 import type { Runtime } from '../../backends/runtime.js';
-import { type Duration, toLeaseTime } from '../../engine/duration.js';
 import { LONGEST_HOLD, PassedOver, pauseAfterHold } from '../../engine/several/passed-over.js';
+import { type Duration, toLeaseTime } from '../../engine/terms/duration.js';
 import type { Deadline } from '../deadline.js';
 import type { LockHandle } from '../lock-handle.js';
 import { type MemberLease, releaseUnused } from './combined-lease.js';

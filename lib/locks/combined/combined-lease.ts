@@ -1,9 +1,9 @@
-import { type Duration, MIN_LEASE_TIME, toMilliseconds } from '../../engine/duration.js';
 import { LockError, LockLostError, LockNotOwnedError } from '../../engine/errors.js';
 import type { Lease } from '../../engine/lease/lease.js';
 import { LockLease } from '../../engine/lease/lock-lease.js';
 import type { LockEngine } from '../../engine/lock-engine.js';
 import { LockScope, lockScopes } from '../../engine/scope/lock-scope.js';
+import { type Duration, MIN_LEASE_TIME, toMilliseconds } from '../../engine/terms/duration.js';
 
 /** What the acquisition of a member gives. */
 export type MemberLease = LockLease | CombinedLease;

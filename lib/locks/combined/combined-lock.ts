@@ -1,7 +1,7 @@
 import { BackOff } from '../../backends/back-off.js';
-import type { Duration, Milliseconds } from '../../engine/duration.js';
 import { LockConfigurationError, LockKeyError } from '../../engine/errors.js';
 import type { LockEngine } from '../../engine/lock-engine.js';
+import type { Duration, Milliseconds } from '../../engine/terms/duration.js';
 import type { Deadline } from '../deadline.js';
 import { type LeaseRequest, LockHandle } from '../lock-handle.js';
 import { retryUntilDeadline } from '../retry-until-deadline.js';

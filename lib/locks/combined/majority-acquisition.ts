@@ -1,6 +1,6 @@
 import type { Runtime, Timer } from '../../backends/runtime.js';
-import type { Duration } from '../../engine/duration.js';
 import { LockBusyError } from '../../engine/errors.js';
+import type { Duration } from '../../engine/terms/duration.js';
 import type { Deadline } from '../deadline.js';
 import type { LockHandle } from '../lock-handle.js';
 import { isRetryable } from '../retry-until-deadline.js';

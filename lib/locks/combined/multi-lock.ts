@@ -1,5 +1,5 @@
-import type { Duration, Milliseconds } from '../../engine/duration.js';
 import { LockConfigurationError } from '../../engine/errors.js';
+import type { Duration, Milliseconds } from '../../engine/terms/duration.js';
 import type { LeaseRequest, LockHandle } from '../lock-handle.js';
 import { AllOrNone, type LockGroup } from './all-or-none.js';
 import type { MemberLease } from './combined-lease.js';

@@ -1,4 +1,4 @@
-import { type Duration, FOREVER, type Milliseconds } from '../../engine/duration.js';
+import { type Duration, FOREVER, type Milliseconds } from '../../engine/terms/duration.js';
 import type { LockHandle } from '../lock-handle.js';
 import { type CombinedAcquisition, CombinedLock } from './combined-lock.js';
 import { MajorityAcquisition } from './majority-acquisition.js';

@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../engine/errors.js';
-import { LOCK_TYPES } from '../../engine/lock-options.js';
+import { LOCK_TYPES } from '../../engine/terms/lock-options.js';
 import type { DistributedLockOptions, LockKey, ReturnKind } from './distributed-lock.options.js';
 import { nearestName } from './nearest-name.js';
 

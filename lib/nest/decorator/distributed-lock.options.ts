@@ -1,6 +1,6 @@
 import type { LockType } from '../../backends/lock-backend.js';
-import type { Duration } from '../../engine/duration.js';
 import type { LockBusyError } from '../../engine/errors.js';
+import type { Duration } from '../../engine/terms/duration.js';
 
 // The one place where a type has to accept any method of the user.
 // biome-ignore lint/suspicious/noExplicitAny: see above

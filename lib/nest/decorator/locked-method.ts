@@ -1,6 +1,12 @@
-import { MAX_LEASE_TIME, type Milliseconds, toLeaseTime, toMilliseconds, toWaitTime } from '../../engine/duration.js';
 import { LockConfigurationError } from '../../engine/errors.js';
-import type { AcquisitionTerms, LockOptions } from '../../engine/lock-options.js';
+import {
+  MAX_LEASE_TIME,
+  type Milliseconds,
+  toLeaseTime,
+  toMilliseconds,
+  toWaitTime,
+} from '../../engine/terms/duration.js';
+import type { AcquisitionTerms, LockOptions } from '../../engine/terms/lock-options.js';
 import type { LockService } from '../../service/lock-service.js';
 import { compileTemplate, type NamesOf } from '../key-template/key-template.js';
 import { getLockServiceToken } from '../redis-lock.constants.js';

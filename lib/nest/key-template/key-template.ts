@@ -1,5 +1,5 @@
 import { LockConfigurationError, LockKeyError } from '../../engine/errors.js';
-import { toLockName } from '../../engine/lock-name.js';
+import { toLockName } from '../../engine/terms/lock-name.js';
 import { toKeyPart, whyNotKeyPart } from './key-part.js';
 import { type Found, follow, followAll, type Invocation } from './key-path.js';
 import { type Expression, parseTemplate } from './key-template-parser.js';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockOptions } from '../../../lib/engine/lock-options.js';
+import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { type History, machineTime } from '../history.js';
 import { HistoryRecorder } from '../history-recorder.js';

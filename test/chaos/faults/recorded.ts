@@ -1,5 +1,5 @@
 import type { LockLease } from '../../../lib/engine/lease/lock-lease.js';
-import type { LockOptions } from '../../../lib/engine/lock-options.js';
+import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import type { HistoryRecorder } from '../history-recorder.js';
 

@@ -1,4 +1,4 @@
-import type { LockOptions } from '../../../lib/engine/lock-options.js';
+import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 
 /** Longer than a third of the leases and places of the services that are given, so that they are renewed meanwhile. */

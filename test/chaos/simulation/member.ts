@@ -1,5 +1,5 @@
-import { FOREVER, type Milliseconds } from '../../../lib/engine/duration.js';
 import { LockEngine } from '../../../lib/engine/lock-engine.js';
+import { FOREVER, type Milliseconds } from '../../../lib/engine/terms/duration.js';
 import { LockService } from '../../../lib/service/lock-service.js';
 import type { History } from '../history.js';
 import { HistoryRecorder } from '../history-recorder.js';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import type { LockOptions } from '../../../lib/engine/lock-options.js';
+import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import type { Connection } from '../../../lib/service/redis-lock-options.js';

@@ -7,8 +7,8 @@ import {
   LockUpgradeError,
 } from '../../../lib/engine/errors.js';
 import type { Lease } from '../../../lib/engine/lease/lease.js';
-import type { LockOptions } from '../../../lib/engine/lock-options.js';
 import { currentLease, type LockScope, lockScopes } from '../../../lib/engine/scope/lock-scope.js';
+import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import { leftovers, NOTHING, openWorld, STORES } from '../../support/lock-world.js';
 import { errorOf, latch, Section } from '../../support/section.js';
 import { until } from '../../support/until.js';

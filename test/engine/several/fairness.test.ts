@@ -1,5 +1,5 @@
 import { LockAbortedError, LockBusyError } from '../../../lib/engine/errors.js';
-import type { LockOptions } from '../../../lib/engine/lock-options.js';
+import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import { leftovers, NOTHING, openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';
 import { errorOf } from '../../support/section.js';
 

@@ -1,7 +1,7 @@
 import type { AcquireAllReply, AcquireRequest } from '../../lock-backend.js';
 import { keysOf, LOCK } from '../calls/item-answer.js';
-import { integerOf, listOf } from '../calls/reply-shape.js';
 import type { ScriptContext } from '../calls/script-context.js';
+import { integerOf, listOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { busyReply, copyOf } from './acquire-reply.js';
 import { TOKEN_COUNTER, WAITING_WRITERS } from './lock-type-table.js';

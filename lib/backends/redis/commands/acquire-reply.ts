@@ -1,6 +1,6 @@
 import type { Busy } from '../../lock-backend.js';
-import { integerOf } from '../calls/reply-shape.js';
 import type { ScriptCall } from '../connection/script-call.js';
+import { integerOf } from '../reply-shape.js';
 
 /** `remaining` when nothing limits the holder. */
 const WITHOUT_LIMIT = -1;

@@ -1,10 +1,10 @@
 import type { Acquired, AcquireReply, AcquireRequest, LockType } from '../../lock-backend.js';
 import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, refuseFailure } from '../calls/item-answer.js';
-import { integerOf } from '../calls/reply-shape.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ScriptCall } from '../connection/script-call.js';
 import type { FencingTokens } from '../fencing-tokens.js';
+import { integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { busyReply } from './acquire-reply.js';
 import { type AcquireScript, LOCK_TYPES } from './lock-type-table.js';

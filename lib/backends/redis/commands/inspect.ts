@@ -1,7 +1,7 @@
 import type { LockState } from '../../lock-backend.js';
 import { keysOf } from '../calls/item-answer.js';
-import { listOf } from '../calls/reply-shape.js';
 import type { ScriptContext } from '../calls/script-context.js';
+import { listOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { remainingTime } from './acquire-reply.js';
 import { FAIR_KEYS, TOKEN_COUNTER } from './lock-type-table.js';

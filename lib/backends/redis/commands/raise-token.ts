@@ -1,6 +1,6 @@
 import type { LockType } from '../../lock-backend.js';
-import { integerOf } from '../calls/reply-shape.js';
 import type { ScriptContext } from '../calls/script-context.js';
+import { integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { tokenSource } from './token-source.js';
 

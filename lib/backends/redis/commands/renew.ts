@@ -1,9 +1,9 @@
 import type { LockType, RenewRequest } from '../../lock-backend.js';
 import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, refuseFailure } from '../calls/item-answer.js';
-import { integerOf, listOf } from '../calls/reply-shape.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ScriptCall } from '../connection/script-call.js';
+import { integerOf, listOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { LOCK_TYPES, type LockScript } from './lock-type-table.js';
 

@@ -1,7 +1,7 @@
 import { TICKET_LIFETIME } from '../../lock-backend.js';
-import { integerOf } from '../calls/reply-shape.js';
 import type { ScriptContext } from '../calls/script-context.js';
 import { lastTicket } from '../lock-keys.js';
+import { integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 
 /** Numbers the owners that were woken and found the lock held by the same `holder`: 1, 2, … */

@@ -1,7 +1,7 @@
 import type { Acquired, TransferRequest } from '../../lock-backend.js';
 import { keysOf } from '../calls/item-answer.js';
-import { integerOf, listOf } from '../calls/reply-shape.js';
 import type { ScriptContext } from '../calls/script-context.js';
+import { integerOf, listOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { copyOf } from './acquire-reply.js';
 import { LOCK_TYPES } from './lock-type-table.js';

@@ -1,7 +1,7 @@
 import { BackendError } from '../../lock-backend.js';
-import { unexpected } from '../calls/reply-shape.js';
 import { isCluster } from '../client/client.js';
 import type { ClientSource } from '../client/client-source.js';
+import { unexpected } from '../reply-shape.js';
 import { messageOf, withoutSecrets } from './redis-errors.js';
 import { ScriptCommand } from './script-command.js';
 

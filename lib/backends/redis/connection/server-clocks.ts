@@ -1,7 +1,7 @@
-import { integerOf, listOf } from '../calls/reply-shape.js';
 import { isCluster } from '../client/client.js';
 import type { ClientSource } from '../client/client-source.js';
 import type { ClusterNodes } from '../client/cluster-nodes.js';
+import { integerOf, listOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { checkDatabase } from './check-database.js';
 import { ScriptCommand, sendOn } from './script-command.js';

@@ -1,6 +1,6 @@
 import { BackendError } from '../../lock-backend.js';
-import { integerOf } from '../calls/reply-shape.js';
 import type { SingleCalls } from '../calls/single-calls.js';
+import { integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 
 export type PublishCommand = 'PUBLISH' | 'SPUBLISH';

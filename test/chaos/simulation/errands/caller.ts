@@ -1,4 +1,4 @@
-import type { LockOptions } from '../../../../lib/engine/lock-options.js';
+import type { LockOptions } from '../../../../lib/engine/terms/lock-options.js';
 import type { SeededRandom } from '../../../support/seeded-random.js';
 import type { HistoryRecorder } from '../../history-recorder.js';
 import type { PermitRecorder } from '../../permit-recorder.js';

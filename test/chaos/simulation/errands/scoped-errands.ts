@@ -1,5 +1,5 @@
 import type { LockLease } from '../../../../lib/engine/lease/lock-lease.js';
-import type { LockOptions } from '../../../../lib/engine/lock-options.js';
+import type { LockOptions } from '../../../../lib/engine/terms/lock-options.js';
 import type { RecordedLease } from '../../history-recorder.js';
 import type { Caller } from './caller.js';
 import type { Errand } from './errands.js';

@@ -1,6 +1,6 @@
 import type { PermitCounts } from '../../../synchronizer-backend.js';
-import { listOf } from '../../calls/reply-shape.js';
 import { permitLeases, semaphoreChannel } from '../../lock-keys.js';
+import { listOf } from '../../reply-shape.js';
 import type { SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
 
 /** How many permits are available, and how many are held. */

@@ -1,6 +1,6 @@
 import type { RequestId, TakenPermits } from '../../../synchronizer-backend.js';
-import { listOf } from '../../calls/reply-shape.js';
 import { permitLeases, semaphoreChannel } from '../../lock-keys.js';
+import { listOf } from '../../reply-shape.js';
 import type { SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
 
 /** Takes permits under ids, each with a lease, for as many groups, from the first on, as there are permits for. */

@@ -1,10 +1,10 @@
 import { BackendError } from '../../../lock-backend.js';
 import { REQUEST_LIFETIME, type RequestId } from '../../../synchronizer-backend.js';
-import { integerOf, unexpected } from '../../calls/reply-shape.js';
 import type { ScriptContext } from '../../calls/script-context.js';
 import { errorCode } from '../../connection/redis-errors.js';
 import { slotOf } from '../../hash-slot.js';
 import { latestRequest } from '../../lock-keys.js';
+import { integerOf, unexpected } from '../../reply-shape.js';
 import { type ScriptName, scripts } from '../../scripts.js';
 import { publishCommand } from '../publish-command.js';
 

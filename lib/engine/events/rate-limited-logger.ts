@@ -1,4 +1,4 @@
-import type { Runtime } from '../backends/runtime.js';
+import type { Runtime } from '../../backends/runtime.js';
 import { HarmlessLogger } from './harmless-logger.js';
 import type { LockLogger } from './lock-logger.js';
 

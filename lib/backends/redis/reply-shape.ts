@@ -1,4 +1,4 @@
-import { BackendError } from '../../lock-backend.js';
+import { BackendError } from '../lock-backend.js';
 
 const INTEGER = /^-?\d+$/;
 

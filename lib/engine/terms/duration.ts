@@ -1,5 +1,5 @@
 import ms from 'ms';
-import { LockConfigurationError } from './errors.js';
+import { LockConfigurationError } from '../errors.js';
 
 /**
  * Milliseconds as a number, or a string in the form of the `ms` package: `'250ms'`, `'30s'`, `'2m'`, `'1h'`. Waits and time-outs last

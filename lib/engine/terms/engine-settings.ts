@@ -1,7 +1,7 @@
-import type { LockBackend } from '../backends/lock-backend.js';
-import type { Runtime } from '../backends/runtime.js';
+import type { LockBackend } from '../../backends/lock-backend.js';
+import type { Runtime } from '../../backends/runtime.js';
+import type { LockLogger } from '../events/lock-logger.js';
 import type { Milliseconds } from './duration.js';
-import type { LockLogger } from './lock-logger.js';
 
 /** How an engine is set up; every value has been checked. */
 export interface EngineSettings {

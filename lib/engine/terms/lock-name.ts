@@ -1,4 +1,4 @@
-import { LockKeyError } from './errors.js';
+import { LockKeyError } from '../errors.js';
 
 /** A lock name that has been checked, see {@link toLockName}. */
 export type LockName = string;

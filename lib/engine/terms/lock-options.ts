@@ -1,6 +1,6 @@
-import type { LockType } from '../backends/lock-backend.js';
+import type { LockType } from '../../backends/lock-backend.js';
+import { LockConfigurationError } from '../errors.js';
 import { type Duration, type Milliseconds, toLeaseTime, toWaitTime } from './duration.js';
-import { LockConfigurationError } from './errors.js';
 
 /** Options of one acquisition. @publicApi */
 export interface LockOptions {
