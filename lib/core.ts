@@ -37,7 +37,8 @@ export {
   LockUnavailableError,
   LockUpgradeError,
 } from './engine/errors.js';
-export type { LockEventName, LockEvents, LockLogger } from './engine/events/events.js';
+export type { LockEventName, LockEvents } from './engine/events/events.js';
+export type { LockLogger } from './engine/events/lock-logger.js';
 export type { Lease } from './engine/lease/lease.js';
 export type { LockNames } from './engine/lock-engine.js';
 export { nodeRuntime } from './engine/node-runtime.js';

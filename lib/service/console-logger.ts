@@ -1,4 +1,4 @@
-import type { LockLogger } from '../engine/events/events.js';
+import type { LockLogger } from '../engine/events/lock-logger.js';
 
 /** Where warnings and errors go when neither NestJS nor the user gives a logger. */
 export const consoleLogger: LockLogger = {

@@ -4,7 +4,7 @@ import { QuorumBackend } from '../backends/quorum/quorum-backend.js';
 import { RedisBackend } from '../backends/redis/redis-backend.js';
 import type { Runtime } from '../backends/runtime.js';
 import { LockConfigurationError } from '../engine/errors.js';
-import type { LockLogger } from '../engine/events/events.js';
+import type { LockLogger } from '../engine/events/lock-logger.js';
 import type { Milliseconds } from '../engine/terms/duration.js';
 import type { Connection, RedisLockOptions } from './redis-lock-options.js';
 

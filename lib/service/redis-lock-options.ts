@@ -1,6 +1,6 @@
 import type { LockBackend } from '../backends/lock-backend.js';
 import type { Connection } from '../backends/redis/client/connection.js';
-import type { LockLogger } from '../engine/events/events.js';
+import type { LockLogger } from '../engine/events/lock-logger.js';
 import type { Duration } from '../engine/terms/duration.js';
 
 export type { ClusterConnection, Connection } from '../backends/redis/client/connection.js';

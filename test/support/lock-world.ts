@@ -2,7 +2,7 @@ import type { LockBackend } from '../../lib/backends/lock-backend.js';
 import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
 import type { Runtime } from '../../lib/backends/runtime.js';
-import type { LockLogger } from '../../lib/engine/events/events.js';
+import type { LockLogger } from '../../lib/engine/events/lock-logger.js';
 import { type EngineSettings, LockEngine } from '../../lib/engine/lock-engine.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { FOREVER, type Milliseconds } from '../../lib/engine/terms/duration.js';

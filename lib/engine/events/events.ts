@@ -2,8 +2,6 @@ import type { Runtime } from '../../backends/runtime.js';
 import { harmless } from './harmless-logger.js';
 import type { LockLogger } from './lock-logger.js';
 
-export type { LockLogger } from './lock-logger.js';
-
 /** The events of `LockService.on`, with what their listeners are given. Times are in milliseconds. @publicApi */
 export interface LockEvents {
   /** `waited` is 0 when there was no listener yet when the acquisition started. */
