@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { openWorld, STORES } from '../support/lock-world.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
@@ -122,6 +123,34 @@ describe.each(STORES)('lost answers, in %s', (store) => {
     watched.heal();
     await Promise.all(acquired);
     expect(await semaphore.availablePermits()).toBe(0);
+  });
+
+  it('does not give back a permit that was granted after an answer that came too late', async () => {
+    const { locks, backend } = await world.process();
+    const semaphore = locks.getPermitExpirableSemaphore('mail');
+    await semaphore.trySetPermits(1);
+    const watched = backend.synchronizerRequests;
+    let attempts = 0;
+    const lostThenLate: Disturbance = async (execute, request) => {
+      attempts++;
+      if (attempts === 1) return answerLost(execute, request);
+      if (attempts > 2) return execute();
+      await sleep(800);
+      const reply = await execute();
+      await sleep(250);
+      return reply;
+    };
+    watched.disturb(lostThenLate, 'takeLeasedPermits');
+    watched.disturb(async (execute) => {
+      await until(() => attempts > 2);
+      await sleep(100); // the next attempt is answered first
+      return execute();
+    }, 'giveLeasedPermits');
+    const permit = await semaphore.acquire(1_000);
+    watched.heal();
+    await sleep(200);
+    await semaphore.release(permit);
+    expect(await semaphore.availablePermits()).toBe(1);
   });
 
   it('sends nothing more for a caller that left when nothing was executed', async () => {

@@ -1,3 +1,4 @@
+import { BackOff } from '../back-off.js';
 import { BackendError, noAnswer, withReason } from '../backend-error.js';
 import type { LockBackend } from '../lock-backend.js';
 import type { OwnerRef } from '../lock-requests.js';
@@ -67,7 +68,7 @@ export class QuorumNode {
 
   /** Sends a release, in order, however late that is. If it fails, it is repeated for `retryTime` milliseconds. */
   release<T>(owner: OwnerRef, timeout: number, retryTime: number, command: Command<T>): NodeCall<T> {
-    return this.withTimeout(timeout, this.sendRelease(idOf(owner), retryTime, FIRST_PAUSE, command));
+    return this.withTimeout(timeout, this.sendRelease(idOf(owner), retryTime, this.newBackOff(), command));
   }
 
   /** Releases an acquisition that nobody wants any more, if the node granted it or may still do so. */
@@ -83,7 +84,7 @@ export class QuorumNode {
           'unknown',
         );
     };
-    this.sendRelease(idOf(owner), retryTime, FIRST_PAUSE, command).catch(() => {});
+    this.sendRelease(idOf(owner), retryTime, this.newBackOff(), command).catch(() => {});
   }
 
   removeWaiter(waiter: OwnerRef, timeout: number): NodeCall<void> {
@@ -113,20 +114,25 @@ export class QuorumNode {
     return reply;
   }
 
-  private sendRelease<T>(id: string, retryTime: number, pause: number, command: Command<T>): Promise<T> {
+  private sendRelease<T>(id: string, retryTime: number, backOff: BackOff, command: Command<T>): Promise<T> {
     const reply = this.inOrder([id], () => command(this.backend));
     reply.catch(({ kind }: BackendError) => {
       // A command that was sent after this one is newer.
       const isOutdated = this.closed || this.pending.has(id);
+      const pause = backOff.next();
       if (isOutdated || kind !== 'unavailable' || retryTime < pause) return;
       const retry = () => {
         this.retries.delete(id);
-        this.sendRelease(id, retryTime - pause, Math.min(pause * 2, LONGEST_PAUSE), command).catch(() => {});
+        this.sendRelease(id, retryTime - pause, backOff, command).catch(() => {});
       };
       this.cancelRetry(id);
       this.retries.set(id, this.runtime.timer(pause, retry));
     });
     return reply;
+  }
+
+  private newBackOff(): BackOff {
+    return new BackOff(this.runtime, FIRST_PAUSE, LONGEST_PAUSE);
   }
 
   private cancelRetry(id: string): void {

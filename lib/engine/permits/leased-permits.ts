@@ -89,6 +89,6 @@ export class LeasedPermits implements PermitSource<LeasedPermitWaiter> {
     const late = lateAnswer(this.context.clock, sent, leaseTime, undefined, 'refused');
     if (late === undefined) return result;
     this.giveBack(ids.slice(0, result.served).flat());
-    throw late;
+    return { served: 0, remaining: 0, late };
   }
 }

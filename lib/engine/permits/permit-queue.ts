@@ -119,7 +119,12 @@ export class PermitQueue<W extends PermitWaiter<never>> {
     return [...this.tryingOnce].filter(({ permits }) => permits === first.permits);
   }
 
-  private onAnswer(attempt: Attempt<W>, { served, remaining }: GrantResult): void {
+  private onAnswer(attempt: Attempt<W>, { served, remaining, late }: GrantResult): void {
+    if (late !== undefined) {
+      // The permits are given back: the next attempt must not ask for the same ones.
+      attempt.unsettled = false;
+      return this.onFailure(attempt, late);
+    }
     const { waiters, request, triesOnce, unsettled } = attempt;
     this.underWay = this.attempt = this.failure = undefined;
     this.answeredOnce = true;

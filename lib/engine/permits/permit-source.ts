@@ -1,3 +1,4 @@
+import type { BackendError } from '../../backends/backend-error.js';
 import type { Subscription, Wake } from '../../backends/subscription.js';
 import type { RequestId } from '../../backends/synchronizer-backend.js';
 
@@ -6,6 +7,8 @@ export interface GrantResult {
   readonly served: number;
   /** Milliseconds after which another request makes sense without a message; −1: none does. */
   readonly remaining: number;
+  /** They were granted, but the answer came after their leases had ended: they are given back. */
+  readonly late?: BackendError;
 }
 
 /** One request to the backend on behalf of several waiters. Sent again, it gets the same result. */

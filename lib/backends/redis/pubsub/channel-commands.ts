@@ -1,3 +1,4 @@
+import { chunksOf } from '../../chunks.js';
 /** How a channel is subscribed to. */
 export type ChannelKind = 'channel' | 'pattern' | 'sharded';
 
@@ -22,10 +23,9 @@ export class ChannelCommands {
   /** One for each command. */
   *groups(): Iterable<readonly [kind: ChannelKind, channels: readonly string[]]> {
     for (const kind of CHANNEL_KINDS) {
-      const channels = this.channels[kind];
       // Sharded channels of one command must be in one slot, so each has a command of its own.
       const size = kind === 'sharded' ? 1 : MAX_CHANNELS_PER_COMMAND;
-      for (let start = 0; start < channels.length; start += size) yield [kind, channels.slice(start, start + size)];
+      for (const channels of chunksOf(this.channels[kind], size)) yield [kind, channels];
     }
   }
 }
