@@ -50,7 +50,7 @@ export class MemoryStore {
   constructor(readonly clock?: StoreClock) {}
 }
 
-const PROCESS_STORE = Symbol.for('nestjs-redis-lock.memory-store');
+const PROCESS_STORE = Symbol.for('nestjs-redis-lock.memory-store.2');
 
 /** The store that all of this process share, including other copies of this library (one loaded by `import`, one by `require`). */
 export function processStore(): MemoryStore {

@@ -1,24 +1,27 @@
 import { type BackendError, withReason } from '../../backends/lock-backend.js';
 import type { AcquisitionContext } from '../acquisition-context.js';
 import { LockLostError, LockNotOwnedError, LockUnavailableError } from '../errors.js';
-import { confirmLease } from '../scope/confirm-lease.js';
+import { confirmLeases } from '../scope/confirm-lease.js';
 import { LockScope, lockScopes, type ScopedLease } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
-import { type Duration, FOREVER, toLeaseTime } from '../terms/duration.js';
+import { type Duration, toLeaseTime } from '../terms/duration.js';
+import { dropShares, lostOnRelease } from './drop-shares.js';
 import type { HeldLock, LockShare, ReleaseOutcome } from './held-lock.js';
 import type { Lease } from './lease.js';
 import { type Moment, validity } from './lease-clock.js';
-import { LeaseIdentity } from './lease-identity.js';
+import { LeaseTokens } from './lease-tokens.js';
+import { shortenLeases } from './shorten-leases.js';
 
 const NONE: readonly HeldLock[] = [];
 const ENDED: Promise<void> = Promise.resolve();
-const WAIT_FOREVER = { waitTime: FOREVER, signal: undefined };
 
 /** The {@link Lease} of one lock, or of several locks of one service: a share in each of them. */
-export class LockLease extends LeaseIdentity implements ScopedLease, LockShare {
+export class LockLease implements ScopedLease, LockShare {
   /** Links of the list that it is in. */
   previous: LockLease | undefined;
   next: LockLease | undefined;
+  private readonly token: number;
+  private readonly severalTokens: LeaseTokens | undefined;
   private ending: Promise<void> | undefined;
   private controller: AbortController | undefined;
   private loss: LockLostError | undefined;
@@ -30,17 +33,38 @@ export class LockLease extends LeaseIdentity implements ScopedLease, LockShare {
    */
   constructor(
     private readonly context: AcquisitionContext,
-    locks: readonly HeldLock[],
+    readonly locks: readonly HeldLock[],
     private readonly onLost: 'throw' | 'warn',
     private readonly entered: readonly EnteredGate[],
     private readonly onEnd: (lease: LockLease) => void,
   ) {
-    super(locks);
+    this.token = locks[0].token;
+    this.severalTokens = locks.length > 1 ? new LeaseTokens(locks) : undefined;
     for (const lock of locks) lock.share(this);
   }
 
   get service(): object {
     return this.context;
+  }
+
+  get name(): string {
+    return this.locks.length === 1 ? this.locks[0].name : this.names.join(', ');
+  }
+
+  get owner(): string {
+    return this.locks[0].owner;
+  }
+
+  get names(): readonly string[] {
+    return this.locks.map((lock) => lock.name);
+  }
+
+  get fencingToken(): number {
+    return this.severalTokens?.common ?? this.token;
+  }
+
+  get tokens(): ReadonlyMap<string, number> {
+    return this.severalTokens?.byName ?? new Map([[this.name, this.token]]);
   }
 
   get signal(): AbortSignal {
@@ -113,12 +137,10 @@ export class LockLease extends LeaseIdentity implements ScopedLease, LockShare {
    * @throws LockLostError when one was lost, LockNotOwnedError when the lease was released
    */
   confirm(): Promise<void> | undefined {
-    const { context, locks } = this;
     this.assertLive();
-    const unsure = locks.filter((lock) => context.watchdog.judge(lock) === 'unsure');
-    this.assertLive();
-    if (unsure.length === 0) return undefined;
-    return Promise.all(unsure.map((lock) => confirmLease(context, lock, WAIT_FOREVER))).then(() => this.assertLive());
+    const confirmed = confirmLeases(this.context, this.locks);
+    this.assertLive(); // by the clocks alone, it may have been lost
+    return confirmed?.then(() => this.assertLive());
   }
 
   release(): Promise<void> {
@@ -139,27 +161,18 @@ export class LockLease extends LeaseIdentity implements ScopedLease, LockShare {
   async leaveFor(duration: number): Promise<void> {
     const shared = this.locks.some((lock) => lock.shares.length > 1);
     if (shared || !this.live || this.left() <= 0) return this.release();
-    const { backend, clock, watchdog } = this.context;
     this.ending = ENDED;
     this.onEnd(this);
     const leaseTime = Math.ceil(duration);
-    const sent = clock.now();
-    const shortened = this.locks.map((lock) => {
-      lock.disown();
-      watchdog.drop(lock);
-      // Local waiters ask how long the lock will last only when that is settled.
-      const { key, type, owner, keeper } = lock;
-      return backend.renew({ key, type, owner, leaseTime }).finally(() => keeper.forget(lock));
-    });
+    const sent = this.context.clock.now();
+    const shortened = shortenLeases(this.context, this.locks, leaseTime);
     this.leaveGates();
-    const results = await Promise.allSettled(shortened);
-    for (const result of results) {
-      if (result.status === 'rejected')
-        this.warn(`could not be cut to ${duration} ms, and ends with its lease: ${result.reason.message}`);
-    }
+    const results = await shortened;
+    const failed = results.find((result) => result.status === 'rejected');
+    if (failed) this.warn(`could not be cut to ${duration} ms, and ends with its lease: ${failed.reason.message}`);
     // Later than that, the shortened lease may have ended before a second copy of the command arrived.
     const gone = results.some((result) => result.status === 'fulfilled' && !result.value);
-    if (gone && clock.age(sent) < leaseTime) this.reportLoss('gone');
+    if (gone && this.context.clock.age(sent) < leaseTime) this.reportLoss('gone');
   }
 
   lose(error: LockLostError): void {
@@ -190,10 +203,7 @@ export class LockLease extends LeaseIdentity implements ScopedLease, LockShare {
     const now = clock.now();
     const overdue = this.loss === undefined && this.left(now) <= 0;
     const freed = events.hears('released') ? this.locks.filter(({ shares }) => shares.length === 1) : NONE;
-    const dropped =
-      this.locks.length === 1
-        ? this.locks[0].drop(this, now)
-        : Promise.all(this.locks.map((lock) => lock.drop(this, now))).then(worst);
+    const dropped = dropShares(this.locks, this, now);
     if (typeof dropped !== 'string') return dropped.then((outcome) => this.ended(outcome, overdue, freed));
     // Handed off in this process, or still shared: there is nothing to wait for.
     try {
@@ -216,12 +226,7 @@ export class LockLease extends LeaseIdentity implements ScopedLease, LockShare {
   private reportLoss(outcome: ReleaseOutcome): void {
     const { events } = this.context;
     const { name, owner } = this;
-    const why =
-      outcome === 'gone'
-        ? 'it was not there any more when it was to be released'
-        : 'its lease had ended before it was released';
-    const error =
-      this.loss ?? new LockLostError(`The lock '${name}' was lost: ${why}. Others may have held it meanwhile`, name);
+    const error = this.loss ?? lostOnRelease(name, outcome);
     if (this.loss === undefined) {
       events.emit('lost', { name, owner, error });
       this.loss = error;
@@ -242,8 +247,4 @@ export class LockLease extends LeaseIdentity implements ScopedLease, LockShare {
   private warn(what: string): void {
     this.context.events.logger.warn(`The lock '${this.name}' ${what}`);
   }
-}
-
-function worst(outcomes: readonly ReleaseOutcome[]): ReleaseOutcome {
-  return outcomes.includes('gone') ? 'gone' : outcomes.includes('unreachable') ? 'unreachable' : 'released';
 }

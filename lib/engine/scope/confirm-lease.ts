@@ -3,12 +3,15 @@ import type { BackendError } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
 import type { AcquisitionContext } from '../acquisition-context.js';
 import type { HeldLock } from '../lease/held-lock.js';
+import { FOREVER } from '../terms/duration.js';
 import { Caller, type WaitTerms } from '../waiting/caller.js';
 import { permanentError, unavailableError } from '../waiting/wait-errors.js';
 
 /** The first and the longest pause, in milliseconds. */
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1_000;
+
+const WAIT_FOREVER: WaitTerms = { waitTime: FOREVER, signal: undefined };
 
 /** A caller that waits until it is certain whether a lock is held. */
 class Confirmation extends Caller<boolean> {
@@ -50,4 +53,11 @@ export function confirmLease(context: AcquisitionContext, held: HeldLock, terms:
     });
     ask();
   });
+}
+
+/** Settles when it is certain of each of these locks whether it is held; `undefined` where it is certain already. */
+export function confirmLeases(context: AcquisitionContext, locks: readonly HeldLock[]): Promise<unknown> | undefined {
+  const unsure = locks.filter((lock) => context.watchdog.judge(lock) === 'unsure');
+  if (unsure.length === 0) return undefined;
+  return Promise.all(unsure.map((lock) => confirmLease(context, lock, WAIT_FOREVER)));
 }
