@@ -18,17 +18,19 @@ export function acquireOne(
   what: string,
 ): Promise<LockLease> {
   const { context } = engine;
-  let queue = engine.existingQueue(terms.type, name);
+  const { queues } = engine;
+  let queue = queues.get(terms.type, name);
   // The name of a queue was checked when the queue was created.
   const key = queue?.key ?? engine.keyOf(toLockName(name, what), what);
   if (terms.signal?.aborted) throw abortedError({ what: `the lock '${name}'`, name }, terms.signal);
-  if (lockScopes.getStore() !== undefined) {
+  const hasScope = lockScopes.getStore() !== undefined;
+  if (hasScope) {
     const reentry = findReentry(context, key, terms.type);
     if (reentry !== undefined) return reenter(engine, reentry, name, terms);
     // Where the lock proved to be lost, its queue may have ended with it.
-    queue = engine.existingQueue(terms.type, name);
+    queue = queues.get(terms.type, name);
   }
-  const scoped = engine.admit(what, name);
+  const scoped = engine.admit(what, name, hasScope);
   const started = startTime(context);
   return new Promise((resolve, reject) => {
     const granted = (held: HeldLock) => {

@@ -3,6 +3,7 @@ import type { AcquisitionContext } from './acquisition-context.js';
 import type { HeldLock } from './lease/held-lock.js';
 import type { LockLease } from './lease/lock-lease.js';
 import type { AcquisitionQueue } from './queue/acquisition-queue.js';
+import type { QueueTable } from './queue/queue-table.js';
 import type { EnteredGate } from './scope/share-gate.js';
 import type { AcquisitionTerms, LockOptions } from './terms/lock-options.js';
 
@@ -19,14 +20,15 @@ export interface LockAcquirer {
   /**
    * Whether the caller runs in a live scope of this service: it may acquire what it needs in order to end, also during shutdown.
    *
+   * @param hasScope the caller runs in a scope, of any service; default: asks
    * @throws LockAbortedError for any other caller once shutdown has begun
    */
-  admit(what: string, name: string): boolean;
+  admit(what: string, name: string, hasScope?: boolean): boolean;
 
   acquire(name: string, options: LockOptions): Promise<LockLease>;
 
-  /** The queue of this lock; `undefined`: nothing goes on about it. */
-  existingQueue(type: LockType, name: string): AcquisitionQueue | undefined;
+  /** The present queues; a lock about which nothing goes on has none. */
+  readonly queues: QueueTable;
 
   newQueue(type: LockType, name: string, key: string): AcquisitionQueue;
 

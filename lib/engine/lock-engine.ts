@@ -14,7 +14,9 @@ import { Synchronizers } from './permits/synchronizers.js';
 import type { AcquisitionQueue } from './queue/acquisition-queue.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { LockQueue } from './queue/lock-queue.js';
+import type { QueueTable } from './queue/queue-table.js';
 import { holdWhile } from './scope/hold-while.js';
+import { lockScopes } from './scope/lock-scope.js';
 import type { EnteredGate } from './scope/share-gate.js';
 import { acquireSeveral } from './several/acquire-several.js';
 import { Shutdown } from './shutdown.js';
@@ -71,6 +73,7 @@ export class LockEngine implements LockAcquirer {
   /** Waits until all names are held. Errors in `names` or `options` reject the promise, too. */
   acquire(names: LockNames, options?: LockOptions, what = 'acquire()'): Promise<LockLease> {
     try {
+      if (typeof names === 'string' && options === undefined) return acquireOne(this, names, this.defaults, what);
       const wanted = toWanted(names, what);
       if (options === undefined) return this.start(wanted, this.defaults, what);
       return this.start(wanted, toTerms(options, this.defaults, `${what} of ${quoted(wanted)}`), what);
@@ -183,12 +186,12 @@ export class LockEngine implements LockAcquirer {
 
   readonly newOwner = (): string => `${this.context.clientId}:${++this.ownerCount}`;
 
-  admit(what: string, name: string): boolean {
-    return this.shutdown.admit(what, name);
+  admit(what: string, name: string, hasScope = lockScopes.getStore() !== undefined): boolean {
+    return this.shutdown.admit(what, name, hasScope);
   }
 
-  existingQueue(type: LockType, name: string): AcquisitionQueue | undefined {
-    return this.work.queues.get(type, name);
+  get queues(): QueueTable {
+    return this.work.queues;
   }
 
   newQueue(type: LockType, name: string, key: string): AcquisitionQueue {

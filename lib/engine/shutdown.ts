@@ -4,7 +4,7 @@ import type { ActiveWork } from './active-work.js';
 import { LockAbortedError } from './errors.js';
 import type { LockLogger } from './events/lock-logger.js';
 import type { Synchronizers } from './permits/synchronizers.js';
-import { inScopeOf, lockScopes } from './scope/lock-scope.js';
+import { inScopeOf } from './scope/lock-scope.js';
 import { shutdownError } from './waiting/wait-errors.js';
 
 /** At most so much of the last commandTimeout is kept for closing connections, in milliseconds. */
@@ -39,10 +39,11 @@ export class Shutdown {
   /**
    * Whether the caller runs in a live scope of this service: it may acquire what it needs in order to end, also during shutdown.
    *
+   * @param hasScope the caller runs in a scope, of any service
    * @throws LockAbortedError for any other caller once shutdown has begun
    */
-  admit(what: string, name: string): boolean {
-    const scoped = lockScopes.getStore() !== undefined && inScopeOf(this.target.context);
+  admit(what: string, name: string, hasScope: boolean): boolean {
+    const scoped = hasScope && inScopeOf(this.target.context);
     if (this.closing && (!scoped || this.aborted)) throw shutdownError(what, name);
     return scoped;
   }

@@ -149,7 +149,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
       return this.dismiss();
     }
     const { name, key } = this;
-    this.queue = this.engine.existingQueue('read', name) ?? this.engine.newQueue('read', name, key);
+    this.queue = this.engine.queues.get('read', name) ?? this.engine.newQueue('read', name, key);
     const read = this.queue.adopt(this.write.owner, first.terms, sent, reply.token, this);
     this.read = read;
     if (this.waiting.size === 0) void this.giveBack(read);

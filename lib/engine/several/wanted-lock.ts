@@ -168,6 +168,6 @@ export class WantedLock {
   private get queue(): AcquisitionQueue {
     const { engine, key, name } = this;
     const { type } = this.terms;
-    return engine.existingQueue(type, name) ?? engine.newQueue(type, name, key);
+    return engine.queues.get(type, name) ?? engine.newQueue(type, name, key);
   }
 }
