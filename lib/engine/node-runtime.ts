@@ -5,7 +5,7 @@ import { lockScopes } from './scope/lock-scope.js';
 /** setTimeout fires at once when asked for more. */
 const LONGEST_DELAY = 2 ** 31 - 1;
 
-/** The {@link Runtime} of a real Node process. */
+/** The {@link Runtime} of a real Node.js process. @publicApi */
 export const nodeRuntime: Runtime = {
   monotonic: () => performance.now(),
   wall: () => Date.now(),

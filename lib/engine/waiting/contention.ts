@@ -4,7 +4,7 @@ import type { Runtime, Timer } from '../../backends/runtime.js';
 
 /** A waiter of rank r lets r other processes go first, and gives each of them so many milliseconds to take the lock. */
 const TURN = 10;
-/** So many more for a rank above 1: the process at work keeps the lock for its whole hand-off budget (20 to 25 ms, see HandOff). */
+/** So many more for a rank above 1: with the turn, 25 ms, for as long as a process at work may hand the lock off (see HandOff). */
 const WORK = 15;
 /** The first and the longest pause after a failure, in milliseconds. */
 const FIRST_PAUSE = 50;
