@@ -128,7 +128,7 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
     const caller = (service: LockService, who: string) => () =>
       locked(service.getFairLock('order'), () => entries.push(who));
     const before = await arrive([caller(two, 'before')], one);
-    const gaveUp = three.getFairLock('order').tryLock(300);
+    const gaveUp = three.getFairLock('order').tryLock(1_500);
     await until(async () => (await waiting(one)) === 2);
     const after = await arrive([caller(two, 'after'), caller(three, 'last')], one, 2);
     expect(await gaveUp).toBeNull();
@@ -181,7 +181,7 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
     const lease = await holder.locks.acquire('order', { type: 'fair' });
     for (let round = 0; round < 6; round++) {
       const lock = impatient.locks.getFairLock('order');
-      const tries = Array.from({ length: 50 }, (_, n) => lock.tryLock(100 + n));
+      const tries = Array.from({ length: 50 }, (_, n) => lock.tryLock(500 + n));
       expect(new Set(await Promise.all(tries))).toEqual(new Set([null]));
     }
     await until(async () => (await waiting(holder.locks)) === 0);

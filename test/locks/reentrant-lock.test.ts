@@ -55,17 +55,17 @@ describe.each(STORES)('re-entrant lock, acceptance, on %s', (store) => {
   });
 
   it('renewal stops after unlock', async () => {
-    const { locks, backend } = await world.process({ watchdogTimeout: ms(150) });
+    const { locks, backend } = await world.process({ watchdogTimeout: ms(450) });
     const lease = await locks.getLock('order').lock();
     await until(() => backend.count('renew') > 1);
     await lease.release();
     const renewals = backend.count('renew');
-    await sleep(300);
+    await sleep(500);
     expect(backend.count('renew')).toBe(renewals);
   });
 
   it('renewal stops after an interrupted (aborted) try-lock', async () => {
-    const [process, other] = await world.processes(2, { watchdogTimeout: ms(150) });
+    const [process, other] = await world.processes(2, { watchdogTimeout: ms(450) });
     const holder = await other.locks.acquire('order');
     const abort = new AbortController();
     const waiting = errorOf(process.locks.tryAcquire('order', { waitTime: '20s', signal: abort.signal }));
@@ -73,7 +73,7 @@ describe.each(STORES)('re-entrant lock, acceptance, on %s', (store) => {
     abort.abort();
     expect(await waiting).toBeInstanceOf(LockAbortedError);
     await holder.release();
-    await sleep(300);
+    await sleep(500);
     expect(process.backend.count('renew')).toBe(0);
     expect(await other.locks.isLocked('order')).toBe(false);
   });
