@@ -8,17 +8,17 @@ import { LeaseClock } from './lease/lease-clock.js';
 import { Watchdog } from './lease/watchdog.js';
 import type { EngineSettings } from './terms/engine-settings.js';
 
-/** @param heldUnder the locks that the service holds under one key */
+/** @param heldLocks the locks that the service holds: under one key, or all of them */
 export function createContext(
   settings: EngineSettings,
-  heldUnder: (key: string) => readonly HeldLock[],
+  heldLocks: (key?: string) => readonly HeldLock[],
 ): { readonly context: AcquisitionContext; readonly forcedReleases: ForcedReleases; readonly stop: () => void } {
   const { backend, runtime, logger, clientId, watchdogTimeout, fairWaitTimeout } = settings;
   const clock = new LeaseClock(runtime);
   const events = new EventHub(runtime, new RateLimitedLogger(logger, runtime));
-  const watchdog = new Watchdog(backend, runtime, clock, events, watchdogTimeout);
+  const watchdog = new Watchdog(backend, runtime, clock, events, watchdogTimeout, () => forcedReleases.listen());
   const backgroundReleases = new BackgroundReleases(backend, runtime);
-  const forcedReleases = new ForcedReleases(backend, runtime, clientId, heldUnder);
+  const forcedReleases = new ForcedReleases(backend, runtime, clientId, heldLocks);
   const { pendingAcquisitions } = forcedReleases;
   return {
     context: {

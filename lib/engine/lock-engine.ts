@@ -4,7 +4,6 @@ import type { AcquisitionContext } from './acquisition-context.js';
 import { ActiveWork, type Activity } from './active-work.js';
 import { createContext } from './create-context.js';
 import type { LockEventName, LockEvents } from './events/events.js';
-import type { ForcedReleases } from './lease/forced-releases.js';
 import type { HeldLock } from './lease/held-lock.js';
 import type { Lease } from './lease/lease.js';
 import { LockLease } from './lease/lock-lease.js';
@@ -41,7 +40,6 @@ export class LockEngine implements LockAcquirer {
   readonly context: AcquisitionContext;
   readonly synchronizers: Synchronizers;
   private readonly work = new ActiveWork();
-  private readonly forcedReleases: ForcedReleases;
   private readonly inspector: LockInspector;
   private readonly shutdown: Shutdown;
   private readonly defaults: AcquisitionTerms;
@@ -50,10 +48,9 @@ export class LockEngine implements LockAcquirer {
   constructor(readonly settings: EngineSettings) {
     const { backend, runtime, keyPrefix, watchdogTimeout, waitTime, onLost } = settings;
     const { shutdownTimeout, commandTimeout = COMMAND_TIMEOUT } = settings;
-    const { context, forcedReleases, stop } = createContext(settings, (key) => this.inspector.heldUnder(key));
+    const { context, forcedReleases, stop } = createContext(settings, (key) => this.inspector.heldLocks(key));
     const { work } = this;
     this.context = context;
-    this.forcedReleases = forcedReleases;
     this.defaults = {
       type: 'reentrant',
       waitTime,
@@ -210,7 +207,6 @@ export class LockEngine implements LockAcquirer {
   ): LockLease {
     const lease = new LockLease(this.context, locks, terms.onLost, gates, this.leaseEnded);
     this.work.leases.push(lease);
-    this.forcedReleases.listen();
     return lease;
   }
 

@@ -27,9 +27,10 @@ export class LockInspector {
     return owners.length > 0;
   }
 
-  /** The locks that this process holds under one key. */
-  heldUnder(key: string): readonly HeldLock[] {
+  /** The locks that this process holds: under one key, or all of them. */
+  heldLocks(key?: string): readonly HeldLock[] {
     const { keyPrefix, queues } = this;
+    if (key === undefined) return queues.values().flatMap(({ holders }) => holders);
     if (!key.startsWith(keyPrefix)) return [];
     return queues.named(key.slice(keyPrefix.length)).flatMap(({ holders }) => holders);
   }

@@ -5,10 +5,10 @@ import { Listener } from './listener.js';
 import { Owner } from './owner.js';
 
 /** Long enough for a slow machine to do something within it, short enough to wait for its end. */
-export const SHORT = 300;
+export const SHORT = 700;
 
-/** For a lease or a waiter that only has to expire: nothing is done before that. */
-export const LAPSING = 150;
+/** For a lease or a waiter that only has to expire. A quorum gives each of its nodes half of that to answer. */
+export const LAPSING = 500;
 
 /** What a suite works with: three clients of one store, keys that nobody used before, owners and listeners. */
 export class ContractWorld {

@@ -4,8 +4,14 @@ import { LockLostError } from '../errors.js';
 import type { HeldLock } from './held-lock.js';
 import { PendingAcquisitions } from './pending-acquisitions.js';
 
-/** The locks that this process holds under one key. */
-type HeldUnder = (key: string) => Iterable<HeldLock>;
+/** The locks that this process holds: under one key, or all of them. */
+type HeldLocks = (key?: string) => Iterable<HeldLock>;
+
+/** When it starts to listen, it asks about so many held locks at most; about the others, their renewals tell. */
+const MOST_LOOKS = 1_000;
+
+/** Of a backend that tells nobody. */
+const NOT_TOLD: Subscription = { ready: Promise.resolve(), close() {} };
 
 /**
  * Takes locks away from their leases after a forced release: at once where this process did it. Where another process says that it did, the
@@ -14,34 +20,35 @@ type HeldUnder = (key: string) => Iterable<HeldLock>;
 export class ForcedReleases {
   readonly pendingAcquisitions: PendingAcquisitions;
   private subscription: Subscription | undefined;
-  private listening = false;
+  private closed = false;
   /** Locks about which the backend is being asked. True: another message arrived meanwhile, so that the answer may be outdated. */
   private readonly looks = new Map<HeldLock, boolean>();
 
   constructor(
     private readonly backend: LockBackend,
-    private readonly runtime: Runtime,
+    runtime: Runtime,
     private readonly clientId: string,
-    private readonly heldUnder: HeldUnder,
+    private readonly heldLocks: HeldLocks,
   ) {
     // If the lock was acquired, its lease exists in the next turn.
     this.pendingAcquisitions = new PendingAcquisitions((removal) => runtime.nextTurn(() => this.verify(removal)));
   }
 
-  /** This process holds something: from the next turn on it listens for forced releases by other processes. */
+  /**
+   * Listens for forced releases by other processes from now on. A process starts to do so when it has held something for a heartbeat of the
+   * watchdog: that takes a connection, which locks that are held for a moment do not need.
+   */
   listen(): void {
-    if (this.listening) return;
-    this.listening = true;
-    this.runtime.nextTurn(() => {
-      if (this.listening)
-        this.subscription = this.backend.listenToClient?.(this.clientId, (removal) => this.heard(removal));
-    });
+    if (this.closed || this.subscription !== undefined) return;
+    const subscription = this.backend.listenToClient?.(this.clientId, (removal) => this.heard(removal));
+    this.subscription = subscription ?? NOT_TOLD;
+    // A forced release before the subscription was confirmed was not heard.
+    void subscription?.ready.then(() => this.lookAtAll());
   }
 
   close(): void {
-    this.listening = false;
+    this.closed = true;
     this.subscription?.close();
-    this.subscription = undefined;
   }
 
   /** This process took the lock from these owners. */
@@ -57,16 +64,26 @@ export class ForcedReleases {
 
   /** Where the message is true, the lock is lost. If there is no answer, the next renewal tells. */
   private verify(removal: Removal): void {
-    for (const held of this.concerned(removal)) {
-      const isUnderWay = this.looks.has(held);
-      this.looks.set(held, isUnderWay);
-      if (!isUnderWay) void this.look(held);
-    }
+    for (const held of this.concerned(removal)) this.lookAt(held);
   }
 
   private lose(held: HeldLock): void {
     const { name } = held;
     held.lose(new LockLostError(`The lock '${name}' was lost: it was force-released`, name));
+  }
+
+  private lookAtAll(): void {
+    let count = 0;
+    for (const held of this.heldLocks()) {
+      if (this.closed || count++ >= MOST_LOOKS) return;
+      this.lookAt(held);
+    }
+  }
+
+  private lookAt(held: HeldLock): void {
+    const isUnderWay = this.looks.has(held);
+    this.looks.set(held, isUnderWay);
+    if (!isUnderWay) void this.look(held);
   }
 
   private async look(held: HeldLock): Promise<void> {
@@ -77,13 +94,13 @@ export class ForcedReleases {
         (state) => state.owners,
         () => undefined,
       );
-      const isHeld = [...this.heldUnder(key)].includes(held);
+      const isHeld = [...this.heldLocks(key)].includes(held);
       if (isHeld && owners?.every((other) => other.owner !== owner)) this.lose(held);
     } while (this.looks.get(held) && held.lost === undefined);
     this.looks.delete(held);
   }
 
   private concerned({ key, owners }: Removal): readonly HeldLock[] {
-    return [...this.heldUnder(key)].filter((held) => owners.includes(held.owner));
+    return [...this.heldLocks(key)].filter((held) => owners.includes(held.owner));
   }
 }

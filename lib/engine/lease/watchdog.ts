@@ -7,14 +7,14 @@ import type { HeldLock } from './held-lock.js';
 import { type LeaseClock, type Moment, validity } from './lease-clock.js';
 import { RenewalList } from './renewal-list.js';
 
-/** How often the clocks are compared while anything is held. */
+/** How often the clocks are compared, and `onHeartbeat` is called, while anything is held. */
 const HEARTBEAT = 1_000;
 /** How many renewals are started before the event loop gets a turn. */
 const RENEWALS_PER_TURN = 512;
 
-const NOT_THERE =
+const GONE =
   'it was not there any more when it was to be renewed (force-released, deleted, or the backend lost its data?)';
-const RENEWED_TOO_LATE =
+const TOO_LATE =
   'this process could not renew it before its lease ended (was the event loop blocked, or the machine suspended?)';
 
 /**
@@ -36,6 +36,7 @@ export class Watchdog {
     private readonly clock: LeaseClock,
     private readonly events: EventHub,
     private readonly watchdogTimeout: number,
+    private readonly onHeartbeat: () => void,
   ) {
     this.heartbeat = new Heartbeat(runtime, () => this.round());
   }
@@ -78,7 +79,6 @@ export class Watchdog {
     this.confirm(held, sent, own.remaining < 0 ? most : Math.min(own.remaining, most));
   }
 
-  /** Stops looking after it. */
   drop(held: HeldLock): void {
     held.list?.remove(held);
     if (this.timers.size === 0) return;
@@ -162,8 +162,10 @@ export class Watchdog {
       this.runtime.nextTurn(() => this.round(confirmedSince));
       return;
     }
-    if ((this.idle.first ?? this.renewing.first) === undefined && this.timers.size === 0) this.lastBeat = undefined;
-    else if (!this.heartbeat.isScheduled) this.schedule();
+    const isIdle = (this.idle.first ?? this.renewing.first) === undefined && this.timers.size === 0;
+    this.lastBeat = isIdle ? undefined : this.lastBeat;
+    if (!isIdle && !this.heartbeat.isScheduled) this.schedule();
+    if (!isIdle) this.onHeartbeat();
   }
 
   /** @returns whether more of them are due than one turn takes */
@@ -181,7 +183,7 @@ export class Watchdog {
       if (isFull) return true;
       this.idle.remove(held);
       if (age < validity(held.validFor)) this.renew(held, now);
-      else this.lose(held, RENEWED_TOO_LATE);
+      else this.lose(held, TOO_LATE);
     }
   }
 
@@ -206,7 +208,7 @@ export class Watchdog {
 
   private renewed(held: HeldLock, isThere: boolean, sent: Moment): void {
     this.renewing.remove(held);
-    if (!isThere) return this.lose(held, NOT_THERE);
+    if (!isThere) return this.lose(held, GONE);
     held.confirm(sent, held.leaseTime);
     this.rest(held);
     if (this.events.hears('renewed')) this.events.emit('renewed', { name: held.name, owner: held.owner });

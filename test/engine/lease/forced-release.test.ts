@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockType } from '../../../lib/backends/lock-backend.js';
 import { LockLostError } from '../../../lib/engine/errors.js';
 import type { Lease } from '../../../lib/engine/lease/lease.js';
@@ -152,17 +153,24 @@ describe.each(STORES)('a lock in %s that is released by force', (store) => {
     });
   });
 
-  it('makes its holder listen to the channel of its client, but not before a body could start', async () => {
+  it('makes its holder listen to the channel of its client when it holds something for a heartbeat', async () => {
     const holder = await world.process();
-    const { backend } = holder;
-    let asked = false;
-    const listen = backend.listenToClient.bind(backend);
-    backend.listenToClient = (...args) => {
-      asked = true;
-      return listen(...args);
-    };
-    expect(await holder.locks.withLock('order', () => asked)).toBe(false);
-    await until(() => backend.listensToClient);
+    await holder.locks.withLock('order', () => {});
+    await sleep(1_200);
+    expect(holder.backend.listensToClient).toBe(false);
+    const lease = await holder.locks.acquire('order');
+    await until(() => holder.backend.listensToClient);
+    await lease.release();
+  });
+
+  it('is lost by a holder that did not listen yet, as soon as it does', async () => {
+    const [holder, other] = await world.processes(2);
+    const lease = await holder.locks.acquire('order');
+    expect(holder.backend.listensToClient).toBe(false);
+    expect(await other.locks.forceRelease('order')).toBe(true);
+    await until(() => !lease.held, 9_000);
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError);
+    expect(holder.backend.count('renew')).toBe(0);
   });
 });
 
