@@ -24,8 +24,10 @@ describe('a lock service asks Redis', () => {
   /** One that has asked already what it asks once. */
   const warm = async (settings?: ProcessSettings) => {
     const { locks, backend } = await world.process(settings);
-    await locks.withLock('first', async () => {});
-    await until(() => backend.listensToClient);
+    await locks.withLock('first', async () => {
+      await until(() => backend.listensToClient);
+      await until(() => backend.count('inspect') > 0 && backend.underWay === 0); // what was removed before is looked for
+    });
     return locks;
   };
 
