@@ -17,8 +17,7 @@ export function acquireOne(
   terms: AcquisitionTerms,
   what: string,
 ): Promise<LockLease> {
-  const { context } = engine;
-  const { queues } = engine;
+  const { context, queues } = engine;
   let queue = queues.get(terms.type, name);
   // The name of a queue was checked when the queue was created.
   const key = queue?.key ?? engine.keyOf(toLockName(name, what), what);

@@ -35,3 +35,12 @@ export interface LockAcquirer {
   /** @param gates what each share has entered, where it is re-entry */
   createLease(locks: readonly HeldLock[], terms: AcquisitionTerms, gates?: readonly EnteredGate[]): LockLease;
 }
+
+/** The queue of a lock, a new one where nothing goes on about it. */
+export function queueOf(
+  engine: LockAcquirer,
+  type: LockType,
+  { name, key }: { readonly name: string; readonly key: string },
+): AcquisitionQueue {
+  return engine.queues.get(type, name) ?? engine.newQueue(type, name, key);
+}

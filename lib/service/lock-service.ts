@@ -113,7 +113,7 @@ export class LockService {
   }
 
   /**
-   * Who holds the lock, for how long, and how many callers wait for it. For people and dashboards: it may be outdated when it arrives.
+   * Who holds the lock, for how long, and how many callers wait for it. It is meant for people and dashboards: when it arrives, it may be outdated.
    *
    * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
    */

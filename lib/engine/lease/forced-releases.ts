@@ -10,9 +10,6 @@ type HeldLocks = (key?: string) => Iterable<HeldLock>;
 /** When it starts to listen, it asks about so many held locks at most; about the others, their renewals tell. */
 const MOST_LOOKS = 1_000;
 
-/** Of a backend that tells nobody. */
-const NOT_TOLD: Subscription = { ready: Promise.resolve(), close() {} };
-
 /**
  * Takes locks away from their leases after a forced release: at once where this process did it. Where another process says that it did, the
  * backend is asked first, because anybody may send such a message.
@@ -40,10 +37,9 @@ export class ForcedReleases {
    */
   listen(): void {
     if (this.closed || this.subscription !== undefined) return;
-    const subscription = this.backend.listenToClient?.(this.clientId, (removal) => this.heard(removal));
-    this.subscription = subscription ?? NOT_TOLD;
+    this.subscription = this.backend.listenToClient?.(this.clientId, (removal) => this.heard(removal));
     // A forced release before the subscription was confirmed was not heard.
-    void subscription?.ready.then(() => this.lookAtAll());
+    void this.subscription?.ready.then(() => this.lookAtAll());
   }
 
   close(): void {

@@ -162,10 +162,12 @@ export class Watchdog {
       this.runtime.nextTurn(() => this.round(confirmedSince));
       return;
     }
-    const isIdle = (this.idle.first ?? this.renewing.first) === undefined && this.timers.size === 0;
-    this.lastBeat = isIdle ? undefined : this.lastBeat;
-    if (!isIdle && !this.heartbeat.isScheduled) this.schedule();
-    if (!isIdle) this.onHeartbeat();
+    if ((this.idle.first ?? this.renewing.first) === undefined && this.timers.size === 0) {
+      this.lastBeat = undefined;
+      return;
+    }
+    if (!this.heartbeat.isScheduled) this.schedule();
+    this.onHeartbeat();
   }
 
   /** @returns whether more of them are due than one turn takes */
@@ -230,11 +232,8 @@ export class Watchdog {
   }
 
   private loseWhatEndedUnnoticed(): void {
-    for (const held of this.timers.keys()) {
-      if (this.left(held) > 0) continue;
-      this.drop(held);
-      this.lose(held, 'its lease ended while the machine was suspended or its clock was set');
-    }
+    for (const held of this.timers.keys())
+      if (this.left(held) <= 0) this.lose(held, 'its lease ended while the machine was suspended or its clock was set');
   }
 
   /** Milliseconds for which it is certainly held. */

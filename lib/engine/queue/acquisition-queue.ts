@@ -169,7 +169,8 @@ export abstract class AcquisitionQueue extends LockHolders {
   }
 
   protected get isIdle(): boolean {
-    return this.holders.length + this.waiting.length + this.attempts + this.departures + this.claims === 0;
+    const { waiting, attempts, departures, claims } = this;
+    return waiting.length + attempts + departures + claims === 0 && this.holders.length === 0;
   }
 
   protected retire(): void {

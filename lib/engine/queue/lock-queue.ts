@@ -159,7 +159,10 @@ export class LockQueue extends ContendedQueue {
     if (this.claims > 0 || this.departures > 0 || this.contended?.resting) return;
     const head = this.waiting.first;
     if (head === undefined) return;
-    if (!this.admits(head)) return this.refuseTriers((trier) => this.busy(trier));
+    if (!this.admits(head)) {
+      if (this.hasTriers) this.refuseTriers((trier) => this.busy(trier));
+      return;
+    }
     if (head.terms.type !== 'read') {
       if (this.attempts === 0) this.asking = this.ask(head);
       return;

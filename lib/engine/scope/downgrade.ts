@@ -6,7 +6,7 @@ import type { UnusedOwner } from '../lease/background-releases.js';
 import type { HeldLock, LockKeeper, ReadDowngrade, ReleaseOutcome } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
 import { type PendingAcquisition, PendingOwner } from '../lease/pending-acquisitions.js';
-import type { LockAcquirer } from '../lock-acquirer.js';
+import { type LockAcquirer, queueOf } from '../lock-acquirer.js';
 import type { AcquisitionQueue } from '../queue/acquisition-queue.js';
 import { lateAnswer } from '../waiting/late-answer.js';
 import { permanentError, unavailableError } from '../waiting/wait-errors.js';
@@ -148,8 +148,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
       this.undoUnanswered();
       return this.dismiss();
     }
-    const { name, key } = this;
-    this.queue = this.engine.queues.get('read', name) ?? this.engine.newQueue('read', name, key);
+    this.queue = queueOf(this.engine, 'read', this);
     const read = this.queue.adopt(this.write.owner, first.terms, sent, reply.token, this);
     this.read = read;
     if (this.waiting.size === 0) void this.giveBack(read);

@@ -10,8 +10,8 @@ import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { abortedError } from '../waiting/caller.js';
 import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
 import { Waiter } from '../waiting/waiter.js';
-import { AllOrNone, type BusyLock } from './all-or-none.js';
 import { HoldAndWait } from './hold-and-wait.js';
+import { type BusyLock, SeveralAttempt } from './several-attempt.js';
 import { WantedLock } from './wanted-lock.js';
 
 /** The first and the longest pause after a failure, in milliseconds. */
@@ -59,7 +59,7 @@ export function acquireSeveral(
 class SeveralAcquisition {
   private failure: BackendError | undefined;
   private busy: BusyLock | undefined;
-  private readonly attempt: AllOrNone;
+  private readonly attempt: SeveralAttempt;
   private readonly started: number | undefined;
   private readonly backOff: BackOff;
   private readonly pause: InterruptibleSleep;
@@ -73,7 +73,7 @@ class SeveralAcquisition {
     private readonly caller: SeveralCaller,
   ) {
     const { runtime } = engine.context;
-    this.attempt = new AllOrNone(engine, all, terms);
+    this.attempt = new SeveralAttempt(engine, all, terms);
     this.started = startTime(engine.context);
     this.backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
     this.pause = new InterruptibleSleep(runtime);

@@ -1,6 +1,6 @@
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
-import type { LockAcquirer } from '../lock-acquirer.js';
+import { type LockAcquirer, queueOf } from '../lock-acquirer.js';
 import type { AcquisitionQueue } from '../queue/acquisition-queue.js';
 import { findReentry, isStillShared, type Reentry } from '../scope/find-reentry.js';
 import type { EnteredGate, ShareGate } from '../scope/share-gate.js';
@@ -166,8 +166,6 @@ export class WantedLock {
   }
 
   private get queue(): AcquisitionQueue {
-    const { engine, key, name } = this;
-    const { type } = this.terms;
-    return engine.queues.get(type, name) ?? engine.newQueue(type, name, key);
+    return queueOf(this.engine, this.terms.type, this);
   }
 }

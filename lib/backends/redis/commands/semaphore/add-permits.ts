@@ -12,7 +12,7 @@ export async function addPermits(
   await add(calls, key, permits, request, 0);
 }
 
-/** As {@link addPermits}. False: there is no such semaphore, and none was made. */
+/** As {@link addPermits}. False: the semaphore does not exist, and was not created. */
 export async function addPermitsIfExists(
   calls: SynchronizerCalls,
   key: string,

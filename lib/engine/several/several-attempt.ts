@@ -17,7 +17,7 @@ export interface BusyLock {
 }
 
 /** Tries to take several locks, or what is missing of them, without waiting. */
-export class AllOrNone {
+export class SeveralAttempt {
   private owner: string;
 
   constructor(
