@@ -75,6 +75,18 @@ export class ContractWorld {
     return listener;
   }
 
+  /** The listener has heard so many messages by now, and no others. */
+  expectMessages({ heard }: Listener, count: number): void {
+    if (this.capabilities.nodesLag) expect(heard.length).toBeGreaterThanOrEqual(count);
+    else expect(heard).toHaveLength(count);
+  }
+
+  /** These owners were released by force, and no others. */
+  expectForced(owners: readonly string[], expected: readonly string[]): void {
+    if (this.capabilities.nodesLag) expect(owners).toEqual(expect.arrayContaining([...expected]));
+    else expect([...owners].sort()).toEqual([...expected].sort());
+  }
+
   /** Settles when so many milliseconds have passed on the backend's own clock. */
   async elapse(time: number): Promise<void> {
     const clock = this.owner('reentrant');

@@ -26,6 +26,11 @@ export interface Capabilities {
   readonly reserves?: boolean;
   /** Whether `takeTicket` is supported. Default true. */
   readonly numbers?: boolean;
+  /**
+   * Whether one slow node of several may add something: a message about a release that was reported already, or an owner that it got to
+   * know after it was released by force on the others. Default false.
+   */
+  readonly nodesLag?: boolean;
 }
 
 export const ALL_TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];

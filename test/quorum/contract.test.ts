@@ -30,6 +30,6 @@ describe.each([3, 5])('with %i servers', (count) => {
         stop: async () => void (await Promise.all(servers.map((server) => server.stop()))),
       };
     },
-    { types: QUORUM_TYPES, tokensDiffer: false, numbers: false },
+    { types: QUORUM_TYPES, tokensDiffer: false, numbers: false, nodesLag: true },
   );
 });
