@@ -13,7 +13,7 @@ export async function transfer(request: TransferRequest, context: ScriptContext)
   const { connection, tokens, single, replicaCheck } = context;
   const { key, type, from, to, leaseTime, reserve } = request;
   const { name, keys } = LOCK_TYPES[type].transfer;
-  const publish = await publishCommand(context);
+  const publish = await publishCommand(context, key);
   const next = { key, type, owner: to };
   const { reply, call } = await single.callInTime(
     scripts[name],
