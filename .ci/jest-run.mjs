@@ -36,11 +36,22 @@ export function step(title, program, ...args) {
 
 /** Runs jest with these arguments, prints the closing line `N passed, N failed`, and sets the exit code by it. */
 export function finishWithJest(...args) {
+  finish(runJest('tests', ...args));
+}
+
+/** Runs jest with these arguments. Returns its report. */
+export function runJest(title, ...args) {
   const folder = mkdtempSync(join(tmpdir(), 'jest-'));
   const report = join(folder, 'report.json');
-  step('tests', 'node_modules/jest/bin/jest.js', ...args, '--json', '--outputFile', report);
-  process.exitCode = conclude(read(report)) ? 0 : 1;
+  step(title, 'node_modules/jest/bin/jest.js', ...args, '--json', '--outputFile', report);
+  const result = read(report);
   rmSync(folder, { recursive: true, force: true });
+  return result;
+}
+
+/** Prints the closing line `N passed, N failed` for all these reports, and sets the exit code by it. */
+export function finish(...reports) {
+  process.exitCode = conclude(reports) ? 0 : 1;
 }
 
 /** Arguments by which jest runs a folder that its configuration leaves to a script of its own. */
@@ -57,15 +68,18 @@ function read(report) {
 }
 
 /** Prints the closing line. True when all is well. */
-function conclude(result) {
+function conclude(reports) {
+  const sum = (count) => reports.reduce((total, report) => total + count(report), 0);
   // A file that could not even be loaded has no tests that could count: it counts as one failed test.
-  const broken = result.testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0);
+  const broken = reports.flatMap(({ testResults }) =>
+    testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0),
+  );
   for (const file of broken) {
     console.error(`could not be run: ${relative(root, file.name)}`);
   }
-  const passed = result.numPassedTests;
-  const failed = result.numFailedTests + broken.length;
-  const skipped = result.numPendingTests + result.numTodoTests;
+  const passed = sum(({ numPassedTests }) => numPassedTests);
+  const failed = sum(({ numFailedTests }) => numFailedTests) + broken.length;
+  const skipped = sum(({ numPendingTests, numTodoTests }) => numPendingTests + numTodoTests);
   if (passed + failed === 0) {
     console.error('no test ran');
   }

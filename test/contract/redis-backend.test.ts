@@ -1,8 +1,18 @@
-import { startRedis } from '../support/redis-server.js';
 import { describeLockBackend } from './describe-lock-backend.js';
-import { redisFixture } from './redis-fixture.js';
+import { WatchedServer } from './watched-server.js';
 
-describeLockBackend('RedisBackend, one server', async () => {
-  const server = await startRedis();
-  return redisFixture(server.url, () => server.stop());
+const watched = new WatchedServer();
+
+describeLockBackend('RedisBackend, one server', watched.open);
+watched.describeKeys({
+  folders: ['fair', 'lock', 'read-write'],
+  scriptsThatReadLeases: [
+    'acquire-all',
+    'acquire-read',
+    'acquire-write',
+    'force-release-4',
+    'inspect-5',
+    'release-read',
+    'renew-read',
+  ],
 });

@@ -12,6 +12,8 @@ import { CLIENT, WakeRecorder } from './redis-world.js';
 describe('a Redis cluster', () => {
   let cluster: RedisCluster;
   let client: Cluster;
+  /** Redis 6 has no sharded pub/sub. */
+  let isSharded: boolean;
   const errors: unknown[] = [];
   const backends: RedisBackend[] = [];
   let count = 0;
@@ -19,6 +21,8 @@ describe('a Redis cluster', () => {
   beforeAll(async () => {
     cluster = await startCluster();
     client = cluster.client();
+    const [spublish] = (await client.command('INFO', 'spublish')) as unknown[];
+    isSharded = Boolean(spublish);
   }, 60_000);
   afterEach(async () => {
     await Promise.all(backends.splice(0).map((backend) => backend.close()));
@@ -133,14 +137,14 @@ describe('a Redis cluster', () => {
     for (const { listeners } of releases) expect(listeners).toBeGreaterThanOrEqual(1);
   });
 
-  it('publishes with SPUBLISH, as Redisson does', async () => {
+  it('publishes as Redisson does: with SPUBLISH where the servers know it', async () => {
     const backend = open();
     const lock = request('lock:{sharded}');
     const master = await cluster.masterOf(slotOf(lock.key));
     const listener = master.client();
     const heard: string[] = [];
-    listener.on('smessage', (channel: string, message: string) => heard.push(`${channel} ${message}`));
-    await listener.ssubscribe('redisson_lock__channel:lock:{sharded}');
+    listener.on(isSharded ? 'smessage' : 'message', (channel, message) => heard.push(`${channel} ${message}`));
+    await listener[isSharded ? 'ssubscribe' : 'subscribe']('redisson_lock__channel:lock:{sharded}');
     await backend.acquire(lock);
     await backend.release(lock);
     await until(() => heard.length > 0);
@@ -207,7 +211,8 @@ describe('a Redis cluster', () => {
     const wakes = new WakeRecorder();
     await backend.subscribe(lock.key, 'reentrant', CLIENT, wakes.listen).ready;
     await cluster.moveSlot(slotOf(lock.key));
-    await until(() => wakes.count('resync') > 0);
+    // Messages that are not sharded reach all nodes.
+    if (isSharded) await until(() => wakes.count('resync') > 0);
     await backend.release(lock);
     await until(() => wakes.count('message') > 0);
   });
@@ -222,9 +227,10 @@ describe('a Redis cluster', () => {
     master.pause();
     try {
       await until(() => backend.renew(lock).catch(() => false), 20_000);
-      await until(() => wakes.count('resync') > 0, 20_000);
+      if (isSharded) await until(() => wakes.count('resync') > 0, 20_000);
       expect(await backend.release(lock)).toMatchObject({ released: true });
-      await until(() => wakes.count('message') > 0);
+      // Without shards, the waiter may or may not listen on the master that hangs.
+      await until(() => wakes.count('message') + (isSharded ? 0 : wakes.count('resync')) > 0, 20_000);
     } finally {
       master.resume();
     }

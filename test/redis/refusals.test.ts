@@ -157,7 +157,7 @@ describe('what Redis refuses', () => {
   it('while a script runs for ever is unavailable', async () => {
     const backend = world.backend({ commandTimeout: 3_000 });
     await backend.acquire(world.request());
-    await world.redis.config('SET', 'busy-reply-threshold', '50');
+    await world.redis.config('SET', 'lua-time-limit', '50');
     const endless = world.server.client();
     const run = endless.eval('while true do end', 0).catch(() => {});
     await until(() =>
@@ -171,6 +171,6 @@ describe('what Redis refuses', () => {
     await run;
     expect(error).toMatchObject({ kind: 'unavailable', outcome: 'refused' });
     expect(error.message).toContain('BUSY');
-    await world.redis.config('SET', 'busy-reply-threshold', '5000');
+    await world.redis.config('SET', 'lua-time-limit', '5000');
   });
 });

@@ -34,7 +34,8 @@ describe('startCluster', () => {
     await move.migrate('{half}1');
     const direct = move.from.client();
     await expect(direct.get('{half}1')).rejects.toThrow(/^ASK /);
-    await expect(direct.mget('{half}1', '{half}2')).rejects.toThrow(/^TRYAGAIN /);
+    // Redis 6.2 sends the client to the other node, which then says TRYAGAIN.
+    await expect(direct.mget('{half}1', '{half}2')).rejects.toThrow(/^(TRYAGAIN|ASK) /);
     await move.finish();
     expect(await client.mget('{half}1', '{half}2')).toEqual(['1', '2']);
   });

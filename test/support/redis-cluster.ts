@@ -13,11 +13,14 @@ const NODE_TIMEOUT = 1_000;
  *     afterAll(() => cluster.stop());
  *     const client = cluster.client();
  *     await cluster.moveSlot(await cluster.slotOf('lock:{a}'));
+ *
+ * @param settings further arguments of every server
  */
-export async function startCluster(): Promise<RedisCluster> {
-  const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(NODE_TIMEOUT)];
+export async function startCluster(settings: readonly string[] = []): Promise<RedisCluster> {
+  const membership = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(NODE_TIMEOUT)];
   const replication = ['--repl-diskless-sync', 'yes', '--repl-diskless-sync-delay', '0'];
-  const starts = Array.from({ length: 6 }, () => startRedis({ args: [...args, ...replication] }));
+  const args = [...membership, ...replication, ...settings];
+  const starts = Array.from({ length: 6 }, () => startRedis({ args }));
   const started = (await Promise.allSettled(starts)).flatMap((it) => (it.status === 'fulfilled' ? [it.value] : []));
   const cluster = new RedisCluster(started);
   try {

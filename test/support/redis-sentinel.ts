@@ -39,7 +39,7 @@ export async function startSentinel(): Promise<RedisSentinel> {
 function replication(master?: RedisServer): string[] {
   // Without a delay: a replica that joins waits for others to join otherwise, for five seconds.
   const args = ['--repl-diskless-sync', 'yes', '--repl-diskless-sync-delay', '0', '--repl-timeout', '5'];
-  return master ? [...args, '--replicaof', `127.0.0.1 ${master.port}`] : args;
+  return master ? [...args, '--replicaof', '127.0.0.1', String(master.port)] : args;
 }
 
 function sentinelConfig(master: RedisServer, replicas: readonly RedisServer[]): string {

@@ -20,6 +20,9 @@ export interface RedisServerOptions {
   readonly ready?: RegExp;
 }
 
+/** The program that the tests start, also as Sentinel and as cluster node; see .ci/servers.mjs. Default: redis-server of the PATH. */
+const PROGRAM = process.env.REDIS_SERVER ?? 'redis-server';
+
 /**
  * A redis-server of this test's own on a free loopback port, without persistence, in a temporary folder. It ends with
  * the test process at the latest, even if that is killed.
@@ -149,7 +152,7 @@ export class RedisServer {
 
   /** False: the port is taken. */
   async #launch(port: number): Promise<boolean> {
-    const child = spawn('redis-server', [...(await this.#configFile()), ...this.#settings(port)], {
+    const child = spawn(PROGRAM, [...(await this.#configFile()), ...this.#settings(port)], {
       cwd: this.folder,
       stdio: ['ignore', 'pipe', 'pipe'],
     });

@@ -2,8 +2,8 @@ import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { redisFixture } from '../contract/redis-fixture.js';
+import { WatchedServer } from '../contract/watched-server.js';
 import { startCluster } from '../support/redis-cluster.js';
-import { startRedis } from '../support/redis-server.js';
 import { describeSynchronizerBackend } from './describe-synchronizer-backend.js';
 
 describeSynchronizerBackend('memory', async () => {
@@ -14,10 +14,9 @@ describeSynchronizerBackend('memory', async () => {
   };
 });
 
-describeSynchronizerBackend('Redis, one server', async () => {
-  const server = await startRedis();
-  return redisFixture(server.url, () => server.stop());
-});
+const watched = new WatchedServer();
+describeSynchronizerBackend('Redis, one server', watched.open);
+watched.describeKeys({ folders: ['count', 'latch', 'leased-permits', 'semaphore'], scriptsThatReadLeases: [] });
 
 describeSynchronizerBackend('Redis, cluster', async () => {
   const cluster = await startCluster();

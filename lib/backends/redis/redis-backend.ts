@@ -99,7 +99,7 @@ export class RedisBackend implements LockBackend {
     const { publishMode } = this.scripts;
     const batch = this.releases[request.type];
     if (publishMode.known !== undefined) return batch.call(request);
-    return publishMode.ask().then(() => batch.call(request));
+    return publishMode.ask(request.key).then(() => batch.call(request));
   }
 
   transfer(request: TransferRequest): Promise<Acquired | undefined> {

@@ -1,13 +1,19 @@
-import type { AcquireAllReply, AcquireRequest } from '../../lock-backend.js';
-import { keysOf, LOCK } from '../calls/item-answer.js';
+import { type AcquireAllReply, type AcquireRequest, isReadWrite } from '../../lock-backend.js';
+import { keysOf, LOCK, type LockKey } from '../calls/item-answer.js';
 import type { ScriptContext } from '../calls/script-context.js';
+import { readLease } from '../lock-keys.js';
 import { integerOf, listOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { busyReply, copyOf } from './acquire-reply.js';
 import { TOKEN_COUNTER, WAITING_WRITERS } from './lock-type-table.js';
 import { clockOf } from './token-source.js';
 
-const KEYS_OF_EACH = [LOCK, TOKEN_COUNTER, WAITING_WRITERS];
+/** Only a read/write lock has such a lease; a key that is named must be permitted, so for other types the lock itself stands in. */
+const READ_LEASE: LockKey<AcquireRequest> = {
+  of: ({ key, type, owner }) => (isReadWrite(type) ? readLease(key, owner) : key),
+  type: 'string',
+};
+const KEYS_OF_EACH: readonly LockKey<AcquireRequest>[] = [LOCK, TOKEN_COUNTER, READ_LEASE, WAITING_WRITERS];
 
 /** The script's first number when it acquired all; otherwise it is ONE_IS_BUSY (0). */
 const ALL_ACQUIRED = 1;

@@ -1,4 +1,4 @@
-import type { AcquireRequest, LockType, OwnerRef, TransferableType } from '../../lock-backend.js';
+import type { AcquireRequest, LockType, OwnerRef, TransferableType, TransferRequest } from '../../lock-backend.js';
 import { LOCK, type LockKey } from '../calls/item-answer.js';
 import { announcedWriters, fairHeartbeats, fairQueue, fairTimeouts, fencingToken, readLease } from '../lock-keys.js';
 import type { ScriptName } from '../scripts.js';
@@ -34,11 +34,15 @@ interface LockTypeScripts {
 }
 
 interface TransferScript {
-  readonly transfer: LockScript;
+  readonly transfer: {
+    readonly name: ScriptName;
+    readonly keys: readonly LockKey<Pick<TransferRequest, 'key' | 'from' | 'to'>>[];
+  };
 }
 
 export const TOKEN_COUNTER: KeyOfLock = { of: ({ key }) => fencingToken(key), type: 'string' };
 export const WAITING_WRITERS: KeyOfLock = { of: ({ key }) => announcedWriters(key), type: 'zset' };
+/** Of a reader. A writer may read too, and its scripts then look at this lease. */
 const READ_LEASE: KeyOfOwner = { of: ({ key, owner }) => readLease(key, owner), type: 'string' };
 
 /** A lock of any type, and its queue if it is fair. */
@@ -78,10 +82,18 @@ export const LOCK_TYPES: Record<LockType, LockTypeScripts> & Record<Transferable
     renew: { name: 'renew-read', keys: [LOCK, READ_LEASE] },
   },
   write: {
-    acquire: { name: 'acquire-write', keys: [LOCK, WAITING_WRITERS], option: 'fairWaitTimeout' },
-    release: { name: 'release-write', keys: [LOCK] },
-    renew: { name: 'renew-write', keys: [LOCK] },
-    transfer: { name: 'transfer-write-3', keys: [LOCK, WAITING_WRITERS] },
+    acquire: { name: 'acquire-write', keys: [LOCK, READ_LEASE, WAITING_WRITERS], option: 'fairWaitTimeout' },
+    release: { name: 'release-write', keys: [LOCK, READ_LEASE] },
+    renew: { name: 'renew-write', keys: [LOCK, READ_LEASE] },
+    transfer: {
+      name: 'transfer-write-5',
+      keys: [
+        LOCK,
+        { of: ({ key, from }) => readLease(key, from), type: 'string' },
+        { of: ({ key, to }) => readLease(key, to), type: 'string' },
+        WAITING_WRITERS,
+      ],
+    },
     waiters: {
       refresh: { name: 'refresh-writers-1', keys: [WAITING_WRITERS], publishes: false },
       remove: { name: 'remove-writer-2', keys: [LOCK, WAITING_WRITERS] },

@@ -45,7 +45,7 @@ async function refresh(
   const script = LOCK_TYPES[group[0].type].waiters?.refresh;
   if (script === undefined) return [];
   const args = [String(fairWaitTimeout), ...group.map(({ owner }) => owner)];
-  if (script.publishes) args.unshift(await publishCommand(context));
+  if (script.publishes) args.unshift(await publishCommand(context, group[0].key));
   const reply = await single.call(scripts[script.name], keysOf(script.keys, [group[0]]), args);
   const server = connection.description;
   return listOf(reply, server).map((answer) => integerOf(answer, server) === KEPT);

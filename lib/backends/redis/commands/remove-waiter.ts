@@ -9,6 +9,6 @@ import { publishCommand } from './publish-command.js';
 export async function removeWaiter(waiter: OwnerRef, context: ScriptContext): Promise<void> {
   const script = LOCK_TYPES[waiter.type].waiters?.remove;
   if (script === undefined) return;
-  const publish = await publishCommand(context);
+  const publish = await publishCommand(context, waiter.key);
   await context.single.call(scripts[script.name], keysOf(script.keys, [waiter]), [publish, waiter.owner]);
 }

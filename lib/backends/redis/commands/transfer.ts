@@ -13,16 +13,15 @@ export async function transfer(request: TransferRequest, context: ScriptContext)
   const { connection, tokens, single, replicaCheck } = context;
   const { key, type, from, to, leaseTime, reserve } = request;
   const { name, keys } = LOCK_TYPES[type].transfer;
-  const publish = await publishCommand(context);
-  const next = { key, type, owner: to };
+  const publish = await publishCommand(context, key);
   const { reply, call } = await single.callInTime(
     scripts[name],
-    [tokenSource(connection, key, type), ...keysOf(keys, [next])],
+    [tokenSource(connection, key, type), ...keysOf(keys, [request])],
     [tokens.seen, String(leaseTime), String(reserve), from, to, publish],
   );
   if (reply === null) return undefined;
   const server = connection.description;
   const [token, reserved] = listOf(reply, server).map((part) => integerOf(part, server));
-  await replicaCheck?.confirm(call, [next]);
+  await replicaCheck?.confirm(call, [{ key, type, owner: to }]);
   return { ...tokens.acquired(token, reserved), ...copyOf(call) };
 }

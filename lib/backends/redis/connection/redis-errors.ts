@@ -59,6 +59,15 @@ export function mayConcernOneKey(error: unknown): boolean {
   return MAY_CONCERN_ONE_KEY.includes(errorCode(messageOf(error)));
 }
 
+/** Error codes of a server that may execute the same request later. */
+const PASSING =
+  /\b(LOADING|BUSY|OOM|MISCONF|NOREPLICAS|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|NOAUTH|WRONGPASS)\b/;
+
+/** Whether a server has answered a call with an error that it will answer again. */
+export function isLastingRefusal({ cause }: BackendError): boolean {
+  return isError(cause) && cause.name === 'ReplyError' && !PASSING.test(cause.message);
+}
+
 /** The error of a whole call, as the engine sees it. */
 export function callError(error: unknown, delivery: Delivery, server: string, keys?: readonly string[]): BackendError {
   if (error instanceof BackendError) return error;

@@ -1,5 +1,6 @@
 import { BackendError } from '../../lock-backend.js';
 import type { SingleCalls } from '../calls/single-calls.js';
+import { isLastingRefusal } from '../connection/redis-errors.js';
 import { integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 
@@ -31,10 +32,11 @@ export class PublishMode {
   /**
    * Asks a server.
    *
+   * @param key any key that this client uses: the server that has it is asked
    * @throws BackendError when no server answers; the next call asks again
    */
-  ask(): Promise<PublishCommand> {
-    this.asking ??= this.supportsSharded().then(
+  ask(key: string): Promise<PublishCommand> {
+    this.asking ??= this.supportsSharded(key).then(
       (sharded) => {
         this.found = sharded ? 'SPUBLISH' : 'PUBLISH';
         return this.found;
@@ -47,12 +49,13 @@ export class PublishMode {
     return this.asking;
   }
 
-  private async supportsSharded(): Promise<boolean> {
+  /** A server that refuses the question gets plain messages: nothing may wait for an answer that never comes. */
+  private async supportsSharded(key: string): Promise<boolean> {
     try {
-      const reply = await this.single.call(scripts['knows-command'], [], ['spublish']);
+      const reply = await this.single.call(scripts['knows-command-1'], [key], ['spublish']);
       return integerOf(reply, 'the cluster') === 1;
     } catch (error) {
-      if (!(error instanceof BackendError) || error.kind !== 'denied') throw error;
+      if (!(error instanceof BackendError) || !isLastingRefusal(error)) throw error;
       const message = `${error.message}. Messages are published to the whole cluster: set shardedPubSub to 'on' if others use sharded pub/sub`;
       this.onError(new BackendError(message, 'denied', 'refused', { cause: error }));
       return false;

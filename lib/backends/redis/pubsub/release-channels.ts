@@ -29,7 +29,7 @@ export class ReleaseChannels {
   }
 
   subscribe(key: string, type: LockType, clientId: string, listener: Listener): Subscription {
-    return this.whenModeIsKnown(() => {
+    return this.whenModeIsKnown(key, () => {
       if (type !== 'fair') return this.subscribeToChannel(channelOf(key, type), this.isSharded, listener);
       if (this.isSharded) return this.fairWaiters.listen(key, listener);
       const prefix = fairChannelPrefix(key);
@@ -38,9 +38,9 @@ export class ReleaseChannels {
     });
   }
 
-  /** Listens to a channel, which is sharded if it can be and the others are. */
-  subscribeTo(channel: string, canBeSharded: boolean, listener: Listener): Subscription {
-    return this.whenModeIsKnown(() => this.subscribeToChannel(channel, canBeSharded && this.isSharded, listener));
+  /** Listens to a channel of a key, which is sharded if it can be and the others are. */
+  subscribeTo(key: string, channel: string, canBeSharded: boolean, listener: Listener): Subscription {
+    return this.whenModeIsKnown(key, () => this.subscribeToChannel(channel, canBeSharded && this.isSharded, listener));
   }
 
   /** Never sharded: a forced release is published by a script that need not run in the slot of this channel. */
@@ -84,11 +84,11 @@ export class ReleaseChannels {
     return this.subscriber.subscribe(channel, isSharded ? 'sharded' : 'channel', wakeListener(listener));
   }
 
-  private whenModeIsKnown(open: () => Subscription): Subscription {
+  private whenModeIsKnown(key: string, open: () => Subscription): Subscription {
     if (this.mode.known !== undefined) return open();
     let closed = false;
     let subscription: Subscription | undefined;
-    const ready = this.learnMode().then(() => {
+    const ready = this.learnMode(key).then(() => {
       if (closed) return new Promise<void>(() => {});
       subscription = open();
       return subscription.ready;
@@ -102,16 +102,16 @@ export class ReleaseChannels {
     };
   }
 
-  private async learnMode(): Promise<void> {
+  private async learnMode(key: string): Promise<void> {
     try {
-      await this.mode.ask();
+      await this.mode.ask(key);
     } catch (error) {
       this.context.onError(error);
       await new Promise<void>((resolve) => {
         this.context.runtime.timer(MODE_RETRY_DELAY, resolve);
       });
       if (this.closed) return new Promise<void>(() => {});
-      return this.learnMode();
+      return this.learnMode(key);
     }
   }
 }

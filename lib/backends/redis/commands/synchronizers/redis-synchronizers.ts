@@ -103,6 +103,6 @@ export class RedisSynchronizers implements SynchronizerBackend {
 
   subscribe(key: string, kind: SynchronizerKind, listener: (wake: Wake) => void): Subscription {
     const channel = kind === 'latch' ? latchChannel(key) : semaphoreChannel(key);
-    return this.channels.subscribeTo(channel, slotOf(key) === slotOf(channel), listener);
+    return this.channels.subscribeTo(key, channel, slotOf(key) === slotOf(channel), listener);
   }
 }

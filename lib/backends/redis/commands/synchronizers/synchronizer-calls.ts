@@ -65,7 +65,7 @@ export class SynchronizerCalls {
 
   /** A sharded channel must be in the slot of the key. That of a latch whose name has braces is not. */
   async publishCommand(key: string, channel: string): Promise<string> {
-    const command = await publishCommand(this.context);
+    const command = await publishCommand(this.context, key);
     return command === 'SPUBLISH' && slotOf(key) !== slotOf(channel) ? 'PUBLISH' : command;
   }
 

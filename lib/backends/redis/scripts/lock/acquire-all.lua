@@ -2,9 +2,10 @@
   Acquires several locks, or none of them: re-entrant, fenced, read and write locks.
 
   KEYS[1]       clock of the fencing tokens
-  KEYS[3i - 1]  lock
-  KEYS[3i]      its token counter, used if it is fenced
-  KEYS[3i + 1]  zset: writers that wait, and the time until which each counts as alive
+  KEYS[4i - 2]  lock
+  KEYS[4i - 1]  its token counter, used if it is fenced
+  KEYS[4i]      lease of this owner as a reader, used if it reads or writes
+  KEYS[4i + 1]  zset: writers that wait, and the time until which each counts as alive
 
   ARGV[1]       server time in ms after which the script does nothing
   ARGV[2]       highest token that the caller has seen
@@ -40,10 +41,10 @@
 -- @include read-write/set-write-lease
 -- @include read-write/take-writer
 local ALL_ACQUIRED, ONE_IS_BUSY = 1, 0
-local count = (#KEYS - 1) / 3
+local count = (#KEYS - 1) / 4
 
 for i = 1, count do
-  local lock, writers, type, owner = KEYS[3 * i - 1], KEYS[3 * i + 1], ARGV[3 * i + 1], ARGV[3 * i + 2]
+  local lock, writers, type, owner = KEYS[4 * i - 2], KEYS[4 * i + 1], ARGV[3 * i + 1], ARGV[3 * i + 2]
   local busy
   if type == 'read' then
     busy = busyReader(lock, owner, writers, ARGV[3 * i + 3] == '1')
@@ -60,11 +61,11 @@ end
 local reply = { ALL_ACQUIRED }
 reserveTokens(KEYS[1], 0, count)
 for i = 1, count do
-  local lock, type, owner = KEYS[3 * i - 1], ARGV[3 * i + 1], ARGV[3 * i + 2]
+  local lock, type, owner = KEYS[4 * i - 2], ARGV[3 * i + 1], ARGV[3 * i + 2]
   if type == 'read' then
     takeReader(lock, owner, leaseTime)
   elseif type == 'write' then
-    takeWriter(lock, owner, KEYS[3 * i + 1], leaseTime)
+    takeWriter(lock, owner, KEYS[4 * i + 1], leaseTime)
   else
     takePlain(lock, owner, lease)
   end
@@ -72,7 +73,7 @@ for i = 1, count do
 end
 for i = 1, count do
   if ARGV[3 * i + 1] == 'fenced' then
-    reserveFencedTokens(KEYS[3 * i], KEYS[1], 0)
+    reserveFencedTokens(KEYS[4 * i - 1], KEYS[1], 0)
     reply[1 + i] = nextToken()
   end
 end

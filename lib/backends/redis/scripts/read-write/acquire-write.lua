@@ -2,8 +2,9 @@
   Acquires the write side of read/write locks, each for its own owner.
 
   KEYS[1]       clock of the fencing tokens
-  KEYS[2i]      lock
-  KEYS[2i + 1]  zset: writers that wait, and the time until which each counts as alive
+  KEYS[3i - 1]  lock
+  KEYS[3i]      lease of this writer as a reader, if it reads too
+  KEYS[3i + 1]  zset: writers that wait, and the time until which each counts as alive
 
   ARGV[1]       server time in ms after which the script does nothing
   ARGV[2]       highest token that the caller has seen
@@ -34,7 +35,7 @@ local reserve, fairWaitTimeout = tonumber(ARGV[4]), tonumber(ARGV[5])
 local count = #ARGV - 5
 
 local function acquire(i)
-  local lock, writers, owner = KEYS[2 * i], KEYS[2 * i + 1], ARGV[5 + i]
+  local lock, writers, owner = KEYS[3 * i - 1], KEYS[3 * i + 1], ARGV[5 + i]
   local busy = busyWriter(lock, owner)
   if busy then
     if fairWaitTimeout > 0 then
@@ -51,7 +52,7 @@ end
 
 local answers = { 0 }
 for i = 1, count do
-  answers[1 + i] = answerOf(acquire, i, 2 * i, 2)
+  answers[1 + i] = answerOf(acquire, i, 3 * i - 1, 3)
 end
 answers[1] = reserved or 0
 return answers

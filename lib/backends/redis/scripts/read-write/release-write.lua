@@ -1,13 +1,14 @@
 --[[
   Releases the write side of read/write locks, each for its owner, and wakes all waiters. A writer that reads as well goes on reading.
 
-  KEYS[i]      lock
+  KEYS[2i - 1]  lock
+  KEYS[2i]      lease of this writer as a reader, if it reads too
 
-  ARGV[1]      PUBLISH or SPUBLISH; empty: tell nobody
-  ARGV[1 + i]  owner
+  ARGV[1]       PUBLISH or SPUBLISH; empty: tell nobody
+  ARGV[1 + i]   owner
 
   Returns an answer for each: how many clients listened, NOBODY_TOLD (-2), { NOT_HELD (-1), server time in ms }, or
-  { { error, type of the lock } }.
+  { { error, types of the keys } }.
 ]]
 -- @include ttl-replies
 -- @include release-replies
@@ -24,7 +25,7 @@
 local publish = ARGV[1]
 
 local function release(i)
-  local lock = KEYS[i]
+  local lock = KEYS[2 * i - 1]
   if redis.call('HDEL', lock, ARGV[1 + i] .. ':write') == 0 then
     return { NOT_HELD, serverTime() }
   end
@@ -33,7 +34,7 @@ local function release(i)
 end
 
 local answers = {}
-for i = 1, #KEYS do
-  answers[i] = answerOf(release, i, i, 1)
+for i = 1, #KEYS / 2 do
+  answers[i] = answerOf(release, i, 2 * i - 1, 2)
 end
 return answers

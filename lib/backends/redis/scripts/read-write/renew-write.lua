@@ -1,12 +1,13 @@
 --[[
   Renews the write side of read/write locks, each for its owner.
 
-  KEYS[i]      lock
+  KEYS[2i - 1]  lock
+  KEYS[2i]      lease of this writer as a reader, if it reads too
 
-  ARGV[1]      lease time in ms
-  ARGV[1 + i]  owner
+  ARGV[1]       lease time in ms
+  ARGV[1 + i]   owner
 
-  Returns { server time in ms, answer, ... }: RENEWED (1), NOT_HELD (0), or { { error, type of the lock } }.
+  Returns { server time in ms, answer, ... }: RENEWED (1), NOT_HELD (0), or { { error, types of the keys } }.
 ]]
 -- @include ttl-replies
 -- @include server-time
@@ -19,15 +20,16 @@
 local lease = tonumber(ARGV[1])
 
 local function renew(i)
-  if not isWriter(KEYS[i], ARGV[1 + i]) then
+  local lock, owner = KEYS[2 * i - 1], ARGV[1 + i]
+  if not isWriter(lock, owner) then
     return 0
   end
-  setWriteLease(KEYS[i], ARGV[1 + i], lease)
+  setWriteLease(lock, owner, lease)
   return 1
 end
 
 local answers = { serverTime() }
-for i = 1, #KEYS do
-  answers[1 + i] = answerOf(renew, i, i, 1)
+for i = 1, #KEYS / 2 do
+  answers[1 + i] = answerOf(renew, i, 2 * i - 1, 2)
 end
 return answers

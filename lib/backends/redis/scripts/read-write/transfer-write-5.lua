@@ -3,7 +3,9 @@
 
   KEYS[1]  clock of the fencing tokens
   KEYS[2]  lock
-  KEYS[3]  zset: writers that wait
+  KEYS[3]  lease of the present owner as a reader, if it reads too
+  KEYS[4]  lease of the next owner as a reader, if it reads too
+  KEYS[5]  zset: writers that wait
 
   ARGV[1]  server time in ms after which the script does nothing
   ARGV[2]  highest token that the caller has seen
@@ -44,5 +46,5 @@ elseif not isWriter(lock, to) then
   return nil
 end
 reserveTokens(KEYS[1], tonumber(ARGV[4]), 1)
-takeWriter(lock, to, KEYS[3], leaseTime)
+takeWriter(lock, to, KEYS[5], leaseTime)
 return { nextToken(), reserved }
