@@ -85,7 +85,8 @@ describe('the packed library', () => {
 
     it('is one library when it is both imported and required', async () => {
       expect(await app.run('both-copies.mjs')).toEqual({
-        twoCopies: true,
+        twoModules: true,
+        oneService: true,
         busy: [true, true],
         lost: [false, false],
         decorated: 'order',

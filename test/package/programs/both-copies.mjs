@@ -1,4 +1,4 @@
-// One process that has both copies of the library: one imported, one required.
+// One process that both imports and requires the library: what knows NestJS is there twice, the core once.
 import 'reflect-metadata';
 import { createRequire } from 'node:module';
 import { Module } from '@nestjs/common';
@@ -30,7 +30,8 @@ await app.close();
 
 process.stdout.write(
   JSON.stringify({
-    twoCopies: imported.LockBusyError !== required.LockBusyError,
+    twoModules: imported.RedisLockModule !== required.RedisLockModule,
+    oneService: imported.LockService === required.LockService,
     busy: [imported, required].map(({ LockBusyError }) => busy instanceof LockBusyError),
     lost: [imported, required].map(({ LockLostError }) => busy instanceof LockLostError),
     decorated,
