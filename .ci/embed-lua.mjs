@@ -90,9 +90,10 @@ function constantOf(include) {
   return include.replace(/[-/](\w)/g, (_text, letter) => letter.toUpperCase());
 }
 
-/** Lines stay lines, so that the scripts can be read in the packed library. */
+/** Without its comments, which Redis does not need. Lines stay lines, so that the scripts can be read in the packed library. */
 function literal(text) {
-  return `\`${text.replace(/[`\\]|\$\{/g, '\\$&')}\``;
+  const code = text.replace(/^--\[\[.*?\]\]\n/ms, '').replace(/^ *--.*\n/gm, '');
+  return `\`${code.replace(/[`\\]|\$\{/g, '\\$&')}\``;
 }
 
 const scripts = new Map();

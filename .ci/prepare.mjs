@@ -3,5 +3,6 @@
 import './embed-lua.mjs';
 
 // npm sets the variable for the clone that it makes a package of. Other package managers do not: for them it is always built.
-const isDevelopers = process.env._PACOTE_NO_PREPARE_ === undefined && /^npm\//.test(process.env.npm_config_user_agent ?? 'npm/');
+const isDevelopers =
+  process.env._PACOTE_NO_PREPARE_ === undefined && /^npm\//.test(process.env.npm_config_user_agent ?? 'npm/');
 if (!isDevelopers) await import('./build.mjs');
