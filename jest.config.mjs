@@ -12,6 +12,7 @@ export default {
   moduleNameMapper: {
     '^nestjs-redis-lock$': '<rootDir>/lib/index.ts',
     '^nestjs-redis-lock/core$': '<rootDir>/lib/core.ts',
+    '^nestjs-redis-lock/testing$': '<rootDir>/lib/testing.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   transform: {
