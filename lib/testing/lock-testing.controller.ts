@@ -9,6 +9,9 @@ import { failingBackend } from './failing-backend.js';
 import type { LockTestingOptions } from './lock-testing.options.js';
 import { settle, type TestClock, TestRuntime } from './test-clock.js';
 
+/** The log of the other process is nothing that a test looks at. */
+const SILENT = { warn() {}, error() {} };
+
 /** A lock that another process would hold. @publicApi */
 export interface HeldByAnother extends AsyncDisposable {
   /** Releases it, and lets waiters have it. */
@@ -42,7 +45,12 @@ export class LockTestingController {
     const store = new MemoryStore();
     const backend = () => new MemoryBackend({ runtime, store });
     this.clock = { advance: (time) => runtime.advance(time) };
-    this.another = createLockServiceWith(runtime, { ...options, backend: backend() });
+    this.another = createLockServiceWith(runtime, {
+      ...options,
+      backend: backend(),
+      shutdownTimeout: 0,
+      logger: SILENT,
+    });
     this.locks = createLockServiceWith(runtime, {
       ...options,
       backend: failingBackend(backend(), () => this.isDown),
@@ -66,7 +74,12 @@ export class LockTestingController {
    * @throws AssertionError when nobody holds it
    */
   async loseLease(name: string): Promise<void> {
-    if (!(await this.another.forceRelease(name))) throw notHeld(name, 'loseLease');
+    const { isDown } = this;
+    this.isDown = false;
+    const wasHeld = await this.locks.forceRelease(name).finally(() => {
+      this.isDown = isDown;
+    });
+    if (!wasHeld) throw notHeld(name, 'loseLease');
     await settle();
   }
 

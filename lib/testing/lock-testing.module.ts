@@ -1,4 +1,4 @@
-import { type DynamicModule, Module, type Provider } from '@nestjs/common';
+import { type DynamicModule, Logger, Module, type Provider } from '@nestjs/common';
 import { lockServiceTokens, provideLockService } from '../nest/lock-service.providers.js';
 import type { LockService } from '../service/lock-service.js';
 import { getLockTestingToken } from './lock-testing.constants.js';
@@ -45,7 +45,10 @@ function define(
   const { name, isGlobal = true } = options;
   const controller = name === undefined ? LockTestingController : getLockTestingToken(name);
   const providers: Provider[] = [
-    { provide: CONTROLLER, useFactory: () => new TestingControllerOfApplication(options) },
+    {
+      provide: CONTROLLER,
+      useFactory: () => new TestingControllerOfApplication({ logger: new Logger('RedisLock'), ...options }),
+    },
     { provide: controller, useExisting: CONTROLLER },
     ...provideLockService(name, toService, CONTROLLER),
   ];

@@ -24,7 +24,7 @@ class Orders {
   }
 }
 
-@Module({ imports: [LockTestingModule.forRoot({ commandTimeout: 100 })], providers: [Orders] })
+@Module({ imports: [LockTestingModule.forRoot({ commandTimeout: 100, shutdownTimeout: 0 })], providers: [Orders] })
 class TestedModule {}
 
 /** Nothing listens there. */
@@ -101,7 +101,7 @@ describe('LockTestingModule', () => {
   });
 
   it('locks nothing as a pass-through', async () => {
-    const imports = [LockTestingModule.passThrough()];
+    const imports = [LockTestingModule.passThrough({ shutdownTimeout: 0 })];
     const app = await Test.createTestingModule({ imports, providers: [Orders] }).compile();
     await app.init();
     const locks = app.get(LockService);

@@ -51,7 +51,8 @@ function opener(mock: Mock, where: string): (names: LockNames, options: LockOpti
   if (typeof mock.tryAcquire === 'function') {
     return async (names, options) => {
       const lease = await mock.tryAcquire!(names, options);
-      if (lease === null) throw new LockBusyError(`${where}: tryAcquire of the mock returned null`, String(names), -1, undefined);
+      if (lease === null)
+        throw new LockBusyError(`${where}: tryAcquire of the mock returned null`, String(names), -1, undefined);
       return openLease(lease);
     };
   }
