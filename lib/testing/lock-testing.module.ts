@@ -20,8 +20,8 @@ const CONTROLLER = Symbol('LockTestingController');
  *
  * @publicApi
  */
-// biome-ignore lint/complexity/noStaticOnlyClass: a module of NestJS
 @Module({})
+// biome-ignore lint/complexity/noStaticOnlyClass: a module of NestJS
 export class LockTestingModule {
   /**
    * Locks that exclude each other as they do on Redis, and a {@link LockTestingController}.
