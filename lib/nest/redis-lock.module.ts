@@ -1,12 +1,10 @@
-import { ConfigurableModuleBuilder, type DynamicModule, Logger, Module, type Provider } from '@nestjs/common';
-import { ModulesContainer } from '@nestjs/core';
+import { ConfigurableModuleBuilder, type DynamicModule, Logger, Module } from '@nestjs/common';
 import { LockConfigurationError } from '../engine/errors.js';
 import { createLockService } from '../service/create-lock-service.js';
-import { LockService } from '../service/lock-service.js';
+import type { LockService } from '../service/lock-service.js';
 import type { RedisLockOptions } from '../service/redis-lock-options.js';
-import { LockServiceExplorer } from './lock-service.explorer.js';
-import { LockShutdown } from './lock-shutdown.js';
-import { getLockServiceToken, REDIS_LOCK_OPTIONS } from './redis-lock.constants.js';
+import { lockServiceTokens, provideLockService } from './lock-service.providers.js';
+import { REDIS_LOCK_OPTIONS } from './redis-lock.constants.js';
 import type { RedisLockAsyncOptions, RedisLockFactoryOptions } from './redis-lock-async.options.js';
 
 type ModuleOptions = Pick<RedisLockOptions, 'name' | 'isGlobal'>;
@@ -77,22 +75,12 @@ function withLockService(definition: DynamicModule, { name, isGlobal = true }: M
       `The name of a RedisLockModule must be a string that is not empty, but it is ${String(name) || "''"}`,
     );
   }
-  const token = getLockServiceToken(name);
-  const providers: Provider[] = [
-    { provide: token, useFactory: (options: RedisLockOptions) => create(options, name), inject: [REDIS_LOCK_OPTIONS] },
-    { provide: LockShutdown, useFactory: (locks: LockService) => new LockShutdown(locks), inject: [token] },
-    {
-      provide: LockServiceExplorer,
-      useFactory: (locks: LockService, modules: ModulesContainer) => new LockServiceExplorer(locks, name, modules),
-      inject: [token, ModulesContainer],
-    },
-  ];
-  const byClass: Provider[] = name === undefined ? [{ provide: LockService, useExisting: token }] : [];
+  const makeService = (options: RedisLockOptions) => create(options, name);
   return {
     ...definition,
     global: isGlobal,
-    providers: [...(definition.providers ?? []), ...providers, ...byClass],
-    exports: name === undefined ? [token, LockService] : [token],
+    providers: [...(definition.providers ?? []), ...provideLockService(name, makeService, REDIS_LOCK_OPTIONS)],
+    exports: lockServiceTokens(name),
   };
 }
 

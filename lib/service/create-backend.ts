@@ -1,5 +1,6 @@
 import type { LockBackend } from '../backends/lock-backend.js';
 import { MemoryBackend } from '../backends/memory/memory-backend.js';
+import { MemoryStore } from '../backends/memory/memory-store.js';
 import { QuorumBackend } from '../backends/quorum/quorum-backend.js';
 import { RedisBackend } from '../backends/redis/redis-backend.js';
 import type { Runtime } from '../backends/runtime.js';
@@ -43,7 +44,7 @@ function memoryBackend({ runtime, logger }: BackendEnvironment): LockBackend {
       "backend: 'memory' keeps locks inside this process: they exclude no other process. Use a connection in production",
     );
   hasWarnedOfMemory = true;
-  return new MemoryBackend({ runtime });
+  return new MemoryBackend({ runtime, store: new MemoryStore() });
 }
 
 function quorumBackend(

@@ -1,3 +1,4 @@
+import type { Runtime } from '../backends/runtime.js';
 import { HarmlessLogger } from '../engine/events/harmless-logger.js';
 import { LockEngine } from '../engine/lock-engine.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
@@ -32,8 +33,12 @@ import type { RedisLockOptions } from './redis-lock-options.js';
  * @publicApi
  */
 export function createLockService(options: RedisLockOptions): LockService {
+  return createLockServiceWith(nodeRuntime, options);
+}
+
+/** {@link createLockService} with a runtime of the caller, for `nestjs-redis-lock/testing`. */
+export function createLockServiceWith(runtime: Runtime, options: RedisLockOptions): LockService {
   checkOptions(options);
-  const runtime = nodeRuntime;
   const clientId = runtime.uuid();
   const logger = new HarmlessLogger(options.logger ?? consoleLogger);
   const { replicaTimeout, ...durations } = resolveDurations(options);

@@ -15,7 +15,7 @@ export type { ClusterConnection, Connection } from '../backends/redis/client/con
 export interface RedisLockOptions {
   /** The Redis that keeps the locks. */
   readonly connection?: Connection;
-  /** `'memory'`: locks inside this process only (tests, demos). Or an implementation of your own. */
+  /** `'memory'`: locks of this service only (tests, demos); services that share locks take a MemoryBackend on one MemoryStore. Or an implementation of your own. */
   readonly backend?: 'memory' | LockBackend;
   /** Redlock over independent masters: an odd number of connections, three or more. */
   readonly quorum?: readonly Connection[];

@@ -2,6 +2,7 @@ import { LockBusyError } from '../../engine/errors.js';
 import type { Lease } from '../../engine/lease/lease.js';
 import type { LockService } from '../../service/lock-service.js';
 import type { Lockable } from '../lock-service-property.js';
+import { adaptMock } from './adapt-mock.js';
 import { noLockService } from './distributed-lock.errors.js';
 import type { LockedMethod } from './locked-method.js';
 
@@ -22,7 +23,7 @@ export class LockedCall {
   ) {
     const locks = (instance as Lockable | undefined)?.[method.service];
     if (locks === undefined) throw noLockService(method, instance);
-    this.locks = locks;
+    this.locks = locks.engine === undefined ? adaptMock(locks, method.where) : locks;
   }
 
   /** Acquires the lock that the arguments name. Where it stays busy, `onBusy` may answer instead. */

@@ -1,0 +1,36 @@
+import type { Provider } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
+import { LockService } from '../service/lock-service.js';
+import { LockServiceExplorer } from './lock-service.explorer.js';
+import { LockShutdown } from './lock-shutdown.js';
+import { getLockServiceToken } from './redis-lock.constants.js';
+
+/**
+ * The providers of a module that has a lock service. The service without a name is provided by its class, and its token is an alias, so
+ * that `overrideProvider(LockService)` reaches decorated methods too.
+ */
+export function provideLockService(
+  name: string | undefined,
+  makeService: (dependency: never) => LockService,
+  dependency: symbol,
+): Provider[] {
+  const token = getLockServiceToken(name);
+  const service = name === undefined ? LockService : token;
+  const alias: Provider[] = name === undefined ? [{ provide: token, useExisting: LockService }] : [];
+  return [
+    { provide: service, useFactory: makeService, inject: [dependency] },
+    ...alias,
+    { provide: LockShutdown, useFactory: (locks: LockService) => new LockShutdown(locks), inject: [token] },
+    {
+      provide: LockServiceExplorer,
+      useFactory: (locks: LockService, modules: ModulesContainer) => new LockServiceExplorer(locks, name, modules),
+      inject: [token, ModulesContainer],
+    },
+  ];
+}
+
+/** What such a module exports. */
+export function lockServiceTokens(name: string | undefined) {
+  const token = getLockServiceToken(name);
+  return name === undefined ? [token, LockService] : [token];
+}

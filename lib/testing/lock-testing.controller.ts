@@ -1,0 +1,124 @@
+import { AssertionError } from 'node:assert';
+import { MemoryBackend } from '../backends/memory/memory-backend.js';
+import { MemoryStore } from '../backends/memory/memory-store.js';
+import { nodeRuntime } from '../engine/node-runtime.js';
+import type { LockOptions } from '../engine/terms/lock-options.js';
+import { createLockServiceWith } from '../service/create-lock-service.js';
+import type { LockService } from '../service/lock-service.js';
+import { failingBackend } from './failing-backend.js';
+import type { LockTestingOptions } from './lock-testing.options.js';
+import { settle, type TestClock, TestRuntime } from './test-clock.js';
+
+/** The log of the other process is nothing that a test looks at. */
+const SILENT = { warn() {}, error() {} };
+
+/** A lock that another process would hold. @publicApi */
+export interface HeldByAnother extends AsyncDisposable {
+  /** Releases it, and lets waiters have it. */
+  release(): Promise<void>;
+}
+
+/**
+ * What a test does to the locks of its application. Inject it beside LockTestingModule, or make one without a module:
+ *
+ * ```ts
+ * const testing = new LockTestingController();
+ * const orders = attachLockService(new OrdersService(), testing.locks);
+ * ```
+ *
+ * Each has a store of its own: locks of two controllers never meet.
+ *
+ * @publicApi
+ */
+export class LockTestingController {
+  /** The clock of these locks. */
+  readonly clock: TestClock;
+  /** The service under test. */
+  readonly locks: LockService;
+  /** Another process on the same store. It goes on working while the backend fails. */
+  private readonly another: LockService;
+  private isDown = false;
+
+  /** @throws LockConfigurationError naming the option that is wrong */
+  constructor(options: LockTestingOptions = {}) {
+    const runtime = new TestRuntime();
+    const store = new MemoryStore();
+    const backend = () => new MemoryBackend({ runtime, store });
+    this.clock = { advance: (time) => runtime.advance(time) };
+    this.another = createLockServiceWith(runtime, {
+      ...options,
+      backend: backend(),
+      shutdownTimeout: 0,
+      logger: SILENT,
+    });
+    this.locks = createLockServiceWith(runtime, {
+      ...options,
+      backend: failingBackend(backend(), () => this.isDown),
+    });
+  }
+
+  /**
+   * Holds the lock as another process would, until it is released. Without a `leaseTime` its lease is renewed.
+   *
+   * @throws LockBusyError when the lock is held already (unless `waitTime` is given)
+   */
+  async holdByAnother(name: string, options?: LockOptions): Promise<HeldByAnother> {
+    const lease = await nodeRuntime.detached(() => this.another.acquire(name, { waitTime: 0, ...options }));
+    const release = () => lease.release();
+    return { release, [Symbol.asyncDispose]: release };
+  }
+
+  /**
+   * Makes whoever holds the lock lose it, as when Redis lost the key: the signal of the lease is aborted, and the lock is free.
+   *
+   * @throws AssertionError when nobody holds it
+   */
+  async loseLease(name: string): Promise<void> {
+    const { isDown } = this;
+    this.isDown = false;
+    const wasHeld = await this.locks.forceRelease(name).finally(() => {
+      this.isDown = isDown;
+    });
+    if (!wasHeld) throw notHeld(name, 'loseLease');
+    await settle();
+  }
+
+  /**
+   * Makes every call to the backend fail, as when Redis is down, until {@link restoreBackend}.
+   *
+   * @returns a function that restores it
+   */
+  failBackend(): () => void {
+    this.isDown = true;
+    return () => this.restoreBackend();
+  }
+
+  /** Ends {@link failBackend}. */
+  restoreBackend(): void {
+    this.isDown = false;
+  }
+
+  /** @throws AssertionError when nobody holds the lock */
+  async expectHeld(name: string): Promise<void> {
+    if (!(await this.another.isLocked(name))) throw notHeld(name, 'expectHeld');
+  }
+
+  /** @throws AssertionError when somebody holds the lock */
+  async expectFree(name: string): Promise<void> {
+    if (await this.another.isLocked(name)) {
+      const message = `expectFree('${name}'): the lock is held`;
+      throw new AssertionError({ message, actual: 'held', expected: 'free', operator: 'expectFree' });
+    }
+  }
+
+  /** Ends both services. LockTestingModule calls it when the application closes. */
+  async close(): Promise<void> {
+    this.isDown = false;
+    await Promise.all([this.locks.close(), this.another.close()]);
+  }
+}
+
+function notHeld(name: string, operator: string): AssertionError {
+  const message = `${operator}('${name}'): nobody holds the lock`;
+  return new AssertionError({ message, actual: 'free', expected: 'held', operator });
+}

@@ -1,0 +1,63 @@
+import { type DynamicModule, Logger, Module, type Provider } from '@nestjs/common';
+import { lockServiceTokens, provideLockService } from '../nest/lock-service.providers.js';
+import type { LockService } from '../service/lock-service.js';
+import { getLockTestingToken } from './lock-testing.constants.js';
+import { LockTestingController } from './lock-testing.controller.js';
+import type { LockTestingOptions } from './lock-testing.options.js';
+import { PassThroughLockService } from './pass-through.service.js';
+
+/** Token of the controller, with or without a name. */
+const CONTROLLER = Symbol('LockTestingController');
+
+/**
+ * Takes the place of RedisLockModule in tests. Locks are kept in memory, in a store of its own for each application.
+ *
+ * ```ts
+ * const app = await Test.createTestingModule({ imports: [LockTestingModule.forRoot(), OrdersModule] }).compile();
+ * const testing = app.get(LockTestingController);
+ * await testing.holdByAnother('order:42');
+ * ```
+ *
+ * @publicApi
+ */
+@Module({})
+// biome-ignore lint/complexity/noStaticOnlyClass: a module of NestJS
+export class LockTestingModule {
+  /**
+   * Locks that exclude each other as they do on Redis, and a {@link LockTestingController}.
+   *
+   * @throws LockConfigurationError when the application starts, naming the option that is wrong
+   */
+  static forRoot(options: LockTestingOptions = {}): DynamicModule {
+    return define(options, ({ locks }) => locks);
+  }
+
+  /** Locks nothing: decorated methods, `withLock`, `acquire` and `tryAcquire` work, and never wait. */
+  static passThrough(options: LockTestingOptions = {}): DynamicModule {
+    return define(options, ({ locks }) => new PassThroughLockService(locks.engine));
+  }
+}
+
+function define(
+  options: LockTestingOptions,
+  toService: (testing: LockTestingController) => LockService,
+): DynamicModule {
+  const { name, isGlobal = true } = options;
+  const controller = name === undefined ? LockTestingController : getLockTestingToken(name);
+  const providers: Provider[] = [
+    {
+      provide: CONTROLLER,
+      useFactory: () => new TestingControllerOfApplication({ logger: new Logger('RedisLock'), ...options }),
+    },
+    { provide: controller, useExisting: CONTROLLER },
+    ...provideLockService(name, toService, CONTROLLER),
+  ];
+  return { module: LockTestingModule, global: isGlobal, providers, exports: [controller, ...lockServiceTokens(name)] };
+}
+
+/** Closed with its application, after LockShutdown has waited for running bodies. */
+class TestingControllerOfApplication extends LockTestingController {
+  async onApplicationShutdown(): Promise<void> {
+    await this.close();
+  }
+}
