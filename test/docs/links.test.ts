@@ -55,7 +55,8 @@ describe('the links in README.md and docs/', () => {
   });
 
   it('would be found broken', () => {
-    const text = '[a](b.md) [b](#no-heading) [c](../package.json) [d](page.md#the-title) [e](https://example.com)\n# The title\n';
+    const text =
+      '[a](b.md) [b](#no-heading) [c](../package.json) [d](page.md#the-title) [e](https://example.com)\n# The title\n';
     expect(brokenLinks([parsePage('docs/page.md', text)])).toEqual([
       'docs/page.md: b.md does not exist',
       'docs/page.md: #no-heading has no such heading',

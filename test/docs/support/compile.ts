@@ -22,7 +22,9 @@ export async function compile(blocks: readonly BlockModule[], folder: string): P
   const output = await tsc(folder);
   const errors = output.split('\n').filter((line) => line.trim() !== '');
   const places = new Map(blocks.map(({ file, place }) => [file, place]));
-  return errors.map((line) => line.replace(/^\S*?([\w-]+\.ts)(?=\()/, (all, file) => `${places.get(file) ?? all} as ${file}`));
+  return errors.map((line) =>
+    line.replace(/^\S*?([\w-]+\.ts)(?=\()/, (all, file) => `${places.get(file) ?? all} as ${file}`),
+  );
 }
 
 function tsc(folder: string): Promise<string> {

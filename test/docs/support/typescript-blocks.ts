@@ -61,7 +61,9 @@ function namesIn(imports: string): ReadonlySet<string> {
 /** The context, without what the block imports itself. */
 function without(source: string, names: ReadonlySet<string>): string {
   return source.replace(/^import (type )?\{([^}]*)\} from ('[^']+');\n/gm, (_, type = '', list: string, from) => {
-    const left = list.split(',').filter((name) => name.trim() !== '' && !names.has(name.replace(/\btype\b/, '').trim()));
+    const left = list
+      .split(',')
+      .filter((name) => name.trim() !== '' && !names.has(name.replace(/\btype\b/, '').trim()));
     return left.length === 0 ? '' : `import ${type}{${left.join(',')}} from ${from};\n`;
   });
 }
