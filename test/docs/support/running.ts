@@ -12,13 +12,14 @@ type Exports = Readonly<Record<string, unknown>>;
 
 /** Starts the exported modules, controllers and providers of a block on the Redis server of `url`. */
 export async function startBlock(exports: Exports, url: string): Promise<Running> {
-  const classes = Object.values(exports).filter((value): value is Type => typeof value === 'function');
+  const classes = Object.values(exports).filter((value): value is Type => /^class\b/.test(String(value)));
   const has = (key: string) => classes.filter((type) => Reflect.hasMetadata(key, type));
-  const modules = has('imports');
+  const modules = [...new Set([...has('imports'), ...has('providers')])];
+  const controllers = has('path').filter((type) => !Reflect.hasMetadata('websockets:is_gateway', type));
   const metadata: ModuleMetadata = {
     imports: modules.length > 0 ? modules : [RedisLockModule.forRoot({ connection: url, shutdownTimeout: 0 })],
-    controllers: has('path'),
-    providers: has('__injectable__').filter((type) => !Reflect.hasMetadata('path', type)),
+    controllers,
+    providers: modules.length > 0 ? [] : classes.filter((type) => !controllers.includes(type)),
   };
   const app = await Test.createTestingModule(metadata).compile();
   app.useLogger(false);
