@@ -11,7 +11,11 @@ const pages = readPages();
 const blocks = typescriptBlocks(pages);
 
 describe('the TypeScript in README.md and docs/', () => {
-  afterAll(() => rm(BLOCKS, { recursive: true, force: true }));
+  afterAll(() =>
+    Promise.all(
+      ['compiled', 'broken', 'running'].map((name) => rm(join(BLOCKS, name), { recursive: true, force: true })),
+    ),
+  );
 
   it('compiles', async () => {
     const folder = join(BLOCKS, 'compiled');

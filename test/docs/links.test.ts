@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { type Page, parsePage, proseOf, ROOT, readPages } from './support/markdown.js';
 
@@ -62,6 +62,12 @@ describe('the links in README.md and docs/', () => {
       'docs/page.md: #no-heading has no such heading',
       'docs/page.md: ../package.json is not in the package',
     ]);
+  });
+
+  it('are in llms.txt, one for every page', () => {
+    const text = readFileSync(join(ROOT, 'docs/llms.txt'), 'utf8');
+    const listed = [...text.matchAll(LINK)].map(([, link]) => normalize(join('docs', link)));
+    expect(listed.sort()).toEqual(pages.map(({ path }) => path).sort());
   });
 
   it('reach every page from README.md', () => {

@@ -8,7 +8,12 @@ const entries = [...runbook.matchAll(/`([^`\n]+)`/g)].map(([, code]) => code.rep
 
 /** Matches a text in which `…` stands for anything. */
 function patternOf(text: string): RegExp {
-  return new RegExp(`^${text.split(/…+/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('.*')}$`);
+  return new RegExp(
+    `^${text
+      .split(/…+/)
+      .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+      .join('.*')}$`,
+  );
 }
 
 function isExplained(message: string): boolean {

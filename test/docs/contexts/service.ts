@@ -1,7 +1,14 @@
 // Methods and constructors as they stand in a service of the reader's.
 import { Injectable } from '@nestjs/common';
 import { Cron } from '@nestjs/schedule';
-import { currentLease, DistributedLock, InjectLockService, type Lease, LockBusyError, LockService } from 'nestjs-redis-lock';
+import {
+  currentLease,
+  DistributedLock,
+  InjectLockService,
+  type Lease,
+  LockBusyError,
+  LockService,
+} from 'nestjs-redis-lock';
 import { Observable } from 'rxjs';
 import { database } from '../support/database.js';
 
@@ -24,5 +31,13 @@ export class Example {
   /* the block */
 }
 
-export const context = { Cron, currentLease, InjectLockService, LockBusyError, LockService, Observable, DistributedLock };
+export const context = {
+  Cron,
+  currentLease,
+  InjectLockService,
+  LockBusyError,
+  LockService,
+  Observable,
+  DistributedLock,
+};
 export type Context = Lease;
