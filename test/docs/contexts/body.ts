@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { currentLease, LockBusyError, LockService } from 'nestjs-redis-lock';
 
 const orderId = '42';
+const transfer = async () => {};
 
 @Injectable()
 export class Example {
@@ -19,4 +20,4 @@ export class Example {
   protected async work(..._input: unknown[]): Promise<void> {}
 }
 
-export const context = { currentLease, LockBusyError, orderId };
+export const context = { currentLease, LockBusyError, orderId, transfer };
