@@ -19,11 +19,11 @@ const ERRORS = /^(Lock(?!Configuration)\w*Error|BackendError)$/;
 /** `logger.warn(…)`, and `watchdog.lose(held, why)`, whose last argument becomes part of a message. */
 const METHODS = ['warn', 'error', 'lose'];
 
-/** All messages in lib/. Those with fewer than eight letters of their own only put other messages together. */
+/** All messages in lib/ that an operator can see: those of lib/testing are for tests. Those with fewer than eight letters of their own only put other messages together. */
 export function readMessages(folder = join(ROOT, 'lib')): readonly Message[] {
   return readdirSync(folder, { recursive: true })
     .map(String)
-    .filter((file) => file.endsWith('.ts') && !file.includes('.generated.'))
+    .filter((file) => file.endsWith('.ts') && !file.includes('.generated.') && !file.startsWith('testing/'))
     .flatMap((file) => messagesOf(readFileSync(join(folder, file), 'utf8')).map((text) => ({ file, text })))
     .filter(({ text }) => text.replace(/[^a-z]/gi, '').length >= 8);
 }
