@@ -10,7 +10,7 @@ import { LockBusyError } from '../engine/errors.js';
  * - GraphQL, and transports that are not named here: an error with a general message and `extensions.code` `'LOCKED'`;
  * - microservices: the error `{ status: 'error', code: 'LOCKED', message }`. The lock's name is logged, because the sender of an event
  *   gets no answer;
- * - WebSockets: the event `exception` with the same content.
+ * - WebSockets (Socket.IO and `@nestjs/platform-ws`): the event `exception` with the same content.
  *
  * ```ts
  * @UseFilters(LockExceptionFilter)                                           // a handler or a controller
@@ -34,8 +34,7 @@ export class LockExceptionFilter implements ExceptionFilter<LockBusyError> {
         LockExceptionFilter.logger.warn(busy.message);
         return throwError(() => LOCKED_MESSAGE);
       case 'ws':
-        host.switchToWs().getClient<Socket>().emit?.('exception', LOCKED_MESSAGE);
-        return undefined;
+        return tell(host.switchToWs().getClient<Socket>());
       default:
         throw Object.assign(new Error(MESSAGE), { extensions: { code: CODE } });
     }
@@ -50,8 +49,11 @@ interface Response {
   status(code: number): { send(body: unknown): unknown };
 }
 
+/** What a socket of Socket.IO has, and a plain WebSocket (`@nestjs/platform-ws`). */
 interface Socket {
-  readonly emit?: (event: string, message: unknown) => unknown;
+  readonly readyState?: number;
+  send?(text: string): unknown;
+  emit?(event: string, message: unknown): unknown;
 }
 
 const LOCKED = 423;
@@ -61,6 +63,13 @@ const LOCKED_MESSAGE = { status: 'error', code: CODE, message: MESSAGE };
 
 /** The longest `Retry-After` that is chosen at random, in seconds. */
 const LONGEST_RANDOM_DELAY = 3;
+
+function tell(socket: Socket): void {
+  // A plain WebSocket has an `emit` too, but that reaches only listeners in this process.
+  const isPlain = typeof socket.readyState === 'number';
+  if (isPlain) socket.send?.(JSON.stringify({ event: 'exception', data: LOCKED_MESSAGE }));
+  else socket.emit?.('exception', LOCKED_MESSAGE);
+}
 
 function answer(busy: LockBusyError, response: Response): void {
   if (response.headersSent || response.sent) return;

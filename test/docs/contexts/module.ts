@@ -1,0 +1,20 @@
+// Expressions of a module's imports.
+import { Redis } from 'ioredis';
+import { RedisLockModule } from 'nestjs-redis-lock';
+
+/** As in @nestjs/config. */
+class ConfigService {
+  get(_name: string): string {
+    return 'redis://localhost:6379';
+  }
+}
+
+const existingRedis = new Redis({ lazyConnect: true });
+const host = 'localhost';
+const port = 6379;
+
+export const imports = () => {
+  /* the block */
+};
+
+export const context = { ConfigService, existingRedis, host, port, RedisLockModule };

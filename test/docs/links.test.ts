@@ -1,0 +1,84 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { type Page, parsePage, proseOf, ROOT, readPages } from './support/markdown.js';
+
+const LINK = /\]\(([^)\s]+)\)/g;
+/** What the package carries: pages link to nothing else in the repository. */
+const PACKED = /^(README\.md|CHANGELOG\.md|LICENSE|docs\/.*)$/;
+
+/** The anchor that GitHub gives to a heading. */
+function anchorOf(heading: string): string {
+  return heading
+    .replace(/`|\*/g, '')
+    .trim()
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(' ', '-');
+}
+
+function anchorsOf(page: Page): ReadonlySet<string> {
+  const text = page.text.replace(/^ *(`{3,})[\s\S]*?^ *\1\s*$/gm, '');
+  const seen = new Map<string, number>();
+  const anchors = [...text.matchAll(/^#{1,6} (.+)$/gm)].map(([, heading]) => {
+    const anchor = anchorOf(heading);
+    const count = seen.get(anchor) ?? 0;
+    seen.set(anchor, count + 1);
+    return count === 0 ? anchor : `${anchor}-${count}`;
+  });
+  return new Set(anchors);
+}
+
+function brokenLinks(pages: readonly Page[]): string[] {
+  const anchors = new Map(pages.map((page) => [page.path, anchorsOf(page)]));
+  const broken = (page: Page, link: string): string | undefined => {
+    if (/^[a-z]+:/.test(link)) return undefined;
+    const [file, anchor] = link.split('#');
+    const target = file === '' ? page.path : normalize(join(dirname(page.path), file));
+    if (!anchors.has(target) && !existsSync(join(ROOT, target))) return 'does not exist';
+    if (!PACKED.test(target)) return 'is not in the package';
+    if (anchor !== undefined && !anchors.get(target)?.has(anchor)) return 'has no such heading';
+    return undefined;
+  };
+  return pages.flatMap((page) =>
+    [...proseOf(page).matchAll(LINK)].flatMap(([, link]) => {
+      const reason = broken(page, link);
+      return reason === undefined ? [] : [`${page.path}: ${link} ${reason}`];
+    }),
+  );
+}
+
+const pages = readPages();
+
+describe('the links in README.md and docs/', () => {
+  it('lead to pages and headings that exist and are packed', () => {
+    expect(brokenLinks(pages)).toEqual([]);
+  });
+
+  it('would be found broken', () => {
+    const text =
+      '[a](b.md) [b](#no-heading) [c](../package.json) [d](page.md#the-title) [e](https://example.com)\n# The title\n';
+    expect(brokenLinks([parsePage('docs/page.md', text)])).toEqual([
+      'docs/page.md: b.md does not exist',
+      'docs/page.md: #no-heading has no such heading',
+      'docs/page.md: ../package.json is not in the package',
+    ]);
+  });
+
+  it('are in llms.txt, one for every page', () => {
+    const text = readFileSync(join(ROOT, 'docs/llms.txt'), 'utf8');
+    const listed = [...text.matchAll(LINK)].map(([, link]) => normalize(join('docs', link)));
+    expect(listed.sort()).toEqual(pages.map(({ path }) => path).sort());
+  });
+
+  it('reach every page from README.md', () => {
+    const reached = new Set(['README.md']);
+    for (const path of reached) {
+      const page = pages.find((one) => one.path === path);
+      for (const [, link] of page === undefined ? [] : proseOf(page).matchAll(LINK)) {
+        const target = normalize(join(dirname(path), link.split('#')[0]));
+        if (target.endsWith('.md')) reached.add(target);
+      }
+    }
+    expect(pages.map(({ path }) => path).filter((path) => !reached.has(path))).toEqual([]);
+  });
+});

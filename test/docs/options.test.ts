@@ -1,0 +1,54 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { BLOCKS, compile, writeBlocks } from './support/compile.js';
+import { readPages } from './support/markdown.js';
+
+/** The tables of options, and the type that has exactly these keys. */
+const TABLES = [
+  ['docs/configuration.md', 'RedisLockOptions'],
+  ['docs/decorator.md', 'DistributedLockOptions'],
+] as const;
+
+const pages = readPages();
+const folder = join(BLOCKS, 'options');
+
+/** The names in the first column of the table under `## Options`. */
+function documented(path: string): readonly string[] {
+  const { text = '' } = pages.find((page) => page.path === path) ?? {};
+  const [, section = ''] = /^## Options\n([\s\S]*?)(?=^## )/m.exec(text) ?? [];
+  return [...section.matchAll(/^\| (`[^|]*`) \|/gm)].flatMap(([, cell]) =>
+    [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name),
+  );
+}
+
+/** A module that compiles when these are the keys of the type, no more and no less. */
+function assertion(type: string, names: readonly string[]): string {
+  return [
+    `import type { ${type} } from 'nestjs-redis-lock';`,
+    `type Documented = ${names.map((name) => `'${name}'`).join(' | ')};`,
+    `export const noneIsMissing: [Exclude<keyof ${type}, Documented>] extends [never] ? true : Exclude<keyof ${type}, Documented> = true;`,
+    `export const noneIsTooMany: [Exclude<Documented, keyof ${type}>] extends [never] ? true : Exclude<Documented, keyof ${type}> = true;`,
+    '',
+  ].join('\n');
+}
+
+async function check(type: string, names: readonly string[]): Promise<readonly string[]> {
+  const block = { place: type, file: `${type}.ts`, source: assertion(type, names), runs: false };
+  await writeBlocks([block], folder);
+  return compile([block], folder);
+}
+
+describe('the tables of options', () => {
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+
+  it.each(TABLES)('%s lists every key of %s, and no other', async (path, type) => {
+    expect(await check(type, documented(path))).toEqual([]);
+  });
+
+  it('would miss an option, and find one that does not exist', async () => {
+    const [missing] = await check('DistributedLockOptions', documented('docs/decorator.md').slice(1));
+    expect(missing).toContain('"key"');
+    const [extra] = await check('DistributedLockOptions', [...documented('docs/decorator.md'), 'colour']);
+    expect(extra).toContain('"colour"');
+  });
+});
