@@ -35,14 +35,16 @@ export class HandOff {
 
   /** @param waiting how many callers wait in this process */
   route(held: HeldLock, next: LockWaiter, waiting: number, clock: LeaseClock, now: Moment): Route {
-    const { since, block } = held;
+    const { since, block, hasWaited } = held;
     const elapsed = now.monotonic - since;
     if (block?.left === 0 || elapsed >= (waiting > 1 ? HAND_OFF_BUDGET : LAST_HAND_OFF_BUDGET)) {
       if (block !== undefined) this.adapt(block, elapsed);
       return 'release';
     }
     if (next.triesOnce || !isTransferable(held.type) || next.terms.type !== held.type) return 'release';
-    return block !== undefined && haveSameLease(held, next) && isFresh(held, clock, now) ? 'local' : 'transfer';
+    return block !== undefined && !hasWaited && haveSameLease(held, next) && isFresh(held, clock, now)
+      ? 'local'
+      : 'transfer';
   }
 
   /** Whether timers and sockets have to get a turn before the next hand-off. */
