@@ -1,6 +1,6 @@
 import type { Runtime } from '../../backends/runtime.js';
 import type { WaitBackend } from '../../backends/wait-backend.js';
-import { readAgain } from './find-cycles.js';
+import { readAgain } from './find-cycle.js';
 import type { FoundWait } from './wait-record.js';
 
 /** After this time every wait that goes on has been written again, in milliseconds. */
@@ -8,21 +8,6 @@ const FIRST_LOOK = 400;
 /** How long to wait for processes that are late with that: the time between two looks, and how many there are. */
 const NEXT_LOOK = 200;
 const MOST_LOOKS = 8;
-
-/**
- * Whether the last wait of a cycle is the one to be refused: the one that began last, and of several that began together the one with the
- * larger owner. All members come to the same answer.
- */
-export function isVictim(cycle: readonly FoundWait[]): boolean {
-  const last = cycle[cycle.length - 1];
-  return cycle.every((wait) => wait.id === last.id || isBefore(wait, last));
-}
-
-function isBefore(one: FoundWait, other: FoundWait): boolean {
-  const [a, b] = [one.record, other.record];
-  if (a.began !== b.began) return a.began < b.began;
-  return a.owner === b.owner ? one.id < other.id : a.owner < b.owner;
-}
 
 /**
  * Makes sure that all waits of a cycle went on at one moment. They were read one after the other, so that some may have ended before others

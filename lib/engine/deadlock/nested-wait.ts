@@ -1,6 +1,7 @@
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import { type LockScope, liveFrom, type ScopedLease } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGate, type ShareGates } from '../scope/share-gate.js';
+import type { WaitRecord } from './wait-record.js';
 
 /** Where a caller waits: in the queue of a lock, or at the gate of a share. */
 export interface WaitingPlace {
@@ -54,6 +55,11 @@ export class NestedWait {
     return this.place instanceof ShareGate ? gateIdOf(this.place, clientId) : undefined;
   }
 
+  /** Its caller still waits, and holds something. */
+  get goesOn(): boolean {
+    return !this.waiter.settled && this.locks.length > 0;
+  }
+
   /** The locks that are held around the caller now, the innermost first. */
   get locks(): readonly HeldLock[] {
     return this.leases.flatMap(({ locks }) => locks);
@@ -66,10 +72,10 @@ export class NestedWait {
     return holds;
   }
 
-  /** What is written down about it, once it is known when it began. */
-  describe(owner: string): string {
-    const { began, beat, holders, waiter } = this;
-    return JSON.stringify({ lock: waiter.name, owner, holders, began, beat });
+  /** What is written down about it. It holds a lock, and has a date. */
+  get record(): WaitRecord {
+    const { beat, holders, waiter, locks } = this;
+    return { lock: waiter.name, owner: locks[0].owner, holders, began: this.began as number, beat };
   }
 
   private get leases(): readonly ScopedLease[] {

@@ -3,9 +3,9 @@ import type { WaitBackend } from '../../backends/wait-backend.js';
 import type { LockWaiter } from '../lease/held-lock.js';
 import { lockScopes } from '../scope/lock-scope.js';
 import { BackendTime } from './backend-time.js';
-import { confirmCycle, isVictim } from './confirm-cycle.js';
+import { confirmCycle } from './confirm-cycle.js';
 import { deadlockError } from './deadlock-error.js';
-import { findCycles } from './find-cycles.js';
+import { findCycle, WaitReader } from './find-cycle.js';
 import { NestedWait, type WaitingPlace } from './nested-wait.js';
 import { WaitJournal } from './wait-journal.js';
 import type { FoundWait } from './wait-record.js';
@@ -76,7 +76,7 @@ export class NestedWaits {
     const now = runtime.monotonic();
     const long = waits.slice(0, MOST_WAITS).filter(({ since }) => now - since >= LONG);
     const isNeeded = long.length > 0 || !journal?.isEmpty;
-    if (isNeeded) this.timer = runtime.timer(BEAT, this.tick, 'keep-alive');
+    if (isNeeded) this.timer = runtime.timer(BEAT, this.tick, long.length > 0 ? 'keep-alive' : undefined);
     else if (waits.length > 0) this.timer = runtime.timer(waits[0].since + LONG - now, this.tick);
     if (!isNeeded || this.beating) return;
     this.beating = true;
@@ -89,10 +89,11 @@ export class NestedWaits {
   private async beat(long: readonly NestedWait[]): Promise<void> {
     await this.time?.date(long);
     await this.findHolders(long);
-    const waiting = long.filter(({ waiter, locks }) => !waiter.settled && locks.length > 0);
-    await this.journal?.write(waiting);
-    this.beats++;
-    await this.follow(waiting.filter(({ confirming }) => !confirming));
+    await this.journal?.write(long.filter(({ goesOn }) => goesOn));
+    const now = this.runtime.monotonic();
+    const followsAll = ++this.beats % 4 === 0;
+    const isDue = ({ since, confirming }: NestedWait) => !confirming && (followsAll || now - since < OLD);
+    await this.follow(long.filter((wait) => wait.goesOn && isDue(wait)));
   }
 
   private async findHolders(waits: readonly NestedWait[]): Promise<void> {
@@ -110,31 +111,16 @@ export class NestedWaits {
     );
   }
 
-  /** Follows each group of waits that stand behind the same holders once. */
   private async follow(waits: readonly NestedWait[]): Promise<void> {
-    const now = this.runtime.monotonic();
-    const groups = new Map<string, NestedWait[]>();
-    for (const wait of waits) {
-      const key = wait.holders.join(' ');
-      const group = groups.get(key);
-      if (group === undefined) groups.set(key, [wait]);
-      else group.push(wait);
-    }
-    const due = [...groups.values()].filter(
-      (group) => this.beats % 4 === 0 || group.some(({ since }) => now - since < OLD),
+    const reader = new WaitReader(this.backend as WaitBackend);
+    await Promise.all(
+      waits.map(async (wait) => {
+        const cycle = await findCycle(reader, { id: wait.id, record: wait.record });
+        if (cycle === undefined) return;
+        wait.confirming = true;
+        void this.confirm(wait, cycle);
+      }),
     );
-    await Promise.all(due.map((group) => this.followGroup(group)));
-  }
-
-  private async followGroup(group: readonly NestedWait[]): Promise<void> {
-    const byId = new Map(group.map((wait) => [wait.id, wait]));
-    const cycles = await findCycles(this.backend as WaitBackend, group[0].holders, new Set(byId.keys()));
-    for (const [id, cycle] of cycles) {
-      const wait = byId.get(id) as NestedWait;
-      if (!isVictim(cycle)) continue;
-      wait.confirming = true;
-      void this.confirm(wait, cycle);
-    }
   }
 
   private async confirm(wait: NestedWait, cycle: readonly FoundWait[]): Promise<void> {

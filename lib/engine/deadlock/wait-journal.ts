@@ -15,7 +15,7 @@ export class WaitJournal {
     return this.written.size === 0;
   }
 
-  /** Writes these waits, and removes all others. */
+  /** Writes these waits, which go on, and removes all others. */
   async write(waits: readonly NestedWait[]): Promise<void> {
     const waiting = byHolder(waits);
     const before = this.written;
@@ -47,11 +47,9 @@ function merged(...all: readonly ReadonlyMap<string, ReadonlySet<string>>[]): Ma
 function byHolder(waits: readonly NestedWait[]): Map<string, Map<string, string>> {
   const all = new Map<string, Map<string, string>>();
   for (const wait of waits) {
-    const { locks } = wait;
-    if (locks.length === 0) continue;
-    for (const lock of locks) lock.hasWaited = true;
+    for (const lock of wait.locks) lock.hasWaited = true;
     wait.beat++;
-    const text = wait.describe(locks[0].owner);
+    const text = JSON.stringify(wait.record);
     for (const holder of wait.holds) {
       const records = all.get(holder) ?? new Map<string, string>();
       all.set(holder, records.set(wait.id, text));

@@ -19,6 +19,13 @@ export interface FoundWait {
   readonly record: WaitRecord;
 }
 
+/** Whether one wait began before the other. Of two that began together it is the one with the smaller owner: all processes agree. */
+export function isBefore(one: Pick<FoundWait, 'id' | 'record'>, other: Pick<FoundWait, 'id' | 'record'>): boolean {
+  const [a, b] = [one.record, other.record];
+  if (a.began !== b.began) return a.began < b.began;
+  return a.owner === b.owner ? one.id < other.id : a.owner < b.owner;
+}
+
 /** @returns `undefined` for a text that no version of this library writes */
 export function parseRecord(text: string): WaitRecord | undefined {
   try {

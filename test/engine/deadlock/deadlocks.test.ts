@@ -233,7 +233,11 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
       const go = latch();
       const results = [
         callers[0].nest(`pair:${n}:a`, go.promise, `pair:${n}:b`),
-        callers[1].nest(`pair:${n}:b`, go.promise.then(() => sleep(60)), `pair:${n}:a`),
+        callers[1].nest(
+          `pair:${n}:b`,
+          go.promise.then(() => sleep(60)),
+          `pair:${n}:a`,
+        ),
       ];
       void Promise.all(callers.map(({ holds }) => holds.promise)).then(go.open);
       return Promise.all(results);
