@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { LockBusyError, LockDeadlockError, LockError } from '../../../lib/engine/errors.js';
 import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
-import { openWorld, STORES } from '../../support/lock-world.js';
+import { openStage, type Stage } from '../../support/deadlocks/stage.js';
+import { STORES } from '../../support/lock-world.js';
 import { latch } from '../../support/section.js';
 
 /** Later than this, a deadlock was not found but waited out. A machine that does nothing else needs 1.7 s. */
@@ -16,7 +16,10 @@ class Caller {
   began = 0;
   ended = 0;
 
-  constructor(private readonly locks: LockService) {}
+  constructor(
+    private readonly locks: LockService,
+    private readonly stage: Stage,
+  ) {}
 
   /** Acquires `first`, waits for `go`, acquires `second` inside of it, and gives 'done' or the error. */
   async nest(
@@ -30,20 +33,24 @@ class Caller {
         this.owner = lease.owner;
         this.holds.open();
         await go;
-        this.began = performance.now();
+        this.began = this.stage.now();
         return await this.locks.withLock(second, options, async () => 'done' as const);
       });
     } catch (error) {
       return error as Error;
     } finally {
-      this.ended = performance.now();
+      this.ended = this.stage.now();
     }
   }
 }
 
 /** Lets `callers` ask for the second lock one after the other, in their order, each when all hold their first. */
-async function ring(services: LockService[], options: LockOptions = {}): Promise<[Caller[], ('done' | Error)[]]> {
-  const callers = services.map((locks) => new Caller(locks));
+async function ring(
+  stage: Stage,
+  services: LockService[],
+  options: LockOptions = {},
+): Promise<[Caller[], ('done' | Error)[]]> {
+  const callers = services.map((locks) => new Caller(locks, stage));
   const gates = callers.map(() => latch());
   const names = callers.map((_, i) => `ring:${i}`);
   const results = callers.map((caller, i) =>
@@ -52,59 +59,68 @@ async function ring(services: LockService[], options: LockOptions = {}): Promise
   await Promise.all(callers.map(({ holds }) => holds.promise));
   for (const gate of gates) {
     gate.open();
-    await sleep(60); // the order in which their waits begin
+    await stage.sleep(60); // the order in which their waits begin
   }
   return [callers, await Promise.all(results)];
 }
 
 describe.each(STORES)('deadlocks, in %s', (store) => {
-  const world = openWorld(store);
+  const stage = openStage(store);
+  const { sleep } = stage;
+  /** A test in the time of the stage. */
+  const play = (name: string, scenario: () => Promise<void>) => it(name, () => stage.play(scenario));
 
-  it.each([2, 3, 5])('of %d processes end with one error, for the one that began to wait last', async (count) => {
-    const [callers, results] = await ring(await world.services(count));
-    const last = count - 1;
-    expect(results.slice(0, last)).toEqual(Array(last).fill('done'));
-    const error = results[last] as LockDeadlockError;
-    expect(error).toBeInstanceOf(LockDeadlockError);
-    expect(error).toBeInstanceOf(LockError);
-    expect(error.lockName).toBe('ring:0');
-    expect(error.cycle).toEqual(
-      [last, ...Array(last).keys()].map((i) => ({
-        owner: callers[i].owner,
-        holds: `ring:${i}`,
-        waitsFor: `ring:${(i + 1) % count}`,
-      })),
-    );
-    expect(error.message).toContain(`${callers[last].owner} (this caller) holds 'ring:${last}' and waits for 'ring:0'`);
-    expect(callers[last].ended - callers[last].began).toBeLessThan(FOUND);
-    expect(callers[last].ended - callers[last].began).toBeGreaterThan(1_000);
-  });
+  it.each([2, 3, 5])('of %d processes end with one error, for the one that began to wait last', (count) =>
+    stage.play(async () => {
+      const [callers, results] = await ring(stage, await stage.services(count));
+      const last = count - 1;
+      expect(results.slice(0, last)).toEqual(Array(last).fill('done'));
+      const error = results[last] as LockDeadlockError;
+      expect(error).toBeInstanceOf(LockDeadlockError);
+      expect(error).toBeInstanceOf(LockError);
+      expect(error.lockName).toBe('ring:0');
+      expect(error.cycle).toEqual(
+        [last, ...Array(last).keys()].map((i) => ({
+          owner: callers[i].owner,
+          holds: `ring:${i}`,
+          waitsFor: `ring:${(i + 1) % count}`,
+        })),
+      );
+      expect(error.message).toContain(
+        `${callers[last].owner} (this caller) holds 'ring:${last}' and waits for 'ring:0'`,
+      );
+      expect(callers[last].ended - callers[last].began).toBeLessThan(FOUND);
+      expect(callers[last].ended - callers[last].began).toBeGreaterThan(1_000);
+    }),
+  );
 
-  it('of one process end in the same way', async () => {
-    const locks = await world.service();
-    const [, results] = await ring([locks, locks, locks]);
+  play('of one process end in the same way', async () => {
+    const locks = (await stage.services(1))[0];
+    const [, results] = await ring(stage, [locks, locks, locks]);
     expect(results).toEqual(['done', 'done', expect.any(LockDeadlockError)]);
   });
 
-  it.each(['fair', 'fenced', 'write'] as const)('of %s locks are found', async (type) => {
-    const [, results] = await ring(await world.services(2), { type });
+  it.each(['fair', 'fenced', 'write'] as const)('of %s locks are found', (type) =>
+    stage.play(async () => {
+      const [, results] = await ring(stage, await stage.services(2), { type });
+      expect(results).toEqual(['done', expect.any(LockDeadlockError)]);
+    }),
+  );
+
+  play('are found though the waits would end by themselves, later', async () => {
+    const [, results] = await ring(stage, await stage.services(2), { waitTime: '60s' });
     expect(results).toEqual(['done', expect.any(LockDeadlockError)]);
   });
 
-  it('are found though the waits would end by themselves, later', async () => {
-    const [, results] = await ring(await world.services(2), { waitTime: '60s' });
-    expect(results).toEqual(['done', expect.any(LockDeadlockError)]);
-  });
-
-  it('that end by themselves earlier are left alone', async () => {
-    const [, results] = await ring(await world.services(2), { waitTime: 700 });
+  play('that end by themselves earlier are left alone', async () => {
+    const [, results] = await ring(stage, await stage.services(2), { waitTime: 700 });
     expect(results.filter((result) => result instanceof LockBusyError).length).toBeGreaterThan(0);
     expect(results.filter((result) => result instanceof LockDeadlockError)).toEqual([]);
   });
 
-  it('of a reader and a writer are found, also behind another reader', async () => {
-    const [one, two, three] = await world.services(3);
-    const first = new Caller(one);
+  play('of a reader and a writer are found, also behind another reader', async () => {
+    const [one, two, three] = await stage.services(3);
+    const first = new Caller(one, stage);
     const go = latch();
     const other = latch();
     const bystander = three.withLock('page', { type: 'read' }, () => other.promise);
@@ -127,8 +143,8 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     await bystander;
   });
 
-  it('through a writer that waits, and lets no reader in, are found', async () => {
-    const [one, two, three] = await world.services(3);
+  play('through a writer that waits, and lets no reader in, are found', async () => {
+    const [one, two, three] = await stage.services(3);
     const go = latch();
     const announced = latch();
     const results = [
@@ -155,9 +171,9 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     expect(await results[2]).toBe('written');
   });
 
-  it('of several names at once are found', async () => {
-    const [one, two] = await world.services(2);
-    const [first, second] = [new Caller(one), new Caller(two)];
+  play('of several names at once are found', async () => {
+    const [one, two] = await stage.services(2);
+    const [first, second] = [new Caller(one, stage), new Caller(two, stage)];
     const go = [latch(), latch()];
     const results = [
       first.nest('stock', go[0].promise, ['a', 'b', 'order']),
@@ -170,8 +186,8 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     expect(await Promise.all(results)).toEqual(['done', expect.any(LockDeadlockError)]);
   });
 
-  it('of two branches of one scope, at the gate of a share, are found', async () => {
-    const locks = await world.service();
+  play('of two branches of one scope, at the gate of a share, are found', async () => {
+    const locks = (await stage.services(1))[0];
     const inside = latch();
     const results = await locks.withLock('A', () =>
       Promise.allSettled([
@@ -192,8 +208,8 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     ]);
   });
 
-  it('through a gate of one process and a lock of another one are found', async () => {
-    const [one, two] = await world.services(2);
+  play('through a gate of one process and a lock of another one are found', async () => {
+    const [one, two] = await stage.services(2);
     const [inside, held] = [latch(), latch()];
     const branches = one.withLock('A', () =>
       Promise.allSettled([
@@ -219,17 +235,17 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     expect(await branches).toMatchObject([{ value: 'behind the gate' }, { value: 'inside the gate' }]);
   });
 
-  it('of a caller with itself, through another service, are found', async () => {
-    const [one, two] = await world.services(2);
+  play('of a caller with itself, through another service, are found', async () => {
+    const [one, two] = await stage.services(2);
     const error = await one.withLock('A', () => two.withLock('A', async () => {})).catch((reason) => reason);
     expect(error).toBeInstanceOf(LockDeadlockError);
     expect(error.cycle).toEqual([{ owner: expect.any(String), holds: 'A', waitsFor: 'A' }]);
   });
 
-  it('are found twice when there are two', async () => {
-    const services = await world.services(4);
+  play('are found twice when there are two', async () => {
+    const services = await stage.services(4);
     const pair = (n: number) => {
-      const callers = services.slice(2 * n, 2 * n + 2).map((locks) => new Caller(locks));
+      const callers = services.slice(2 * n, 2 * n + 2).map((locks) => new Caller(locks, stage));
       const go = latch();
       const results = [
         callers[0].nest(`pair:${n}:a`, go.promise, `pair:${n}:b`),
@@ -245,8 +261,8 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     expect(await Promise.all([pair(0), pair(1)])).toEqual(Array(2).fill(['done', expect.any(LockDeadlockError)]));
   });
 
-  it('are not seen in long waits that are none', async () => {
-    const [one, two, three] = await world.services(3);
+  play('are not seen in long waits that are none', async () => {
+    const [one, two, three] = await stage.services(3);
     const chain = [
       one.withLock('A', () => sleep(2_500).then(() => 'one')),
       two.withLock('B', () => two.withLock('A', () => sleep(300).then(() => 'two'))),
@@ -258,15 +274,11 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     expect(await Promise.all(chain)).toEqual(['one', 'two', 'three', 'four']);
   });
 
-  it('leave nothing behind', async () => {
-    const [one, two] = await world.processes(2);
-    await ring([one.locks, two.locks]);
-    if (store === 'Redis') {
-      const redis = world.redis.client();
-      await sleep(500);
-      expect(await redis.keys('nestjs_redis_lock_waits*')).toEqual([]);
-    }
+  play('leave nothing behind', async () => {
+    await ring(stage, await stage.services(2));
     await sleep(1_500);
-    expect([one.runtime.timers, two.runtime.timers]).toEqual([0, 0]);
+    expect(stage.timers()).toBe(0);
+    const redis = stage.world?.redis.client();
+    if (redis !== undefined) expect(await redis.keys('nestjs_redis_lock_waits*')).toEqual([]);
   });
 });

@@ -6,12 +6,12 @@ import { type RedisServer, startRedis } from '../../support/redis-server.js';
 describe('random flows of nested acquisitions', () => {
   it('end, and none is refused that is in no deadlock: three services in memory', async () => {
     let refused = 0;
-    for (let seed = 1; seed <= 25; seed++) {
+    for (let seed = 1; seed <= 12; seed++) {
       const verdict = await fuzzMemory(seed, 3, 3);
       expect({ seed, problems: verdict.problems }).toEqual({ seed, problems: [] });
       refused += verdict.refused;
     }
-    expect(refused).toBeGreaterThan(25);
+    expect(refused).toBeGreaterThan(12);
   });
 
   describe('on Redis', () => {
@@ -22,7 +22,7 @@ describe('random flows of nested acquisitions', () => {
     afterAll(() => redis.stop());
 
     it('end, and none is refused that is in no deadlock: three processes', async () => {
-      const { problems, refused } = await fuzzProcesses(redis.url, 1, 3, 2);
+      const { problems, refused } = await fuzzProcesses(redis.url, 1, 4, 1);
       expect(problems).toEqual([]);
       expect(refused).toBeGreaterThan(0);
     });
