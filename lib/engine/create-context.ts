@@ -21,7 +21,7 @@ export function createContext(
   const backgroundReleases = new BackgroundReleases(backend, runtime);
   const forcedReleases = new ForcedReleases(backend, runtime, clientId, heldLocks);
   const { pendingAcquisitions } = forcedReleases;
-  const nestedWaits = new NestedWaits(backend.waits, runtime, clientId);
+  const nestedWaits = new NestedWaits(backend.waits, runtime, clientId, (message) => events.logger.warn(message));
   return {
     context: {
       backend,

@@ -28,5 +28,12 @@ describe('deadlocks in random flows of nested acquisitions', () => {
         expect(refused).toBeGreaterThan(0);
       }
     }, 600_000);
+
+    it('are found, and none that there is not: three processes that stand still at times', async () => {
+      for (let seed = SEED; seed < SEED + LONG; seed++) {
+        const { problems } = await fuzzProcesses(redis.url, -seed, 4, 3, true);
+        expect({ seed, problems }).toEqual({ seed, problems: [] });
+      }
+    }, 600_000);
   });
 });

@@ -1,3 +1,4 @@
+import type { BackendError } from '../../backends/lock-backend.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
 import type { WaitBackend } from '../../backends/wait-backend.js';
 import type { LockWaiter } from '../lease/held-lock.js';
@@ -40,13 +41,18 @@ export class NestedWaits {
   private beats = 0;
   private ids = 0;
   private beating = false;
+  private warned = false;
   private closed = false;
 
-  /** @param backend undefined: deadlocks are not found */
+  /**
+   * @param backend undefined: deadlocks are not found
+   * @param warn writes to the log
+   */
   constructor(
     private readonly backend: WaitBackend | undefined,
     private readonly runtime: Runtime,
     private readonly clientId: string,
+    private readonly warn: (message: string) => void,
   ) {
     this.journal = backend && new WaitJournal(backend);
     this.time = backend && new BackendTime(backend, runtime);
@@ -80,10 +86,11 @@ export class NestedWaits {
     else if (waits.length > 0) this.timer = runtime.timer(waits[0].since + LONG - now, this.tick);
     if (!isNeeded || this.beating) return;
     this.beating = true;
-    const done = () => {
-      this.beating = false;
-    };
-    this.beat(long).then(done, done); // without an answer the next beat tries again
+    this.beat(long)
+      .catch((error) => this.failed(error))
+      .finally(() => {
+        this.beating = false;
+      });
   };
 
   private async beat(long: readonly NestedWait[]): Promise<void> {
@@ -134,6 +141,13 @@ export class NestedWaits {
     } finally {
       wait.confirming = false;
     }
+  }
+
+  /** Without an answer the next beat tries again. */
+  private failed({ kind, message }: BackendError): void {
+    if (kind !== 'denied' || this.warned) return;
+    this.warned = true;
+    this.warn(`Deadlocks are not found: ${message}`);
   }
 
   /** Forgets waits that have ended. */
