@@ -11,7 +11,7 @@ import { NestedWait, type WaitingPlace } from './nested-wait.js';
 import { WaitJournal } from './wait-journal.js';
 import type { FoundWait } from './wait-record.js';
 
-/** A wait that has lasted so many milliseconds may be part of a deadlock. */
+/** A wait that has lasted so many milliseconds may be part of a deadlock. Its caller's locks are not handed off any more: see HandOff. */
 const LONG = 1_000;
 /** How often long waits are written down, and followed, in milliseconds. */
 const BEAT = 250;

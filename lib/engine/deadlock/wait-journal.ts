@@ -47,7 +47,6 @@ function merged(...all: readonly ReadonlyMap<string, ReadonlySet<string>>[]): Ma
 function byHolder(waits: readonly NestedWait[]): Map<string, Map<string, string>> {
   const all = new Map<string, Map<string, string>>();
   for (const wait of waits) {
-    for (const lock of wait.locks) lock.hasWaited = true;
     wait.beat++;
     const text = JSON.stringify(wait.record);
     for (const holder of wait.holds) {

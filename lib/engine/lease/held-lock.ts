@@ -58,9 +58,6 @@ export class HeldLock implements Renewable<HeldLock> {
   /** Copies of its acquisition may be under way; the backend executes them until this time of its clock. */
   lateCopiesUntil: number | undefined;
 
-  /** Its owner was seen to wait for another lock: the next holder must not be taken for it, and gets another owner. */
-  hasWaited = false;
-
   /** Its position in a list of the watchdog. */
   list: RenewalList<HeldLock> | undefined;
   earlier: HeldLock | undefined;

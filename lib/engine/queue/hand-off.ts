@@ -3,7 +3,10 @@ import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { LeaseClock, Moment } from '../lease/lease-clock.js';
 import type { TokenBlock } from '../lease/token-block.js';
 
-/** How long a lock may be handed off inside one process before other processes get their turn, in ms. */
+/**
+ * How long a lock may be handed off inside one process before other processes get their turn, in ms. Much less than a wait lasts before it is
+ * written down (see NestedWaits): a successor under the same owner would be taken for the caller that waits.
+ */
 const HAND_OFF_BUDGET = 20;
 /** The same when one caller is left: it is served as well, where the process would otherwise have to come back for it alone. */
 const LAST_HAND_OFF_BUDGET = 25;
@@ -35,16 +38,14 @@ export class HandOff {
 
   /** @param waiting how many callers wait in this process */
   route(held: HeldLock, next: LockWaiter, waiting: number, clock: LeaseClock, now: Moment): Route {
-    const { since, block, hasWaited } = held;
+    const { since, block } = held;
     const elapsed = now.monotonic - since;
     if (block?.left === 0 || elapsed >= (waiting > 1 ? HAND_OFF_BUDGET : LAST_HAND_OFF_BUDGET)) {
       if (block !== undefined) this.adapt(block, elapsed);
       return 'release';
     }
     if (next.triesOnce || !isTransferable(held.type) || next.terms.type !== held.type) return 'release';
-    return block !== undefined && !hasWaited && haveSameLease(held, next) && isFresh(held, clock, now)
-      ? 'local'
-      : 'transfer';
+    return block !== undefined && haveSameLease(held, next) && isFresh(held, clock, now) ? 'local' : 'transfer';
   }
 
   /** Whether timers and sockets have to get a turn before the next hand-off. */
