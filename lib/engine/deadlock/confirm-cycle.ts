@@ -24,9 +24,7 @@ export async function confirmCycle(
   const before = await readAgain(backend, cycle);
   if (before === undefined || !isCycle(before)) return false;
   for (let look = 0; look < MOST_LOOKS; look++) {
-    await new Promise<void>(
-      (resolve) => void runtime.timer(look === 0 ? FIRST_LOOK : NEXT_LOOK, resolve, 'keep-alive'),
-    );
+    await new Promise<void>((resolve) => void runtime.timer(look === 0 ? FIRST_LOOK : NEXT_LOOK, resolve));
     if (over()) return false;
     const now = await readAgain(backend, before);
     if (now === undefined || !isCycle(now) || over()) return false;

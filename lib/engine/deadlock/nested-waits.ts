@@ -17,8 +17,8 @@ const LONG = 1_000;
 const BEAT = 250;
 /** A wait that has lasted so long is followed at every fourth beat. */
 const OLD = 3_000;
-/** So many waits take part, the oldest. */
-const MOST_WAITS = 1_000;
+/** So many waits take part, the oldest: each is a command or two at every beat. */
+const MOST_WAITS = 500;
 /** So many holders of one lock are written down. */
 const MOST_HOLDERS = 100;
 /** Before there are so many waits, those that have ended are not looked for between two beats. */
