@@ -59,7 +59,7 @@ async function ring(
   await Promise.all(callers.map(({ holds }) => holds.promise));
   for (const gate of gates) {
     gate.open();
-    await stage.sleep(60); // the order in which their waits begin
+    await stage.sleep(300); // the order in which their waits begin
   }
   return [callers, await Promise.all(results)];
 }
@@ -133,7 +133,7 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
       .withLock('order', async () => {
         await first.holds.promise;
         go.open();
-        await sleep(100);
+        await sleep(300);
         return await two.withLock('page', { type: 'write' }, async () => 'written' as const);
       })
       .catch((error) => error);
@@ -181,7 +181,7 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     ];
     await Promise.all([first.holds.promise, second.holds.promise]);
     go[0].open();
-    await sleep(100);
+    await sleep(300);
     go[1].open();
     expect(await Promise.all(results)).toEqual(['done', expect.any(LockDeadlockError)]);
   });
@@ -251,7 +251,7 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
         callers[0].nest(`pair:${n}:a`, go.promise, `pair:${n}:b`),
         callers[1].nest(
           `pair:${n}:b`,
-          go.promise.then(() => sleep(60)),
+          go.promise.then(() => sleep(300)),
           `pair:${n}:a`,
         ),
       ];

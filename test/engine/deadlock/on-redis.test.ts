@@ -22,7 +22,7 @@ function deadlock(one: LockService, two: LockService): Promise<PromiseSettledRes
     two.withLock('B', async () => {
       second.open();
       await first.promise;
-      await sleep(100);
+      await sleep(300);
       await two.withLock('A', async () => {});
     }),
   ]);
@@ -174,15 +174,17 @@ describe('the detection of deadlocks on Redis', () => {
 
   it('ends a caller that tries with a waitTime by the same error', async () => {
     const [one, two] = open(2);
-    const inside = latch();
+    const [inside, other] = [latch(), latch()];
     const first = one.withLock('A', async () => {
       inside.open();
+      await other.promise;
       await one.withLock('B', async () => {});
     });
     const error = errorOf(
       two.withLock('B', async () => {
+        other.open();
         await inside.promise;
-        await sleep(200);
+        await sleep(300);
         await two.tryAcquire('A', { waitTime: '60s' });
       }),
     );
