@@ -26,17 +26,19 @@ export class WaitStore {
 /** Finds deadlocks among the callers of one process: for backends that keep their locks there, or have no place for waits. */
 export class InProcessWaits implements WaitBackend {
   /**
-   * @param now milliseconds; throws when the backend is closed
+   * @param now milliseconds, by the clock of the store; throws when the backend is closed
+   * @param monotonic the clock of the process
    * @param holders see {@link WaitBackend.holders}
    */
   constructor(
     private readonly store: WaitStore,
     private readonly now: () => number,
+    private readonly monotonic: () => number,
     readonly holders: (key: string) => Promise<readonly string[]>,
   ) {}
 
-  async time(): Promise<number> {
-    return this.now();
+  async clockOffset(): Promise<number> {
+    return this.now() - this.monotonic();
   }
 
   async write(changes: readonly WaitChange[], lifetime: number): Promise<void> {

@@ -17,8 +17,11 @@ export interface WaitChange {
  * @publicApi
  */
 export interface WaitBackend {
-  /** The backend's time in milliseconds, from an origin that all its clients have in common. `holder` is any owner of the caller. */
-  time(holder: string): Promise<number>;
+  /**
+   * By how many milliseconds the backend's time is ahead of the monotonic clock of this process, or a little more: the time of the answer less
+   * that of the request. `holder` is any owner of the caller.
+   */
+  clockOffset(holder: string): Promise<number>;
 
   /** The owners that hold the lock with this key, of any type; none when it is free. */
   holders(key: string): Promise<readonly string[]>;

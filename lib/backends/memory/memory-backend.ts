@@ -61,7 +61,12 @@ export class MemoryBackend implements LockBackend {
     this.messages = new ReleaseMessages(store, runtime);
     const now = () => this.now();
     this.synchronizers = new MemorySynchronizers(store, this.messages, now);
-    this.waits = new InProcessWaits(store.waits, now, async (key) => this.holders(key));
+    this.waits = new InProcessWaits(
+      store.waits,
+      now,
+      () => runtime.monotonic(),
+      async (key) => this.holders(key),
+    );
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {

@@ -64,7 +64,8 @@ export class QuorumBackend implements LockBackend {
       throw new RangeError(`a quorum needs an odd number of nodes, at least three, but there are ${nodes.length}`);
     this.nodes = new QuorumNodes(nodes, runtime, nodeTimeout);
     const holders = async (key: string) => (await this.inspect(key)).owners.map(({ owner }) => owner);
-    this.waits = new InProcessWaits(new WaitStore(), () => runtime.monotonic(), holders);
+    const monotonic = () => runtime.monotonic();
+    this.waits = new InProcessWaits(new WaitStore(), monotonic, monotonic, holders);
     this.description = `quorum of ${nodes.map(({ description }) => description).join(', ')}`;
   }
 

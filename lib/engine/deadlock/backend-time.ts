@@ -4,7 +4,7 @@ import type { NestedWait } from './nested-wait.js';
 
 /** The backend is asked for its time again after so many milliseconds. */
 const LIFETIME = 10_000;
-/** An answer that took longer says too little about when it was given, unless none of several is quicker. In milliseconds. */
+/** After an answer that took longer the backend is asked again, in milliseconds. The least of several offsets is the closest. */
 const QUICK = 20;
 const MOST_TRIES = 3;
 
@@ -30,15 +30,13 @@ export class BackendTime {
   private async refresh({ locks, id }: NestedWait): Promise<void> {
     const { backend, runtime } = this;
     if (runtime.monotonic() - this.asked < LIFETIME) return;
-    let quickest = Number.POSITIVE_INFINITY;
-    for (let n = 0; n < MOST_TRIES && quickest > QUICK; n++) {
+    let least = Number.POSITIVE_INFINITY;
+    for (let n = 0, isQuick = false; n < MOST_TRIES && !isQuick; n++) {
       const before = runtime.monotonic();
-      const time = await backend.time(locks[0]?.owner ?? id);
-      const after = runtime.monotonic();
-      if (after - before >= quickest) continue;
-      quickest = after - before;
-      this.offset = time - (before + after) / 2;
+      least = Math.min(least, await backend.clockOffset(locks[0]?.owner ?? id));
+      isQuick = runtime.monotonic() - before <= QUICK;
     }
+    this.offset = least;
     this.asked = runtime.monotonic();
   }
 }

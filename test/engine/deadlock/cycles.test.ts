@@ -10,6 +10,7 @@ class Waits {
   readonly backend = new InProcessWaits(
     new WaitStore(),
     () => this.runtime.monotonic(),
+    () => this.runtime.monotonic(),
     async () => [],
   );
   private readonly beats = new Map<number, number>();

@@ -22,7 +22,7 @@ function deadlock(one: LockService, two: LockService): Promise<PromiseSettledRes
     two.withLock('B', async () => {
       second.open();
       await first.promise;
-      await sleep(300);
+      await sleep(700);
       await two.withLock('A', async () => {});
     }),
   ]);
@@ -184,7 +184,7 @@ describe('the detection of deadlocks on Redis', () => {
       two.withLock('B', async () => {
         other.open();
         await inside.promise;
-        await sleep(300);
+        await sleep(700);
         await two.tryAcquire('A', { waitTime: '60s' });
       }),
     );

@@ -8,6 +8,8 @@ export interface Stage {
   services(count: number): Promise<LockService[]>;
   sleep(time: number): Promise<void>;
   now(): number;
+  /** How long two waits have to be apart for it to be certain, on a busy machine, which of them began first, in ms. */
+  readonly apart: number;
   play<T>(scenario: () => Promise<T>): Promise<T>;
   /** How many timers the services have that were opened since the last test. */
   timers(): number;
@@ -20,6 +22,7 @@ export function openStage(store: StoreName): Stage & { readonly world: LockWorld
 }
 
 class RealStage implements Stage {
+  readonly apart = 700;
   private opened: Awaited<ReturnType<LockWorld['process']>>[] = [];
 
   constructor(readonly world: LockWorld) {}
@@ -43,6 +46,7 @@ class RealStage implements Stage {
 }
 
 class VirtualStage implements Stage {
+  readonly apart = 50;
   readonly world = undefined;
 
   constructor(private readonly virtual: VirtualWorld) {}

@@ -8,12 +8,14 @@ import { scripts } from '../../scripts.js';
 export class RedisWaits implements WaitBackend {
   constructor(private readonly context: ScriptContext) {}
 
-  async time(holder: string): Promise<number> {
+  async clockOffset(holder: string): Promise<number> {
     const { single, connection } = this.context;
     const { description } = connection;
-    const reply = await single.call(scripts['time-1'], [waitsOf(holder)], []);
+    // Not for the time-out, which the script does not look at: the call says when it was written to the socket.
+    const { reply, call } = await single.callInTime(scripts['time-1'], [waitsOf(holder)], []);
     const [seconds, micros] = listOf(reply, description);
-    return integerOf(seconds, description) * 1_000 + Math.floor(integerOf(micros, description) / 1_000);
+    const time = integerOf(seconds, description) * 1_000 + integerOf(micros, description) / 1_000;
+    return time - call.writtenAt;
   }
 
   holders(key: string): Promise<readonly string[]> {
