@@ -78,7 +78,7 @@ describe('the detection of deadlocks on Redis', () => {
         await one.withLock('busy', async () => {});
       });
     });
-    await until(async () => (await client.keys(WAITS)).length > 0);
+    await until(async () => (await client.keys(WAITS)).length === 2);
     const keys = owners.map((owner) => `nestjs_redis_lock_waits:{${owner}}`);
     expect((await client.keys(WAITS)).sort()).toEqual(keys.sort());
     const [record] = await client.hvals(keys[0]);
