@@ -26,10 +26,13 @@ export type {
   SynchronizerKind,
   TakenPermits,
 } from './backends/synchronizer-backend.js';
+export type { WaitBackend, WaitChange } from './backends/wait-backend.js';
 export {
+  type DeadlockMember,
   LockAbortedError,
   LockBusyError,
   LockConfigurationError,
+  LockDeadlockError,
   LockError,
   LockKeyError,
   LockLostError,

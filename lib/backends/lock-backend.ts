@@ -14,6 +14,7 @@ import type {
 } from './lock-requests.js';
 import type { Subscription, Wake } from './subscription.js';
 import type { SynchronizerBackend } from './synchronizer-backend.js';
+import type { WaitBackend } from './wait-backend.js';
 
 export * from './backend-error.js';
 export * from './lock-requests.js';
@@ -52,6 +53,9 @@ export interface LockBackend {
 
   /** Semaphores and latches; undefined: this backend has none. */
   readonly synchronizers: SynchronizerBackend | undefined;
+
+  /** Where waits are written down, to find deadlocks; undefined: deadlocks are not found. */
+  readonly waits?: WaitBackend | undefined;
 
   /**
    * Acquires a lock that is free, or that this owner holds already.

@@ -39,6 +39,8 @@ export function acquireOne(
     };
     const waiter = new Waiter<HeldLock>(name, engine.newOwner, terms, context.runtime, granted, reject);
     waiter.scoped = scoped;
-    (queue ?? engine.newQueue(terms.type, name, key)).enqueue(waiter);
+    const entered = queue ?? engine.newQueue(terms.type, name, key);
+    entered.enqueue(waiter);
+    if (hasScope) context.nestedWaits.add(waiter, entered);
   });
 }

@@ -1,5 +1,6 @@
 import type { LockBackend } from '../backends/lock-backend.js';
 import type { Runtime } from '../backends/runtime.js';
+import type { NestedWaits } from './deadlock/nested-waits.js';
 import type { EventHub } from './events/events.js';
 import type { BackgroundReleases } from './lease/background-releases.js';
 import type { LeaseClock } from './lease/lease-clock.js';
@@ -15,6 +16,8 @@ export interface AcquisitionContext {
   readonly watchdog: Watchdog;
   readonly backgroundReleases: BackgroundReleases;
   readonly pendingAcquisitions: PendingAcquisitions;
+  /** Finds deadlocks. */
+  readonly nestedWaits: NestedWaits;
   readonly clientId: string;
   /** Milliseconds after which the backend drops a waiter (of a fair lock, or a waiting writer) that has given no sign of life. */
   readonly fairWaitTimeout: number;

@@ -1,4 +1,5 @@
 import type { AcquisitionContext } from './acquisition-context.js';
+import { NestedWaits } from './deadlock/nested-waits.js';
 import { EventHub } from './events/events.js';
 import { RateLimitedLogger } from './events/rate-limited-logger.js';
 import { BackgroundReleases } from './lease/background-releases.js';
@@ -20,6 +21,7 @@ export function createContext(
   const backgroundReleases = new BackgroundReleases(backend, runtime);
   const forcedReleases = new ForcedReleases(backend, runtime, clientId, heldLocks);
   const { pendingAcquisitions } = forcedReleases;
+  const nestedWaits = new NestedWaits(backend.waits, runtime, clientId, (message) => events.logger.warn(message));
   return {
     context: {
       backend,
@@ -29,13 +31,14 @@ export function createContext(
       watchdog,
       backgroundReleases,
       pendingAcquisitions,
+      nestedWaits,
       clientId,
       fairWaitTimeout,
       preferWriters: true,
     },
     forcedReleases,
     stop: () => {
-      for (const part of [watchdog, backgroundReleases, forcedReleases]) part.close();
+      for (const part of [watchdog, backgroundReleases, forcedReleases, nestedWaits]) part.close();
     },
   };
 }

@@ -113,6 +113,40 @@ export class LockUpgradeError extends LockError {
   static override readonly brand = 'LockUpgradeError';
 }
 
+/** A caller in a deadlock. @publicApi */
+export interface DeadlockMember {
+  /** The owner by which it holds a lock, `<clientId>:<n>`. */
+  readonly owner: string;
+  /** The lock that it holds, and that the member before it waits for. */
+  readonly holds: string;
+  /** The lock that it waits for, and that the next member holds. */
+  readonly waitsFor: string;
+}
+
+/**
+ * The caller holds a lock, and waits for another one whose holder waits for the caller, directly or through others: none of them would go on.
+ * Exactly one of them gets this error, within two seconds: the one that began to wait last. When its body ends with it, the others go on,
+ * and it can be tried again.
+ *
+ * @see docs/deadlocks.md: what is found, and what is not
+ * @publicApi
+ */
+export class LockDeadlockError extends LockError {
+  static override readonly brand = 'LockDeadlockError';
+
+  /**
+   * @param lockName the lock that the refused caller waited for
+   * @param cycle who waits for whom: first the refused caller, then the holder of its lock, and so on. The last one waits for the first
+   */
+  constructor(
+    message: string,
+    lockName: string,
+    readonly cycle: readonly DeadlockMember[],
+  ) {
+    super(message, lockName);
+  }
+}
+
 /**
  * The backend gave no usable answer in time; the `cause` says why.
  *

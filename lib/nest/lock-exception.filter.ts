@@ -1,9 +1,9 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, Logger } from '@nestjs/common';
 import { throwError } from 'rxjs';
-import { LockBusyError } from '../engine/errors.js';
+import { LockBusyError, LockDeadlockError } from '../engine/errors.js';
 
 /**
- * Answers a client whose handler met a busy lock, on any transport. The answer names neither the lock nor its holder:
+ * Answers a client whose handler met a busy lock, or was the one that a deadlock was ended with, on any transport. The answer names neither the lock nor its holder:
  *
  * - HTTP (Express, Fastify): 423 Locked, in NestJS's form. `Retry-After` is what is left of the lease where a caller of this process
  *   holds the lock with a fixed lease; otherwise 1 to 3 seconds at random, so that clients do not all come back at once;
@@ -17,21 +17,24 @@ import { LockBusyError } from '../engine/errors.js';
  * providers: [{ provide: APP_FILTER, useClass: LockExceptionFilter }]        // all of them
  * ```
  *
+ * A deadlock is logged: it is a fault of the code, although the client may try again.
+ *
  * Other errors of this library are not caught: that Redis does not answer (LockUnavailableError) is a fault to be logged, not something
  * to tell the client.
  *
  * @publicApi
  */
-@Catch(LockBusyError)
-export class LockExceptionFilter implements ExceptionFilter<LockBusyError> {
+@Catch(LockBusyError, LockDeadlockError)
+export class LockExceptionFilter implements ExceptionFilter<LockBusyError | LockDeadlockError> {
   private static readonly logger = new Logger(LockExceptionFilter.name);
 
-  catch(busy: LockBusyError, host: ArgumentsHost): unknown {
-    switch (host.getType<string>()) {
+  catch(busy: LockBusyError | LockDeadlockError, host: ArgumentsHost): unknown {
+    const transport = host.getType<string>();
+    if (busy instanceof LockDeadlockError || transport === 'rpc') LockExceptionFilter.logger.warn(busy.message);
+    switch (transport) {
       case 'http':
         return answer(busy, host.switchToHttp().getResponse<Response>());
       case 'rpc':
-        LockExceptionFilter.logger.warn(busy.message);
         return throwError(() => LOCKED_MESSAGE);
       case 'ws':
         return tell(host.switchToWs().getClient<Socket>());
@@ -71,13 +74,14 @@ function tell(socket: Socket): void {
   else socket.emit?.('exception', LOCKED_MESSAGE);
 }
 
-function answer(busy: LockBusyError, response: Response): void {
+function answer(busy: LockBusyError | LockDeadlockError, response: Response): void {
   if (response.headersSent || response.sent) return;
   response.header('Retry-After', String(retryAfter(busy)));
   response.status(LOCKED).send({ statusCode: LOCKED, message: MESSAGE, error: 'Locked' });
 }
 
-function retryAfter({ fixedLease, remainingTime }: LockBusyError): number {
-  if (fixedLease && remainingTime >= 0) return Math.max(1, Math.ceil(remainingTime / 1000));
+function retryAfter(error: LockBusyError | LockDeadlockError): number {
+  if (error instanceof LockBusyError && error.fixedLease && error.remainingTime >= 0)
+    return Math.max(1, Math.ceil(error.remainingTime / 1000));
   return Math.ceil(Math.random() * LONGEST_RANDOM_DELAY) || 1;
 }

@@ -44,6 +44,7 @@ export class LockService {
    * this is re-entry: it shares the lease that is held, and its own `leaseTime` is not applied.
    *
    * @throws LockBusyError when `waitTime` is over
+   * @throws LockDeadlockError when the caller holds a lock, and its wait closes a circle of waits: see docs/deadlocks.md
    * @throws LockAbortedError when `signal` aborts or the service shuts down
    * @throws LockUnavailableError when the backend does not answer within `waitTime` (without one, an outage is waited out)
    * @throws LockUpgradeError when the scope holds the read lock of the name and asks for its write lock

@@ -14,6 +14,7 @@ import { describeReadWrite } from './read-write.contract.js';
 import { describeTickets } from './tickets.contract.js';
 import { describeTokens } from './tokens.contract.js';
 import { describeWaitingWriters } from './waiting-writers.contract.js';
+import { describeWaits } from './waits.contract.js';
 import { describeWakeUps } from './wake-ups.contract.js';
 
 /**
@@ -51,6 +52,7 @@ export function describeLockBackend(
     describeConcurrency(world);
     describeInspection(world);
     describeTickets(world);
+    describeWaits(world);
     describeClose(world);
   });
 }

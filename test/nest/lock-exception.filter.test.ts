@@ -5,7 +5,7 @@ import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-hos
 import { ClientProxyFactory, EventPattern, MessagePattern, Payload, Transport } from '@nestjs/microservices';
 import { Test } from '@nestjs/testing';
 import { firstValueFrom } from 'rxjs';
-import { LockBusyError } from '../../lib/engine/errors.js';
+import { LockBusyError, LockDeadlockError } from '../../lib/engine/errors.js';
 import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { LockExceptionFilter } from '../../lib/nest/lock-exception.filter.js';
 import { RedisLockModule } from '../../lib/nest/redis-lock.module.js';
@@ -41,7 +41,7 @@ class Reply {
   }
 }
 
-const answer = (error: LockBusyError, reply = new Reply()) => {
+const answer = (error: LockBusyError | LockDeadlockError, reply = new Reply()) => {
   new LockExceptionFilter().catch(error, new ExecutionContextHost([{}, reply]));
   return reply.written;
 };
@@ -76,6 +76,13 @@ describe('LockExceptionFilter', () => {
       }
     }
     await locks.close();
+  });
+
+  it('answers the client whose handler a deadlock was ended with in the same way', () => {
+    const cycle = [{ owner: 'somebody', holds: 'stock:1', waitsFor: 'order:7' }];
+    const written = answer(new LockDeadlockError("The lock 'order:7' …: somebody", 'order:7', cycle));
+    expect(written).toMatchObject([expect.stringMatching(/^Retry-After: [123]$/), 423, { statusCode: 423 }]);
+    expect(JSON.stringify(written)).not.toMatch(/order:7|somebody/);
   });
 
   it('tells the client neither the name of the lock nor who holds it', () => {

@@ -20,7 +20,14 @@ import { WatchedSynchronizers } from './watched-synchronizers.js';
 
 type Command = Exclude<
   keyof LockBackend,
-  'description' | 'connectionError' | 'synchronizers' | 'canAcquireTogether' | 'subscribe' | 'listenToClient' | 'close'
+  | 'description'
+  | 'connectionError'
+  | 'synchronizers'
+  | 'waits'
+  | 'canAcquireTogether'
+  | 'subscribe'
+  | 'listenToClient'
+  | 'close'
 >;
 
 /** What a test lets happen to a command: `execute` runs it, and gives what it answers. */
@@ -79,6 +86,10 @@ export class WatchedBackend implements LockBackend {
 
   get synchronizers(): LockBackend['synchronizers'] {
     return this.watchedSynchronizers?.port;
+  }
+
+  get waits(): LockBackend['waits'] {
+    return this.backend.waits;
   }
 
   /** What is asked about semaphores and latches. Only of a backend that has them. */

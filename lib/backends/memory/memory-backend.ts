@@ -1,4 +1,5 @@
 import { BackendError } from '../backend-error.js';
+import { InProcessWaits } from '../in-process-waits.js';
 import { type LockBackend, TICKET_LIFETIME } from '../lock-backend.js';
 import type {
   AcquireAllReply,
@@ -49,6 +50,7 @@ export interface MemoryBackendOptions {
 export class MemoryBackend implements LockBackend {
   readonly description = 'memory';
   readonly synchronizers: SynchronizerBackend;
+  readonly waits: InProcessWaits;
   private readonly store: MemoryStore;
   private readonly clock: Pick<Runtime, 'monotonic' | 'wall'>;
   private readonly messages: ReleaseMessages;
@@ -58,7 +60,14 @@ export class MemoryBackend implements LockBackend {
     this.store = store;
     this.clock = store.clock ?? runtime;
     this.messages = new ReleaseMessages(store, runtime);
-    this.synchronizers = new MemorySynchronizers(store, this.messages, () => this.now());
+    const now = () => this.now();
+    this.synchronizers = new MemorySynchronizers(store, this.messages, now);
+    this.waits = new InProcessWaits(
+      store.waits,
+      now,
+      () => runtime.monotonic(),
+      async (key) => this.holders(key),
+    );
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
@@ -192,6 +201,16 @@ export class MemoryBackend implements LockBackend {
   async close(): Promise<void> {
     this.closed = true;
     this.messages.close();
+  }
+
+  private holders(key: string): readonly string[] {
+    const now = this.now();
+    return (
+      this.store.locks
+        .get(key, now)
+        ?.state(now)
+        .owners.map(({ owner }) => owner) ?? []
+    );
   }
 
   private now(): number {

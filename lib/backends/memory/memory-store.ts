@@ -1,3 +1,4 @@
+import { WaitStore } from '../in-process-waits.js';
 import type { Removal } from '../lock-requests.js';
 import type { Runtime } from '../runtime.js';
 import { Channels } from './channels.js';
@@ -41,6 +42,8 @@ export class MemoryStore {
   readonly fencing = new FencingClocks((key) => this.locks.has(key));
   /** @internal Semaphores and latches. */
   readonly synchronizers = new SynchronizerStore();
+  /** @internal The waits of callers that hold locks. */
+  readonly waits = new WaitStore();
   /** @internal */
   readonly channels = new Channels();
   /** @internal One for each client, for forced releases. */
@@ -50,7 +53,7 @@ export class MemoryStore {
   constructor(readonly clock?: StoreClock) {}
 }
 
-const PROCESS_STORE = Symbol.for('nestjs-redis-lock.memory-store.2');
+const PROCESS_STORE = Symbol.for('nestjs-redis-lock.memory-store.3');
 
 /** The store that all of this process share, including other copies of this library (one loaded by `import`, one by `require`). */
 export function processStore(): MemoryStore {

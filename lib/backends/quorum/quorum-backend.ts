@@ -1,4 +1,5 @@
 import { BackendError } from '../backend-error.js';
+import { InProcessWaits, WaitStore } from '../in-process-waits.js';
 import type { LockBackend } from '../lock-backend.js';
 import type {
   AcquireAllReply,
@@ -52,6 +53,8 @@ export class QuorumBackend implements LockBackend {
   readonly description: string;
   /** Nodes that count permits independently do not agree on a number. */
   readonly synchronizers = undefined;
+  /** Independent nodes would not show all waits: deadlocks are found among the callers of this backend alone. */
+  readonly waits: InProcessWaits;
   private readonly nodes: QuorumNodes;
   private closing: Promise<void> | undefined;
 
@@ -60,6 +63,9 @@ export class QuorumBackend implements LockBackend {
     if (nodes.length < 3 || nodes.length % 2 === 0)
       throw new RangeError(`a quorum needs an odd number of nodes, at least three, but there are ${nodes.length}`);
     this.nodes = new QuorumNodes(nodes, runtime, nodeTimeout);
+    const holders = async (key: string) => (await this.inspect(key)).owners.map(({ owner }) => owner);
+    const monotonic = () => runtime.monotonic();
+    this.waits = new InProcessWaits(new WaitStore(), monotonic, monotonic, holders);
     this.description = `quorum of ${nodes.map(({ description }) => description).join(', ')}`;
   }
 

@@ -23,6 +23,9 @@ export const announcedWriters = (key: string): string => prefixed('nestjs_redis_
 /** The number of the last ticket that was given while the lock had its present holder. */
 export const lastTicket = (key: string): string => prefixed('nestjs_redis_lock_line', key);
 
+/** What the callers wait for that hold locks as this owner. Waits belong to no one lock: they have a slot of their own. */
+export const waitsOf = (owner: string): string => `nestjs_redis_lock_waits:{${owner}}`;
+
 /** Where a client is told that its owners were removed by force. */
 export const clientChannel = (clientId: string): string => `nestjs_redis_lock_client:{${clientId}}`;
 

@@ -29,6 +29,7 @@ import { removeWaiter } from './commands/remove-waiter.js';
 import { RenewBatch } from './commands/renew.js';
 import { RedisSynchronizers } from './commands/synchronizers/redis-synchronizers.js';
 import { takeTicket } from './commands/take-ticket.js';
+import { RedisWaits } from './commands/waits/redis-waits.js';
 import { RedisConnection } from './connection/redis-connection.js';
 import { FencingTokens } from './fencing-tokens.js';
 import { slotOf } from './hash-slot.js';
@@ -45,6 +46,7 @@ import type { RedisBackendOptions } from './redis-backend-options.js';
 export class RedisBackend implements LockBackend {
   readonly description: string;
   readonly synchronizers: RedisSynchronizers;
+  readonly waits: RedisWaits;
   private readonly connection: RedisConnection;
   private readonly channels: ReleaseChannels;
   private readonly scripts: ScriptContext;
@@ -64,6 +66,7 @@ export class RedisBackend implements LockBackend {
     this.channels = new ReleaseChannels(connection, publishMode, context);
     this.scripts = { connection, tokens, publishMode, single, replicaCheck: undefined };
     this.synchronizers = new RedisSynchronizers(this.scripts, this.channels);
+    this.waits = new RedisWaits(this.scripts);
     this.acquisitions = new Acquisitions(this.scripts, { ...options, onWarning }, (owner) => this.release(owner));
     const publish = () => publishMode.known ?? 'PUBLISH';
     const listeners = this.countListeners.bind(this);

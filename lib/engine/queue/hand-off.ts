@@ -3,7 +3,10 @@ import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { LeaseClock, Moment } from '../lease/lease-clock.js';
 import type { TokenBlock } from '../lease/token-block.js';
 
-/** How long a lock may be handed off inside one process before other processes get their turn, in ms. */
+/**
+ * How long a lock may be handed off inside one process before other processes get their turn, in ms. Much less than a wait lasts before it is
+ * written down (see NestedWaits): a successor under the same owner would be taken for the caller that waits.
+ */
 const HAND_OFF_BUDGET = 20;
 /** The same when one caller is left: it is served as well, where the process would otherwise have to come back for it alone. */
 const LAST_HAND_OFF_BUDGET = 25;

@@ -69,7 +69,7 @@ function firstNotOver(scope: LockScope | undefined): LockScope | undefined {
  * version of the scopes' format. It is raised with every change to what {@link LockScope}s, and the leases in them, offer each other: two
  * versions of the library in one process then have a store each, instead of calling methods that the other one's scopes do not have.
  */
-const STORE = Symbol.for('nestjs-redis-lock.scopes.3');
+const STORE = Symbol.for('nestjs-redis-lock.scopes.4');
 const shared = globalThis as { [STORE]?: AsyncLocalStorage<LockScope | undefined> };
 
 shared[STORE] ??= new AsyncLocalStorage();

@@ -40,6 +40,7 @@ export function reenter(
     const { runtime } = engine.context;
     const waiter: LockWaiter = new Waiter(name, () => held.owner, terms, runtime, granted, reject);
     gate.wait(waiter, mode, () => waiter.grant(held), siblingError);
+    engine.context.nestedWaits.add(waiter, gate);
   });
 }
 

@@ -20,7 +20,7 @@ export class ShareGates {
   private leaving = false;
 
   /** @param entered the gates of the shares that it is a child of */
-  constructor(private readonly entered: readonly EnteredGate[]) {}
+  constructor(readonly entered: readonly EnteredGate[]) {}
 
   /** The gate for its children in the lock with this key. */
   gate(key: string): ShareGate {
@@ -108,6 +108,12 @@ export class ShareGate implements EnteredGate {
       this.remove(waiter);
       return departed();
     });
+  }
+
+  /** Refuses one waiter. */
+  dismiss(waiter: LockWaiter, error: Error): void {
+    this.remove(waiter);
+    waiter.refuse(error);
   }
 
   leave(): void {

@@ -32,12 +32,19 @@ export class HoldAndWait {
   /** The lock whose turn may come now. */
   private next: WantedLock | undefined;
   private running = false;
+  private refuse: (error: Error) => void = () => {};
+  /** Rejects when one of its turns is refused, whatever it waits for at that moment. */
+  private readonly refused: Promise<never>;
 
   constructor(
     private readonly runtime: Runtime,
     private readonly terms: HoldAndWaitTerms,
   ) {
     this.passedOver = new PassedOver(runtime);
+    this.refused = new Promise((_, reject) => {
+      this.refuse = reject;
+    });
+    this.refused.catch(() => {});
   }
 
   /**
@@ -60,7 +67,7 @@ export class HoldAndWait {
     try {
       while (!(await this.takeInOrder())) {
         await Promise.all(all.map((wanted) => wanted.giveBack()));
-        await sleep(pauseAfterHold(this.runtime, this.longestHold));
+        await Promise.race([sleep(pauseAfterHold(this.runtime, this.longestHold)), this.refused]);
       }
     } finally {
       this.running = false;
@@ -83,7 +90,7 @@ export class HoldAndWait {
     try {
       for (const wanted of this.terms.all) {
         this.next = wanted;
-        if (!(await Promise.race([this.turn(wanted), over]))) return false;
+        if (!(await Promise.race([this.turn(wanted), over, this.refused]))) return false;
         timer ??= this.runtime.timer(this.longestHold, end);
       }
       return true;
@@ -102,7 +109,10 @@ export class HoldAndWait {
     this.turns.set(wanted, turn);
     turn.then(
       () => this.turnCame(wanted, this.runtime.monotonic() - since),
-      () => this.turns.delete(wanted),
+      (error) => {
+        this.turns.delete(wanted);
+        if (error !== NOT_NEEDED) this.refuse(error);
+      },
     );
     return turn;
   }

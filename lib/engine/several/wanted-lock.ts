@@ -114,8 +114,9 @@ export class WantedLock {
       const waiter: LockWaiter = new Waiter(name, engine.newOwner, terms, engine.context.runtime, granted, reject);
       waiter.scoped = scoped;
       this.waiter = waiter;
-      if (this.reentry === undefined) this.queue.enqueue(waiter);
-      else this.waitAtGate(this.reentry, waiter, departed);
+      const { reentry } = this;
+      const place = reentry === undefined ? this.waitInQueue(waiter) : this.waitAtGate(reentry, waiter, departed);
+      engine.context.nestedWaits.add(waiter, place);
     });
   }
 
@@ -142,7 +143,13 @@ export class WantedLock {
     else if (held !== undefined) await held.keeper.giveBack(held);
   }
 
-  private waitAtGate(reentry: Reentry, waiter: LockWaiter, departed: () => Error): void {
+  private waitInQueue(waiter: LockWaiter): AcquisitionQueue {
+    const { queue } = this;
+    queue.enqueue(waiter);
+    return queue;
+  }
+
+  private waitAtGate(reentry: Reentry, waiter: LockWaiter, departed: () => Error): ShareGate {
     const { scope, held } = reentry;
     const gate = scope.lease.gates.gate(this.key);
     const entered = () => {
@@ -156,6 +163,7 @@ export class WantedLock {
       waiter.grant(held);
     };
     gate.wait(waiter, shareMode(held, this.terms.type), entered, departed);
+    return gate;
   }
 
   private leaveGate(): void {

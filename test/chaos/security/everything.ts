@@ -1,3 +1,4 @@
+import { LockDeadlockError } from '../../../lib/engine/errors.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 
@@ -21,6 +22,7 @@ export async function useEverything(one: LockService, other: LockService, prefix
     several(one, other, [n('a'), n('b')]),
     byHandle(one, n('handle')),
     force(one, other, n('forced')),
+    deadlock(one, other, n('first'), n('second')),
     semaphore(one, other, n('semaphore')),
     permits(one, other, n('permits')),
     latch(one, other, n('latch')),
@@ -85,6 +87,18 @@ async function force(one: LockService, other: LockService, name: string) {
     await other.forceRelease(name);
     await lease.release().catch(() => {});
   }
+}
+
+async function deadlock(one: LockService, other: LockService, first: string, second: string) {
+  const nest = (locks: LockService, outer: string, inner: string) =>
+    locks.withLock(outer, { waitTime: '3s' }, async () => {
+      await new Promise((resolve) => setTimeout(resolve, A_WHILE));
+      await locks.withLock(inner, { waitTime: '6s' }, async () => {});
+    });
+  const results = await Promise.allSettled([nest(one, first, second), nest(other, second, first)]);
+  const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+  if (errors.length === 0) throw new Error('there was no deadlock');
+  for (const error of errors) if (!(error instanceof LockDeadlockError)) throw error;
 }
 
 async function semaphore(one: LockService, other: LockService, name: string) {

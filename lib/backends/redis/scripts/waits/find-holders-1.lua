@@ -1,0 +1,29 @@
+--[[
+  Tells who holds a lock of any type. Changes nothing.
+
+  KEYS[1]  lock
+
+  Returns { owner, ... }: none when it is free.
+]]
+-- @include ttl-replies
+-- @include suffixed
+-- @include read-write/read-lease
+-- @include read-write/longest-hold
+local lock = KEYS[1]
+local mode = redis.call('HGET', lock, 'mode')
+local fields = redis.call('HGETALL', lock)
+
+local owners = {}
+for f = 1, #fields, 2 do
+  local owner, holds = fields[f], tonumber(fields[f + 1]) or 0
+  if mode == 'read' then
+    if owner ~= 'mode' and longestHold(lock, owner, holds) ~= NO_KEY then
+      owners[#owners + 1] = owner
+    end
+  elseif mode == 'write' then
+    owners[#owners + 1] = string.match(owner, '^(.*):write$')
+  elseif owner ~= 'mode' then
+    owners[#owners + 1] = owner
+  end
+end
+return owners

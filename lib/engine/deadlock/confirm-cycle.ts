@@ -1,0 +1,39 @@
+import type { Runtime } from '../../backends/runtime.js';
+import type { WaitBackend } from '../../backends/wait-backend.js';
+import { readAgain } from './find-cycle.js';
+import type { FoundWait } from './wait-record.js';
+
+/** After this time every wait that goes on has been written again, in milliseconds. */
+const FIRST_LOOK = 400;
+/** How long to wait for processes that are late with that: the time between two looks, and how many there are. */
+const NEXT_LOOK = 200;
+const MOST_LOOKS = 8;
+
+/**
+ * Makes sure that all waits of a cycle went on at one moment. They were read one after the other, so that some may have ended before others
+ * began. Here they are read again; where each of them is written once more after that, all of them were going on when they were read.
+ *
+ * @param over whether the caller does not wait any more
+ */
+export async function confirmCycle(
+  backend: WaitBackend,
+  runtime: Runtime,
+  cycle: readonly FoundWait[],
+  over: () => boolean,
+): Promise<boolean> {
+  const before = await readAgain(backend, cycle);
+  if (before === undefined || !isCycle(before)) return false;
+  for (let look = 0; look < MOST_LOOKS; look++) {
+    await new Promise<void>((resolve) => void runtime.timer(look === 0 ? FIRST_LOOK : NEXT_LOOK, resolve));
+    if (over()) return false;
+    const now = await readAgain(backend, before);
+    if (now === undefined || !isCycle(now) || over()) return false;
+    if (now.every(({ record }, i) => record.beat > before[i].record.beat)) return true;
+  }
+  return false;
+}
+
+/** Whether each wait still stands behind the next one, and the last one behind the first. */
+function isCycle(waits: readonly FoundWait[]): boolean {
+  return waits.every(({ record }, i) => record.holders.includes(waits[(i + 1) % waits.length].holder));
+}

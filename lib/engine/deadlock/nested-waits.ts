@@ -1,0 +1,158 @@
+import type { BackendError } from '../../backends/lock-backend.js';
+import type { Runtime, Timer } from '../../backends/runtime.js';
+import type { WaitBackend } from '../../backends/wait-backend.js';
+import type { LockWaiter } from '../lease/held-lock.js';
+import { lockScopes } from '../scope/lock-scope.js';
+import { BackendTime } from './backend-time.js';
+import { confirmCycle } from './confirm-cycle.js';
+import { deadlockError } from './deadlock-error.js';
+import { findCycle, WaitReader } from './find-cycle.js';
+import { NestedWait, type WaitingPlace } from './nested-wait.js';
+import { WaitJournal } from './wait-journal.js';
+import type { FoundWait } from './wait-record.js';
+
+/** A wait that has lasted so many milliseconds may be part of a deadlock. Its caller's locks are not handed off any more: see HandOff. */
+const LONG = 1_000;
+/** How often long waits are written down, and followed, in milliseconds. */
+const BEAT = 250;
+/** A wait that has lasted so long is followed at every fourth beat. */
+const OLD = 3_000;
+/** So many waits take part, the oldest: each is a command or two at every beat. */
+const MOST_WAITS = 500;
+/** So many holders of one lock are written down. */
+const MOST_HOLDERS = 100;
+/** Before there are so many waits, those that have ended are not looked for between two beats. */
+const FIRST_SWEEP = 64;
+
+/**
+ * Finds deadlocks: callers that hold locks and wait for each other in a circle, in any processes. The callers of one service that run in a
+ * lock scope and have waited for over a second write down, again and again, what they wait for, and follow what others have written, from
+ * holder to holder. A caller that comes back to itself that way, and began to wait after all the others on the way, is refused.
+ *
+ * Nobody else pays for it: a caller outside of a scope is not known here.
+ */
+export class NestedWaits {
+  /** In the order of their arrival. Those that have ended stay until the next sweep. */
+  private waits: NestedWait[] = [];
+  private sweepAt = FIRST_SWEEP;
+  private timer: Timer | undefined;
+  private readonly journal: WaitJournal | undefined;
+  private readonly time: BackendTime | undefined;
+  private beats = 0;
+  private ids = 0;
+  private beating = false;
+  private warned = false;
+  private closed = false;
+
+  /**
+   * @param backend undefined: deadlocks are not found
+   * @param warn writes to the log
+   */
+  constructor(
+    private readonly backend: WaitBackend | undefined,
+    private readonly runtime: Runtime,
+    private readonly clientId: string,
+    private readonly warn: (message: string) => void,
+  ) {
+    this.journal = backend && new WaitJournal(backend);
+    this.time = backend && new BackendTime(backend, runtime);
+  }
+
+  /** The caller runs in a scope, and has just begun to wait. */
+  add(waiter: LockWaiter, place: WaitingPlace): void {
+    const scope = lockScopes.getStore();
+    if (this.backend === undefined || this.closed || scope === undefined || waiter.settled) return;
+    const id = `${this.clientId}/${++this.ids}`;
+    this.waits.push(new NestedWait(id, waiter, place, this.runtime.monotonic(), scope));
+    if (this.waits.length >= this.sweepAt) this.sweep();
+    this.timer ??= this.runtime.timer(LONG, this.tick);
+  }
+
+  close(): void {
+    this.closed = true;
+    this.waits = [];
+    this.timer?.cancel();
+    this.timer = undefined;
+  }
+
+  private readonly tick = (): void => {
+    this.timer = undefined;
+    this.sweep();
+    const { journal, runtime, waits } = this;
+    const now = runtime.monotonic();
+    const long = waits.slice(0, MOST_WAITS).filter(({ since }) => now - since >= LONG);
+    const isNeeded = long.length > 0 || !journal?.isEmpty;
+    if (isNeeded) this.timer = runtime.timer(BEAT, this.tick, long.length > 0 ? 'keep-alive' : undefined);
+    else if (waits.length > 0) this.timer = runtime.timer(waits[0].since + LONG - now, this.tick);
+    if (!isNeeded || this.beating) return;
+    this.beating = true;
+    this.beat(long)
+      .catch((error) => this.failed(error))
+      .finally(() => {
+        this.beating = false;
+      });
+  };
+
+  private async beat(long: readonly NestedWait[]): Promise<void> {
+    await this.time?.date(long);
+    await this.findHolders(long);
+    await this.journal?.write(long.filter(({ goesOn }) => goesOn));
+    const now = this.runtime.monotonic();
+    const followsAll = ++this.beats % 4 === 0;
+    const isDue = ({ since, confirming }: NestedWait) => !confirming && (followsAll || now - since < OLD);
+    await this.follow(long.filter((wait) => wait.goesOn && isDue(wait)));
+  }
+
+  private async findHolders(waits: readonly NestedWait[]): Promise<void> {
+    const asked = new Map<string, Promise<readonly string[]>>();
+    const ask = (key: string): Promise<readonly string[]> => {
+      const answer = asked.get(key) ?? (this.backend as WaitBackend).holders(key).catch(() => []);
+      asked.set(key, answer);
+      return answer;
+    };
+    await Promise.all(
+      waits.map(async (wait) => {
+        const gate = wait.gateId(this.clientId);
+        wait.holders = gate === undefined ? (await ask(wait.place.key)).slice(0, MOST_HOLDERS) : [gate];
+      }),
+    );
+  }
+
+  private async follow(waits: readonly NestedWait[]): Promise<void> {
+    const reader = new WaitReader(this.backend as WaitBackend);
+    await Promise.all(
+      waits.map(async (wait) => {
+        const cycle = await findCycle(reader, { id: wait.id, record: wait.record });
+        if (cycle === undefined) return;
+        wait.confirming = true;
+        void this.confirm(wait, cycle);
+      }),
+    );
+  }
+
+  private async confirm(wait: NestedWait, cycle: readonly FoundWait[]): Promise<void> {
+    const { waiter, place } = wait;
+    const over = () => waiter.settled || this.closed;
+    try {
+      const confirmed = await confirmCycle(this.backend as WaitBackend, this.runtime, cycle, over);
+      if (confirmed && !over()) place.dismiss(waiter, deadlockError(cycle));
+    } catch {
+      // It is looked at again after the next beat.
+    } finally {
+      wait.confirming = false;
+    }
+  }
+
+  /** Without an answer the next beat tries again. */
+  private failed({ kind, message }: BackendError): void {
+    if (kind !== 'denied' || this.warned) return;
+    this.warned = true;
+    this.warn(`Deadlocks are not found: ${message}`);
+  }
+
+  /** Forgets waits that have ended. */
+  private sweep(): void {
+    this.waits = this.waits.filter(({ waiter }) => !waiter.settled);
+    this.sweepAt = Math.max(FIRST_SWEEP, 2 * this.waits.length);
+  }
+}

@@ -1,0 +1,58 @@
+import type { WaitBackend, WaitChange } from '../../backends/wait-backend.js';
+import type { NestedWait } from './nested-wait.js';
+
+/** How long a wait is kept that is not written again, in milliseconds. */
+const LIFETIME = 2_000;
+
+/** Keeps written down what the callers of one service wait for, by what they hold. */
+export class WaitJournal {
+  /** The ids of the waits that were written last, by what their callers hold. */
+  private written = new Map<string, ReadonlySet<string>>();
+
+  constructor(private readonly backend: WaitBackend) {}
+
+  get isEmpty(): boolean {
+    return this.written.size === 0;
+  }
+
+  /** Writes these waits, which go on, and removes all others. */
+  async write(waits: readonly NestedWait[]): Promise<void> {
+    const waiting = byHolder(waits);
+    const before = this.written;
+    this.written = new Map([...waiting].map(([holder, records]) => [holder, new Set(records.keys())]));
+    const changes: WaitChange[] = [];
+    for (const holder of new Set([...waiting.keys(), ...before.keys()])) {
+      const records = waiting.get(holder) ?? new Map<string, string>();
+      const ended = [...(before.get(holder) ?? [])].filter((id) => !records.has(id));
+      changes.push({ holder, waiting: records, ended });
+    }
+    if (changes.length === 0) return;
+    try {
+      await this.backend.write(changes, LIFETIME);
+    } catch (error) {
+      this.written = merged(before, this.written); // what has ended may still be there
+      throw error;
+    }
+  }
+}
+
+function merged(...all: readonly ReadonlyMap<string, ReadonlySet<string>>[]): Map<string, ReadonlySet<string>> {
+  const sum = new Map<string, ReadonlySet<string>>();
+  for (const [holder, ids] of all.flatMap((written) => [...written])) {
+    sum.set(holder, new Set([...(sum.get(holder) ?? []), ...ids]));
+  }
+  return sum;
+}
+
+function byHolder(waits: readonly NestedWait[]): Map<string, Map<string, string>> {
+  const all = new Map<string, Map<string, string>>();
+  for (const wait of waits) {
+    wait.beat++;
+    const text = JSON.stringify(wait.record);
+    for (const holder of wait.holds) {
+      const records = all.get(holder) ?? new Map<string, string>();
+      all.set(holder, records.set(wait.id, text));
+    }
+  }
+  return all;
+}

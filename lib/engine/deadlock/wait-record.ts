@@ -1,0 +1,41 @@
+/** What is written down about one wait. */
+export interface WaitRecord {
+  /** The name of the lock that is waited for. */
+  readonly lock: string;
+  /** An owner that the caller holds a lock by: the innermost one. */
+  readonly owner: string;
+  /** Whom it waits for: owners, and gates of shares. */
+  readonly holders: readonly string[];
+  /** When the wait began, by the backend's time. */
+  readonly began: number;
+  /** Grows as long as the wait goes on. */
+  readonly beat: number;
+}
+
+/** A wait that was read, and the owner that it was found under. */
+export interface FoundWait {
+  readonly holder: string;
+  readonly id: string;
+  readonly record: WaitRecord;
+}
+
+/** Whether one wait began before the other. Of two that began together it is the one with the smaller owner: all processes agree. */
+export function isBefore(one: Pick<FoundWait, 'id' | 'record'>, other: Pick<FoundWait, 'id' | 'record'>): boolean {
+  const [a, b] = [one.record, other.record];
+  if (a.began !== b.began) return a.began < b.began;
+  return a.owner === b.owner ? one.id < other.id : a.owner < b.owner;
+}
+
+/** @returns `undefined` for a text that no version of this library writes */
+export function parseRecord(text: string): WaitRecord | undefined {
+  try {
+    const record = JSON.parse(text) as Partial<WaitRecord> | null;
+    const { lock, owner, holders, began, beat } = record ?? {};
+    const hasNames = typeof lock === 'string' && typeof owner === 'string';
+    const hasNumbers = Number.isFinite(began) && Number.isFinite(beat);
+    const hasHolders = Array.isArray(holders) && holders.every((holder) => typeof holder === 'string');
+    return hasNames && hasNumbers && hasHolders ? (record as WaitRecord) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,129 @@
+import { InProcessWaits, WaitStore } from '../../../lib/backends/in-process-waits.js';
+import { confirmCycle } from '../../../lib/engine/deadlock/confirm-cycle.js';
+import { findCycle, WaitReader } from '../../../lib/engine/deadlock/find-cycle.js';
+import type { WaitRecord } from '../../../lib/engine/deadlock/wait-record.js';
+import { VirtualRuntime } from '../../support/virtual-runtime.js';
+
+/** Waits as processes write them: wait `n` began at second n, is held by owner `n`, and waits for other owners. */
+class Waits {
+  readonly runtime = new VirtualRuntime();
+  readonly backend = new InProcessWaits(
+    new WaitStore(),
+    () => this.runtime.monotonic(),
+    () => this.runtime.monotonic(),
+    async () => [],
+  );
+  private readonly beats = new Map<number, number>();
+
+  async write(n: number, holders: readonly number[], id = `wait:${n}`): Promise<void> {
+    const beat = (this.beats.get(n) ?? 0) + 1;
+    this.beats.set(n, beat);
+    const record = { ...this.record(n, holders), beat };
+    await this.backend.write([{ holder: `${n}`, waiting: new Map([[id, JSON.stringify(record)]]), ended: [] }], 2_000);
+  }
+
+  end(n: number): Promise<void> {
+    return this.backend.write([{ holder: `${n}`, waiting: new Map(), ended: [`wait:${n}`] }], 2_000);
+  }
+
+  /** The owners of the circle that is found from wait `n`. */
+  async from(n: number, holders: readonly number[]): Promise<readonly string[] | undefined> {
+    return (await this.find(n, holders))?.map(({ holder }) => holder);
+  }
+
+  find(n: number, holders: readonly number[]) {
+    return findCycle(new WaitReader(this.backend), { id: `wait:${n}`, record: this.record(n, holders) });
+  }
+
+  private record(n: number, holders: readonly number[]): WaitRecord {
+    return { lock: `lock:${n}`, owner: `${n}`, holders: holders.map(String), began: 1_000 * n, beat: 1 };
+  }
+}
+
+describe('a circle of waits', () => {
+  it.each([1, 2, 3, 16])('of %d is found from the one that began last, and from no other one', async (count) => {
+    const waits = new Waits();
+    const next = (n: number) => [(n + 1) % count];
+    for (let n = 0; n < count; n++) await waits.write(n, next(n));
+    const last = count - 1;
+    for (let n = 0; n < last; n++) expect(await waits.from(n, next(n))).toBeUndefined();
+    expect(await waits.from(last, next(last))).toEqual(Array.from({ length: count }, (_, n) => `${n}`));
+  });
+
+  it('of more than 16 is not followed to its end', async () => {
+    const waits = new Waits();
+    for (let n = 0; n < 17; n++) await waits.write(n, [(n + 1) % 17]);
+    expect(await waits.from(16, [0])).toBeUndefined();
+  });
+
+  it('is found among waits that lead nowhere, or in circles elsewhere', async () => {
+    const waits = new Waits();
+    await waits.write(0, [1, 2]);
+    await waits.write(1, [0]);
+    await waits.write(2, [7, 9, 3]);
+    await waits.write(3, [0, 9]);
+    await waits.write(9, [0, 7]);
+    expect(await waits.from(9, [0, 7])).toEqual(['0', '2', '9']);
+  });
+
+  it('is none where a wait of the same owner waits for somebody else', async () => {
+    const waits = new Waits();
+    await waits.write(0, [5]);
+    await waits.write(0, [6], 'wait:of a branch');
+    await waits.write(1, [0]);
+    expect(await waits.from(1, [0])).toBeUndefined();
+  });
+
+  describe('that was found', () => {
+    let waits: Waits;
+    beforeEach(async () => {
+      waits = new Waits();
+      await waits.write(0, [1]);
+      await waits.write(1, [0]);
+    });
+
+    /** What becomes of it, when this happens 100 ms later. */
+    async function judged(then: () => Promise<void>, over = () => false): Promise<boolean> {
+      const cycle = (await waits.find(1, [0])) ?? [];
+      expect(cycle).toHaveLength(2);
+      const { runtime } = waits;
+      runtime.timer(100, () => void then());
+      return runtime.until(confirmCycle(waits.backend, runtime, cycle, over));
+    }
+
+    it('is confirmed when each wait is written again', async () => {
+      expect(
+        await judged(async () => {
+          await waits.write(0, [1]);
+          await waits.write(1, [0]);
+        }),
+      ).toBe(true);
+    });
+
+    it('is confirmed when a wait is written again later', async () => {
+      waits.runtime.timer(900, () => void waits.write(0, [1]));
+      expect(await judged(() => waits.write(1, [0]))).toBe(true);
+    });
+
+    it.each([
+      ['only one of them is written again', () => waits.write(1, [0])],
+      ['one of them has ended', () => waits.write(1, [0]).then(() => waits.end(0))],
+      ['one of them waits for somebody else now', () => waits.write(1, [0]).then(() => waits.write(0, [5]))],
+      [
+        'one of them was followed by another one',
+        () =>
+          waits
+            .write(1, [0])
+            .then(() => waits.end(0))
+            .then(() => waits.write(0, [1], 'another wait')),
+      ],
+    ])('is not confirmed when %s', async (_, then) => {
+      expect(await judged(then)).toBe(false);
+    });
+
+    it('is not confirmed when the caller does not wait any more', async () => {
+      const again = () => waits.write(0, [1]).then(() => waits.write(1, [0]));
+      expect(await judged(again, () => true)).toBe(false);
+    });
+  });
+});

@@ -1,0 +1,281 @@
+import { LockBusyError, LockDeadlockError, LockError } from '../../../lib/engine/errors.js';
+import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
+import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
+import type { LockService } from '../../../lib/service/lock-service.js';
+import { openStage, type Stage } from '../../support/deadlocks/stage.js';
+import { STORES } from '../../support/lock-world.js';
+import { latch } from '../../support/section.js';
+
+/** A caller that holds one lock, and then asks for others. */
+class Caller {
+  readonly holds = latch();
+  owner = '';
+  began = 0;
+  ended = 0;
+
+  constructor(
+    private readonly locks: LockService,
+    private readonly stage: Stage,
+  ) {}
+
+  /** Acquires `first`, waits for `go`, acquires `second` inside of it, and gives 'done' or the error. */
+  async nest(
+    first: string,
+    go: Promise<void>,
+    second: string | string[],
+    options: LockOptions = {},
+  ): Promise<'done' | Error> {
+    try {
+      return await this.locks.withLock(first, { type: options.type }, async (lease) => {
+        this.owner = lease.owner;
+        this.holds.open();
+        await go;
+        this.began = this.stage.now();
+        return await this.locks.withLock(second, options, async () => 'done' as const);
+      });
+    } catch (error) {
+      return error as Error;
+    } finally {
+      this.ended = this.stage.now();
+    }
+  }
+}
+
+/** Lets `callers` ask for the second lock one after the other, in their order, each when all hold their first. */
+async function ring(
+  stage: Stage,
+  services: LockService[],
+  options: LockOptions = {},
+): Promise<[Caller[], ('done' | Error)[]]> {
+  const callers = services.map((locks) => new Caller(locks, stage));
+  const gates = callers.map(() => latch());
+  const names = callers.map((_, i) => `ring:${i}`);
+  const results = callers.map((caller, i) =>
+    caller.nest(names[i], gates[i].promise, names[(i + 1) % names.length], options),
+  );
+  await Promise.all(callers.map(({ holds }) => holds.promise));
+  for (const gate of gates) {
+    gate.open();
+    await stage.sleep(stage.apart); // the order in which their waits begin
+  }
+  return [callers, await Promise.all(results)];
+}
+
+describe.each(STORES)('deadlocks, in %s', (store) => {
+  const stage = openStage(store);
+  const { sleep, apart } = stage;
+  /** A test in the time of the stage. */
+  const play = (name: string, scenario: () => Promise<void>) => it(name, () => stage.play(scenario));
+
+  it.each([2, 3, 5])('of %d processes end with one error, for the one that began to wait last', (count) =>
+    stage.play(async () => {
+      const [callers, results] = await ring(stage, await stage.services(count));
+      const last = count - 1;
+      expect(results.slice(0, last)).toEqual(Array(last).fill('done'));
+      const error = results[last] as LockDeadlockError;
+      expect(error).toBeInstanceOf(LockDeadlockError);
+      expect(error).toBeInstanceOf(LockError);
+      expect(error.lockName).toBe('ring:0');
+      expect(error.cycle).toEqual(
+        [last, ...Array(last).keys()].map((i) => ({
+          owner: callers[i].owner,
+          holds: `ring:${i}`,
+          waitsFor: `ring:${(i + 1) % count}`,
+        })),
+      );
+      expect(error.message).toContain(
+        `${callers[last].owner} (this caller) holds 'ring:${last}' and waits for 'ring:0'`,
+      );
+      if (store === 'memory') expect(callers[last].ended - callers[last].began).toBeLessThan(2_000);
+      expect(callers[last].ended - callers[last].began).toBeGreaterThan(1_000);
+    }),
+  );
+
+  play('of one process end in the same way', async () => {
+    const locks = (await stage.services(1))[0];
+    const [, results] = await ring(stage, [locks, locks, locks]);
+    expect(results).toEqual(['done', 'done', expect.any(LockDeadlockError)]);
+  });
+
+  it.each(['fair', 'fenced', 'write'] as const)('of %s locks are found', (type) =>
+    stage.play(async () => {
+      const [, results] = await ring(stage, await stage.services(2), { type });
+      expect(results).toEqual(['done', expect.any(LockDeadlockError)]);
+    }),
+  );
+
+  play('are found though the waits would end by themselves, later', async () => {
+    const [, results] = await ring(stage, await stage.services(2), { waitTime: '60s' });
+    expect(results).toEqual(['done', expect.any(LockDeadlockError)]);
+  });
+
+  play('that end by themselves earlier are left alone', async () => {
+    const [, results] = await ring(stage, await stage.services(2), { waitTime: 700 });
+    expect(results.filter((result) => result instanceof LockBusyError).length).toBeGreaterThan(0);
+    expect(results.filter((result) => result instanceof LockDeadlockError)).toEqual([]);
+  });
+
+  play('of a reader and a writer are found, also behind another reader', async () => {
+    const [one, two, three] = await stage.services(3);
+    const first = new Caller(one, stage);
+    const go = latch();
+    const other = latch();
+    const bystander = three.withLock('page', { type: 'read' }, () => other.promise);
+    const reader = one.withLock('page', { type: 'read' }, async () => {
+      first.holds.open();
+      await go.promise;
+      return await one.withLock('order', async () => 'read' as const);
+    });
+    const writer = two
+      .withLock('order', async () => {
+        await first.holds.promise;
+        go.open();
+        await sleep(apart);
+        return await two.withLock('page', { type: 'write' }, async () => 'written' as const);
+      })
+      .catch((error) => error);
+    expect(await writer).toBeInstanceOf(LockDeadlockError);
+    expect(await reader).toBe('read');
+    other.open();
+    await bystander;
+  });
+
+  play('through a writer that waits, and lets no reader in, are found', async () => {
+    const [one, two, three] = await stage.services(3);
+    const go = latch();
+    const announced = latch();
+    const results = [
+      one.withLock('page', { type: 'read' }, async () => {
+        go.open();
+        await announced.promise;
+        await sleep(apart);
+        return await one.withLock('order', async () => 'first' as const);
+      }),
+      two.withLock('order', async () => {
+        await go.promise;
+        const writing = three.withLock('page', { type: 'write' }, async () => 'written' as const);
+        results.push(writing as never);
+        await sleep(apart);
+        announced.open();
+        return await two.withLock('page', { type: 'read' }, async () => 'second' as const);
+      }),
+    ];
+    const [first, second] = await Promise.allSettled(results.slice(0, 2));
+    expect([first, second]).toMatchObject([
+      { status: 'rejected', reason: expect.any(LockDeadlockError) },
+      { status: 'fulfilled', value: 'second' },
+    ]);
+    expect(await results[2]).toBe('written');
+  });
+
+  play('of several names at once are found', async () => {
+    const [one, two] = await stage.services(2);
+    const [first, second] = [new Caller(one, stage), new Caller(two, stage)];
+    const go = [latch(), latch()];
+    const results = [
+      first.nest('stock', go[0].promise, ['a', 'b', 'order']),
+      second.nest('order', go[1].promise, ['b', 'stock']),
+    ];
+    await Promise.all([first.holds.promise, second.holds.promise]);
+    go[0].open();
+    await sleep(apart);
+    go[1].open();
+    expect(await Promise.all(results)).toEqual(['done', expect.any(LockDeadlockError)]);
+  });
+
+  play('of two branches of one scope, at the gate of a share, are found', async () => {
+    const locks = (await stage.services(1))[0];
+    const inside = latch();
+    const results = await locks.withLock('A', () =>
+      Promise.allSettled([
+        locks.withLock('B', async () => {
+          await inside.promise;
+          return await locks.withLock('A', async () => currentLease()?.name);
+        }),
+        locks.withLock('A', async () => {
+          inside.open();
+          await sleep(apart);
+          return await locks.withLock('B', async () => currentLease()?.name);
+        }),
+      ]),
+    );
+    expect(results).toMatchObject([
+      { status: 'fulfilled', value: 'A' },
+      { status: 'rejected', reason: expect.any(LockDeadlockError) },
+    ]);
+  });
+
+  play('through a gate of one process and a lock of another one are found', async () => {
+    const [one, two] = await stage.services(2);
+    const [inside, held] = [latch(), latch()];
+    const branches = one.withLock('A', () =>
+      Promise.allSettled([
+        one.withLock('B', async () => {
+          await inside.promise;
+          return await one.withLock('A', async () => 'behind the gate' as const);
+        }),
+        one.withLock('A', async () => {
+          inside.open();
+          await held.promise;
+          return await one.withLock('C', async () => 'inside the gate' as const);
+        }),
+      ]),
+    );
+    const other = two
+      .withLock('C', async () => {
+        held.open();
+        await sleep(apart);
+        return await two.withLock('B', async () => 'other' as const);
+      })
+      .catch((error) => error);
+    expect(await other).toBeInstanceOf(LockDeadlockError);
+    expect(await branches).toMatchObject([{ value: 'behind the gate' }, { value: 'inside the gate' }]);
+  });
+
+  play('of a caller with itself, through another service, are found', async () => {
+    const [one, two] = await stage.services(2);
+    const error = await one.withLock('A', () => two.withLock('A', async () => {})).catch((reason) => reason);
+    expect(error).toBeInstanceOf(LockDeadlockError);
+    expect(error.cycle).toEqual([{ owner: expect.any(String), holds: 'A', waitsFor: 'A' }]);
+  });
+
+  play('are found twice when there are two', async () => {
+    const services = await stage.services(4);
+    const pair = (n: number) => {
+      const callers = services.slice(2 * n, 2 * n + 2).map((locks) => new Caller(locks, stage));
+      const go = latch();
+      const results = [
+        callers[0].nest(`pair:${n}:a`, go.promise, `pair:${n}:b`),
+        callers[1].nest(
+          `pair:${n}:b`,
+          go.promise.then(() => sleep(apart)),
+          `pair:${n}:a`,
+        ),
+      ];
+      void Promise.all(callers.map(({ holds }) => holds.promise)).then(go.open);
+      return Promise.all(results);
+    };
+    expect(await Promise.all([pair(0), pair(1)])).toEqual(Array(2).fill(['done', expect.any(LockDeadlockError)]));
+  });
+
+  play('are not seen in long waits that are none', async () => {
+    const [one, two, three] = await stage.services(3);
+    const chain = [
+      one.withLock('A', () => sleep(2_500).then(() => 'one')),
+      two.withLock('B', () => two.withLock('A', () => sleep(300).then(() => 'two'))),
+      three.withLock('C', () => three.withLock('B', () => sleep(300).then(() => 'three'))),
+      one.withLock('D', () =>
+        Promise.all([one.withLock('A', () => sleep(100)), one.withLock('C', () => sleep(100))]).then(() => 'four'),
+      ),
+    ];
+    expect(await Promise.all(chain)).toEqual(['one', 'two', 'three', 'four']);
+  });
+
+  play('leave nothing behind', async () => {
+    await ring(stage, await stage.services(2));
+    await sleep(1_500);
+    expect(stage.timers()).toBe(0);
+    const redis = stage.world?.redis.client();
+    if (redis !== undefined) expect(await redis.keys('nestjs_redis_lock_waits*')).toEqual([]);
+  });
+});

@@ -1,0 +1,45 @@
+import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
+import type { SeededRandom } from '../seeded-random.js';
+
+/** One acquisition of a random flow, and what happens while the locks are held. */
+export interface Plan {
+  readonly names: readonly string[];
+  readonly type: NonNullable<LockOptions['type']>;
+  /** How long it works before and after what is below, in ms. */
+  readonly work: number;
+  /** What it acquires meanwhile. */
+  readonly inner: readonly Plan[];
+  /** All of that at once, and not one after the other. */
+  readonly parallel: boolean;
+}
+
+const PLAIN = ['a', 'b', 'c'];
+const FAIR = 'fair';
+const FENCED = 'fenced';
+const READ_WRITE = ['page', 'site'];
+
+/** A tree of acquisitions, each inside the one above. No reader asks for the write lock: that is an error of its own. */
+export function randomPlan(chance: SeededRandom, depth = 3, read: ReadonlySet<string> = new Set()): Plan {
+  const { names, type } = randomLocks(chance, read);
+  const below = type === 'read' ? new Set([...read, ...names]) : read;
+  const count = depth > 1 && chance.chance(0.85) ? chance.whole(1, 2) : 0;
+  return {
+    names,
+    type,
+    work: chance.whole(0, 30),
+    inner: Array.from({ length: count }, () => randomPlan(chance, depth - 1, below)),
+    parallel: chance.chance(0.4),
+  };
+}
+
+function randomLocks(chance: SeededRandom, read: ReadonlySet<string>): Pick<Plan, 'names' | 'type'> {
+  const draw = chance.next();
+  if (draw < 0.12) return { names: [FAIR], type: 'fair' };
+  if (draw < 0.2) return { names: [FENCED], type: 'fenced' };
+  if (draw < 0.45) {
+    const name = chance.pick(READ_WRITE);
+    return { names: [name], type: read.has(name) || chance.chance(0.5) ? 'read' : 'write' };
+  }
+  const names = PLAIN.filter(() => chance.chance(0.4));
+  return { names: draw < 0.6 && names.length > 1 ? names : [chance.pick(PLAIN)], type: 'reentrant' };
+}

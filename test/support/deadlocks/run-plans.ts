@@ -1,0 +1,78 @@
+import { LockDeadlockError } from '../../../lib/engine/errors.js';
+import type { LockService } from '../../../lib/service/lock-service.js';
+import type { Plan } from './plans.js';
+
+/** What happened to one acquisition. Times are in ms, on a clock that all processes have in common. */
+export type FlowEvent = { readonly time: number; readonly id: string } & (
+  | {
+      readonly kind: 'wants';
+      /** The acquisition around it. */
+      readonly parent: string | undefined;
+      readonly names: readonly string[];
+      readonly type: Plan['type'];
+    }
+  | { readonly kind: 'got' }
+  /** What it did with the lock is over. */
+  | { readonly kind: 'ended' }
+  | { readonly kind: 'refused'; readonly cycle: readonly string[] }
+);
+
+export interface FlowWorld {
+  readonly locks: LockService;
+  /** Of the process, for ids. */
+  readonly name: string;
+  readonly now: () => number;
+  readonly sleep: (time: number) => Promise<void>;
+  readonly tell: (event: FlowEvent) => void;
+}
+
+let count = 0;
+
+/**
+ * Runs a plan, and waits for all its branches, whatever becomes of them.
+ *
+ * @throws what an acquisition below was refused with
+ */
+export async function runPlan(world: FlowWorld, plan: Plan, parent?: string): Promise<void> {
+  const { locks, now, sleep, tell } = world;
+  const { names, type, work, inner, parallel } = plan;
+  const id = `${world.name}:${++count}`;
+  let isInside = false;
+  tell({ kind: 'wants', time: now(), id, parent, names, type });
+  try {
+    await locks.withLock([...names], { type }, async () => {
+      tell({ kind: 'got', time: now(), id });
+      isInside = true;
+      try {
+        await sleep(work);
+        if (parallel) await all(inner.map((below) => runPlan(world, below, id)));
+        else for (const below of inner) await runPlan(world, below, id);
+        await sleep(work);
+      } finally {
+        tell({ kind: 'ended', time: now(), id });
+      }
+    });
+  } catch (error) {
+    if (!(error instanceof LockDeadlockError)) throw error;
+    const cycle = error.cycle.map(({ holds }) => holds);
+    if (!isInside) tell({ kind: 'refused', time: now(), id, cycle });
+    throw error;
+  }
+}
+
+/** Runs plans one after the other; a deadlock ends one of them only. */
+export async function runPlans(world: FlowWorld, plans: readonly Plan[]): Promise<void> {
+  for (const plan of plans) {
+    try {
+      await runPlan(world, plan);
+    } catch (error) {
+      if (!(error instanceof LockDeadlockError)) throw error;
+    }
+  }
+}
+
+/** Settles when all have settled: no branch waits when the scope around it ends. */
+async function all(branches: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(branches);
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+}
