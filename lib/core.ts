@@ -4,6 +4,7 @@ export type {
   Acquired,
   AcquireReply,
   AcquireRequest,
+  BackendHealth,
   Busy,
   ClientRecord,
   HoldRecord,
@@ -69,3 +70,4 @@ export type { ClientHold, ClientWait, LockClient } from './service/lock-client.j
 export type { InspectedOwner, ListedLock, ListOptions, LockInspection, LockList } from './service/lock-inspection.js';
 export { LockService } from './service/lock-service.js';
 export type { ClusterConnection, Connection, RedisLockOptions } from './service/redis-lock-options.js';
+export type { LockServiceHealth } from './service/service-health.js';

@@ -63,9 +63,8 @@ export class LockEngine implements LockAcquirer {
     this.inspector = new LockInspector(context, work.queues, forcedReleases, keyPrefix);
     this.synchronizers = new Synchronizers(context, this, watchdogTimeout, () => work.changed());
     const { synchronizers } = this;
-    const { logger } = context.events;
-    const timeouts = { shutdownTimeout, commandTimeout };
-    this.shutdown = new Shutdown({ context, work, synchronizers, backend, runtime, logger, stop, ...timeouts });
+    const parts = { context, work, synchronizers, backend, runtime, logger: context.events.logger };
+    this.shutdown = new Shutdown({ ...parts, stop, shutdownTimeout, commandTimeout });
   }
 
   /** Waits until all names are held. Errors in `names` or `options` reject the promise, too. */
@@ -173,6 +172,11 @@ export class LockEngine implements LockAcquirer {
    */
   close(): Promise<void> {
     return this.shutdown.close();
+  }
+
+  /** Shutdown has begun. */
+  get isClosing(): boolean {
+    return this.shutdown.isClosing;
   }
 
   // ── For the parts of an acquisition: see LockAcquirer ────────────────────────────────────────────────────────────────

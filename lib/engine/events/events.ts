@@ -23,6 +23,8 @@ function inWords(error: unknown): string {
 export class EventHub {
   /** Somebody listens to how long locks are waited for or held. A field, because each acquisition looks at it. */
   timed = false;
+  /** Somebody listens to failed acquisitions. */
+  failures = false;
   private readonly listeners = new Map<LockEventName, Set<(event: never) => void>>();
 
   /** @param logger must not throw */
@@ -38,10 +40,10 @@ export class EventHub {
       throw new TypeError(`There is no event '${event}'; there are ${EVENT_NAMES.join(', ')}`);
     const set = this.listeners.get(event) ?? new Set();
     this.listeners.set(event, set.add(listener));
-    this.timed = this.isTimed();
+    this.noteListeners();
     return () => {
       set.delete(listener);
-      this.timed = this.isTimed();
+      this.noteListeners();
     };
   }
 
@@ -66,8 +68,9 @@ export class EventHub {
     return (this.listeners.get(event)?.size ?? 0) > 0;
   }
 
-  private isTimed(): boolean {
-    return TIMED.some((event) => this.hasListeners(event));
+  private noteListeners(): void {
+    this.timed = TIMED.some((event) => this.hasListeners(event));
+    this.failures = this.hasListeners('failed');
   }
 
   private call<E extends LockEventName>(

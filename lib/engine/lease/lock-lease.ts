@@ -203,7 +203,7 @@ export class LockLease implements ScopedLease, LockShare {
     const { clock, events } = this.context;
     const now = clock.now();
     const overdue = this.loss === undefined && this.left(now) <= 0;
-    const freed = events.hears('released') ? this.locks.filter(({ shares }) => shares.length === 1) : NONE;
+    const freed = events.timed ? this.locks.filter(({ shares }) => shares.length === 1) : NONE;
     const dropped = dropShares(this.locks, this, now);
     if (typeof dropped !== 'string') return dropped.then((outcome) => this.ended(outcome, overdue, freed));
     // Handed off in this process, or still shared: there is nothing to wait for.

@@ -8,7 +8,7 @@ import { tokenOf, traceHold } from './trace-hold.js';
 
 /** Whether anybody wants to know how acquisitions go. */
 export function isTraced({ events }: AcquisitionContext): boolean {
-  return acquireChannel.hasSubscribers || holdChannel.hasSubscribers || events.hears('failed');
+  return events.failures || acquireChannel.hasSubscribers || holdChannel.hasSubscribers;
 }
 
 /** Runs an acquisition, and publishes how it went. */
@@ -74,7 +74,7 @@ function announceFailure(
   error: Error,
 ): void {
   message.outcome = outcome;
-  if (!events.hears('failed')) return;
+  if (!events.failures) return;
   const { name, names, type, group, method, waited = 0 } = message;
   events.emit('failed', { name, names, type, group, method, outcome, waited, error });
 }
