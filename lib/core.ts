@@ -4,8 +4,13 @@ export type {
   Acquired,
   AcquireReply,
   AcquireRequest,
+  BackendHealth,
   Busy,
+  ClientRecord,
+  HoldRecord,
+  KeyPage,
   LockBackend,
+  LockDirectory,
   LockState,
   LockType,
   OwnerRef,
@@ -14,6 +19,7 @@ export type {
   RenewRequest,
   Subscription,
   TransferRequest,
+  WaitRecord,
   Wake,
 } from './backends/lock-backend.js';
 export { BackendError } from './backends/lock-backend.js';
@@ -27,6 +33,7 @@ export type {
   TakenPermits,
 } from './backends/synchronizer-backend.js';
 export type { WaitBackend, WaitChange } from './backends/wait-backend.js';
+export type { HolderClient } from './engine/clients/holder-client.js';
 export {
   type DeadlockMember,
   LockAbortedError,
@@ -40,7 +47,7 @@ export {
   LockUnavailableError,
   LockUpgradeError,
 } from './engine/errors.js';
-export type { LockEventName, LockEvents } from './engine/events/events.js';
+export type { AcquireOutcome, LockEvent, LockEventName, LockEvents, OwnerEvent } from './engine/events/lock-events.js';
 export type { LockLogger } from './engine/events/lock-logger.js';
 export type { Lease } from './engine/lease/lease.js';
 export type { LockNames } from './engine/lock-engine.js';
@@ -48,6 +55,7 @@ export { nodeRuntime } from './engine/node-runtime.js';
 export { currentLease } from './engine/scope/lock-scope.js';
 export type { Duration } from './engine/terms/duration.js';
 export type { LockOptions } from './engine/terms/lock-options.js';
+export type { AcquireMessage, HoldMessage, PointMessages } from './engine/trace/channels.js';
 export type { MultiLock } from './locks/combined/multi-lock.js';
 export type { RedLock } from './locks/combined/red-lock.js';
 export type { CountDownLatch } from './locks/count-down-latch.js';
@@ -61,6 +69,8 @@ export type { Semaphore } from './locks/semaphore.js';
 export type { SpinLock } from './locks/spin-lock.js';
 export type { WaitOptions } from './locks/wait-options.js';
 export { createLockService } from './service/create-lock-service.js';
-export type { InspectedOwner, LockInspection } from './service/lock-inspection.js';
+export type { ClientHold, ClientWait, LockClient } from './service/lock-client.js';
+export type { InspectedOwner, ListedLock, ListOptions, LockInspection, LockList } from './service/lock-inspection.js';
 export { LockService } from './service/lock-service.js';
 export type { ClusterConnection, Connection, RedisLockOptions } from './service/redis-lock-options.js';
+export type { LockServiceHealth } from './service/service-health.js';

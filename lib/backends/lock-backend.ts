@@ -1,3 +1,4 @@
+import type { LockDirectory } from './lock-directory.js';
 import type {
   AcquireAllReply,
   Acquired,
@@ -17,8 +18,15 @@ import type { SynchronizerBackend } from './synchronizer-backend.js';
 import type { WaitBackend } from './wait-backend.js';
 
 export * from './backend-error.js';
+export * from './lock-directory.js';
 export * from './lock-requests.js';
 export * from './subscription.js';
+
+/** What a backend says about itself when it answers. @publicApi */
+export interface BackendHealth {
+  /** Whether messages about releases arrive; undefined: nobody has had to listen yet. */
+  readonly listening: boolean | undefined;
+}
 
 /** How long a ticket counter lives, in milliseconds: waiters that were woken by one message ask at about the same time. */
 export const TICKET_LIFETIME = 1_000;
@@ -56,6 +64,16 @@ export interface LockBackend {
 
   /** Where waits are written down, to find deadlocks; undefined: deadlocks are not found. */
   readonly waits?: WaitBackend | undefined;
+
+  /**
+   * Asks whether the backend answers.
+   *
+   * @throws BackendError when it does not
+   */
+  ping?(): Promise<BackendHealth>;
+
+  /** Which locks there are, and who the clients are; undefined: this backend cannot tell. */
+  readonly directory?: LockDirectory | undefined;
 
   /**
    * Acquires a lock that is free, or that this owner holds already.

@@ -2,8 +2,9 @@ import type { LockState, LockType } from '../backends/lock-backend.js';
 import { acquireOne } from './acquire-one.js';
 import type { AcquisitionContext } from './acquisition-context.js';
 import { ActiveWork, type Activity } from './active-work.js';
+import { StockTaker } from './clients/take-stock.js';
 import { createContext } from './create-context.js';
-import type { LockEventName, LockEvents } from './events/events.js';
+import type { LockEventName, LockEvents } from './events/lock-events.js';
 import type { HeldLock } from './lease/held-lock.js';
 import type { Lease } from './lease/lease.js';
 import { LockLease } from './lease/lock-lease.js';
@@ -21,7 +22,9 @@ import { acquireSeveral } from './several/acquire-several.js';
 import { Shutdown } from './shutdown.js';
 import type { EngineSettings } from './terms/engine-settings.js';
 import { toKey, toLockNames } from './terms/lock-name.js';
-import { type AcquisitionTerms, type LockOptions, toTerms } from './terms/lock-options.js';
+import { type AcquisitionTerms, DEFAULT_TERMS, type LockOptions, type Purpose, toTerms } from './terms/lock-options.js';
+import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
+import { holdEnded } from './trace/trace-hold.js';
 import { nullWhenBusy } from './waiting/null-when-busy.js';
 
 /** Of a backend that does not say otherwise. */
@@ -40,7 +43,7 @@ export class LockEngine implements LockAcquirer {
   readonly context: AcquisitionContext;
   readonly synchronizers: Synchronizers;
   private readonly work = new ActiveWork();
-  private readonly inspector: LockInspector;
+  readonly inspector: LockInspector;
   private readonly shutdown: Shutdown;
   private readonly defaults: AcquisitionTerms;
   private ownerCount = 0;
@@ -48,31 +51,27 @@ export class LockEngine implements LockAcquirer {
   constructor(readonly settings: EngineSettings) {
     const { backend, runtime, keyPrefix, watchdogTimeout, waitTime, onLost } = settings;
     const { shutdownTimeout, commandTimeout = COMMAND_TIMEOUT } = settings;
-    const { context, forcedReleases, stop } = createContext(settings, (key) => this.inspector.heldLocks(key));
+    const { context, forcedReleases, stop } = createContext(
+      settings,
+      (key) => this.inspector.heldLocks(key),
+      () => stock.take(runtime.monotonic()),
+    );
     const { work } = this;
+    const stock = new StockTaker(work);
     this.context = context;
-    this.defaults = {
-      type: 'reentrant',
-      waitTime,
-      leaseTime: watchdogTimeout,
-      fixed: false,
-      signal: undefined,
-      onLost,
-    };
+    this.defaults = { ...DEFAULT_TERMS, waitTime, leaseTime: watchdogTimeout, onLost };
     this.inspector = new LockInspector(context, work.queues, forcedReleases, keyPrefix);
     this.synchronizers = new Synchronizers(context, this, watchdogTimeout, () => work.changed());
     const { synchronizers } = this;
-    const { logger } = context.events;
-    const timeouts = { shutdownTimeout, commandTimeout };
-    this.shutdown = new Shutdown({ context, work, synchronizers, backend, runtime, logger, stop, ...timeouts });
+    const parts = { context, work, synchronizers, backend, runtime, logger: context.events.logger };
+    this.shutdown = new Shutdown({ ...parts, stop, shutdownTimeout, commandTimeout });
   }
 
   /** Waits until all names are held. Errors in `names` or `options` reject the promise, too. */
   acquire(names: LockNames, options?: LockOptions, what = 'acquire()'): Promise<LockLease> {
     try {
-      if (typeof names === 'string' && options === undefined) return acquireOne(this, names, this.defaults, what);
+      if (options === undefined) return this.acquireUnder(names, this.defaults, what);
       const wanted = toWanted(names, what);
-      if (options === undefined) return this.start(wanted, this.defaults, what);
       return this.start(wanted, toTerms(options, this.defaults, `${what} of ${quoted(wanted)}`), what);
     } catch (error) {
       return Promise.reject(error);
@@ -91,11 +90,11 @@ export class LockEngine implements LockAcquirer {
   /**
    * The terms of acquisitions with these options: checked, and with the defaults filled in.
    *
-   * @param what how errors name the call: `OrdersService.ship`
+   * @param purpose what they are for; its `method` is how errors name the call
    * @throws LockConfigurationError naming the option that is wrong
    */
-  termsOf(options: LockOptions | undefined, what: string): AcquisitionTerms {
-    return options === undefined ? this.defaults : toTerms(options, this.defaults, what);
+  termsOf(options: LockOptions | undefined, purpose: Purpose): AcquisitionTerms {
+    return toTerms(options ?? {}, { ...this.defaults, ...purpose }, purpose.method);
   }
 
   /** As {@link acquire}, with a waitTime of 0 unless one is given, and `null` where the lock stays busy. */
@@ -175,6 +174,11 @@ export class LockEngine implements LockAcquirer {
     return this.shutdown.close();
   }
 
+  /** Shutdown has begun. */
+  get isClosing(): boolean {
+    return this.shutdown.isClosing;
+  }
+
   // ── For the parts of an acquisition: see LockAcquirer ────────────────────────────────────────────────────────────────
 
   keyOf(name: string, what = 'The lock'): string {
@@ -205,12 +209,18 @@ export class LockEngine implements LockAcquirer {
     terms: AcquisitionTerms,
     gates: readonly EnteredGate[] = NO_GATES,
   ): LockLease {
-    const lease = new LockLease(this.context, locks, terms.onLost, gates, this.leaseEnded);
+    const lease = new LockLease(this.context, locks, terms, gates, this.leaseEnded);
     this.work.leases.push(lease);
     return lease;
   }
 
   private start(wanted: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
+    if (!isTraced(this.context)) return this.startUntraced(wanted, terms, what);
+    const names = [wanted].flat();
+    return traceAcquisition(this.context, names, terms, () => this.startUntraced(wanted, terms, what));
+  }
+
+  private startUntraced(wanted: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
     if (typeof wanted === 'string') return acquireOne(this, wanted, terms, what);
     if (wanted.length === 1) return acquireOne(this, wanted[0], terms, what);
     return acquireSeveral(this, wanted, terms, what, (caller) => this.work.trackSeveral(caller));
@@ -221,7 +231,8 @@ export class LockEngine implements LockAcquirer {
     this.work.changed();
   };
 
-  private readonly leaseEnded = (lease: LockLease): void => {
+  private readonly leaseEnded = (lease: LockLease, isLost: boolean): void => {
+    holdEnded(lease, isLost);
     this.work.leases.remove(lease);
     this.work.changed();
   };

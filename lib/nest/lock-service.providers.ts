@@ -11,7 +11,7 @@ import { getLockServiceToken } from './redis-lock.constants.js';
  */
 export function provideLockService(
   name: string | undefined,
-  makeService: (dependency: never) => LockService,
+  makeService: (dependency: never) => LockService | Promise<LockService>,
   dependency: symbol,
 ): Provider[] {
   const token = getLockServiceToken(name);

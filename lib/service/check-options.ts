@@ -8,6 +8,7 @@ const OPTION_NAMES: readonly string[] = [
   'backend',
   'quorum',
   'name',
+  'applicationName',
   'isGlobal',
   'keyPrefix',
   'watchdogTimeout',
@@ -19,8 +20,12 @@ const OPTION_NAMES: readonly string[] = [
   'replicaTimeout',
   'commandTimeout',
   'shardedPubSub',
+  'connect',
   'logger',
 ] satisfies (keyof RedisLockOptions)[];
+
+/** Of an application: it goes into logs and terminals. */
+const NAME = /^\P{Cc}{1,100}$/u;
 
 /**
  * Checks everything about the options but their durations.
@@ -50,7 +55,16 @@ function checkPlace(options: RedisLockOptions): void {
   );
 }
 
-function checkValues({ backend, quorum, keyPrefix, onLost, minReplicas, shardedPubSub }: RedisLockOptions): void {
+function checkValues({
+  applicationName,
+  connect,
+  backend,
+  quorum,
+  keyPrefix,
+  onLost,
+  minReplicas,
+  shardedPubSub,
+}: RedisLockOptions): void {
   if (backend !== undefined && backend !== 'memory' && typeof (backend as LockBackend | null)?.acquire !== 'function')
     refuse("backend must be 'memory' or a LockBackend");
   if (quorum !== undefined && !(Array.isArray(quorum) && quorum.length >= 3 && quorum.length % 2 === 1)) {
@@ -59,6 +73,10 @@ function checkValues({ backend, quorum, keyPrefix, onLost, minReplicas, shardedP
       `quorum needs an odd number of connections, three or more, to masters that are not replicas of each other${found}`,
     );
   }
+  if (applicationName !== undefined && !(typeof applicationName === 'string' && NAME.test(applicationName)))
+    refuse('applicationName must be a string of 1 to 100 characters without control characters');
+  if (connect !== undefined && connect !== 'lazy' && connect !== 'eager')
+    refuse(`connect is '${connect}'; it must be 'lazy' or 'eager'`);
   if (keyPrefix !== undefined && (typeof keyPrefix !== 'string' || !bracesPair(keyPrefix)))
     refuse('keyPrefix must be a string whose braces are balanced');
   if (onLost !== undefined && onLost !== 'throw' && onLost !== 'warn')

@@ -1,4 +1,5 @@
 import type { Runtime } from '../backends/runtime.js';
+import { toClientId } from '../engine/clients/client-identity.js';
 import { HarmlessLogger } from '../engine/events/harmless-logger.js';
 import { LockEngine } from '../engine/lock-engine.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
@@ -13,6 +14,8 @@ import {
   toWaitTime,
 } from '../engine/terms/duration.js';
 import { checkOptions } from './check-options.js';
+import { clientIdentity } from './client-identity.js';
+import { warnWhenNotConnected } from './connection-warning.js';
 import { consoleLogger } from './console-logger.js';
 import { createBackend } from './create-backend.js';
 import { LockService } from './lock-service.js';
@@ -39,7 +42,7 @@ export function createLockService(options: RedisLockOptions): LockService {
 /** {@link createLockService} with a runtime of the caller, for `nestjs-redis-lock/testing`. */
 export function createLockServiceWith(runtime: Runtime, options: RedisLockOptions): LockService {
   checkOptions(options);
-  const clientId = runtime.uuid();
+  const clientId = toClientId(runtime.uuid());
   const logger = new HarmlessLogger(options.logger ?? consoleLogger);
   const { replicaTimeout, ...durations } = resolveDurations(options);
   let engine: LockEngine | undefined;
@@ -57,11 +60,13 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
     ...durations,
     backend,
     clientId,
+    identity: clientIdentity(options.applicationName),
     logger,
     runtime,
     keyPrefix: options.keyPrefix ?? 'lock:',
     onLost: options.onLost ?? 'throw',
   });
+  if (options.connect !== 'eager') warnWhenNotConnected(engine);
   return new LockService(engine);
 }
 

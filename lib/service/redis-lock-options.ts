@@ -21,6 +21,8 @@ export interface RedisLockOptions {
   readonly quorum?: readonly Connection[];
   /** Name of this service, for `@InjectLockService(name)` and `@DistributedLock({ service: name })`. */
   readonly name?: string;
+  /** How other processes, logs and dashboards call this application. Default: the name in its package.json. */
+  readonly applicationName?: string;
   /** Whether other modules can inject the service without importing the module. Default true. */
   readonly isGlobal?: boolean;
   /** Precedes every lock name in Redis. Default `'lock:'`. */
@@ -43,6 +45,11 @@ export interface RedisLockOptions {
   readonly commandTimeout?: Duration;
   /** Sharded pub/sub: `'auto'` (default) uses it as Redisson does, on clusters of Redis 7 and later. */
   readonly shardedPubSub?: 'auto' | 'on' | 'off';
+  /**
+   * `'lazy'` (default): the application starts without Redis, with a warning after two seconds, and locks wait until it answers. `'eager'`:
+   * without Redis the application does not start, but fails with LockUnavailableError (without NestJS: await `connect()`).
+   */
+  readonly connect?: 'lazy' | 'eager';
   /** Where warnings go. Default: NestJS's Logger, or the console without NestJS. */
   readonly logger?: LockLogger;
 }

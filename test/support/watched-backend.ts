@@ -24,6 +24,7 @@ type Command = Exclude<
   | 'connectionError'
   | 'synchronizers'
   | 'waits'
+  | 'directory'
   | 'canAcquireTogether'
   | 'subscribe'
   | 'listenToClient'

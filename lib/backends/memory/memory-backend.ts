@@ -1,6 +1,6 @@
 import { BackendError } from '../backend-error.js';
 import { InProcessWaits } from '../in-process-waits.js';
-import { type LockBackend, TICKET_LIFETIME } from '../lock-backend.js';
+import { type BackendHealth, type LockBackend, TICKET_LIFETIME } from '../lock-backend.js';
 import type {
   AcquireAllReply,
   Acquired,
@@ -20,6 +20,7 @@ import type { Subscription, Wake } from '../subscription.js';
 import type { SynchronizerBackend } from '../synchronizer-backend.js';
 import { findBusy, grant } from './admission.js';
 import { channelOf } from './channels.js';
+import { MemoryDirectory } from './directory/memory-directory.js';
 import { type MemoryStore, processStore } from './memory-store.js';
 import { MemorySynchronizers } from './memory-synchronizers.js';
 import { ReleaseMessages } from './release-messages.js';
@@ -51,6 +52,7 @@ export class MemoryBackend implements LockBackend {
   readonly description = 'memory';
   readonly synchronizers: SynchronizerBackend;
   readonly waits: InProcessWaits;
+  readonly directory: MemoryDirectory;
   private readonly store: MemoryStore;
   private readonly clock: Pick<Runtime, 'monotonic' | 'wall'>;
   private readonly messages: ReleaseMessages;
@@ -62,12 +64,18 @@ export class MemoryBackend implements LockBackend {
     this.messages = new ReleaseMessages(store, runtime);
     const now = () => this.now();
     this.synchronizers = new MemorySynchronizers(store, this.messages, now);
+    this.directory = new MemoryDirectory(store, now);
     this.waits = new InProcessWaits(
       store.waits,
       now,
       () => runtime.monotonic(),
       async (key) => this.holders(key),
     );
+  }
+
+  async ping(): Promise<BackendHealth> {
+    this.now();
+    return { listening: true };
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {

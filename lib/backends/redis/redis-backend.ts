@@ -3,6 +3,7 @@ import {
   type Acquired,
   type AcquireReply,
   type AcquireRequest,
+  type BackendHealth,
   type LockBackend,
   type LockState,
   type LockType,
@@ -31,6 +32,8 @@ import { RedisSynchronizers } from './commands/synchronizers/redis-synchronizers
 import { takeTicket } from './commands/take-ticket.js';
 import { RedisWaits } from './commands/waits/redis-waits.js';
 import { RedisConnection } from './connection/redis-connection.js';
+import { NodeCommands } from './directory/node-commands.js';
+import { RedisDirectory } from './directory/redis-directory.js';
 import { FencingTokens } from './fencing-tokens.js';
 import { slotOf } from './hash-slot.js';
 import { ofEachType } from './of-each-type.js';
@@ -47,6 +50,7 @@ export class RedisBackend implements LockBackend {
   readonly description: string;
   readonly synchronizers: RedisSynchronizers;
   readonly waits: RedisWaits;
+  readonly directory: RedisDirectory;
   private readonly connection: RedisConnection;
   private readonly channels: ReleaseChannels;
   private readonly scripts: ScriptContext;
@@ -67,6 +71,7 @@ export class RedisBackend implements LockBackend {
     this.scripts = { connection, tokens, publishMode, single, replicaCheck: undefined };
     this.synchronizers = new RedisSynchronizers(this.scripts, this.channels);
     this.waits = new RedisWaits(this.scripts);
+    this.directory = new RedisDirectory(this.scripts, new NodeCommands(connection, runtime, commandTimeout));
     this.acquisitions = new Acquisitions(this.scripts, { ...options, onWarning }, (owner) => this.release(owner));
     const publish = () => publishMode.known ?? 'PUBLISH';
     const listeners = this.countListeners.bind(this);
@@ -81,6 +86,14 @@ export class RedisBackend implements LockBackend {
 
   get connectionError(): Error | undefined {
     return this.connection.connectionError;
+  }
+
+  /** Also to the masters of a cluster, each of which must answer. */
+  async ping(): Promise<BackendHealth> {
+    const { directory, connection, channels } = this;
+    await directory.ready();
+    await Promise.all(connection.nodes.masters().map((master) => directory.commands.send(master, 'ping', [])));
+    return { listening: channels.isListening };
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {

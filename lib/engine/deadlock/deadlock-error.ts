@@ -1,3 +1,4 @@
+import { describeHolder, type HolderClient } from '../clients/holder-client.js';
 import { type DeadlockMember, LockDeadlockError } from '../errors.js';
 import { isGateId } from './nested-wait.js';
 import type { FoundWait } from './wait-record.js';
@@ -6,15 +7,17 @@ import type { FoundWait } from './wait-record.js';
  * The error for the caller whose wait is refused.
  *
  * @param cycle the waits that it stands behind, one behind the other, with its own as the last
+ * @param clients whose owners they are, as far as that is known
  */
-export function deadlockError(cycle: readonly FoundWait[]): LockDeadlockError {
-  const members = cycle.map(({ holder, record }, i): DeadlockMember => {
+export function deadlockError(
+  cycle: readonly FoundWait[],
+  clients: readonly (HolderClient | undefined)[] = [],
+): LockDeadlockError {
+  const members = cycle.map((wait, i): DeadlockMember => {
     const before = cycle[(i + cycle.length - 1) % cycle.length];
-    return {
-      owner: isGateId(holder) ? record.owner : holder,
-      holds: before.record.lock,
-      waitsFor: record.lock,
-    };
+    const client = clients[i];
+    const member = { owner: ownerOf(wait), holds: before.record.lock, waitsFor: wait.record.lock };
+    return client === undefined ? member : { ...member, client };
   });
   const ownFirst = [members[members.length - 1], ...members.slice(0, -1)];
   const [{ waitsFor }] = ownFirst;
@@ -28,7 +31,13 @@ export function deadlockError(cycle: readonly FoundWait[]): LockDeadlockError {
   );
 }
 
-/** How a member of the cycle is named: what is known about a holder's process belongs here. */
-function nameOf({ owner }: DeadlockMember, isCaller: boolean): string {
-  return isCaller ? `${owner} (this caller)` : owner;
+/** The owner by which a member of the cycle holds its lock. */
+export function ownerOf({ holder, record }: FoundWait): string {
+  return isGateId(holder) ? record.owner : holder;
+}
+
+/** How the message names a member of the cycle. */
+function nameOf({ owner, client }: DeadlockMember, isCaller: boolean): string {
+  const name = describeHolder(owner, client);
+  return isCaller ? `${name} (this caller)` : name;
 }

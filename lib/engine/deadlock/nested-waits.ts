@@ -1,11 +1,12 @@
 import type { BackendError } from '../../backends/lock-backend.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
 import type { WaitBackend } from '../../backends/wait-backend.js';
+import type { HolderClient } from '../clients/holder-client.js';
 import type { LockWaiter } from '../lease/held-lock.js';
 import { lockScopes } from '../scope/lock-scope.js';
 import { BackendTime } from './backend-time.js';
 import { confirmCycle } from './confirm-cycle.js';
-import { deadlockError } from './deadlock-error.js';
+import { deadlockError, ownerOf } from './deadlock-error.js';
 import { findCycle, WaitReader } from './find-cycle.js';
 import { NestedWait, type WaitingPlace } from './nested-wait.js';
 import { WaitJournal } from './wait-journal.js';
@@ -46,12 +47,14 @@ export class NestedWaits {
 
   /**
    * @param backend undefined: deadlocks are not found
+   * @param identify finds out whose owner this is, for the error
    * @param warn writes to the log
    */
   constructor(
     private readonly backend: WaitBackend | undefined,
     private readonly runtime: Runtime,
     private readonly clientId: string,
+    private readonly identify: (owner: string) => Promise<HolderClient | undefined>,
     private readonly warn: (message: string) => void,
   ) {
     this.journal = backend && new WaitJournal(backend);
@@ -134,8 +137,11 @@ export class NestedWaits {
     const { waiter, place } = wait;
     const over = () => waiter.settled || this.closed;
     try {
-      const confirmed = await confirmCycle(this.backend as WaitBackend, this.runtime, cycle, over);
-      if (confirmed && !over()) place.dismiss(waiter, deadlockError(cycle));
+      const [confirmed, clients] = await Promise.all([
+        confirmCycle(this.backend as WaitBackend, this.runtime, cycle, over),
+        Promise.all(cycle.map((member) => this.identify(ownerOf(member)))),
+      ]);
+      if (confirmed && !over()) place.dismiss(waiter, deadlockError(cycle, clients));
     } catch {
       // It is looked at again after the next beat.
     } finally {
