@@ -25,8 +25,8 @@ export interface InspectedOwner {
   readonly remainingTime: number;
   /** Who that is. Undefined: the client has no record, because its process has ended, has held nothing for a second yet, or is Redisson's. */
   readonly client?: HolderClient;
-  /** Whether it is a client of Redisson, as far as its id tells. */
-  readonly redisson: boolean;
+  /** It has no record, and an id as clients of Redisson have it. */
+  readonly redisson?: true;
 }
 
 /** Which locks `LockService.list` lists. @publicApi */

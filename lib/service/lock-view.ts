@@ -68,6 +68,7 @@ export class LockView {
   }
 
   private owners({ owners }: LockState, records: Records): InspectedOwner[] {
+    const mayHaveRecords = this.engine.settings.backend.directory !== undefined;
     return owners.map(({ owner, remaining }) => {
       const record = records.get(clientOf(owner));
       const client = this.engine.inspector.ownHolder(owner) ?? (record && holderIn(record, owner));
@@ -75,8 +76,7 @@ export class LockView {
         owner,
         mine: this.engine.isMine(owner),
         remainingTime: remaining,
-        redisson: client === undefined && isRedisson(owner),
-        ...(client === undefined ? {} : { client }),
+        ...(client === undefined ? unknownClient(owner, mayHaveRecords) : { client }),
       };
     });
   }
@@ -115,6 +115,11 @@ export class LockView {
       `${method}: the backend (${description}) cannot list locks and clients; ask a service with a connection to one of its servers`,
     );
   }
+}
+
+/** @param mayHaveRecords the backend keeps records of the clients of this library */
+function unknownClient(owner: string, mayHaveRecords: boolean): Pick<InspectedOwner, 'redisson'> {
+  return mayHaveRecords && isRedisson(owner) ? { redisson: true } : {};
 }
 
 /** Something else than a lock has a key of that name. */

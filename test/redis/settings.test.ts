@@ -20,7 +20,7 @@ async function useAll(locks: LockService): Promise<void> {
   expect(first.fencingToken).toBeGreaterThan(1e15);
   expect(await locks.tryAcquire('order')).toBeNull();
   expect((await locks.inspect('order')).owners).toEqual([
-    { owner: first.owner, mine: true, remainingTime: expect.any(Number) },
+    { owner: first.owner, mine: true, remainingTime: expect.any(Number), client: expect.any(Object) },
   ]);
   const waiting = ['a', 'b', 'c'].map(() => locks.withLock('order', async ({ fencingToken }) => fencingToken));
   await first.extend('40s');

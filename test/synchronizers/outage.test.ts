@@ -90,7 +90,9 @@ describe('semaphores and latches while Redis is away', () => {
     } finally {
       world.redis.resume();
     }
-    expect(lost).toEqual([{ name: 'licences', owner: id, error: expect.objectContaining({ name: 'LockLostError' }) }]);
+    expect(lost).toMatchObject([
+      { name: 'licences', owner: id, error: expect.objectContaining({ name: 'LockLostError' }) },
+    ]);
     await until(async () => (await semaphore.availablePermits().catch(() => 0)) === 1);
   });
 });

@@ -163,7 +163,7 @@ describe('the watchdog', () => {
     locks.on('renewed', (event) => events.push(event));
     const lease = await locks.acquire('order');
     await runtime.advance(10_100);
-    expect(events).toEqual([{ name: 'order', owner: lease.owner }]);
+    expect(events).toEqual([{ name: 'order', type: 'reentrant', group: '', method: '', owner: lease.owner }]);
     await lease.release();
   });
 
@@ -200,7 +200,7 @@ describe('the watchdog', () => {
       expect(lease.held).toBe(false);
       expect(lease.remainingTime()).toBe(0);
       expect(() => lease.assertHeld()).toThrow(LockLostError);
-      expect(lost).toEqual([{ name: 'order', owner: lease.owner, error: signal.reason }]);
+      expect(lost).toMatchObject([{ name: 'order', type: 'reentrant', owner: lease.owner, error: signal.reason }]);
       expect(await errorOf(lease.release())).toBe(signal.reason);
     });
 

@@ -49,7 +49,7 @@ describe('hand-off', () => {
     expect(leases.map(({ owner }) => owner)).toEqual(leases.map(() => first.owner));
     expect(leases.map(({ fencingToken }) => fencingToken - first.fencingToken)).toEqual([0, 1, 2, 3]);
     expect(events.length).toBe(3);
-    expect(events[0]).toEqual({ name: 'order', owner: first.owner, fencingToken: first.fencingToken + 1 });
+    expect(events[0]).toMatchObject({ name: 'order', owner: first.owner, fencingToken: first.fencingToken + 1 });
     await leases[3].release();
   });
 
