@@ -1,3 +1,4 @@
+import type { BlockingBackend } from './blocking-backend.js';
 import type {
   AcquireAllReply,
   Acquired,
@@ -16,6 +17,7 @@ import type { Subscription, Wake } from './subscription.js';
 import type { SynchronizerBackend } from './synchronizer-backend.js';
 
 export * from './backend-error.js';
+export type { BlockingBackend } from './blocking-backend.js';
 export * from './lock-requests.js';
 export * from './subscription.js';
 
@@ -52,6 +54,9 @@ export interface LockBackend {
 
   /** Semaphores and latches; undefined: this backend has none. */
   readonly synchronizers: SynchronizerBackend | undefined;
+
+  /** Waiting in the backend; undefined: waiters listen for releases (see {@link subscribe}) and ask again. */
+  readonly blocking?: BlockingBackend | undefined;
 
   /**
    * Acquires a lock that is free, or that this owner holds already.
@@ -144,7 +149,7 @@ export interface LockBackend {
 
   /**
    * Listens for forced releases that removed owners of this client, whoever requested them. Anybody may have sent such a message: verify
-   * it before you rely on it. A backend without this method tells nobody.
+   * it before you rely on it, unless it gives a {@link Removal.reason}. A backend without this method tells nobody.
    */
   listenToClient?(clientId: string, listener: (removal: Removal) => void): Subscription;
 

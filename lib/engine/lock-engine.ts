@@ -3,6 +3,7 @@ import { acquireOne } from './acquire-one.js';
 import type { AcquisitionContext } from './acquisition-context.js';
 import { ActiveWork, type Activity } from './active-work.js';
 import { createContext } from './create-context.js';
+import { LockConfigurationError } from './errors.js';
 import type { LockEventName, LockEvents } from './events/events.js';
 import type { HeldLock } from './lease/held-lock.js';
 import type { Lease } from './lease/lease.js';
@@ -51,6 +52,7 @@ export class LockEngine implements LockAcquirer {
     const { context, forcedReleases, stop } = createContext(settings, (key) => this.inspector.heldLocks(key));
     const { work } = this;
     this.context = context;
+    if (backend.blocking !== undefined) forcedReleases.listen();
     this.defaults = {
       type: 'reentrant',
       waitTime,
@@ -73,7 +75,7 @@ export class LockEngine implements LockAcquirer {
       if (typeof names === 'string' && options === undefined) return acquireOne(this, names, this.defaults, what);
       const wanted = toWanted(names, what);
       if (options === undefined) return this.start(wanted, this.defaults, what);
-      return this.start(wanted, toTerms(options, this.defaults, `${what} of ${quoted(wanted)}`), what);
+      return this.start(wanted, this.termsOf(options, `${what} of ${quoted(wanted)}`), what);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -95,7 +97,12 @@ export class LockEngine implements LockAcquirer {
    * @throws LockConfigurationError naming the option that is wrong
    */
   termsOf(options: LockOptions | undefined, what: string): AcquisitionTerms {
-    return options === undefined ? this.defaults : toTerms(options, this.defaults, what);
+    if (options === undefined) return this.defaults;
+    const terms = toTerms(options, this.defaults, what);
+    const { blocking, description } = this.context.backend;
+    const refusal = blocking?.refusal(terms.type);
+    if (refusal === undefined) return terms;
+    throw new LockConfigurationError(`${what}: ${description} has no locks of type '${terms.type}': ${refusal}`);
   }
 
   /** As {@link acquire}, with a waitTime of 0 unless one is given, and `null` where the lock stays busy. */

@@ -111,18 +111,22 @@ export abstract class AcquisitionQueue extends LockHolders {
   protected abstract askAgain(waiter: LockWaiter): void;
 
   protected attempt(waiter: LockWaiter): WaiterRequest {
-    const { backend, clock, fairWaitTimeout, pendingAcquisitions, preferWriters } = this.context;
+    const { clock, fairWaitTimeout, pendingAcquisitions, preferWriters } = this.context;
     const reserve = waiter.terms.type === 'read' ? 0 : this.reserve;
     const ttl = this.isRegistered(waiter) ? fairWaitTimeout : 0;
     const request = new WaiterRequest(this.key, waiter, reserve, ttl, preferWriters);
     waiter.sent = clock.now();
     this.attempts++;
     pendingAcquisitions.begin(request);
-    backend.acquire(request).then(
+    this.send(request, waiter).then(
       (reply) => this.answered(waiter, reply, request),
       (error) => this.failed(waiter, error, request),
     );
     return request;
+  }
+
+  protected send(request: WaiterRequest, _waiter: LockWaiter): Promise<AcquireReply> {
+    return this.context.backend.acquire(request);
   }
 
   protected settleAttempt(waiter: LockWaiter): void {
@@ -212,7 +216,7 @@ export abstract class AcquisitionQueue extends LockHolders {
   private answered(waiter: LockWaiter, reply: AcquireReply, request: WaiterRequest): void {
     const { clock, pendingAcquisitions } = this.context;
     const { type, leaseTime, fixed } = waiter.terms;
-    const sent = waiter.sent as Moment;
+    const sent = (reply.acquired && reply.confirmed) || (waiter.sent as Moment);
     const now = clock.now();
     const late = reply.acquired && request.interference !== 'removed' && lateAnswer(clock, sent, leaseTime, now);
     if (late) return this.failed(waiter, late, request);
