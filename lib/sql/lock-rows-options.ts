@@ -17,8 +17,6 @@ export interface LockRowsOptions {
    * and MariaDB: `innodb_lock_wait_timeout`, 50 s unless set). MySQL and MariaDB count whole seconds: it is rounded up.
    */
   readonly waitTime?: Duration;
-  /** A query function outside the transaction, which makes missing rows. A row must be committed before it can be locked. */
-  readonly autocommit?: RowQuery;
   /** As in `rowLocks`. Default `'distributed_lock'`. */
   readonly table?: string;
   /** As the module's. Default `'lock:'`. */

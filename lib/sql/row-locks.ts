@@ -6,7 +6,7 @@ import { RowLockBackend } from './row-lock-backend.js';
 import type { RowLocksOptions } from './row-locks-options.js';
 import { MysqlServer } from './server/mysql-server.js';
 import { PostgresServer } from './server/postgres-server.js';
-import { quoteTable } from './server/table-name.js';
+import { quoteTable, tableProblem } from './server/table-name.js';
 import { ControlConnection } from './session/control-connection.js';
 import { SessionPool } from './session/session-pool.js';
 import { SqlFailures } from './session/sql-failure.js';
@@ -51,8 +51,8 @@ function checkOptions(options: RowLocksOptions): Required<Omit<RowLocksOptions, 
   if (typeof createTable !== 'boolean') refuse('createTable must be true or false');
   if (!(Number.isInteger(connections) && connections >= 1 && connections <= MOST_CONNECTIONS))
     refuse(`connections is ${connections}; it must be a whole number from 1 to ${MOST_CONNECTIONS}`);
-  if (typeof table !== 'string' || !/^[A-Za-z_]\w{0,55}(\.[A-Za-z_]\w{0,55})?$/.test(table))
-    refuse("table must be a name, or schema.name, of letters, digits and '_'");
+  const problem = tableProblem(table);
+  if (problem !== undefined) refuse(problem);
   return { table, createTable, connections };
 }
 

@@ -67,9 +67,15 @@ interface Inside {
 async function toConnection(client: Client, onEnd: Ends, close: () => void): Promise<DriverConnection> {
   const inside = client as unknown as Inside;
   const { rows } = await client.query('SELECT pg_backend_pid() AS id');
+  // One after the other: pg wants its callers to queue.
+  let last: Promise<unknown> = Promise.resolve();
   return {
     id: Number(rows[0].id),
-    run: async (sql, parameters) => toResult(await client.query(sql, parameters as unknown[] | undefined)),
+    run: (sql, parameters) => {
+      const answer = last.then(() => client.query(sql, parameters as unknown[] | undefined));
+      last = answer.catch(() => {});
+      return answer.then(toResult);
+    },
     onEnd,
     close,
     destroy: () => {

@@ -7,3 +7,9 @@ export function quoteTable(table: string, quote: '"' | '`'): readonly [rows: str
       .join('.');
   return [quoted(table), quoted(`${table}_state`)];
 }
+
+/** What is wrong with the name of a table that a user has given, if anything is. */
+export function tableProblem(table: unknown): string | undefined {
+  if (typeof table === 'string' && /^[A-Za-z_]\w{0,55}(\.[A-Za-z_]\w{0,55})?$/.test(table)) return undefined;
+  return "table must be a name, or schema.name, of letters, digits and '_'";
+}
