@@ -48,8 +48,8 @@ describe.each(SQL_SERVERS)('row locks under faults, %s', (kind) => {
       const end = Date.now() + DURATION;
       let round = 0;
       while (Date.now() < end) {
-        await sleep(700 + random() * 800);
-        const slot = Math.floor(random() * running.length);
+        await sleep(700 + random.next() * 800);
+        const slot = Math.floor(random.next() * running.length);
         const child = running[slot];
         if (++round % 7 === 0) {
           await world.server.kill();

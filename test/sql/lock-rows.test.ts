@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import knex, { type Knex } from 'knex';
 import { DataSource } from 'typeorm';
 import { LockBusyError, LockConfigurationError, LockKeyError } from '../../lib/engine/errors.js';
-import { type LockRowsOptions, lockRows, type RowQuery } from '../../lib/sql.js';
+import { type LockRowsOptions, lockRows, makeLockRows, type RowQuery } from '../../lib/sql.js';
 import { SQL_SERVERS } from '../support/sql/sql-server.js';
 import { openSqlWorld, type SqlWorld } from './sql-world.js';
 
