@@ -18,13 +18,20 @@ export const program: SqlServerProgram = {
   ready: /ready for connections/,
   kill: 'SIGKILL',
   async setUp(folder) {
-    const options = ['--no-defaults', `--datadir=${join(folder, 'data')}`, '--auth-root-authentication-method=normal'];
+    const options = [
+      '--no-defaults',
+      `--datadir=${join(folder, 'data')}`,
+      `--tmpdir=${folder}`,
+      '--auth-root-authentication-method=normal',
+    ];
     await runToEnd(asNobody('mariadb-install-db', [...options, '--skip-test-db'], folder));
   },
   command: async (folder, port) => [
     existsSync('/usr/sbin/mariadbd') ? '/usr/sbin/mariadbd' : 'mariadbd',
     ...SETTINGS,
     `--datadir=${join(folder, 'data')}`,
+    // The names of temporary tables are the same in every server.
+    `--tmpdir=${folder}`,
     `--socket=${join(folder, 'sock')}`,
     `--pid-file=${join(folder, 'pid')}`,
     `--port=${port}`,
