@@ -1,3 +1,4 @@
+import type { BlockingBackend } from './blocking-backend.js';
 import type { LockDirectory } from './lock-directory.js';
 import type {
   AcquireAllReply,
@@ -18,6 +19,7 @@ import type { SynchronizerBackend } from './synchronizer-backend.js';
 import type { WaitBackend } from './wait-backend.js';
 
 export * from './backend-error.js';
+export type { BlockingBackend } from './blocking-backend.js';
 export * from './lock-directory.js';
 export * from './lock-requests.js';
 export * from './subscription.js';
@@ -74,6 +76,8 @@ export interface LockBackend {
 
   /** Which locks there are, and who the clients are; undefined: this backend cannot tell. */
   readonly directory?: LockDirectory | undefined;
+  /** Waiting in the backend; undefined: waiters listen for releases (see {@link subscribe}) and ask again. */
+  readonly blocking?: BlockingBackend | undefined;
 
   /**
    * Acquires a lock that is free, or that this owner holds already.
@@ -166,7 +170,7 @@ export interface LockBackend {
 
   /**
    * Listens for forced releases that removed owners of this client, whoever requested them. Anybody may have sent such a message: verify
-   * it before you rely on it. A backend without this method tells nobody.
+   * it before you rely on it, unless it gives a {@link Removal.reason}. A backend without this method tells nobody.
    */
   listenToClient?(clientId: string, listener: (removal: Removal) => void): Subscription;
 

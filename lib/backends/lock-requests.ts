@@ -1,3 +1,5 @@
+import type { Moment } from './runtime.js';
+
 /**
  * How a lock is shared. See `LockOptions.type`.
  *
@@ -64,6 +66,8 @@ export interface Acquired extends Answered {
   readonly token: number;
   /** How many tokens after `token` belong to this acquisition too: at most the `reserve` that was requested. */
   readonly reserved: number;
+  /** The moment before the last command that set the lease was sent, on this process's clocks. Default: when the acquisition was requested. */
+  readonly confirmed?: Moment;
 }
 
 /** @publicApi */
@@ -140,8 +144,10 @@ export interface LockState {
   readonly token: number | undefined;
 }
 
-/** What a forced release took from one client: these of its owners no longer hold the lock. */
+/** What one client has lost by a forced release, or by something else: these of its owners no longer hold the lock. */
 export interface Removal {
   readonly key: string;
   readonly owners: readonly string[];
+  /** What happened, where the backend itself has noticed it and nothing is to be verified. Never taken from a message. */
+  readonly reason?: string;
 }

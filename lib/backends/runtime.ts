@@ -3,6 +3,12 @@ export interface Timer {
   cancel(): void;
 }
 
+/** A moment on both clocks of this process. @publicApi */
+export interface Moment {
+  readonly monotonic: number;
+  readonly wall: number;
+}
+
 /**
  * Time, randomness and ids, as the engine and the memory backend see them. All that a seeded simulation has to control goes through
  * here; the real one is `nodeRuntime`.

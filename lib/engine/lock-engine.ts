@@ -20,8 +20,10 @@ import { lockScopes } from './scope/lock-scope.js';
 import type { EnteredGate } from './scope/share-gate.js';
 import { acquireSeveral } from './several/acquire-several.js';
 import { Shutdown } from './shutdown.js';
+import { assertSupported } from './terms/assert-supported.js';
 import type { EngineSettings } from './terms/engine-settings.js';
-import { toKey, toLockNames } from './terms/lock-name.js';
+import { toKey } from './terms/lock-name.js';
+import { type LockNames, quoted, toWanted } from './terms/lock-names.js';
 import { type AcquisitionTerms, DEFAULT_TERMS, type LockOptions, type Purpose, toTerms } from './terms/lock-options.js';
 import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
 import { holdEnded } from './trace/trace-hold.js';
@@ -31,9 +33,7 @@ import { nullWhenBusy } from './waiting/null-when-busy.js';
 const COMMAND_TIMEOUT = 2_000;
 
 export type { EngineSettings } from './terms/engine-settings.js';
-
-/** One name, or several names that are acquired all or none. */
-export type LockNames = string | readonly string[];
+export type { LockNames } from './terms/lock-names.js';
 
 /**
  * Acquires, keeps and releases locks for one service, whatever backend keeps them: a local queue for each lock, the backend for its head, a
@@ -59,6 +59,7 @@ export class LockEngine implements LockAcquirer {
     const { work } = this;
     const stock = new StockTaker(work);
     this.context = context;
+    if (backend.blocking !== undefined) forcedReleases.listen();
     this.defaults = { ...DEFAULT_TERMS, waitTime, leaseTime: watchdogTimeout, onLost };
     this.inspector = new LockInspector(context, work.queues, forcedReleases, keyPrefix);
     this.synchronizers = new Synchronizers(context, this, watchdogTimeout, () => work.changed());
@@ -72,7 +73,7 @@ export class LockEngine implements LockAcquirer {
     try {
       if (options === undefined) return this.acquireUnder(names, this.defaults, what);
       const wanted = toWanted(names, what);
-      return this.start(wanted, toTerms(options, this.defaults, `${what} of ${quoted(wanted)}`), what);
+      return this.start(wanted, this.resolve(options, this.defaults, `${what} of ${quoted(wanted)}`), what);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -94,7 +95,7 @@ export class LockEngine implements LockAcquirer {
    * @throws LockConfigurationError naming the option that is wrong
    */
   termsOf(options: LockOptions | undefined, purpose: Purpose): AcquisitionTerms {
-    return toTerms(options ?? {}, { ...this.defaults, ...purpose }, purpose.method);
+    return this.resolve(options ?? {}, { ...this.defaults, ...purpose }, purpose.method);
   }
 
   /** As {@link acquire}, with a waitTime of 0 unless one is given, and `null` where the lock stays busy. */
@@ -214,6 +215,12 @@ export class LockEngine implements LockAcquirer {
     return lease;
   }
 
+  private resolve(options: LockOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
+    const terms = toTerms(options, defaults, what);
+    assertSupported(this.context.backend, terms.type, what);
+    return terms;
+  }
+
   private start(wanted: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
     if (!isTraced(this.context)) return this.startUntraced(wanted, terms, what);
     const names = [wanted].flat();
@@ -239,12 +246,3 @@ export class LockEngine implements LockAcquirer {
 }
 
 const NO_GATES: readonly EnteredGate[] = [];
-
-/** A single name is checked when its queue is created. */
-function toWanted(names: LockNames, what: string): LockNames {
-  return typeof names === 'string' ? names : toLockNames(Array.isArray(names) ? names : [names], what);
-}
-
-function quoted(names: LockNames): string {
-  return `'${[names].flat().join("', '").slice(0, 80)}'`;
-}

@@ -6,7 +6,10 @@ import { LONG } from './owner.js';
 export function describeConcurrency(world: ContractWorld): void {
   const types: readonly LockType[] = world.types;
   /** More than any batch holds, of every type, in mixed order. */
-  const manyOwners = () => Array.from({ length: 300 }, (_, n) => world.owner(types[n % types.length]));
+  const manyOwners = () =>
+    Array.from({ length: Math.min(300, world.capabilities.most ?? 300) }, (_, n) =>
+      world.owner(types[n % types.length]),
+    );
   const leaseOf = (n: number) => 10_000 * (1 + (n % 4));
 
   it('gives each of many that are acquired at once its own lease', async () => {

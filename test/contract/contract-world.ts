@@ -27,6 +27,12 @@ export class ContractWorld {
     return this.capabilities.types ?? ALL_TYPES;
   }
 
+  /** A lease as the backend rounds it. */
+  rounded(lease: number): number {
+    const { leaseUnit = 1 } = this.capabilities;
+    return Math.ceil(lease / leaseUnit) * leaseUnit;
+  }
+
   has(...types: LockType[]): boolean {
     return types.every((type) => this.types.includes(type));
   }
@@ -61,6 +67,13 @@ export class ContractWorld {
   /** Owners of one lock, each of another client as far as they go. */
   owners(type: LockType, count: number, key = this.key()): Owner[] {
     return Array.from({ length: count }, (_, n) => this.owner(type, key, this.clients[n % this.clients.length]));
+  }
+
+  /** Owners of one lock that can give back what was transferred to them. */
+  heirs(type: LockType, count: number): Owner[] {
+    const key = this.key();
+    if (this.capabilities.sharesOwners !== false) return this.owners(type, count, key);
+    return Array.from({ length: count }, () => this.owner(type, key));
   }
 
   owner(type: LockType, key = this.key(), client = this.clients[0]): Owner {

@@ -36,7 +36,7 @@ export function describeLockBackend(
     describe.each(world.types)('%s lock', (type) => {
       describeOwnership(world, type);
       describeTokens(world, type);
-      describeWakeUps(world, type);
+      if (capabilities.publishes !== false) describeWakeUps(world, type);
       if (type !== 'read') describeExclusion(world, type);
     });
     if (world.has('read', 'write')) {

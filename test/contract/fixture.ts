@@ -31,6 +31,16 @@ export interface Capabilities {
    * know after it was released by force on the others. Default false.
    */
   readonly nodesLag?: boolean;
+  /** Whether releases are published, for waiters to listen for. Default true. */
+  readonly publishes?: boolean;
+  /** Whether any client can release what another one was transferred. Default true; false: a lock belongs to a session of its client. */
+  readonly sharesOwners?: boolean;
+  /** Whether a holder is known from the moment it holds the lock. Default true. */
+  readonly knowsHolders?: boolean;
+  /** How many locks one client can hold at once. Default: as many as a test wants. */
+  readonly most?: number;
+  /** Leases are rounded up to a multiple of this, in milliseconds. Default 1. */
+  readonly leaseUnit?: number;
 }
 
 export const ALL_TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];

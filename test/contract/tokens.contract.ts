@@ -48,7 +48,7 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
   });
 
   it('gives tokens above one that was raised', async () => {
-    const [ann, bob, eve] = world.owners(type, 3);
+    const [ann, bob, eve] = world.heirs(type, 3);
     const { token } = await ann.take();
     const raised = token + 20_000; // little enough to be reached soon: the clock is that of other locks too
     await bob.raiseToken(raised);
@@ -82,7 +82,7 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
   };
 
   it('reserves tokens that nobody else gets', async () => {
-    const owners = world.owners(type, 3);
+    const owners = world.heirs(type, 3);
     const [ann, bob, eve] = owners;
     await reachClock(owners);
     const first = await ann.take({ reserve: 64 });

@@ -50,10 +50,11 @@ export class ForcedReleases {
   /** This process took the lock from these owners. */
   removed(removal: Removal): void {
     this.pendingAcquisitions.interfere(removal, 'removed');
-    for (const held of this.concerned(removal)) this.lose(held);
+    for (const held of this.concerned(removal)) this.lose(held, removal.reason);
   }
 
   private heard(removal: Removal): void {
+    if (removal.reason !== undefined) return this.removed(removal);
     this.pendingAcquisitions.interfere(removal, 'doubtful');
     this.verify(removal);
   }
@@ -63,9 +64,9 @@ export class ForcedReleases {
     for (const held of this.concerned(removal)) this.lookAt(held);
   }
 
-  private lose(held: HeldLock): void {
+  private lose(held: HeldLock, reason = 'it was force-released'): void {
     const { name } = held;
-    held.lose(new LockLostError(`The lock '${name}' was lost: it was force-released`, name));
+    held.lose(new LockLostError(`The lock '${name}' was lost: ${reason}`, name));
   }
 
   private lookAtAll(): void {

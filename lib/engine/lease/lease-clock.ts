@@ -1,10 +1,6 @@
-import type { Runtime } from '../../backends/runtime.js';
+import type { Moment, Runtime } from '../../backends/runtime.js';
 
-/** A moment on both clocks of this process. */
-export interface Moment {
-  readonly monotonic: number;
-  readonly wall: number;
-}
+export type { Moment } from '../../backends/runtime.js';
 
 /** How far the two clocks may diverge before neither is trusted. */
 const DIVERGENCE = 1_000;

@@ -11,6 +11,7 @@ import { lateAnswer } from '../waiting/late-answer.js';
 import { busyError, type KnownHolder, shutdownError, unavailableError } from '../waiting/wait-errors.js';
 import type { Departure } from '../waiting/waiter.js';
 import { WaiterRequest } from '../waiting/waiter-request.js';
+import { knownHolder, type SeenBusy } from './known-holder.js';
 import { LockHolders } from './lock-holders.js';
 import { LongWaitWarning } from './long-wait-warning.js';
 
@@ -28,7 +29,7 @@ export abstract class AcquisitionQueue extends LockHolders {
   /** The last acquisition's failure. */
   protected failure: BackendError | undefined;
   /** The last answer that named another holder. */
-  protected seen: { readonly busy: Busy; readonly at: Moment } | undefined;
+  protected seen: SeenBusy | undefined;
   private longWaits: LongWaitWarning | undefined;
 
   /** @param onIdle called when nothing goes on in the queue any more */
@@ -111,18 +112,22 @@ export abstract class AcquisitionQueue extends LockHolders {
   protected abstract askAgain(waiter: LockWaiter): void;
 
   protected attempt(waiter: LockWaiter): WaiterRequest {
-    const { backend, clock, fairWaitTimeout, pendingAcquisitions, preferWriters } = this.context;
+    const { clock, fairWaitTimeout, pendingAcquisitions, preferWriters } = this.context;
     const reserve = waiter.terms.type === 'read' ? 0 : this.reserve;
     const ttl = this.isRegistered(waiter) ? fairWaitTimeout : 0;
     const request = new WaiterRequest(this.key, waiter, reserve, ttl, preferWriters);
     waiter.sent = clock.now();
     this.attempts++;
     pendingAcquisitions.begin(request);
-    backend.acquire(request).then(
+    this.send(request, waiter).then(
       (reply) => this.answered(waiter, reply, request),
       (error) => this.failed(waiter, error, request),
     );
     return request;
+  }
+
+  protected send(request: WaiterRequest, _waiter: LockWaiter): Promise<AcquireReply> {
+    return this.context.backend.acquire(request);
   }
 
   protected settleAttempt(waiter: LockWaiter): void {
@@ -200,22 +205,13 @@ export abstract class AcquisitionQueue extends LockHolders {
   }
 
   private get knownHolder(): KnownHolder {
-    const { clock, holders } = this.context;
-    const [held] = this.holders;
-    if (held !== undefined) {
-      const remaining = left(held.validFor, clock.age(held.confirmed));
-      return { holder: held.owner, here: true, remaining, fixed: held.fixed, client: holders.own(held) };
-    }
-    const { busy, at } = this.seen ?? {};
-    const unlimited = busy === undefined || at === undefined || busy.remaining < 0;
-    const remaining = unlimited ? -1 : left(busy.remaining, clock.age(at));
-    return { holder: busy?.holder, here: false, remaining, client: holders.known(busy?.holder) };
+    return knownHolder(this.context, this.holders[0], this.seen);
   }
 
   private answered(waiter: LockWaiter, reply: AcquireReply, request: WaiterRequest): void {
     const { clock, pendingAcquisitions } = this.context;
     const { type, leaseTime, fixed } = waiter.terms;
-    const sent = waiter.sent as Moment;
+    const sent = (reply.acquired && reply.confirmed) || (waiter.sent as Moment);
     const now = clock.now();
     const late = reply.acquired && request.interference !== 'removed' && lateAnswer(clock, sent, leaseTime, now);
     if (late) return this.failed(waiter, late, request);
@@ -243,8 +239,4 @@ export abstract class AcquisitionQueue extends LockHolders {
     this.failure = error;
     this.attemptFailed(waiter, error, request.interference === 'removed');
   }
-}
-
-function left(time: number, age: number): number {
-  return Math.max(0, Math.round(time - age));
 }

@@ -120,7 +120,7 @@ export class LockQueue extends ContendedQueue {
     if (validUntil !== undefined) this.abandonOwner(waiter, { outcome: 'unknown', validUntil });
     if (waiter.settled) this.unregister(waiter);
     this.refuseTriers((trier) => this.busy(trier));
-    if (this.waiting.length > 0) {
+    if (this.waiting.length > 0 && this.context.backend.blocking === undefined) {
       this.contention.busy(remaining, holder);
       this.warnOfLongWaits();
       if (this.isRegistered(waiter)) this.keepAlive();
@@ -148,11 +148,14 @@ export class LockQueue extends ContendedQueue {
   protected override settleAttempt(waiter: LockWaiter): void {
     super.settleAttempt(waiter);
     this.asking = undefined;
+    this.waitsInBackend = false;
   }
 
   protected override remove(waiter: LockWaiter): void {
     super.remove(waiter);
-    if (this.waiting.length === 0) this.contended?.onEmpty();
+    if (this.waiting.length > 0) return;
+    this.contended?.onEmpty();
+    this.stopBlocking(this.asking);
   }
 
   private pump(): void {
@@ -179,7 +182,7 @@ export class LockQueue extends ContendedQueue {
   }
 
   /** Refuses the callers that try once, and have seen one attempt. */
-  private refuseTriers(errorOf: (trier: LockWaiter) => Error): void {
+  protected refuseTriers(errorOf: (trier: LockWaiter) => Error): void {
     if (!this.hasTriers) return;
     this.hasTriers = false;
     for (const trier of this.waiting) {
@@ -219,7 +222,8 @@ export class LockQueue extends ContendedQueue {
   /** Whether a single try would fail, as far as this process knows. */
   private isBusyFor(waiter: LockWaiter): boolean {
     if (!this.admits(waiter)) return true;
-    return this.waiting.length > 0 && (this.contended?.resting || (this.attempts === 0 && this.claims === 0));
+    const isResting = this.waitsInBackend || this.contended?.resting;
+    return this.waiting.length > 0 && (isResting || (this.attempts === 0 && this.claims === 0));
   }
 
   private get releaser(): LockReleaser {

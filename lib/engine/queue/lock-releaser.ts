@@ -31,7 +31,7 @@ export class LockReleaser {
     const next = this.queue.waiting.first;
     if (next === undefined) return this.queue.release(held);
     const route = this.route(held, next, now);
-    if (route === 'release') return this.queue.release(held);
+    if (route === 'release' || this.sharesSession(held, route)) return this.queue.release(held);
     if (route === 'transfer') return this.transfer(held, next);
     if (this.handOff.shouldYieldToEventLoop()) this.context.runtime.nextTurn(() => this.handOffAfterYield(held));
     else this.handOffTo(next, held);
@@ -40,6 +40,11 @@ export class LockReleaser {
 
   private route(held: HeldLock, next: LockWaiter, now = this.context.clock.now()): Route {
     return this.handOff.route(held, next, this.queue.waiting.length, this.context.clock, now);
+  }
+
+  /** Of several locks that were acquired together by a backend that blocks, none can be passed on alone. */
+  private sharesSession(held: HeldLock, route: Route): boolean {
+    return route === 'transfer' && held.block === undefined && this.context.backend.blocking !== undefined;
   }
 
   private handOffAfterYield(held: HeldLock): void {

@@ -1,0 +1,92 @@
+import type { Pool as MysqlPool } from 'mysql2';
+import type { Pool as PostgresPool } from 'pg';
+import type { RowLocksOptions } from '../row-locks-options.js';
+import { mysqlDriver, mysqlPoolDriver } from './mysql-driver.js';
+import { postgresDriver, postgresPoolDriver } from './postgres-driver.js';
+import type { Driver } from './sql-connection.js';
+
+/** How long opening a connection may take, in milliseconds. */
+const CONNECT_TIMEOUT = 5_000;
+
+export interface DriverChoice {
+  readonly kind: 'postgres' | 'mysql';
+  readonly driver: Driver;
+  /** What no message may contain. */
+  readonly secrets: readonly string[];
+}
+
+const KINDS: Readonly<Record<string, DriverChoice['kind']>> = {
+  'postgres:': 'postgres',
+  'postgresql:': 'postgres',
+  'mysql:': 'mysql',
+  'mariadb:': 'mysql',
+};
+
+/** A driver for this URL, or what is wrong with it. It is not quoted: it may contain a password. */
+export function driverFromUrl(url: unknown): DriverChoice | string {
+  const example = "write 'postgres://user:password@host:5432/database' or 'mysql://…'";
+  if (typeof url !== 'string' || !URL.canParse(url)) return `url is not a URL: ${example}`;
+  const { protocol, hostname, port, pathname, username, password } = new URL(url);
+  const kind = KINDS[protocol];
+  if (kind === undefined) return `url begins with '${protocol}': ${example}`;
+  if (![username, password, pathname].every(isEncoded))
+    return 'url has a % in the user name, the password or the database that encodes nothing: write it as %25';
+  if (pathname.length < 2) return `url names no database: ${example}`;
+  const defaultPort = kind === 'postgres' ? 5432 : 3306;
+  const description = `${kind} ${hostname}:${port || defaultPort}${pathname}`;
+  const secrets = [password, decodeURIComponent(password)].filter((secret) => secret !== '');
+  const driver =
+    kind === 'postgres'
+      ? postgresDriver(url, description, CONNECT_TIMEOUT)
+      : mysqlDriver(url, description, CONNECT_TIMEOUT);
+  return { kind, driver, secrets };
+}
+
+/** Parts of pools by which they are recognised. */
+interface AnyPool {
+  readonly connect?: unknown;
+  readonly getConnection?: unknown;
+  readonly options?: {
+    readonly max?: number;
+    readonly host?: string;
+    readonly port?: number;
+    readonly password?: unknown;
+  };
+  readonly config?: { readonly connectionLimit?: number; readonly connectionConfig?: { readonly password?: unknown } };
+  readonly pool?: AnyPool;
+}
+
+/** A driver that takes its connections from a pool of the user's, or what is wrong with it. */
+export function driverFromPool(given: RowLocksOptions['pool'], connections: number): DriverChoice | string {
+  const pool = given as AnyPool;
+  if (typeof pool?.connect === 'function') {
+    const most = pool.options?.max ?? 10;
+    if (most <= connections) return tooSmall('max', most, connections);
+    const { password } = pool.options ?? {};
+    const driver = postgresPoolDriver(given as PostgresPool, 'postgres (given pool)');
+    return { kind: 'postgres', driver, secrets: secretsOf(password) };
+  }
+  const inner = typeof pool?.pool?.getConnection === 'function' ? pool.pool : pool;
+  if (typeof inner?.getConnection !== 'function') return 'pool must be a pool of pg or of mysql2';
+  const most = inner.config?.connectionLimit ?? 10;
+  if (most <= connections) return tooSmall('connectionLimit', most, connections);
+  const driver = mysqlPoolDriver(inner as unknown as MysqlPool, 'mysql (given pool)');
+  return { kind: 'mysql', driver, secrets: secretsOf(inner.config?.connectionConfig?.password) };
+}
+
+function tooSmall(option: string, most: number, connections: number): string {
+  return `the pool has at most ${most} connections, and ${connections + 1} are needed: set its ${option} to ${connections + 1} or more, or connections to less`;
+}
+
+function secretsOf(password: unknown): readonly string[] {
+  return typeof password === 'string' && password !== '' ? [password] : [];
+}
+
+function isEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,100 @@
+import {
+  type Acquired,
+  type AcquireRequest,
+  BackendError,
+  type LockType,
+  type TransferRequest,
+} from '../backends/lock-backend.js';
+import { ConnectionLost } from './driver/sql-connection.js';
+import { type AcquisitionTools, noteHolder } from './row-acquisition.js';
+import type { Holding, Holdings } from './session/holdings.js';
+
+/** MySQL and MariaDB: somebody has killed the statement. The transaction, and its locks, are still there. */
+const INTERRUPTED = 1317;
+
+/** What is done with rows that sessions of this process have locked. */
+export class HeldRows {
+  constructor(
+    private readonly tools: AcquisitionTools,
+    private readonly holdings: Holdings,
+  ) {}
+
+  /** An owner that holds the lock already gets its lease anew, and a new token. */
+  async again({ key, type, owner, leaseTime, reserve }: AcquireRequest): Promise<Acquired | undefined> {
+    const holding = this.holdings.find(key, type, owner);
+    if (holding === undefined) return undefined;
+    return this.noteAgain(holding, leaseTime, reserve);
+  }
+
+  /** False: this owner does not hold it. */
+  async release(key: string, type: LockType, owner: string): Promise<boolean> {
+    const { control, failures, pool, server } = this.tools;
+    const holding = this.holdings.find(key, type, owner);
+    if (holding === undefined) return false;
+    const { connection } = holding.session;
+    const isLast = this.holdings.remove(holding);
+    const forgotten = control.run((controlling) => server.forget(controlling, key, owner)).catch(() => {});
+    // Rows of one transaction become free together.
+    if (!isLast) return true;
+    try {
+      const [isCommitted] = await Promise.all([server.commit(connection), forgotten]);
+      if (isCommitted) pool.give(connection);
+      else pool.drop(connection);
+      return isCommitted;
+    } catch (error) {
+      pool.drop(connection);
+      throw failures.toBackendError(error, 'unknown');
+    }
+  }
+
+  async renew(key: string, type: LockType, owner: string, leaseTime: number): Promise<boolean> {
+    const holding = this.holdings.find(key, type, owner);
+    if (holding === undefined) return false;
+    return this.setLease(holding, leaseTime);
+  }
+
+  async transfer({ key, type, from, to, leaseTime, reserve }: TransferRequest): Promise<Acquired | undefined> {
+    const holding = this.holdings.find(key, type, from) ?? this.holdings.find(key, type, to);
+    if (holding === undefined) return undefined;
+    holding.owner = to;
+    return this.noteAgain(holding, leaseTime, reserve);
+  }
+
+  private async noteAgain(holding: Holding, leaseTime: number, reserve: number): Promise<Acquired | undefined> {
+    const { key, type, owner, session } = holding;
+    if (!(await this.setLease(holding, leaseTime))) return undefined;
+    const { id } = session.connection;
+    const tokens = await noteHolder(this.tools, { key, type, owner, leaseTime, reserve }, id, session.transaction);
+    return this.holdings.find(key) === holding ? { acquired: true, ...tokens } : undefined;
+  }
+
+  /** False: the lock is lost. */
+  private async setLease({ key, owner, session }: Holding, leaseTime: number): Promise<boolean> {
+    const { control, failures, pool, server } = this.tools;
+    const { connection } = session;
+    try {
+      if (session.leaseTime === leaseTime) await server.touch(connection);
+      else {
+        session.leaseTime = leaseTime;
+        await server.setLease(connection, leaseTime);
+        for (const other of session.keys)
+          await control.run((controlling) =>
+            server.noteLease(controlling, other, this.holdings.find(other)?.owner ?? owner, leaseTime),
+          );
+      }
+      return this.holdings.find(key)?.session === session;
+    } catch (error) {
+      if (connection.ended !== undefined) return false;
+      // No answer yet, or none from the control connection: a later renewal tells.
+      if (error instanceof ConnectionLost || error instanceof BackendError || isInterrupted(error))
+        throw failures.toBackendError(error, 'unknown');
+      // PostgreSQL gives up the locks of a transaction as soon as one of its statements fails.
+      pool.drop(connection, `a statement of the session failed: ${failures.scrub((error as Error).message)}`);
+      return false;
+    }
+  }
+}
+
+function isInterrupted(error: unknown): boolean {
+  return (error as { readonly errno?: number }).errno === INTERRUPTED;
+}

@@ -1,0 +1,106 @@
+import { LockBusyError, LockConfigurationError } from '../engine/errors.js';
+import { toWaitTime } from '../engine/terms/duration.js';
+import { toKey, toLockNames } from '../engine/terms/lock-name.js';
+import { dialectOf, type RowDialect } from './lock-rows/row-dialect.js';
+import type { LockRowsOptions, RowQuery } from './lock-rows-options.js';
+import { quoteTable, tableProblem } from './server/table-name.js';
+
+const OPTION_NAMES = ['mode', 'waitTime', 'table', 'keyPrefix'];
+
+/**
+ * Locks rows inside your own transaction: they become free with its COMMIT or ROLLBACK, so that lock and data are one. They are the locks of
+ * `rowLocks`: whoever holds one of them keeps the other out.
+ *
+ * ```ts
+ * await makeLockRows((sql, params) => dataSource.query(sql, params), `order:${id}`);
+ * await dataSource.transaction(async (manager) => {
+ *   await lockRows((sql, params) => manager.query(sql, params), `order:${id}`);
+ *   // read, decide, write
+ * });
+ * ```
+ *
+ * Several names are locked in sorted order. There is no lease, no fencing token and no re-entry: the transaction is all there is. When it
+ * rejects, end the transaction with ROLLBACK.
+ *
+ * @param query runs one statement in your transaction, and gives its rows (or what `pg` or `mysql2` gives). Placeholders are the driver's own
+ * @throws LockBusyError when `waitTime` is over
+ * @throws LockKeyError, LockConfigurationError for a bad name or option, or when a row is missing: see {@link makeLockRows}
+ * @throws what `query` throws, such as the database's error of a deadlock
+ * @publicApi
+ */
+export async function lockRows(
+  query: RowQuery,
+  names: string | readonly string[],
+  options: LockRowsOptions = {},
+): Promise<void> {
+  const what = 'lockRows()';
+  checkNames(what, options, OPTION_NAMES);
+  const { mode = 'exclusive' } = options;
+  if (mode !== 'exclusive' && mode !== 'share') throw wrong(`mode is '${mode}'; it must be 'exclusive' or 'share'`);
+  const waitTime = options.waitTime === undefined ? undefined : toWaitTime(options.waitTime, `${what}: waitTime`);
+  const all = keysOf(what, names, options);
+  const dialect = await dialectOf(query);
+  const rows = tableOf(dialect, options);
+  await dialect.within(query, waitTime, async () => {
+    for (const key of all) await lockRow(query, dialect, rows, key, mode, waitTime === 0);
+  });
+}
+
+/**
+ * Makes the rows of these locks where they are missing, so that `lockRows` finds them: call it outside of the transaction, before it begins,
+ * with a query function that commits by itself. (Inside, nobody else could see the row, and a pool may have no second connection.)
+ *
+ * @throws LockKeyError, LockConfigurationError for a bad name or option
+ * @throws what `query` throws, such as the database's error of a missing table
+ * @publicApi
+ */
+export async function makeLockRows(
+  query: RowQuery,
+  names: string | readonly string[],
+  options: Pick<LockRowsOptions, 'table' | 'keyPrefix'> = {},
+): Promise<void> {
+  const what = 'makeLockRows()';
+  checkNames(what, options, ['table', 'keyPrefix']);
+  const all = keysOf(what, names, options);
+  const dialect = await dialectOf(query);
+  for (const key of all) await dialect.makeRow(query, tableOf(dialect, options), key);
+}
+
+function checkNames(what: string, options: object, known: readonly string[]): void {
+  const unknown = Object.keys(options).find((option) => !known.includes(option));
+  if (unknown !== undefined)
+    throw new LockConfigurationError(`${what}: there is no option '${unknown}'; there are ${known.join(', ')}`);
+}
+
+function keysOf(what: string, names: string | readonly string[], { keyPrefix = 'lock:' }: LockRowsOptions): string[] {
+  return toLockNames(Array.isArray(names) ? names : [names], what).map((name) => toKey(keyPrefix, name, what));
+}
+
+function tableOf({ quote }: RowDialect, { table = 'distributed_lock' }: LockRowsOptions): string {
+  const problem = tableProblem(table);
+  if (problem !== undefined) throw wrong(problem);
+  return quoteTable(table, quote)[0];
+}
+
+async function lockRow(
+  query: RowQuery,
+  dialect: RowDialect,
+  rows: string,
+  key: string,
+  mode: 'exclusive' | 'share',
+  isTry: boolean,
+): Promise<void> {
+  try {
+    if (await dialect.lock(query, rows, key, mode, isTry)) return;
+  } catch (error) {
+    if (!dialect.isBusy(error)) throw error;
+    throw new LockBusyError(`The lock '${key}' is busy: its row is locked by another transaction`, key, -1, undefined);
+  }
+  throw wrong(
+    `the row '${key}' is not there, or not visible to this transaction: call makeLockRows() before the transaction begins`,
+  );
+}
+
+function wrong(why: string): LockConfigurationError {
+  return new LockConfigurationError(`lockRows(): ${why}`);
+}

@@ -1,0 +1,48 @@
+import type { RowQuery } from '../lock-rows-options.js';
+import { codesOf, rowsOf } from './rows-of.js';
+
+/** ER_LOCK_WAIT_TIMEOUT (also MariaDB's NOWAIT), ER_LOCK_NOWAIT. */
+const BUSY = [1205, 3572];
+const LONGEST_TIMEOUT = 100_000_000;
+
+export class MysqlRows {
+  readonly quote = '`';
+
+  constructor(private readonly isMariaDb: boolean) {}
+
+  async makeRow(autocommit: RowQuery, table: string, key: string): Promise<void> {
+    const bytes = Buffer.from(key);
+    if (rowsOf(await autocommit(`SELECT 1 FROM ${table} WHERE lock_name = ?`, [bytes])).length > 0) return;
+    await autocommit(`INSERT IGNORE INTO ${table} (lock_name) VALUES (?)`, [bytes]);
+  }
+
+  /** The setting is the session's, which others use later. */
+  async within(query: RowQuery, waitTime: number | undefined, work: () => Promise<void>): Promise<void> {
+    if (waitTime === undefined || waitTime === 0) return work();
+    const [before] = rowsOf(await query('SELECT @@SESSION.innodb_lock_wait_timeout AS time', []));
+    const limit = Math.min(Math.max(1, Math.ceil(waitTime / 1_000)), LONGEST_TIMEOUT);
+    await query(`SET SESSION innodb_lock_wait_timeout = ${limit}`, []);
+    try {
+      await work();
+    } finally {
+      await query(`SET SESSION innodb_lock_wait_timeout = ${Number(before.time)}`, []);
+    }
+  }
+
+  async lock(
+    query: RowQuery,
+    table: string,
+    key: string,
+    mode: 'exclusive' | 'share',
+    isTry: boolean,
+  ): Promise<boolean> {
+    const share = this.isMariaDb ? 'LOCK IN SHARE MODE' : 'FOR SHARE';
+    const how = `${mode === 'share' ? share : 'FOR UPDATE'}${isTry ? ' NOWAIT' : ''}`;
+    const answer = await query(`SELECT 1 AS locked FROM ${table} WHERE lock_name = ? ${how}`, [Buffer.from(key)]);
+    return rowsOf(answer).length > 0;
+  }
+
+  isBusy(error: unknown): boolean {
+    return codesOf(error).some((code) => BUSY.includes(Number(code)));
+  }
+}

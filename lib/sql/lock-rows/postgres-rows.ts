@@ -1,0 +1,41 @@
+import type { RowQuery } from '../lock-rows-options.js';
+import { codesOf, rowsOf } from './rows-of.js';
+
+/** lock_not_available: NOWAIT or lock_timeout. */
+const BUSY = '55P03';
+const LONGEST_TIMEOUT = 2 ** 31 - 1;
+
+export class PostgresRows {
+  readonly quote = '"';
+
+  async makeRow(autocommit: RowQuery, table: string, key: string): Promise<void> {
+    if (rowsOf(await autocommit(`SELECT 1 FROM ${table} WHERE lock_name = $1`, [key])).length > 0) return;
+    await autocommit(`INSERT INTO ${table} (lock_name) VALUES ($1) ON CONFLICT DO NOTHING`, [key]);
+  }
+
+  /** A transaction in which a statement has failed is over: then there is nothing to restore. */
+  async within(query: RowQuery, waitTime: number | undefined, work: () => Promise<void>): Promise<void> {
+    if (waitTime === undefined || waitTime === 0) return work();
+    const [before] = rowsOf(await query("SELECT current_setting('lock_timeout') AS time", []));
+    const limit = Number.isFinite(waitTime) ? Math.min(Math.ceil(waitTime), LONGEST_TIMEOUT) : 0;
+    await query("SELECT set_config('lock_timeout', $1, true)", [String(limit)]);
+    await work();
+    await query("SELECT set_config('lock_timeout', $1, true)", [String(before.time)]);
+  }
+
+  async lock(
+    query: RowQuery,
+    table: string,
+    key: string,
+    mode: 'exclusive' | 'share',
+    isTry: boolean,
+  ): Promise<boolean> {
+    const how = `${mode === 'share' ? 'FOR SHARE' : 'FOR UPDATE'}${isTry ? ' NOWAIT' : ''}`;
+    const answer = await query(`SELECT 1 FROM ${table} WHERE lock_name = $1 ${how}`, [key]);
+    return rowsOf(answer).length > 0;
+  }
+
+  isBusy(error: unknown): boolean {
+    return codesOf(error).includes(BUSY);
+  }
+}

@@ -1,0 +1,135 @@
+import { type AcquireRequest, BackendError } from '../backends/lock-backend.js';
+import type { Moment, Runtime } from '../backends/runtime.js';
+import type { SqlConnection } from './driver/sql-connection.js';
+import type { LockServer, TokenRange } from './server/lock-server.js';
+import type { ControlConnection } from './session/control-connection.js';
+import type { SessionPool } from './session/session-pool.js';
+import type { SqlFailures } from './session/sql-failure.js';
+
+/** What every acquisition of a backend uses. */
+export interface AcquisitionTools {
+  readonly server: LockServer;
+  readonly control: ControlConnection;
+  readonly pool: SessionPool;
+  readonly failures: SqlFailures;
+  readonly runtime: Runtime;
+}
+
+/** What one session has taken. */
+export interface TakenRows {
+  readonly connection: SqlConnection;
+  readonly transaction: number;
+  readonly tokens: readonly TokenRange[];
+  readonly confirmed?: Moment;
+}
+
+/** How often a pooled session may prove to have ended before it is used. */
+const STALE_SESSIONS = 3;
+
+/** A session with an open transaction that has a row locked, or is about to. */
+export class RowAcquisition {
+  transaction = 0;
+
+  constructor(
+    private readonly tools: AcquisitionTools,
+    readonly connection: SqlConnection,
+  ) {}
+
+  /** Begins a transaction on a session of the pool; `undefined` where the claim on it was withdrawn. */
+  static async begin(
+    tools: AcquisitionTools,
+    leaseTime: number,
+    takeSession: () => Promise<SqlConnection | undefined>,
+  ): Promise<RowAcquisition | undefined> {
+    // The version and the tables are looked at before anything is locked.
+    await tools.control.open();
+    for (let attempt = 1; ; attempt++) {
+      const connection = await takeSession();
+      if (connection === undefined) return undefined;
+      try {
+        await tools.server.begin(connection, leaseTime);
+        return new RowAcquisition(tools, connection);
+      } catch (error) {
+        const isStale = connection.ended !== undefined;
+        tools.pool.drop(connection);
+        if (!isStale || attempt > STALE_SESSIONS) throw tools.failures.toBackendError(error);
+      }
+    }
+  }
+
+  /** Locks the row if it is free, making it if need be. */
+  async tryRow(key: string): Promise<boolean> {
+    const { control, server } = this.tools;
+    if (await this.lock(() => server.tryRow(this.connection, key))) return true;
+    if (await control.run((connection) => server.hasRow(connection, key))) return false;
+    await control.run((connection) => server.makeRows(connection, key));
+    return this.lock(() => server.tryRow(this.connection, key));
+  }
+
+  /** Waits until the row is locked, however long. */
+  async waitForRow(key: string): Promise<void> {
+    const { control, server } = this.tools;
+    while (!(await this.lock(() => server.waitForRow(this.connection, key))))
+      await control.run((connection) => server.makeRows(connection, key));
+  }
+
+  /** Notes the holder of a row that is locked, and gets its fencing token. */
+  async note(request: AcquireRequest): Promise<TokenRange> {
+    return noteHolder(this.tools, request, this.connection.id, this.transaction);
+  }
+
+  /** Any statement: the lease begins anew. */
+  async touch(): Promise<void> {
+    await this.lock(async () => {
+      await this.tools.server.touch(this.connection);
+      return { transaction: this.transaction };
+    });
+  }
+
+  /** Gives back all rows, and the session. */
+  async undo(): Promise<void> {
+    const { pool, server } = this.tools;
+    try {
+      await server.rollback(this.connection);
+      pool.give(this.connection);
+    } catch {
+      this.abandon();
+    }
+  }
+
+  /** The server gives back all rows when it notices that the connection has ended. */
+  abandon(): void {
+    this.tools.pool.drop(this.connection);
+  }
+
+  private async lock(statement: () => Promise<{ readonly transaction: number } | undefined>): Promise<boolean> {
+    try {
+      const locked = await statement();
+      if (locked !== undefined) this.transaction = locked.transaction;
+      return locked !== undefined;
+    } catch (error) {
+      this.abandon();
+      throw this.tools.failures.toBackendError(error);
+    }
+  }
+}
+
+/** Writes who holds a lock into the state table, in autocommit: the token outlives a holder whose transaction is rolled back. */
+export async function noteHolder(
+  { control, server }: AcquisitionTools,
+  { key, type, owner, leaseTime, reserve }: Omit<AcquireRequest, 'fairWaitTimeout' | 'preferWriters'>,
+  session: number,
+  transaction: number,
+): Promise<TokenRange> {
+  const mode = type === 'write' ? 'write' : 'exclusive';
+  const entry = { key, owner, mode, session, transaction, leaseTime, reserve } as const;
+  return control.run(async (connection) => {
+    const noted = await server.note(connection, entry);
+    if (noted !== undefined) return noted;
+    await server.makeRows(connection, key);
+    const second = await server.note(connection, entry);
+    if (second === undefined)
+      throw new BackendError('the row of the state could not be made', 'unavailable', 'refused');
+    return second;
+  });
+}

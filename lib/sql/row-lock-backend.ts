@@ -1,0 +1,250 @@
+import { InProcessWaits, WaitStore } from '../backends/in-process-waits.js';
+import {
+  type AcquireAllReply,
+  type Acquired,
+  type AcquireReply,
+  type AcquireRequest,
+  BackendError,
+  type BlockingBackend,
+  type Busy,
+  type LockBackend,
+  type LockState,
+  type LockType,
+  type OwnerRef,
+  type ReleaseReply,
+  type ReleaseRequest,
+  type Removal,
+  type RenewRequest,
+  type Subscription,
+  type TransferRequest,
+} from '../backends/lock-backend.js';
+import { HeldRows } from './held-rows.js';
+import { refusalOf } from './refused-types.js';
+import { type AcquisitionTools, RowAcquisition, type TakenRows } from './row-acquisition.js';
+import { RowWait } from './row-wait.js';
+import type { TokenRange } from './server/lock-server.js';
+import { Holdings } from './session/holdings.js';
+
+/** How long {@link RowLockBackend.close} gives waits to end in the database, in milliseconds. */
+const GOODBYE = 500;
+
+/**
+ * Locks as rows of a database: who holds a lock is the session whose transaction has its row locked, and the lease is the idle time after
+ * which the server ends that session. See docs/row-locks.md.
+ */
+export class RowLockBackend implements LockBackend {
+  readonly synchronizers = undefined;
+  readonly blocking: BlockingBackend;
+  /** Deadlocks are found among the callers of this backend alone. */
+  readonly waits: InProcessWaits;
+  private readonly holdings = new Holdings();
+  private readonly held: HeldRows;
+  private readonly rowWaits = new Map<AcquireRequest, RowWait>();
+  private closed = false;
+
+  constructor(
+    readonly description: string,
+    private readonly tools: AcquisitionTools,
+  ) {
+    this.held = new HeldRows(tools, this.holdings);
+    const holders = async (key: string) => (await this.inspect(key)).owners.map(({ owner }) => owner);
+    const monotonic = () => tools.runtime.monotonic();
+    this.waits = new InProcessWaits(new WaitStore(), monotonic, monotonic, holders);
+    this.blocking = {
+      refusal: refusalOf,
+      acquire: (request, onWait) => this.wait(request, onWait),
+      stop: (request) => this.rowWaits.get(request)?.stop(),
+    };
+  }
+
+  get connectionError(): Error | undefined {
+    return this.tools.control.error;
+  }
+
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+    this.check(request.type);
+    const again = await this.held.again(request);
+    if (again !== undefined) return again;
+    const reply = await this.takeAll([request]);
+    return 'index' in reply ? busyOf(reply) : granted(reply.tokens[0]);
+  }
+
+  canAcquireTogether(): boolean {
+    return true;
+  }
+
+  /** In one transaction, in the order of the names: of many that ask at once, one gets all. */
+  async acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
+    for (const { type } of requests) this.check(type);
+    const own = requests.filter(({ key, type, owner }) => this.holdings.find(key, type, owner) !== undefined);
+    const missing = requests.filter((request) => !own.includes(request)).sort((a, b) => (a.key < b.key ? -1 : 1));
+    const taken = await this.takeAll(missing);
+    if ('index' in taken) return { ...taken, index: requests.indexOf(missing[taken.index]) };
+    const renewed = await Promise.all(own.map((request) => this.held.again(request)));
+    const tokens = requests.map((request) => {
+      const token = own.includes(request) ? renewed[own.indexOf(request)] : taken.tokens[missing.indexOf(request)];
+      if (token === undefined) throw new BackendError('a lock was lost meanwhile', 'unavailable', 'unknown');
+      return token.token;
+    });
+    return { acquired: true, tokens };
+  }
+
+  async release({ key, type, owner }: ReleaseRequest): Promise<ReleaseReply> {
+    this.check(type);
+    const released = await this.held.release(key, type, owner);
+    return { released, listeners: 0, published: false, resent: false };
+  }
+
+  async transfer(request: TransferRequest): Promise<Acquired | undefined> {
+    this.check(request.type);
+    return this.held.transfer(request);
+  }
+
+  async renew({ key, type, owner, leaseTime }: RenewRequest): Promise<boolean> {
+    this.check(type);
+    return this.held.renew(key, type, owner, leaseTime);
+  }
+
+  async raiseToken(key: string, type: LockType, token: number): Promise<void> {
+    this.check(type);
+    const { control, server } = this.tools;
+    await control.run(async (connection) => {
+      if (!(await server.hasRow(connection, key))) await server.makeRows(connection, key);
+      await server.raiseToken(connection, key, token);
+    });
+  }
+
+  /** Waiters are known to the database by their statements alone. */
+  async refreshWaiters(waiters: readonly OwnerRef[]): Promise<readonly boolean[]> {
+    this.check();
+    return waiters.map(() => true);
+  }
+
+  async removeWaiter(): Promise<void> {
+    this.check();
+  }
+
+  async forceRelease(key: string): Promise<readonly string[]> {
+    this.check();
+    const { control, server } = this.tools;
+    return control.run(async (connection) => {
+      const state = await server.read(connection, key);
+      if (state === undefined) return [];
+      const own = this.holdings.find(key);
+      if (own?.owner === state.owner) this.holdings.remove(own);
+      await server.kill(connection, key, state);
+      await server.forget(connection, key, state.owner);
+      return [state.owner];
+    });
+  }
+
+  async inspect(key: string): Promise<LockState> {
+    this.check();
+    const { control, server } = this.tools;
+    const state = await control.run((connection) => server.read(connection, key));
+    if (state === undefined) return { mode: 'free', owners: [], queue: [], token: undefined };
+    const { owner, mode, remaining } = state;
+    return { mode, owners: [{ owner, remaining }], queue: [], token: undefined };
+  }
+
+  /** Nobody is told of a release: those who wait do so in the database. */
+  subscribe(): Subscription {
+    return { ready: Promise.resolve(), close: () => {} };
+  }
+
+  listenToClient(clientId: string, listener: (removal: Removal) => void): Subscription {
+    return { ready: Promise.resolve(), close: this.holdings.listen(clientId, listener) };
+  }
+
+  /** Sessions that hold a lock are left to the server, which ends them when their leases are over. */
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    const { control, pool, runtime } = this.tools;
+    const waits = [...this.rowWaits.values()];
+    for (const wait of waits) wait.stop();
+    for (const until = runtime.monotonic() + GOODBYE; this.rowWaits.size > 0 && runtime.monotonic() < until; )
+      await new Promise<void>((resolve) => void runtime.timer(10, resolve, 'keep-alive'));
+    pool.close((connection) => this.holdings.holds(connection));
+    control.close();
+  }
+
+  private async wait(request: AcquireRequest, onWait: (reason: Busy | BackendError) => void): Promise<AcquireReply> {
+    this.check(request.type);
+    const again = await this.held.again(request);
+    if (again !== undefined) return again;
+    const wait = new RowWait(this.tools, request, onWait, () => this.lookUp(request.key));
+    this.rowWaits.set(request, wait);
+    const taken = await wait.run().finally(() => this.rowWaits.delete(request));
+    if (taken === undefined) return { acquired: false, remaining: -1, holder: undefined };
+    this.keep(taken, [request]);
+    return { ...granted(taken.tokens[0]), confirmed: taken.confirmed };
+  }
+
+  /** Takes all rows or none, without waiting for their holders. */
+  private async takeAll(
+    requests: readonly AcquireRequest[],
+  ): Promise<Pick<TakenRows, 'tokens'> | (Busy & { readonly index: number })> {
+    const [first] = requests;
+    if (first === undefined) return NOTHING_TAKEN;
+    const { pool } = this.tools;
+    const session = () =>
+      new Promise<Awaited<ReturnType<typeof pool.take>>>((resolve, reject) => {
+        const claim = {
+          onFull: (error: BackendError) => {
+            reject(error);
+            pool.withdraw(claim);
+          },
+        };
+        pool.take(claim).then(resolve, reject);
+      });
+    const acquisition = await RowAcquisition.begin(this.tools, first.leaseTime, session);
+    if (acquisition === undefined) throw new BackendError(`${this.description} was closed`, 'unavailable', 'refused');
+    const tokens: TokenRange[] = [];
+    try {
+      for (const [index, { key }] of requests.entries()) {
+        if (await acquisition.tryRow(key)) continue;
+        await acquisition.undo();
+        return { ...(await this.lookUp(key)), index };
+      }
+      for (const request of requests) tokens.push(await acquisition.note(request));
+    } catch (error) {
+      acquisition.abandon();
+      throw error;
+    }
+    const taken = { connection: acquisition.connection, transaction: acquisition.transaction, tokens };
+    this.keep(taken, requests);
+    return taken;
+  }
+
+  /** @throws BackendError where the session has ended meanwhile */
+  private keep({ connection, transaction }: TakenRows, requests: readonly AcquireRequest[]): void {
+    if (connection.ended !== undefined) throw this.tools.failures.toBackendError(connection.ended);
+    if (this.closed) connection.close();
+    this.check();
+    this.holdings.add(connection, transaction, requests[0].leaseTime, requests);
+  }
+
+  /** What is known of a holder. One that locks the row in a transaction of its own is not noted anywhere. */
+  private async lookUp(key: string): Promise<Busy> {
+    const { control, server } = this.tools;
+    const state = await control.run((connection) => server.read(connection, key)).catch(() => undefined);
+    return { acquired: false, remaining: state?.remaining ?? -1, holder: state?.owner };
+  }
+
+  private check(type: LockType = 'reentrant'): void {
+    if (this.closed) throw new BackendError(`${this.description} was closed`, 'unavailable', 'refused');
+    const refusal = refusalOf(type);
+    if (refusal !== undefined) throw new BackendError(`no locks of type '${type}': ${refusal}`, 'denied', 'refused');
+  }
+}
+
+const NOTHING_TAKEN: Pick<TakenRows, 'tokens'> = { tokens: [] };
+
+function granted({ token, reserved }: TokenRange): Acquired {
+  return { acquired: true, token, reserved };
+}
+
+function busyOf({ remaining, holder }: Busy): Busy {
+  return { acquired: false, remaining, holder };
+}

@@ -1,0 +1,84 @@
+import type { SqlConnection } from '../driver/sql-connection.js';
+
+/** Who takes a lock: what the state table says of it. */
+export interface HolderEntry {
+  readonly key: string;
+  readonly owner: string;
+  readonly mode: 'exclusive' | 'write';
+  /** The number of the session that holds the row, and of its transaction where the server numbers them. */
+  readonly session: number;
+  readonly transaction: number;
+  readonly leaseTime: number;
+  /** How many fencing tokens to reserve for hand-offs. */
+  readonly reserve: number;
+}
+
+export interface TokenRange {
+  readonly token: number;
+  readonly reserved: number;
+}
+
+/** What the state table says of a lock whose holder's session lives. */
+export interface KnownState {
+  readonly owner: string;
+  readonly mode: 'exclusive' | 'write';
+  /** Milliseconds until the server ends the session, unless it is used before. */
+  readonly remaining: number;
+  readonly session: number;
+}
+
+/**
+ * The statements of one kind of database. Those that take a row run in a session of their own; all others in autocommit, on the control
+ * connection. All of them reject with the driver's errors or ConnectionLost.
+ */
+export interface LockServer {
+  /** `PostgreSQL`, `MySQL or MariaDB`. */
+  readonly title: string;
+  /** What makes the tables, for people to run. */
+  readonly tableStatements: readonly string[];
+  /** Whether an error says that somebody else makes the same table. */
+  isCreatedMeanwhile(error: unknown): boolean;
+
+  /** @throws UnsuitableServer when the server is too old */
+  prepareControl(control: SqlConnection): Promise<void>;
+  /** Rejects when a table is not there, or may not be used. */
+  checkTables(control: SqlConnection): Promise<void>;
+
+  prepareSession(session: SqlConnection): Promise<void>;
+  /** Begins a transaction that the server ends when the session was idle for `leaseTime` ms. Resolves to its number. */
+  begin(session: SqlConnection, leaseTime: number): Promise<void>;
+  /** Locks the row unless somebody else has locked it. False: it is locked, or not there. */
+  tryRow(session: SqlConnection, key: string): Promise<{ readonly transaction: number } | undefined>;
+  /** Waits until the row is locked; `undefined`: there is no such row. */
+  waitForRow(session: SqlConnection, key: string): Promise<{ readonly transaction: number } | undefined>;
+  /** Any statement: the server counts the idle time from now on. */
+  touch(session: SqlConnection): Promise<void>;
+  setLease(session: SqlConnection, leaseTime: number): Promise<void>;
+  /** Ends the transaction. False: the server says that it had failed before. */
+  commit(session: SqlConnection): Promise<boolean>;
+  rollback(session: SqlConnection): Promise<void>;
+
+  hasRow(control: SqlConnection, key: string): Promise<boolean>;
+  /** Makes the rows of this lock in both tables where they are missing. */
+  makeRows(control: SqlConnection, key: string): Promise<void>;
+  /** Notes a holder and gives it its tokens; `undefined`: the row of the state is missing. */
+  note(control: SqlConnection, entry: HolderEntry): Promise<TokenRange | undefined>;
+  noteLease(control: SqlConnection, key: string, owner: string, leaseTime: number): Promise<void>;
+  /** The owner holds the lock no longer. Nothing is done where the sessions alone show it. */
+  forget(control: SqlConnection, key: string, owner: string): Promise<void>;
+  /** Makes later tokens of the lock exceed this one. */
+  raiseToken(control: SqlConnection, key: string, token: number): Promise<void>;
+  read(control: SqlConnection, key: string): Promise<KnownState | undefined>;
+  /** Ends the session that holds this lock, as far as it is still the one that was read. */
+  kill(control: SqlConnection, key: string, state: KnownState): Promise<void>;
+  /** Ends the statement that this session waits with. */
+  cancel(control: SqlConnection, session: number): Promise<void>;
+}
+
+/** How far, in µs, reserved tokens may run ahead of the database's clock. */
+export const MAX_LEAD = 100_000;
+
+/** The database cannot keep locks, whatever is tried. */
+export class UnsuitableServer extends Error {
+  override readonly name = 'UnsuitableServer';
+}

@@ -1,0 +1,227 @@
+import type { SqlConnection } from '../driver/sql-connection.js';
+import {
+  type HolderEntry,
+  type KnownState,
+  type LockServer,
+  MAX_LEAD,
+  type TokenRange,
+  UnsuitableServer,
+} from './lock-server.js';
+
+/** The largest value of wait_timeout, in seconds. */
+const LONGEST_TIMEOUT = 31_536_000;
+/** How long a session that is ended by force may take for it, in milliseconds. */
+const KILL_TIME = 1_000;
+const NOW = 'CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)';
+
+/**
+ * MySQL 8 and MariaDB 10.6, and later. A lock is a row that a session has locked, in a transaction that its first SELECT … FOR UPDATE begins
+ * (`autocommit` is off). The server counts a session's idle time in whole seconds, so that leases are rounded up.
+ */
+export class MysqlServer implements LockServer {
+  readonly title = 'MySQL or MariaDB';
+  readonly tableStatements: readonly string[];
+  /** The `wait_timeout` that each session has, in seconds. */
+  private readonly timeouts = new WeakMap<SqlConnection, number>();
+  private isMariaDb = false;
+
+  /** @param rows, state quoted names of the tables */
+  constructor(
+    private readonly rows: string,
+    private readonly state: string,
+  ) {
+    this.tableStatements = [
+      `CREATE TABLE IF NOT EXISTS ${rows} (lock_name varbinary(1024) PRIMARY KEY) ENGINE=InnoDB`,
+      `CREATE TABLE IF NOT EXISTS ${state} (lock_name varbinary(1024) PRIMARY KEY, token bigint NOT NULL DEFAULT 0, reserved int NOT NULL DEFAULT 0, owner varchar(255), mode varchar(16), session bigint, lease bigint, since bigint) ENGINE=InnoDB`,
+    ];
+  }
+
+  isCreatedMeanwhile(error: unknown): boolean {
+    return (error as { errno?: number }).errno === 1050;
+  }
+
+  async prepareControl(control: SqlConnection): Promise<void> {
+    const { rows } = await control.run('SELECT VERSION() AS version');
+    this.isMariaDb = checkMysqlVersion(String(rows[0].version)) === 'MariaDB';
+    await control.run(
+      `SET SESSION sql_mode = '', time_zone = '+00:00', innodb_lock_wait_timeout = ${this.isMariaDb ? 0 : 1}, wait_timeout = 28800`,
+    );
+    await control.run('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED');
+  }
+
+  async checkTables(control: SqlConnection): Promise<void> {
+    await control.run(`SELECT lock_name FROM ${this.rows} LIMIT 0`);
+    await control.run(`SELECT lock_name, token, reserved, session, lease FROM ${this.state} LIMIT 0`);
+  }
+
+  async prepareSession(session: SqlConnection): Promise<void> {
+    const own = this.isMariaDb
+      ? 'max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, idle_write_transaction_timeout = 0'
+      : 'max_execution_time = 0';
+    const settings = `sql_mode = '', autocommit = 0, innodb_lock_wait_timeout = 100000000, lock_wait_timeout = 31536000, ${own}`;
+    await session.run(`SET SESSION ${settings}`);
+    await session.run('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED');
+  }
+
+  async begin(session: SqlConnection, leaseTime: number): Promise<void> {
+    if (this.timeouts.get(session) !== toSeconds(leaseTime)) await this.setLease(session, leaseTime);
+  }
+
+  tryRow(session: SqlConnection, key: string): Promise<{ readonly transaction: number } | undefined> {
+    return this.lockRow(session, key, ' SKIP LOCKED');
+  }
+
+  waitForRow(session: SqlConnection, key: string): Promise<{ readonly transaction: number } | undefined> {
+    return this.lockRow(session, key, '', Number.POSITIVE_INFINITY);
+  }
+
+  async touch(session: SqlConnection): Promise<void> {
+    await session.run('SELECT 1');
+  }
+
+  async setLease(session: SqlConnection, leaseTime: number): Promise<void> {
+    const timeout = toSeconds(leaseTime);
+    this.timeouts.delete(session);
+    await session.run(`SET SESSION wait_timeout = ${timeout}`);
+    this.timeouts.set(session, timeout);
+  }
+
+  async commit(session: SqlConnection): Promise<boolean> {
+    await session.run('COMMIT');
+    return true;
+  }
+
+  async rollback(session: SqlConnection): Promise<void> {
+    await session.run('ROLLBACK');
+  }
+
+  async hasRow(control: SqlConnection, key: string): Promise<boolean> {
+    const { rows } = await control.run(`SELECT 1 FROM ${this.rows} WHERE lock_name = ?`, [toBytes(key)]);
+    return rows.length > 0;
+  }
+
+  /** An INSERT waits for a row that somebody has locked; then it is there. */
+  async makeRows(control: SqlConnection, key: string): Promise<void> {
+    for (const table of [this.state, this.rows])
+      await control
+        .run(
+          `INSERT IGNORE INTO ${table} (lock_name) SELECT * FROM (SELECT CAST(? AS BINARY)) AS n WHERE NOT EXISTS (SELECT 1 FROM ${table} WHERE lock_name = ?)`,
+          [toBytes(key), toBytes(key)],
+        )
+        .catch(unlessErrno(LOCK_TIMEOUT));
+  }
+
+  /** Assignments are made from left to right, and see what those before them have set. */
+  async note(control: SqlConnection, entry: HolderEntry): Promise<TokenRange | undefined> {
+    const { key, owner, mode, session, leaseTime, reserve } = entry;
+    const { changed, lastId } = await control.run(
+      `UPDATE ${this.state} SET token = LAST_INSERT_ID(GREATEST(token + reserved + 1, ${NOW})),
+         reserved = GREATEST(0, LEAST(?, ${NOW} + ${MAX_LEAD} - token)), owner = ?, mode = ?, session = ?, lease = ?, since = ${NOW}
+       WHERE lock_name = ?`,
+      [reserve, owner, mode, session, toSeconds(leaseTime) * 1_000, toBytes(key)],
+    );
+    if (changed === 0) return undefined;
+    if (reserve === 0) return { token: lastId, reserved: 0 };
+    const text = `SELECT reserved FROM ${this.state} WHERE lock_name = ? AND token = ?`;
+    const { rows } = await control.run(text, [toBytes(key), lastId]);
+    return { token: lastId, reserved: rows.length === 0 ? 0 : Number(rows[0].reserved) };
+  }
+
+  async noteLease(control: SqlConnection, key: string, owner: string, leaseTime: number): Promise<void> {
+    const text = `UPDATE ${this.state} SET lease = ? WHERE lock_name = ? AND owner = ?`;
+    await control.run(text, [toSeconds(leaseTime) * 1_000, toBytes(key), owner]);
+  }
+
+  /** A session does not show whether it is in a transaction, at least not to everybody. */
+  async forget(control: SqlConnection, key: string, owner: string): Promise<void> {
+    const text = `UPDATE ${this.state} SET owner = NULL WHERE lock_name = ? AND owner = ?`;
+    await control.run(text, [toBytes(key), owner]);
+  }
+
+  async raiseToken(control: SqlConnection, key: string, token: number): Promise<void> {
+    const text = `UPDATE ${this.state} SET token = GREATEST(token + reserved, ?), reserved = 0 WHERE lock_name = ?`;
+    await control.run(text, [token, toBytes(key)]);
+  }
+
+  /** Sessions are numbered from 1 after each start of the server: what was noted before that start is over. */
+  async read(control: SqlConnection, key: string): Promise<KnownState | undefined> {
+    const idle = this.isMariaDb ? 'p.TIME_MS' : 'p.TIME * 1000';
+    const { rows } = await control.run(
+      `SELECT s.owner, s.mode, s.session, s.since, ${NOW} AS now,
+         GREATEST(0, s.lease - IF(p.COMMAND = 'Sleep', ${idle}, 0)) AS remaining
+       FROM ${this.state} AS s JOIN information_schema.PROCESSLIST AS p ON p.ID = s.session
+       WHERE s.lock_name = ? AND s.owner IS NOT NULL`,
+      [toBytes(key)],
+    );
+    if (rows.length === 0) return undefined;
+    const { owner, mode, session, remaining, since, now } = rows[0];
+    if (Number(since) < Number(now) - (await this.uptime(control)) * 1_000_000) return undefined;
+    return {
+      owner: String(owner),
+      mode: mode === 'write' ? 'write' : 'exclusive',
+      session: Number(session),
+      remaining: Math.round(Number(remaining)),
+    };
+  }
+
+  async kill(control: SqlConnection, _key: string, { session }: KnownState): Promise<void> {
+    await control.run(`KILL CONNECTION ${session}`).catch(unlessErrno(NO_SUCH_SESSION));
+    for (const until = performance.now() + KILL_TIME; performance.now() < until; ) {
+      const text = 'SELECT 1 FROM information_schema.PROCESSLIST WHERE ID = ?';
+      const { rows } = await control.run(text, [session]);
+      if (rows.length === 0) return;
+    }
+  }
+
+  async cancel(control: SqlConnection, session: number): Promise<void> {
+    await control.run(`KILL QUERY ${session}`).catch(unlessErrno(NO_SUCH_SESSION));
+  }
+
+  private async lockRow(session: SqlConnection, key: string, how: string, limit?: number) {
+    const text = `SELECT 1 FROM ${this.rows} WHERE lock_name = ? FOR UPDATE${how}`;
+    const { rows } = await session.run(text, [toBytes(key)], limit);
+    return rows.length === 0 ? undefined : { transaction: 0 };
+  }
+
+  private async uptime(control: SqlConnection): Promise<number> {
+    const { rows } = await control.run("SHOW GLOBAL STATUS LIKE 'Uptime'");
+    return Number(rows[0].Value) + 1;
+  }
+}
+
+const NO_SUCH_SESSION = 1094;
+const LOCK_TIMEOUT = 1205;
+
+/** Swallows this error, and no other. */
+function unlessErrno(errno: number): (error: unknown) => void {
+  return (error) => {
+    if ((error as { readonly errno?: number }).errno !== errno) throw error;
+  };
+}
+
+/**
+ * Says which of the two it is.
+ *
+ * @throws UnsuitableServer when it is too old
+ */
+export function checkMysqlVersion(version: string): 'MySQL' | 'MariaDB' {
+  const [major, minor] = version
+    .replace(/^5\.5\.5-/, '')
+    .split('.')
+    .map((part) => Number.parseInt(part, 10));
+  const isMariaDb = /mariadb/i.test(version);
+  const isNew = isMariaDb ? major > 10 || (major === 10 && minor >= 6) : major >= 8;
+  if (isNew) return isMariaDb ? 'MariaDB' : 'MySQL';
+  throw new UnsuitableServer(
+    `row locks need MySQL 8 or MariaDB 10.6, or later, because of SKIP LOCKED; this server is ${isMariaDb ? 'MariaDB' : 'MySQL'} ${version}`,
+  );
+}
+
+function toSeconds(leaseTime: number): number {
+  return Math.min(Math.ceil(leaseTime / 1_000), LONGEST_TIMEOUT);
+}
+
+/** The column is binary: names are compared byte by byte. */
+function toBytes(key: string): Buffer {
+  return Buffer.from(key);
+}

@@ -1,0 +1,181 @@
+import type { SqlConnection, SqlRow } from '../driver/sql-connection.js';
+import {
+  type HolderEntry,
+  type KnownState,
+  type LockServer,
+  MAX_LEAD,
+  type TokenRange,
+  UnsuitableServer,
+} from './lock-server.js';
+
+/** SKIP LOCKED and idle_in_transaction_session_timeout. */
+const OLDEST = 90_600;
+/** The largest value of a time-out, in milliseconds. */
+const LONGEST_TIMEOUT = 2 ** 31 - 1;
+/** How long a session that is ended by force may take for it, in milliseconds. */
+const KILL_TIME = 1_000;
+const MICROS = 'extract(epoch from %) * 1000000)::bigint';
+const micros = (time: string) => `(${MICROS.replace('%', time)}`;
+
+/** PostgreSQL 9.6 and later. A lock is a row that a transaction has locked; the session is that of `pg_stat_activity`. */
+export class PostgresServer implements LockServer {
+  readonly title = 'PostgreSQL';
+  readonly tableStatements: readonly string[];
+
+  /** @param rows, state quoted names of the tables */
+  constructor(
+    private readonly rows: string,
+    private readonly state: string,
+  ) {
+    this.tableStatements = [
+      `CREATE TABLE IF NOT EXISTS ${rows} (lock_name text COLLATE "C" PRIMARY KEY)`,
+      `CREATE TABLE IF NOT EXISTS ${state} (lock_name text COLLATE "C" PRIMARY KEY, token bigint NOT NULL DEFAULT 0, reserved integer NOT NULL DEFAULT 0, owner text, mode text, session bigint, transaction bigint, lease bigint, since timestamptz)`,
+    ];
+  }
+
+  isCreatedMeanwhile(error: unknown): boolean {
+    return ['23505', '42P07', '42710'].includes((error as { code?: string }).code ?? '');
+  }
+
+  async prepareControl(control: SqlConnection): Promise<void> {
+    const { rows } = await control.run('SHOW server_version_num');
+    checkPostgresVersion(Number(rows[0].server_version_num));
+    await control.run("SET lock_timeout = '1s'");
+  }
+
+  async checkTables(control: SqlConnection): Promise<void> {
+    await control.run(`SELECT lock_name FROM ${this.rows} LIMIT 0`);
+    await control.run(`SELECT lock_name, token, reserved, transaction FROM ${this.state} LIMIT 0`);
+  }
+
+  /** `synchronous_commit`: a transaction that only locks rows writes nothing that could be lost. */
+  async prepareSession(session: SqlConnection): Promise<void> {
+    await session.run('SET statement_timeout = 0; SET lock_timeout = 0; SET synchronous_commit = off');
+    // Of newer servers: one that does not know it goes on without.
+    for (const setting of ["client_connection_check_interval = '1s'", 'transaction_timeout = 0'])
+      await session.run(`SET ${setting}`).catch((error) => {
+        if (session.ended !== undefined) throw error;
+      });
+  }
+
+  async begin(session: SqlConnection, leaseTime: number): Promise<void> {
+    await session.run(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; ${setIdleTimeout(leaseTime)}`);
+  }
+
+  tryRow(session: SqlConnection, key: string): Promise<{ readonly transaction: number } | undefined> {
+    return this.lockRow(session, key, ' SKIP LOCKED');
+  }
+
+  waitForRow(session: SqlConnection, key: string): Promise<{ readonly transaction: number } | undefined> {
+    return this.lockRow(session, key, '', Number.POSITIVE_INFINITY);
+  }
+
+  async touch(session: SqlConnection): Promise<void> {
+    await session.run('SELECT 1');
+  }
+
+  async setLease(session: SqlConnection, leaseTime: number): Promise<void> {
+    await session.run(setIdleTimeout(leaseTime));
+  }
+
+  /** A transaction that has failed answers ROLLBACK to COMMIT. Then its lock was free since the failure. */
+  async commit(session: SqlConnection): Promise<boolean> {
+    return (await session.run('COMMIT')).command === 'COMMIT';
+  }
+
+  async rollback(session: SqlConnection): Promise<void> {
+    await session.run('ROLLBACK');
+  }
+
+  async hasRow(control: SqlConnection, key: string): Promise<boolean> {
+    const { rows } = await control.run(`SELECT 1 FROM ${this.rows} WHERE lock_name = $1`, [key]);
+    return rows.length > 0;
+  }
+
+  async makeRows(control: SqlConnection, key: string): Promise<void> {
+    for (const table of [this.state, this.rows])
+      await control.run(`INSERT INTO ${table} (lock_name) VALUES ($1) ON CONFLICT DO NOTHING`, [key]);
+  }
+
+  async note(control: SqlConnection, entry: HolderEntry): Promise<TokenRange | undefined> {
+    const { key, owner, mode, session, transaction, leaseTime, reserve } = entry;
+    const next = 'greatest(s.token + s.reserved + 1, clock.now)';
+    const { rows } = await control.run(
+      `WITH clock AS (SELECT ${micros('clock_timestamp()')} AS now)
+       UPDATE ${this.state} AS s SET token = ${next}, reserved = greatest(0, least($2::bigint, clock.now + ${MAX_LEAD} - ${next})),
+         owner = $3, mode = $4, session = $5, transaction = $6, lease = $7, since = clock_timestamp()
+       FROM clock WHERE s.lock_name = $1 RETURNING s.token, s.reserved`,
+      [key, reserve, owner, mode, session, transaction, leaseTime],
+    );
+    return rows.length === 0 ? undefined : { token: Number(rows[0].token), reserved: Number(rows[0].reserved) };
+  }
+
+  async noteLease(control: SqlConnection, key: string, owner: string, leaseTime: number): Promise<void> {
+    const text = `UPDATE ${this.state} SET lease = $3 WHERE lock_name = $1 AND owner = $2`;
+    await control.run(text, [key, owner, leaseTime]);
+  }
+
+  /** The session's transaction has ended: that is enough. */
+  async forget(): Promise<void> {}
+
+  async raiseToken(control: SqlConnection, key: string, token: number): Promise<void> {
+    const text = `UPDATE ${this.state} SET token = greatest(token + reserved, $2::bigint), reserved = 0 WHERE lock_name = $1`;
+    await control.run(text, [key, token]);
+  }
+
+  async read(control: SqlConnection, key: string): Promise<KnownState | undefined> {
+    const { rows } = await control.run(
+      `SELECT s.owner, s.mode, s.session,
+         greatest(0, s.lease - CASE WHEN a.state LIKE 'idle in transaction%' THEN extract(epoch from clock_timestamp() - a.state_change) * 1000 ELSE 0 END) AS remaining
+       FROM ${this.state} AS s JOIN pg_stat_activity AS a ON ${OF_SESSION} WHERE s.lock_name = $1`,
+      [key],
+    );
+    return rows.length === 0 ? undefined : toState(rows[0]);
+  }
+
+  async kill(control: SqlConnection, key: string, { owner, session }: KnownState): Promise<void> {
+    await control.run(
+      `SELECT pg_terminate_backend(a.pid) FROM ${this.state} AS s JOIN pg_stat_activity AS a ON ${OF_SESSION}
+       WHERE s.lock_name = $1 AND s.owner = $2`,
+      [key, owner],
+    );
+    for (const until = performance.now() + KILL_TIME; performance.now() < until; ) {
+      const { rows } = await control.run('SELECT 1 FROM pg_stat_activity WHERE pid = $1', [session]);
+      if (rows.length === 0) return;
+    }
+  }
+
+  async cancel(control: SqlConnection, session: number): Promise<void> {
+    await control.run('SELECT pg_cancel_backend($1)', [session]);
+  }
+
+  private async lockRow(session: SqlConnection, key: string, how: string, limit?: number) {
+    const text = `SELECT ${micros('now()')} AS transaction FROM ${this.rows} WHERE lock_name = $1 FOR UPDATE${how}`;
+    const { rows } = await session.run(text, [key], limit);
+    return rows.length === 0 ? undefined : { transaction: Number(rows[0].transaction) };
+  }
+}
+
+/** The transaction that the state names still runs: a session is known by its process and when its transaction began. */
+const OF_SESSION = `a.pid = s.session AND ${micros('a.xact_start')} = s.transaction`;
+
+function setIdleTimeout(leaseTime: number): string {
+  return `SET LOCAL idle_in_transaction_session_timeout = ${Math.min(Math.ceil(leaseTime), LONGEST_TIMEOUT)}`;
+}
+
+/** @throws UnsuitableServer when it is too old */
+export function checkPostgresVersion(version: number): void {
+  if (version >= OLDEST) return;
+  const found = `${Math.floor(version / 10_000)}.${Math.floor(version / 100) % 100}`;
+  throw new UnsuitableServer(`row locks need PostgreSQL 9.6 or later, and this server is PostgreSQL ${found}`);
+}
+
+function toState(row: SqlRow): KnownState {
+  const { owner, mode, session, remaining } = row;
+  return {
+    owner: String(owner),
+    mode: mode === 'write' ? 'write' : 'exclusive',
+    session: Number(session),
+    remaining: Math.round(Number(remaining)),
+  };
+}

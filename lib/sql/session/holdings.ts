@@ -1,0 +1,90 @@
+import type { LockType, Removal } from '../../backends/lock-backend.js';
+import type { SqlConnection } from '../driver/sql-connection.js';
+
+/** A lock that a session of this process holds. */
+export interface Holding {
+  readonly key: string;
+  readonly type: LockType;
+  owner: string;
+  readonly session: HoldingSession;
+}
+
+/** A session in whose transaction rows are locked. They become free together. */
+export class HoldingSession {
+  readonly keys = new Set<string>();
+
+  /** The idle time after which the server ends it, in milliseconds. */
+  leaseTime = 0;
+  /** The server's number of its transaction, where it has one. */
+  transaction = 0;
+
+  constructor(readonly connection: SqlConnection) {}
+}
+
+/** What the sessions of one process hold. The end of a session is the loss of its locks. */
+export class Holdings {
+  private readonly byKey = new Map<string, Holding>();
+  private readonly sessions = new WeakMap<SqlConnection, HoldingSession>();
+  private readonly listeners = new Map<(removal: Removal) => void, string>();
+
+  /** @returns a function that ends it */
+  listen(clientId: string, listener: (removal: Removal) => void): () => void {
+    this.listeners.set(listener, clientId);
+    return () => this.listeners.delete(listener);
+  }
+
+  find(key: string, type?: LockType, owner?: string): Holding | undefined {
+    const holding = this.byKey.get(key);
+    if (holding === undefined || owner === undefined) return holding;
+    return holding.owner === owner && isWrite(holding.type) === isWrite(type) ? holding : undefined;
+  }
+
+  add(
+    connection: SqlConnection,
+    transaction: number,
+    leaseTime: number,
+    locks: readonly Omit<Holding, 'session'>[],
+  ): void {
+    const session = this.sessionOf(connection);
+    session.leaseTime = leaseTime;
+    session.transaction = transaction;
+    for (const { key, type, owner } of locks) {
+      session.keys.add(key);
+      this.byKey.set(key, { key, type, owner, session });
+    }
+  }
+
+  /** @returns whether the session holds nothing any more */
+  remove({ key, session }: Holding): boolean {
+    this.byKey.delete(key);
+    session.keys.delete(key);
+    return session.keys.size === 0;
+  }
+
+  holds(connection: SqlConnection): boolean {
+    return [...this.byKey.values()].some(({ session }) => session.connection === connection);
+  }
+
+  private sessionOf(connection: SqlConnection): HoldingSession {
+    const known = this.sessions.get(connection);
+    if (known !== undefined) return known;
+    const session = new HoldingSession(connection);
+    this.sessions.set(connection, session);
+    connection.onEnd(({ message }) => this.lose(session, message));
+    return session;
+  }
+
+  private lose(session: HoldingSession, reason: string): void {
+    for (const key of [...session.keys]) {
+      const holding = this.byKey.get(key);
+      if (holding?.session !== session) continue;
+      this.remove(holding);
+      for (const [listener, clientId] of this.listeners)
+        if (holding.owner.startsWith(`${clientId}:`)) listener({ key, owners: [holding.owner], reason });
+    }
+  }
+}
+
+function isWrite(type: LockType | undefined): boolean {
+  return type === 'write';
+}

@@ -1,0 +1,158 @@
+import { BackendError } from '../../backends/lock-backend.js';
+import type { Runtime } from '../../backends/runtime.js';
+import { type Driver, SqlConnection } from '../driver/sql-connection.js';
+import type { LockServer } from '../server/lock-server.js';
+import type { SqlFailures } from './sql-failure.js';
+
+/** After so many milliseconds without a free session somebody is told. */
+const PATIENCE = 1_000;
+/** How long the answer to a statement is awaited that waits for no lock, in milliseconds. */
+const STATEMENT_LIMIT = 2_000;
+
+/** Somebody who wants a session. */
+export interface SessionClaim {
+  /** Called for each second for which all sessions are in use. */
+  onFull(error: BackendError): void;
+}
+
+interface Waiting {
+  readonly resolve: (session: SqlConnection | undefined) => void;
+  readonly reject: (error: BackendError) => void;
+}
+
+/** The sessions of one process: each holds locks, waits for one, or is idle. Those who wait for a session are served in their order. */
+export class SessionPool {
+  private readonly open = new Set<SqlConnection>();
+  private readonly idle: SqlConnection[] = [];
+  private readonly waiting = new Map<SessionClaim, Waiting>();
+  private connecting = 0;
+  private closed = false;
+
+  constructor(
+    private readonly driver: Driver,
+    private readonly server: LockServer,
+    private readonly failures: SqlFailures,
+    private readonly runtime: Runtime,
+    private readonly most: number,
+  ) {}
+
+  /**
+   * @returns a session; `undefined` where the claim was {@link withdraw}n
+   * @throws BackendError
+   */
+  take(claim: SessionClaim): Promise<SqlConnection | undefined> {
+    const session = this.idle.pop();
+    if (session !== undefined) return Promise.resolve(session);
+    if (this.hasRoom) return this.connect();
+    return new Promise((resolve, reject) => {
+      const timer = this.complainLater(claim);
+      const settled =
+        <T>(settle: (value: T) => void) =>
+        (value: T) => {
+          timer.cancel();
+          settle(value);
+        };
+      this.waiting.set(claim, { resolve: settled(resolve), reject: settled(reject) });
+    });
+  }
+
+  withdraw(claim: SessionClaim): void {
+    const waiting = this.waiting.get(claim);
+    this.waiting.delete(claim);
+    waiting?.resolve(undefined);
+  }
+
+  /** The session is free again. */
+  give(session: SqlConnection): void {
+    if (session.ended !== undefined) return;
+    if (this.closed) return session.close();
+    const [next] = this.waiting.keys();
+    if (next === undefined) {
+      this.idle.push(session);
+      return;
+    }
+    const waiting = this.waiting.get(next);
+    this.waiting.delete(next);
+    waiting?.resolve(session);
+  }
+
+  /** The session must not be used any more. */
+  drop(session: SqlConnection, why?: string): void {
+    session.destroy(why);
+  }
+
+  /** Closes what is idle. A session that holds a lock is left to `keeps`: the server ends it when its lease is over. */
+  close(keeps: (session: SqlConnection) => boolean): void {
+    this.closed = true;
+    for (const waiting of this.waiting.values())
+      waiting.reject(new BackendError(`${this.driver.description} was closed`, 'unavailable', 'refused'));
+    this.waiting.clear();
+    for (const session of [...this.open]) {
+      if (keeps(session)) session.unref();
+      else if (this.idle.includes(session)) session.close();
+      else session.destroy();
+    }
+  }
+
+  private get hasRoom(): boolean {
+    return this.open.size + this.connecting < this.most;
+  }
+
+  private async connect(): Promise<SqlConnection> {
+    this.connecting++;
+    let session: SqlConnection | undefined;
+    try {
+      session = new SqlConnection(
+        await this.runtime.detached(() => this.driver.connect()),
+        this.runtime,
+        STATEMENT_LIMIT,
+      );
+      await this.server.prepareSession(session);
+      if (session.ended !== undefined) throw session.ended;
+    } catch (error) {
+      this.connecting--;
+      session?.destroy();
+      this.serveNext();
+      throw this.failures.toBackendError(error);
+    }
+    this.connecting--;
+    const opened = session;
+    this.open.add(opened);
+    opened.onEnd(() => this.ended(opened));
+    if (this.closed) {
+      opened.close();
+      throw new BackendError(`${this.driver.description} was closed`, 'unavailable', 'refused');
+    }
+    return opened;
+  }
+
+  private ended(session: SqlConnection): void {
+    this.open.delete(session);
+    const index = this.idle.indexOf(session);
+    if (index >= 0) this.idle.splice(index, 1);
+    this.serveNext();
+  }
+
+  /** There may be room for one more session. */
+  private serveNext(): void {
+    const [next] = this.waiting.entries();
+    if (next === undefined || !this.hasRoom || this.closed) return;
+    const [claim, waiting] = next;
+    this.waiting.delete(claim);
+    this.connect().then(waiting.resolve, waiting.reject);
+  }
+
+  private complainLater(claim: SessionClaim): { cancel(): void } {
+    const complain = () => {
+      timer = this.runtime.timer(PATIENCE, complain);
+      claim.onFull(this.full());
+    };
+    let timer = this.runtime.timer(PATIENCE, complain);
+    return { cancel: () => timer.cancel() };
+  }
+
+  private full(): BackendError {
+    const message = `${this.driver.description}: all ${this.most} connections of rowLocks() hold a lock or wait for one: set connections to more than ${this.most}, or hold fewer locks at once`;
+    return new BackendError(message, 'unavailable', 'refused');
+  }
+}

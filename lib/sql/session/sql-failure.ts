@@ -1,0 +1,45 @@
+import { BackendError } from '../../backends/lock-backend.js';
+import { LockError } from '../../engine/errors.js';
+import { UnsuitableServer } from '../server/lock-server.js';
+
+/** What no repetition makes better: a wrong user, database, table or right. SQLSTATE of PostgreSQL, error numbers of MySQL and MariaDB. */
+const PERMANENT_STATES = ['28P01', '28000', '3D000', '3F000', '42501', '42703', '42P01', '42804', '42883'];
+const PERMANENT_NUMBERS = [1044, 1045, 1049, 1054, 1142, 1143, 1146, 1227, 1698];
+
+/** What drivers give their errors. */
+interface DriverError {
+  readonly code?: unknown;
+  readonly errno?: unknown;
+}
+
+/** Turns errors of drivers into the port's, without secrets. */
+export class SqlFailures {
+  /** @param secrets what no message may contain: the password, as it is and as it is written in the URL */
+  constructor(
+    private readonly description: string,
+    private readonly secrets: readonly string[],
+  ) {}
+
+  /** @param outcome of a call whose error says nothing about it */
+  toBackendError(thrown: unknown, outcome: BackendError['outcome'] = 'refused', hint = ''): BackendError {
+    if (thrown instanceof BackendError) return thrown;
+    const message = `${this.description}: ${this.scrub(textOf(thrown))}${hint}`;
+    return new BackendError(message, isPermanent(thrown) ? 'denied' : 'unavailable', outcome);
+  }
+
+  scrub(text: string): string {
+    return this.secrets.reduce((rest, secret) => rest.replaceAll(secret, '***'), text);
+  }
+}
+
+export function isPermanent(thrown: unknown): boolean {
+  if (thrown instanceof LockError || thrown instanceof UnsuitableServer) return true;
+  const { code, errno } = thrown as DriverError;
+  return PERMANENT_STATES.includes(String(code)) || PERMANENT_NUMBERS.includes(Number(errno));
+}
+
+/** An error of several addresses that were tried has no message of its own. */
+function textOf(thrown: unknown): string {
+  const { message, code, errors } = thrown as Error & DriverError & { readonly errors?: readonly Error[] };
+  return message || errors?.map((error) => error.message).join(', ') || String(code ?? thrown);
+}

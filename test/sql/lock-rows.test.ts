@@ -1,0 +1,126 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import knex, { type Knex } from 'knex';
+import { DataSource } from 'typeorm';
+import { LockBusyError, LockConfigurationError, LockKeyError } from '../../lib/engine/errors.js';
+import { type LockRowsOptions, lockRows, makeLockRows, type RowQuery } from '../../lib/sql.js';
+import { SQL_SERVERS } from '../support/sql/sql-server.js';
+import { openSqlWorld, type SqlWorld } from './sql-world.js';
+
+/** A library by which applications use a database. */
+interface Recipe {
+  readonly query: RowQuery;
+  transaction<T>(body: (query: RowQuery) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+const RECIPES = {
+  async TypeORM({ server }: SqlWorld): Promise<Recipe> {
+    const type = server.kind === 'PostgreSQL' ? 'postgres' : 'mariadb';
+    const dataSource = await new DataSource({ type, url: server.url.replace('mysql:', 'mariadb:') }).initialize();
+    return {
+      query: (sql, params) => dataSource.query(sql, params),
+      transaction: (body) => dataSource.transaction((manager) => body((sql, params) => manager.query(sql, params))),
+      close: () => dataSource.destroy(),
+    };
+  },
+  async Knex({ server }: SqlWorld): Promise<Recipe> {
+    const db = knex({ client: server.kind === 'PostgreSQL' ? 'pg' : 'mysql2', connection: server.url });
+    // Knex has placeholders of its own, the same for every database.
+    const on =
+      (executor: Knex): RowQuery =>
+      (sql, params) =>
+        Promise.resolve(executor.raw(sql.replace(/\$\d+/g, '?'), params as Knex.RawBinding[]));
+    return {
+      query: on(db),
+      transaction: (body) => db.transaction((trx) => body(on(trx))),
+      close: () => db.destroy(),
+    };
+  },
+};
+
+describe.each(SQL_SERVERS)('lockRows, %s', (kind) => {
+  const world = openSqlWorld(kind);
+  // The tables are made by rowLocks.
+  beforeAll(async () => {
+    const locks = world.service();
+    await (await locks.acquire(world.name())).release();
+  }, 60_000);
+
+  describe.each(['TypeORM', 'Knex'] as const)('with %s', (library) => {
+    let recipe: Recipe;
+    const locked = async <T>(
+      names: string | string[],
+      options: LockRowsOptions,
+      body: (query: RowQuery) => Promise<T>,
+    ): Promise<T> => {
+      await makeLockRows(recipe.query, names);
+      return recipe.transaction(async (query) => {
+        await lockRows(query, names, options);
+        return body(query);
+      });
+    };
+    const nothing = async () => {};
+    beforeAll(async () => {
+      recipe = await RECIPES[library](world);
+    }, 60_000);
+    afterAll(() => recipe?.close());
+
+    it('serializes transactions that read, decide and write', async () => {
+      const [name, table] = [world.name(), `stock_${library.toLowerCase()}`];
+      await recipe.query(`DROP TABLE IF EXISTS ${table}`, []);
+      await recipe.query(`CREATE TABLE ${table} (amount integer NOT NULL)`, []);
+      await recipe.query(`INSERT INTO ${table} VALUES (0)`, []);
+      const read = async (query: RowQuery) => {
+        const answer = (await query(`SELECT amount FROM ${table}`, [])) as { rows?: unknown[] } & unknown[][];
+        const list = (answer.rows ?? (Array.isArray(answer[0]) ? answer[0] : answer)) as { amount: number }[];
+        return Number(list[0].amount);
+      };
+      const increment = () =>
+        locked(name, {}, async (query) => {
+          const amount = await read(query);
+          await sleep(5);
+          await query(`UPDATE ${table} SET amount = ${amount + 1}`, []);
+        });
+      await Promise.all(Array.from({ length: 12 }, increment));
+      expect(await read(recipe.query)).toBe(12);
+    });
+
+    it('excludes the decorator and the service, which hold the same row', async () => {
+      const [locks, name] = [world.service(), world.name()];
+      await locked(name, {}, async () => {
+        expect(await locks.tryAcquire(name)).toBeNull();
+      });
+      await locks.withLock(name, async () => {
+        const attempt = locked(name, { waitTime: 0 }, nothing);
+        await expect(attempt).rejects.toThrow(LockBusyError);
+        const patient = locked(name, { waitTime: 1_000 }, nothing);
+        await expect(patient).rejects.toThrow(LockBusyError);
+      });
+      await locked(name, { waitTime: 0 }, nothing);
+    });
+
+    it('shares a lock among readers, and keeps a writer out', async () => {
+      const name = world.name();
+      await locked(name, { mode: 'share' }, async () => {
+        await locked(name, { mode: 'share', waitTime: 0 }, nothing);
+        const writer = locked(name, { waitTime: 0 }, nothing);
+        await expect(writer).rejects.toThrow(LockBusyError);
+      });
+    });
+
+    it('locks several names, in one order for all', async () => {
+      const names = [world.name(), world.name(), world.name()];
+      const done = await Promise.all(
+        [names, [...names].reverse(), names].map((list, n) => locked(list, {}, async () => n)),
+      );
+      expect(done).toEqual([0, 1, 2]);
+    });
+
+    it('says what to do about a row that is missing, and about bad names', async () => {
+      const attempt = (names: string | string[]) => recipe.transaction((query) => lockRows(query, names));
+      await expect(attempt(world.name())).rejects.toThrow(LockConfigurationError);
+      await expect(attempt(world.name())).rejects.toThrow(/call makeLockRows/);
+      await expect(attempt([])).rejects.toThrow(LockKeyError);
+    });
+  });
+});

@@ -1,0 +1,153 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LockConfigurationError, LockLostError } from '../../lib/engine/errors.js';
+import { startProcess } from '../support/processes/start-process.js';
+import { SQL_SERVERS } from '../support/sql/sql-server.js';
+import { until } from '../support/until.js';
+import { query } from './sessions.js';
+import { openSqlWorld, type SqlWorld } from './sql-world.js';
+
+const LEASE = 3_000;
+
+describe.each(SQL_SERVERS)('the loss of a row lock, %s', (kind) => {
+  const world = openSqlWorld(kind);
+
+  const startHolder = async (name: string, watchdogTimeout = LEASE) => {
+    const { child, line } = await startProcess('row-lock-holder.ts', world.server.url, name, String(watchdogTimeout));
+    return { child, token: Number(line.split(' ')[1]) };
+  };
+
+  it('frees the lock at once when its holder is killed, and tokens grow over holders that were killed in turn', async () => {
+    const name = world.name();
+    const tokens: number[] = [];
+    for (let round = 0; round < 2; round++) {
+      const holder = await startHolder(name, 60_000);
+      tokens.push(holder.token);
+      const next = world.service().acquire(name);
+      await sleep(300);
+      const killed = performance.now();
+      holder.child.kill('SIGKILL');
+      const lease = await next;
+      // Its lease has a minute left.
+      expect(performance.now() - killed).toBeLessThan(3_000);
+      tokens.push(lease.fencingToken);
+      await lease.release();
+    }
+    expect([...tokens].sort((a, b) => a - b)).toEqual(tokens);
+    expect(new Set(tokens).size).toBe(tokens.length);
+  });
+
+  it('goes on with tokens above those of a clock that was ahead', async () => {
+    const [locks, name] = [world.service(), world.name()];
+    const ahead = Date.now() * 1_000 + 3_600_000_000;
+    await locks.engine.context.backend.raiseToken(`lock:${name}`, 'reentrant', ahead);
+    const tokens: number[] = [];
+    for (let round = 0; round < 3; round++) {
+      const lease = await locks.acquire(name);
+      tokens.push(lease.fencingToken);
+      await lease.release();
+    }
+    expect(tokens).toEqual([ahead + 1, ahead + 2, ahead + 3]);
+  });
+
+  it('frees the lock of a holder that is stopped within its lease, and not before', async () => {
+    const name = world.name();
+    const { child } = await startHolder(name);
+    child.kill('SIGSTOP');
+    const stopped = performance.now();
+    const locks = world.service();
+    const lease = await locks.acquire(name, { waitTime: 30_000 });
+    const waited = performance.now() - stopped;
+    child.kill('SIGKILL');
+    expect(waited).toBeGreaterThan(LEASE / 3);
+    expect(waited).toBeLessThan(LEASE + 2_500);
+    await lease.release();
+  });
+
+  it('keeps the lock of a holder that works for longer than its lease', async () => {
+    const [ann, bob] = [world.service({}, { watchdogTimeout: 1_000 }), world.service()];
+    const name = world.name();
+    const lease = await ann.acquire(name);
+    expect(await bob.tryAcquire(name, { waitTime: 3_500 })).toBeNull();
+    expect(lease.held).toBe(true);
+    await lease.release();
+  });
+
+  it('ends a fixed lease in time, without the watchdog', async () => {
+    const [ann, bob] = [world.service(), world.service()];
+    const name = world.name();
+    const lease = await ann.acquire(name, { leaseTime: 1_000 });
+    const next = await bob.acquire(name, { waitTime: 15_000 });
+    expect(lease.held).toBe(false);
+    await expect(lease.release()).rejects.toThrow(LockLostError);
+    await next.release();
+  });
+
+  it('is told at once when the session is ended, by signal, event and error', async () => {
+    const [locks, name] = [world.service(), world.name()];
+    const events: string[] = [];
+    locks.on('lost', ({ name: lost }) => events.push(lost));
+    const body = locks.withLock(name, async (lease) => {
+      await endSessions(world);
+      await until(() => lease.signal.aborted);
+    });
+    await expect(body).rejects.toThrow(LockLostError);
+    await expect(body).rejects.toThrow(/the connection to the database has ended/);
+    expect(events).toEqual([name]);
+    await (await locks.acquire(name)).release();
+  });
+
+  it('is told of a release by force, of this process or of another one', async () => {
+    const [ann, bob] = [world.service(), world.service()];
+    for (const by of [ann, bob]) {
+      const name = world.name();
+      const lease = await ann.acquire(name);
+      expect((await bob.inspect(name)).owners).toMatchObject([{ owner: lease.owner, mine: false }]);
+      expect(await by.forceRelease(name)).toBe(true);
+      await until(() => lease.signal.aborted);
+      await (await bob.acquire(name, { waitTime: 5_000 })).release();
+      expect(await by.forceRelease(name)).toBe(false);
+    }
+  });
+
+  it('survives the death of the server: held locks are lost, waiters go on when it is back', async () => {
+    const [ann, bob] = [world.service(), world.service()];
+    const name = world.name();
+    const lease = await ann.acquire(name);
+    const next = bob.acquire(name);
+    await sleep(300);
+    await world.server.kill();
+    await until(() => lease.signal.aborted);
+    await startAgain(world);
+    const later = await next;
+    expect(later.fencingToken).toBeGreaterThan(lease.fencingToken);
+    await later.release();
+  });
+
+  it.each(['read', 'fair', 'fenced'] as const)('refuses a %s lock with the reason', async (type) => {
+    const locks = world.service();
+    const refused = locks.acquire(world.name(), { type });
+    await expect(refused).rejects.toThrow(LockConfigurationError);
+    await expect(refused).rejects.toThrow(new RegExp(`has no locks of type '${type}': .*use`));
+  });
+});
+
+async function endSessions({ server }: SqlWorld): Promise<void> {
+  const idle = await query(
+    server,
+    "SELECT pid AS id FROM pg_stat_activity WHERE usename = 'locks' AND state LIKE 'idle in%'",
+    'SELECT ID AS id FROM information_schema.PROCESSLIST p JOIN locks.distributed_lock_state s ON s.session = p.ID AND s.owner IS NOT NULL',
+  );
+  for (const { id } of idle) await query(server, `SELECT pg_terminate_backend(${id})`, `KILL CONNECTION ${id}`);
+}
+
+/** PostgreSQL's processes give the folder and the port back when they notice that their parent is gone. */
+async function startAgain({ server }: SqlWorld): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await server.start();
+    } catch (error) {
+      if (attempt === 40) throw error;
+      await sleep(250);
+    }
+  }
+}

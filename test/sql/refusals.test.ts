@@ -1,0 +1,87 @@
+import mysql from 'mysql2/promise';
+import pg from 'pg';
+import { LockConfigurationError, LockUnavailableError } from '../../lib/engine/errors.js';
+import { checkMysqlVersion } from '../../lib/sql/server/mysql-server.js';
+import { checkPostgresVersion } from '../../lib/sql/server/postgres-server.js';
+import { rowLocks } from '../../lib/sql.js';
+import { PASSWORD, SQL_SERVERS } from '../support/sql/sql-server.js';
+import { openSqlWorld } from './sql-world.js';
+
+describe.each(SQL_SERVERS)('a database that cannot keep locks, %s', (kind) => {
+  const world = openSqlWorld(kind);
+
+  /** What an acquisition is refused with. */
+  const refusalOf = async (options: Parameters<typeof world.service>[0]): Promise<Error> => {
+    const refused = world.service(options).acquire(world.name(), { waitTime: 3_000 });
+    await expect(refused).rejects.toThrow(LockUnavailableError);
+    const error: Error = await refused.catch((reason) => reason);
+    for (let inner: unknown = error; inner instanceof Error; inner = inner.cause)
+      expect(`${inner.message} ${inner.stack}`).not.toContain(PASSWORD);
+    return error;
+  };
+
+  it('names the tables that are missing, with the statements that make them', async () => {
+    const { message } = await refusalOf({ table: 'no_such_table', createTable: false });
+    expect(message).toMatch(/no_such_table/);
+    expect(message).toMatch(/createTable: true/);
+    expect(message).toMatch(/CREATE TABLE IF NOT EXISTS .no_such_table_state./);
+  });
+
+  it('says so when the user or the password is wrong', async () => {
+    const { message } = await refusalOf({ url: world.server.url.replace('locks:', 'nobody_known:') });
+    expect(message).toMatch(/nobody_known|password/i);
+  });
+
+  it('says so when the database is not there', async () => {
+    const { message } = await refusalOf({ url: world.server.url.replace(/locks$/, 'elsewhere') });
+    expect(message).toMatch(/elsewhere/);
+  });
+
+  it('says so when nobody listens', async () => {
+    const { message } = await refusalOf({ url: world.server.urlAt(9) });
+    expect(message).toMatch(/ECONNREFUSED/);
+  });
+
+  it('takes its connections from a pool of the driver', async () => {
+    const isPostgres = kind === 'PostgreSQL';
+    const pool = isPostgres
+      ? new pg.Pool({ connectionString: world.server.url, max: 4 })
+      : mysql.createPool({ uri: world.server.url, connectionLimit: 4 });
+    const locks = world.service({ pool: pool as never, connections: 3 });
+    const names = [world.name(), world.name(), world.name()];
+    await Promise.all(names.map((name) => locks.withLock(name, () => {})));
+    await locks.close();
+    await pool.end();
+    expect(() => rowLocks({ pool: pool as never, connections: 4 })).toThrow(
+      /has at most 4 connections, and 5 are needed/,
+    );
+  });
+});
+
+describe('options of rowLocks', () => {
+  it.each([
+    [undefined, /give options/],
+    [{}, /give one of url and pool/],
+    [{ url: `redis://:${PASSWORD}@localhost` }, /url begins with 'redis:'/],
+    [{ url: `postgres//${PASSWORD}` }, /url is not a URL/],
+    [{ url: `postgres://app:${PASSWORD}@db` }, /names no database/],
+    [{ url: 'postgres://db/x', table: 'a;b' }, /table must be a name/],
+    [{ url: 'postgres://db/x', connections: 0 }, /connections is 0/],
+    [{ url: 'postgres://db/x', conections: 1 }, /no option 'conections'/],
+    [{ pool: {} }, /pool must be a pool of pg or of mysql2/],
+  ])('refuses %j', (options, message) => {
+    const make = () => rowLocks(options as never);
+    expect(make).toThrow(LockConfigurationError);
+    expect(make).toThrow(message);
+    expect(make).not.toThrow(new RegExp(PASSWORD));
+  });
+
+  it('refuses servers that are too old', () => {
+    expect(() => checkPostgresVersion(90_524)).toThrow(
+      /need PostgreSQL 9.6 or later, and this server is PostgreSQL 9.5/,
+    );
+    expect(() => checkMysqlVersion('10.5.23-MariaDB-log')).toThrow(/MariaDB 10.6.*this server is MariaDB 10.5.23/);
+    expect(() => checkMysqlVersion('5.7.44')).toThrow(/MySQL 8.*this server is MySQL 5.7.44/);
+    expect([checkMysqlVersion('8.4.0'), checkMysqlVersion('5.5.5-10.11.6-MariaDB')]).toEqual(['MySQL', 'MariaDB']);
+  });
+});

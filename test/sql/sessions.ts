@@ -1,0 +1,32 @@
+import mysql from 'mysql2/promise';
+import pg from 'pg';
+import type { SqlServer } from '../support/sql/sql-server.js';
+
+/** How many sessions of the tests' user wait for a row, and how many there are, but for the one that asks. */
+export async function countSessions(server: SqlServer): Promise<{ waiting: number; all: number }> {
+  const [row] = await query(
+    server,
+    `SELECT count(*) AS "all", count(*) FILTER (WHERE wait_event_type = 'Lock') AS waiting FROM pg_stat_activity WHERE usename = 'locks' AND pid <> pg_backend_pid()`,
+    `SELECT COUNT(*) AS 'all', SUM(COMMAND <> 'Sleep' AND INFO LIKE '%FOR UPDATE%') AS waiting FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID()`,
+  );
+  return { waiting: Number(row.waiting), all: Number(row.all) };
+}
+
+/** Runs one statement on a connection of its own. */
+export async function query(
+  { kind, url }: SqlServer,
+  postgres: string,
+  mariadb: string,
+): Promise<Record<string, unknown>[]> {
+  if (kind === 'PostgreSQL') {
+    const client = new pg.Client(url);
+    await client.connect();
+    const { rows } = await client.query(postgres);
+    await client.end();
+    return rows;
+  }
+  const connection = await mysql.createConnection(url);
+  const [rows] = await connection.query(mariadb);
+  await connection.end();
+  return rows as Record<string, unknown>[];
+}

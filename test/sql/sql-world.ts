@@ -1,0 +1,43 @@
+import { randomUUID } from 'node:crypto';
+import { createLockService } from '../../lib/service/create-lock-service.js';
+import type { LockService } from '../../lib/service/lock-service.js';
+import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
+import { type RowLocksOptions, rowLocks } from '../../lib/sql.js';
+import { RecordingLogger } from '../support/lock-world.js';
+import { type SqlServer, type SqlServerKind, startSqlServer } from '../support/sql/sql-server.js';
+
+/** One server for the tests of a `describe`, and services on it that are closed after each test. */
+export class SqlWorld {
+  server!: SqlServer;
+  readonly logger = new RecordingLogger();
+  private readonly services: LockService[] = [];
+
+  constructor(readonly kind: SqlServerKind) {}
+
+  /** A service as a process of its own would have it. */
+  service(options: Partial<RowLocksOptions> = {}, settings: Partial<RedisLockOptions> = {}): LockService {
+    const url = options.pool === undefined ? this.server.url : undefined;
+    const backend = rowLocks({ url, createTable: true, ...options });
+    const service = createLockService({ backend, logger: this.logger, shutdownTimeout: 100, ...settings });
+    this.services.push(service);
+    return service;
+  }
+
+  name(): string {
+    return `order:${randomUUID()}`;
+  }
+
+  async tidy(): Promise<void> {
+    await Promise.all(this.services.splice(0).map((service) => service.close()));
+  }
+}
+
+export function openSqlWorld(kind: SqlServerKind): SqlWorld {
+  const world = new SqlWorld(kind);
+  beforeAll(async () => {
+    world.server = await startSqlServer(kind);
+  }, 60_000);
+  afterEach(() => world.tidy());
+  afterAll(() => world.server?.stop());
+  return world;
+}

@@ -1,0 +1,113 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LockAbortedError, LockBusyError, LockUnavailableError } from '../../lib/engine/errors.js';
+import { SQL_SERVERS } from '../support/sql/sql-server.js';
+import { until } from '../support/until.js';
+import { countSessions } from './sessions.js';
+import { openSqlWorld } from './sql-world.js';
+
+describe.each(SQL_SERVERS)('waiting for a row lock, %s', (kind) => {
+  const world = openSqlWorld(kind);
+
+  it('is served by another process when the holder releases, without polling', async () => {
+    const [ann, bob] = [world.service(), world.service()];
+    const name = world.name();
+    const lease = await ann.acquire(name);
+    let granted = false;
+    const next = bob.acquire(name).then((got) => {
+      granted = true;
+      return got;
+    });
+    await sleep(300);
+    expect(granted).toBe(false);
+    await lease.release();
+    const second = await next;
+    expect(second.fencingToken).toBeGreaterThan(lease.fencingToken);
+    await second.release();
+  });
+
+  it('takes one connection for a thousand waiters of one process', async () => {
+    const [ann, bob] = [world.service(), world.service({ connections: 2 })];
+    const name = world.name();
+    const lease = await ann.acquire(name);
+    let served = 0;
+    let inside = 0;
+    const waiters = Array.from({ length: 1_000 }, () =>
+      bob.withLock(name, async () => {
+        expect(++inside).toBe(1);
+        served++;
+        await Promise.resolve();
+        inside--;
+      }),
+    );
+    await until(async () => (await countSessions(world.server)).waiting === 1);
+    await sleep(200);
+    expect(await countSessions(world.server)).toMatchObject({ waiting: 1 });
+    expect(served).toBe(0);
+    await lease.release();
+    await Promise.all(waiters);
+    expect(served).toBe(1_000);
+  });
+
+  it('ends in time, or at once by a signal, and leaves nothing behind in the database', async () => {
+    const [ann, bob] = [world.service(), world.service()];
+    const name = world.name();
+    const lease = await ann.acquire(name);
+    await expect(bob.acquire(name, { waitTime: 300 })).rejects.toThrow(LockBusyError);
+    const abort = new AbortController();
+    const aborted = expect(bob.acquire(name, { signal: abort.signal })).rejects.toThrow(LockAbortedError);
+    await until(async () => (await countSessions(world.server)).waiting === 1);
+    abort.abort();
+    await aborted;
+    await until(async () => (await countSessions(world.server)).waiting === 0);
+    expect(await bob.tryAcquire(name)).toBeNull();
+    await lease.release();
+    const own = await bob.tryAcquire(name);
+    expect(own).not.toBeNull();
+    await own?.release();
+  });
+
+  it('goes on for those behind a waiter that leaves', async () => {
+    const [ann, bob] = [world.service(), world.service()];
+    const name = world.name();
+    const lease = await ann.acquire(name);
+    const first = expect(bob.acquire(name, { waitTime: 300 })).rejects.toThrow(LockBusyError);
+    const second = bob.acquire(name);
+    await first;
+    await lease.release();
+    await (await second).release();
+    await until(async () => !(await ann.isLocked(name)));
+  });
+
+  it('says so when all connections are in use, to those who must not wait for one', async () => {
+    const locks = world.service({ connections: 1 });
+    const outer = world.name();
+    const full = /all 1 connections of rowLocks\(\).*set connections to more than 1/;
+    await locks.withLock(outer, async () => {
+      const nested = locks.acquire(world.name());
+      await expect(nested).rejects.toThrow(LockUnavailableError);
+      await expect(nested).rejects.toThrow(full);
+      await expect(locks.tryAcquire(world.name())).rejects.toThrow(full);
+    });
+    await (await locks.acquire(world.name())).release();
+  });
+
+  it('waits for a connection in the order of arrival, outside of a lock', async () => {
+    const locks = world.service({ connections: 1 });
+    const lease = await locks.acquire(world.name());
+    const others = [1, 2, 3].map((n) => locks.withLock(world.name(), () => n));
+    await sleep(1_500);
+    await lease.release();
+    expect(await Promise.all(others)).toEqual([1, 2, 3]);
+  });
+
+  it('takes several locks in one transaction, all or none', async () => {
+    const [ann, bob] = [world.service({ connections: 1 }), world.service()];
+    const names = [world.name(), world.name(), world.name()];
+    const lease = await ann.acquire(names);
+    for (const name of names) expect(await bob.tryAcquire(name)).toBeNull();
+    await lease.release();
+    const all = await Promise.all([1, 2, 3, 4].map((n) => bob.withLock([...names].reverse(), () => n)));
+    expect(all).toEqual([1, 2, 3, 4]);
+    for (const name of names) expect(await ann.isLocked(name)).toBe(false);
+  });
+});

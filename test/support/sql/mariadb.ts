@@ -1,0 +1,46 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import mysql from 'mysql2/promise';
+import { asNobody, PASSWORD, runToEnd, type SqlServerProgram } from './sql-server.js';
+
+const SETTINGS = [
+  '--no-defaults',
+  '--bind-address=127.0.0.1',
+  '--max-connections=600',
+  '--innodb-flush-log-at-trx-commit=0',
+  '--innodb-buffer-pool-size=32M',
+  '--skip-name-resolve',
+  '--default-time-zone=+02:00',
+];
+
+export const program: SqlServerProgram = {
+  scheme: 'mysql',
+  ready: /ready for connections/,
+  kill: 'SIGKILL',
+  async setUp(folder) {
+    const options = [
+      '--no-defaults',
+      `--datadir=${join(folder, 'data')}`,
+      `--tmpdir=${folder}`,
+      '--auth-root-authentication-method=normal',
+    ];
+    await runToEnd(asNobody('mariadb-install-db', [...options, '--skip-test-db'], folder));
+  },
+  command: async (folder, port) => [
+    existsSync('/usr/sbin/mariadbd') ? '/usr/sbin/mariadbd' : 'mariadbd',
+    ...SETTINGS,
+    `--datadir=${join(folder, 'data')}`,
+    // The names of temporary tables are the same in every server.
+    `--tmpdir=${folder}`,
+    `--socket=${join(folder, 'sock')}`,
+    `--pid-file=${join(folder, 'pid')}`,
+    `--port=${port}`,
+  ],
+  async fill(folder) {
+    const admin = await mysql.createConnection({ socketPath: join(folder, 'sock'), user: 'root' });
+    await admin.query('CREATE DATABASE locks');
+    await admin.query(`CREATE USER locks@'%' IDENTIFIED BY '${PASSWORD}'`);
+    await admin.query('GRANT ALL ON locks.* TO locks');
+    await admin.end();
+  },
+};
