@@ -16,6 +16,7 @@ import { ReadWriteLock } from '../locks/read-write-lock.js';
 import { ReentrantLock } from '../locks/reentrant-lock.js';
 import { Semaphore } from '../locks/semaphore.js';
 import { SpinLock } from '../locks/spin-lock.js';
+import { IS_LOCK_SERVICE } from './is-lock-service.js';
 import type { LockInspection } from './lock-inspection.js';
 
 /**
@@ -33,6 +34,9 @@ import type { LockInspection } from './lock-inspection.js';
  * @publicApi
  */
 export class LockService {
+  /** @internal */
+  readonly [IS_LOCK_SERVICE] = true;
+
   /** @internal */
   constructor(
     /** @internal */
