@@ -18,7 +18,11 @@ export function provideLockService(
   const service = name === undefined ? LockService : token;
   const alias: Provider[] = name === undefined ? [{ provide: token, useExisting: LockService }] : [];
   return [
-    { provide: service, useFactory: makeService, inject: [dependency] },
+    {
+      provide: service,
+      useFactory: (modules: ModulesContainer, given: never) => replacementOf(token, modules) ?? makeService(given),
+      inject: [ModulesContainer, dependency],
+    },
     ...alias,
     { provide: LockShutdown, useFactory: (locks: LockService) => new LockShutdown(locks), inject: [token] },
     {
@@ -27,6 +31,16 @@ export function provideLockService(
       inject: [token, ModulesContainer],
     },
   ];
+}
+
+/** What a test has put in place of the alias, as a value: no service is made beside it, which would connect. */
+function replacementOf(token: symbol, modules: ModulesContainer): LockService | undefined {
+  for (const { providers } of modules.values()) {
+    const provider = providers.has(LockShutdown) ? providers.get(token) : undefined;
+    const isValue = provider?.isAlias !== true && provider?.metatype === null;
+    if (isValue && provider?.instance) return provider.instance as LockService;
+  }
+  return undefined;
 }
 
 /** What such a module exports. */

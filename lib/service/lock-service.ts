@@ -5,6 +5,7 @@ import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine, LockNames } from '../engine/lock-engine.js';
 import type { Milliseconds } from '../engine/terms/duration.js';
 import type { AcquisitionTerms, LockOptions, Purpose } from '../engine/terms/lock-options.js';
+import { IS_LOCK_SERVICE } from './is-lock-service.js';
 import type { LockClient } from './lock-client.js';
 import { LockHandles } from './lock-handles.js';
 import type { ListOptions, LockInspection, LockList } from './lock-inspection.js';
@@ -28,6 +29,9 @@ import { type LockServiceHealth, ServiceHealth } from './service-health.js';
 export class LockService extends LockHandles {
   private readonly view: LockView;
   private readonly state: ServiceHealth;
+
+  /** @internal */
+  readonly [IS_LOCK_SERVICE] = true;
 
   /** @internal */
   constructor(engine: LockEngine) {

@@ -1,9 +1,8 @@
+import { setImmediate as realSetImmediate } from 'node:timers';
 import type { Runtime, Timer } from '../backends/runtime.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
 import { type Duration, toMilliseconds } from '../engine/terms/duration.js';
-
-/** Not the one that a test framework may put in its place. */
-const realSetImmediate = setImmediate;
+import { timeSource } from './time-source.js';
 
 /** How many turns of the event loop are enough for what a timer started in memory. */
 const TURNS = 5;
@@ -23,8 +22,12 @@ interface Event {
   due: number;
   readonly callback: () => void;
   readonly keepAlive: 'keep-alive' | undefined;
-  timer: Timer | undefined;
+  disarm(): void;
 }
+
+/** The longest delay of setTimeout, and how much earlier than asked a fake one may fire. */
+const LONGEST_DELAY = 2 ** 31 - 1;
+const ROUNDING = 1;
 
 /** A runtime whose time is the real one, or that of fake timers, and an offset. */
 export class TestRuntime implements Runtime, TestClock {
@@ -32,17 +35,19 @@ export class TestRuntime implements Runtime, TestClock {
   readonly uuid = nodeRuntime.uuid;
   readonly detached = nodeRuntime.detached;
   private readonly events = new Set<Event>();
-  private readonly start = Date.now() - performance.now();
-  private source = performance.now;
+  private source = timeSource();
   private offset = 0;
   private last = 0;
+  private readonly start = Date.now() - this.monotonic();
 
   monotonic(): number {
-    const now = performance.now();
-    if (performance.now !== this.source) {
+    const source = timeSource();
+    const now = source.call(performance);
+    if (source !== this.source) {
       // Fake timers were installed or removed: time goes on from where it was.
-      this.source = performance.now;
+      this.source = source;
       this.offset = this.last - now;
+      for (const event of this.events) this.arm(event);
     }
     this.last = Math.max(this.last, now + this.offset);
     return this.last;
@@ -53,7 +58,7 @@ export class TestRuntime implements Runtime, TestClock {
   }
 
   timer(delay: number, callback: () => void, keepAlive?: 'keep-alive'): Timer {
-    const event: Event = { due: this.monotonic() + Math.max(delay, 0), callback, keepAlive, timer: undefined };
+    const event: Event = { due: this.monotonic() + Math.max(delay, 0), callback, keepAlive, disarm() {} };
     this.events.add(event);
     this.arm(event);
     return { cancel: () => this.remove(event) };
@@ -79,9 +84,21 @@ export class TestRuntime implements Runtime, TestClock {
     this.offset += Math.max(0, time - this.monotonic());
   }
 
+  /** Sets a timer of Node.js or of the fake timers that are installed now. Each is cleared by the function that belongs to it. */
   private arm(event: Event): void {
-    event.timer?.cancel();
-    event.timer = nodeRuntime.timer(event.due - this.monotonic(), () => this.fire(event), event.keepAlive);
+    event.disarm();
+    const { setTimeout, clearTimeout } = globalThis;
+    const delay = Math.min(Math.max(Math.ceil(event.due - this.monotonic()), 0), LONGEST_DELAY);
+    const timer = nodeRuntime.detached(() => setTimeout(() => this.wake(event), delay));
+    if (event.keepAlive === undefined) timer.unref();
+    event.disarm = () => clearTimeout(timer);
+  }
+
+  /** A timer that was set before fake timers were installed may fire too early. */
+  private wake(event: Event): void {
+    if (!this.events.has(event)) return;
+    if (event.due - this.monotonic() < ROUNDING) this.fire(event);
+    else this.arm(event);
   }
 
   private fire(event: Event): void {
@@ -90,7 +107,7 @@ export class TestRuntime implements Runtime, TestClock {
   }
 
   private remove(event: Event): void {
-    event.timer?.cancel();
+    event.disarm();
     this.events.delete(event);
   }
 

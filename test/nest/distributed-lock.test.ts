@@ -8,7 +8,7 @@ import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
 import { type RedisServer, startRedis } from '../support/redis-server.js';
 import { until } from '../support/until.js';
 import { Section } from './support/section.js';
-import { startApp } from './support/start-app.js';
+import { sharedMemory, startApp } from './support/start-app.js';
 
 const section = new Section();
 beforeEach(() => Object.assign(section, new Section()));
@@ -98,7 +98,7 @@ beforeAll(async () => {
 afterAll(() => redis.stop());
 
 describe.each<[string, () => RedisLockOptions]>([
-  ['memory', () => ({ backend: 'memory' })],
+  ['memory', sharedMemory({})],
   ['Redis', () => ({ connection: redis.url })],
 ])('a decorated method, on %s', (_backend, options) => {
   let app: Awaited<ReturnType<typeof startApp>>;

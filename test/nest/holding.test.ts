@@ -4,7 +4,7 @@ import { currentLease } from '../../lib/engine/scope/lock-scope.js';
 import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { until } from '../support/until.js';
 import { Section } from './support/section.js';
-import { startApp } from './support/start-app.js';
+import { sharedMemory, startApp } from './support/start-app.js';
 
 const section = new Section();
 
@@ -57,11 +57,13 @@ class Jobs {
 }
 
 describe('how long and how a decorated method holds its lock', () => {
+  let options: ReturnType<typeof sharedMemory>;
   let app: Awaited<ReturnType<typeof startApp>>;
   let jobs: Jobs;
   beforeEach(async () => {
     Object.assign(section, new Section());
-    app = await startApp({ providers: [Jobs] });
+    options = sharedMemory();
+    app = await startApp({ providers: [Jobs] }, options());
     jobs = app.get(Jobs);
   });
   afterEach(() => app.close());
@@ -79,7 +81,7 @@ describe('how long and how a decorated method holds its lock', () => {
     await until(async () => !(await app.locks.isLocked('nightly')));
     await expect(jobs.failing()).rejects.toThrow(new RangeError('mine'));
     await app.close();
-    const next = await startApp({});
+    const next = await startApp({}, options());
     expect(await next.locks.isLocked('nightly')).toBe(true);
     await next.locks.forceRelease('nightly');
     await next.close();

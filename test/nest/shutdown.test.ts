@@ -3,7 +3,7 @@ import { currentLease } from '../../lib/engine/scope/lock-scope.js';
 import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { until } from '../support/until.js';
 import { Section } from './support/section.js';
-import { startApp } from './support/start-app.js';
+import { sharedMemory, startApp } from './support/start-app.js';
 
 const section = new Section();
 
@@ -90,7 +90,8 @@ describe('when the application goes down', () => {
   });
 
   it('a body that outlasts shutdownTimeout is told to stop, and its lock lapses with its lease', async () => {
-    const app = await startApp({ providers: [Jobs, Database] }, { backend: 'memory', shutdownTimeout: 20 });
+    const options = sharedMemory({ shutdownTimeout: 20 });
+    const app = await startApp({ providers: [Jobs, Database] }, options());
     const jobs = app.get(Jobs);
     const open = section.shut();
     const running = jobs.stay();
@@ -98,7 +99,7 @@ describe('when the application goes down', () => {
     await app.close();
     expect(jobs.signal?.reason).toMatchObject({ name: 'LockAbortedError' });
 
-    const next = await startApp({});
+    const next = await startApp({}, options());
     expect(await next.locks.isLocked('job')).toBe(true);
     open();
     await running;

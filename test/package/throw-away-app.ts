@@ -89,6 +89,12 @@ export class ThrowAwayApp {
     return JSON.parse(await node(this.folder, [program], env));
   }
 
+  /** Runs the compiled tests with the app's Vitest, and gives how many passed. */
+  async vitest(test: string): Promise<number> {
+    const args = ['node_modules/vitest/vitest.mjs', 'run', '--reporter=json', test];
+    return JSON.parse(await node(this.folder, args)).numPassedTests;
+  }
+
   async remove(): Promise<void> {
     await rm(this.folder, { recursive: true, force: true });
   }

@@ -1,13 +1,11 @@
 import { LockBusyError, LockConfigurationError } from '../../engine/errors.js';
-import type { Lease } from '../../engine/lease/lease.js';
 import type { LockNames } from '../../engine/lock-engine.js';
 import type { LockOptions } from '../../engine/terms/lock-options.js';
 import type { LockService } from '../../service/lock-service.js';
 
-type Body = (lease: Lease) => unknown;
 type Mock = Partial<Pick<LockService, 'withLock' | 'acquire' | 'tryAcquire'>>;
 
-/** What a mock gives out: perhaps nothing at all. */
+/** What a mock gives out, if it gives out anything. */
 interface MockLease {
   release?(): unknown;
 }
@@ -23,33 +21,30 @@ export function adaptMock(mock: Mock, where: string): LockService {
   const known = adapted.get(mock);
   if (known !== undefined) return known;
   const open = opener(mock, where);
-  const ends = new WeakMap<object, (outcome: () => unknown) => Promise<unknown>>();
   const adapter = {
     termsOf: (options: LockOptions | undefined) => options ?? {},
-    async acquireUnder(names: LockNames, terms: LockOptions) {
-      const { lease, run } = await open(names, terms);
-      ends.set(lease, run);
-      return lease;
-    },
-    holdWhile: (lease: Lease, body: Body) => ends.get(lease)!(() => body(lease)),
+    acquireUnder: open,
+    holdWhile: (held: Held, body: () => unknown) => held.run(body),
   } as unknown as LockService;
   adapted.set(mock, adapter);
   return adapter;
 }
 
-interface Opened {
-  readonly lease: Lease;
+/** One acquisition. It goes through the decorator in place of a lease, because a mock may give out the same lease every time. */
+interface Held {
   /** Runs the body and ends the lock. */
   run(body: () => unknown): Promise<unknown>;
 }
 
-function opener(mock: Mock, where: string): (names: LockNames, options: LockOptions) => Promise<Opened> {
-  if (typeof mock.withLock === 'function') return (names, options) => openWithLock(mock, names, options, where);
+type Open = (names: LockNames, options: LockOptions, where: string) => Promise<Held>;
+
+function opener(mock: Mock, where: string): Open {
+  if (typeof mock.withLock === 'function') return (...args) => openWithLock(mock, ...args);
   if (typeof mock.acquire === 'function') {
     return async (names, options) => openLease(await mock.acquire!(names, options));
   }
   if (typeof mock.tryAcquire === 'function') {
-    return async (names, options) => {
+    return async (names, options, where) => {
       const lease = await mock.tryAcquire!(names, options);
       if (lease === null)
         throw new LockBusyError(`${where}: tryAcquire of the mock returned null`, String(names), -1, undefined);
@@ -61,42 +56,40 @@ function opener(mock: Mock, where: string): (names: LockNames, options: LockOpti
   );
 }
 
-function openLease(given: unknown): Opened {
-  const lease = asLease(given);
+function openLease(lease: MockLease | null | undefined): Held {
   return {
-    lease,
     async run(body) {
       try {
         return await body();
       } finally {
-        await (lease as MockLease).release?.();
+        await lease?.release?.();
       }
     },
   };
 }
 
-function openWithLock(mock: Mock, names: LockNames, options: LockOptions, where: string): Promise<Opened> {
+function openWithLock(mock: Mock, names: LockNames, options: LockOptions, where: string): Promise<Held> {
   return new Promise((resolve, reject) => {
     let settled: Promise<unknown>;
-    const body = (given: unknown) =>
+    const body = () =>
       new Promise<unknown>((end) => {
         const run = (inner: () => unknown) => {
           end(Promise.resolve().then(inner));
           return settled;
         };
-        resolve({ lease: asLease(given), run });
+        resolve({ run });
       });
     const call = mock.withLock as (...args: unknown[]) => unknown;
     const args = Object.keys(options).length === 0 ? [names, body] : [names, options, body];
     settled = (async () => call.apply(mock, args))();
     settled.then(
-      () => reject(new LockConfigurationError(`${where} did not run: withLock of the mock did not call its function`)),
+      () =>
+        reject(
+          new LockConfigurationError(
+            `${where} did not run: withLock of the mock did not call its function, which is the last argument. Let it do so, or mock the method itself`,
+          ),
+        ),
       reject,
     );
   });
-}
-
-/** Mocks often give no lease at all. */
-function asLease(given: unknown): Lease {
-  return (typeof given === 'object' && given !== null ? given : {}) as Lease;
 }

@@ -1,5 +1,6 @@
 import { LockBusyError } from '../../engine/errors.js';
 import type { Lease } from '../../engine/lease/lease.js';
+import { IS_LOCK_SERVICE } from '../../service/is-lock-service.js';
 import type { LockService } from '../../service/lock-service.js';
 import type { Lockable } from '../lock-service-property.js';
 import { adaptMock } from './adapt-mock.js';
@@ -23,7 +24,7 @@ export class LockedCall {
   ) {
     const locks = (instance as Lockable | undefined)?.[method.service];
     if (locks === undefined) throw noLockService(method, instance);
-    this.locks = locks.engine === undefined ? adaptMock(locks, method.where) : locks;
+    this.locks = locks[IS_LOCK_SERVICE] === true ? locks : adaptMock(locks, method.where);
   }
 
   /** Acquires the lock that the arguments name. Where it stays busy, `onBusy` may answer instead. */
