@@ -1,5 +1,5 @@
 import { BackendError } from '../backend-error.js';
-import { type LockBackend, TICKET_LIFETIME } from '../lock-backend.js';
+import { type LockBackend, type LockDirectory, TICKET_LIFETIME } from '../lock-backend.js';
 import type {
   AcquireAllReply,
   Acquired,
@@ -16,6 +16,7 @@ import type {
 } from '../lock-requests.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
+import type { SynchronizerBackend } from '../synchronizer-backend.js';
 import { findBusy, grant } from './admission.js';
 import { channelOf } from './channels.js';
 import { MemoryDirectory } from './directory/memory-directory.js';
@@ -48,8 +49,8 @@ export interface MemoryBackendOptions {
  */
 export class MemoryBackend implements LockBackend {
   readonly description = 'memory';
-  readonly synchronizers: MemorySynchronizers;
-  readonly directory: MemoryDirectory;
+  readonly synchronizers: SynchronizerBackend;
+  readonly directory: LockDirectory;
   private readonly store: MemoryStore;
   private readonly clock: Pick<Runtime, 'monotonic' | 'wall'>;
   private readonly messages: ReleaseMessages;
