@@ -4,6 +4,7 @@ export type {
   Acquired,
   AcquireReply,
   AcquireRequest,
+  BackendHealth,
   Busy,
   ClientRecord,
   HoldRecord,
@@ -43,7 +44,7 @@ export {
   LockUnavailableError,
   LockUpgradeError,
 } from './engine/errors.js';
-export type { LockEventName, LockEvents } from './engine/events/events.js';
+export type { AcquireOutcome, LockEvent, LockEventName, LockEvents, OwnerEvent } from './engine/events/lock-events.js';
 export type { LockLogger } from './engine/events/lock-logger.js';
 export type { Lease } from './engine/lease/lease.js';
 export type { LockNames } from './engine/lock-engine.js';
@@ -51,6 +52,7 @@ export { nodeRuntime } from './engine/node-runtime.js';
 export { currentLease } from './engine/scope/lock-scope.js';
 export type { Duration } from './engine/terms/duration.js';
 export type { LockOptions } from './engine/terms/lock-options.js';
+export type { AcquireMessage, HoldMessage, PointMessages } from './engine/trace/channels.js';
 export type { MultiLock } from './locks/combined/multi-lock.js';
 export type { RedLock } from './locks/combined/red-lock.js';
 export type { CountDownLatch } from './locks/count-down-latch.js';
@@ -68,3 +70,4 @@ export type { ClientHold, ClientWait, LockClient } from './service/lock-client.j
 export type { InspectedOwner, ListedLock, ListOptions, LockInspection, LockList } from './service/lock-inspection.js';
 export { LockService } from './service/lock-service.js';
 export type { ClusterConnection, Connection, RedisLockOptions } from './service/redis-lock-options.js';
+export type { LockServiceHealth } from './service/service-health.js';

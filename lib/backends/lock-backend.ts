@@ -21,6 +21,12 @@ export * from './lock-directory.js';
 export * from './lock-requests.js';
 export * from './subscription.js';
 
+/** What a backend says about itself when it answers. @publicApi */
+export interface BackendHealth {
+  /** Whether messages about releases arrive; undefined: nobody has had to listen yet. */
+  readonly listening: boolean | undefined;
+}
+
 /** How long a ticket counter lives, in milliseconds: waiters that were woken by one message ask at about the same time. */
 export const TICKET_LIFETIME = 1_000;
 
@@ -54,6 +60,13 @@ export interface LockBackend {
 
   /** Semaphores and latches; undefined: this backend has none. */
   readonly synchronizers: SynchronizerBackend | undefined;
+
+  /**
+   * Asks whether the backend answers.
+   *
+   * @throws BackendError when it does not
+   */
+  ping?(): Promise<BackendHealth>;
 
   /** Which locks there are, and who the clients are; undefined: this backend cannot tell. */
   readonly directory?: LockDirectory | undefined;

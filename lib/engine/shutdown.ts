@@ -49,6 +49,11 @@ export class Shutdown {
     return scoped;
   }
 
+  /** No new work is admitted. */
+  get isClosing(): boolean {
+    return this.closing;
+  }
+
   drain(): Promise<void> {
     this.drained ??= this.waitForBodies().then(() => this.abortTheRest());
     return this.drained;

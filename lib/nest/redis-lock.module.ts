@@ -96,7 +96,7 @@ function withLockService(definition: DynamicModule, { name, isGlobal = true }: M
   };
 }
 
-function create(options: RedisLockOptions, name: string | undefined): LockService {
+async function create(options: RedisLockOptions, name: string | undefined): Promise<LockService> {
   for (const option of ['name', 'isGlobal'] as const) {
     if (options?.[option] !== undefined) {
       throw new LockConfigurationError(
@@ -104,5 +104,17 @@ function create(options: RedisLockOptions, name: string | undefined): LockServic
       );
     }
   }
-  return createLockService({ logger: new Logger('RedisLock'), ...options, name });
+  const locks = createLockService({ logger: new Logger('RedisLock'), ...options, name });
+  if (options.connect === 'eager') await connected(locks);
+  return locks;
+}
+
+/** Of an application that does not start, nothing stays behind. */
+async function connected(locks: LockService): Promise<void> {
+  try {
+    await locks.connect();
+  } catch (error) {
+    await locks.close();
+    throw error;
+  }
 }

@@ -20,6 +20,7 @@ const OPTION_NAMES: readonly string[] = [
   'replicaTimeout',
   'commandTimeout',
   'shardedPubSub',
+  'connect',
   'logger',
 ] satisfies (keyof RedisLockOptions)[];
 
@@ -56,6 +57,7 @@ function checkPlace(options: RedisLockOptions): void {
 
 function checkValues({
   applicationName,
+  connect,
   backend,
   quorum,
   keyPrefix,
@@ -73,6 +75,8 @@ function checkValues({
   }
   if (applicationName !== undefined && !(typeof applicationName === 'string' && NAME.test(applicationName)))
     refuse('applicationName must be a string of 1 to 100 characters without control characters');
+  if (connect !== undefined && connect !== 'lazy' && connect !== 'eager')
+    refuse(`connect is '${connect}'; it must be 'lazy' or 'eager'`);
   if (keyPrefix !== undefined && (typeof keyPrefix !== 'string' || !bracesPair(keyPrefix)))
     refuse('keyPrefix must be a string whose braces are balanced');
   if (onLost !== undefined && onLost !== 'throw' && onLost !== 'warn')

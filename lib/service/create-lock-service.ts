@@ -14,6 +14,7 @@ import {
 } from '../engine/terms/duration.js';
 import { checkOptions } from './check-options.js';
 import { clientIdentity } from './client-identity.js';
+import { warnWhenNotConnected } from './connection-warning.js';
 import { consoleLogger } from './console-logger.js';
 import { createBackend } from './create-backend.js';
 import { LockService } from './lock-service.js';
@@ -60,6 +61,7 @@ export function createLockService(options: RedisLockOptions): LockService {
     keyPrefix: options.keyPrefix ?? 'lock:',
     onLost: options.onLost ?? 'throw',
   });
+  if (options.connect !== 'eager') warnWhenNotConnected(engine);
   return new LockService(engine);
 }
 

@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../engine/errors.js';
-import type { LockEventName, LockEvents } from '../engine/events/events.js';
+import type { LockEventName, LockEvents } from '../engine/events/lock-events.js';
 import type { Lease } from '../engine/lease/lease.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine, LockNames } from '../engine/lock-engine.js';
@@ -9,6 +9,7 @@ import type { LockClient } from './lock-client.js';
 import { LockHandles } from './lock-handles.js';
 import type { ListOptions, LockInspection, LockList } from './lock-inspection.js';
 import { LockView } from './lock-view.js';
+import { type LockServiceHealth, ServiceHealth } from './service-health.js';
 
 /**
  * Distributed locks. Inject it, or make one without NestJS with `createLockService(options)`.
@@ -26,11 +27,13 @@ import { LockView } from './lock-view.js';
  */
 export class LockService extends LockHandles {
   private readonly view: LockView;
+  private readonly state: ServiceHealth;
 
   /** @internal */
   constructor(engine: LockEngine) {
     super(engine);
     this.view = new LockView(engine);
+    this.state = new ServiceHealth(engine);
   }
 
   /**
@@ -155,6 +158,20 @@ export class LockService extends LockHandles {
    */
   forceRelease(name: string): Promise<boolean> {
     return this.engine.forceRelease(name);
+  }
+
+  /**
+   * Waits until the backend has answered. With `connect: 'eager'` the module does so before the application starts.
+   *
+   * @throws LockUnavailableError when it does not answer within `commandTimeout`, or cannot be used; the `cause` says why
+   */
+  async connect(): Promise<void> {
+    await this.state.ping('connect()');
+  }
+
+  /** Whether the backend answers, messages arrive, renewals are in time, and no lock was lost in the last minute. It never rejects. */
+  health(): Promise<LockServiceHealth> {
+    return this.state.check();
   }
 
   /**

@@ -45,6 +45,11 @@ export interface RedisLockOptions {
   readonly commandTimeout?: Duration;
   /** Sharded pub/sub: `'auto'` (default) uses it as Redisson does, on clusters of Redis 7 and later. */
   readonly shardedPubSub?: 'auto' | 'on' | 'off';
+  /**
+   * `'lazy'` (default): the application starts without Redis, with a warning after two seconds, and locks wait until it answers. `'eager'`:
+   * without Redis the application does not start, but fails with LockUnavailableError (without NestJS: await `connect()`).
+   */
+  readonly connect?: 'lazy' | 'eager';
   /** Where warnings go. Default: NestJS's Logger, or the console without NestJS. */
   readonly logger?: LockLogger;
 }

@@ -1,5 +1,5 @@
 import { BackendError } from '../backend-error.js';
-import { type LockBackend, type LockDirectory, TICKET_LIFETIME } from '../lock-backend.js';
+import { type BackendHealth, type LockBackend, type LockDirectory, TICKET_LIFETIME } from '../lock-backend.js';
 import type {
   AcquireAllReply,
   Acquired,
@@ -62,6 +62,11 @@ export class MemoryBackend implements LockBackend {
     this.messages = new ReleaseMessages(store, runtime);
     this.synchronizers = new MemorySynchronizers(store, this.messages, () => this.now());
     this.directory = new MemoryDirectory(store, () => this.now());
+  }
+
+  async ping(): Promise<BackendHealth> {
+    this.now();
+    return { listening: true };
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {

@@ -1,5 +1,5 @@
 import { BackendError } from '../backend-error.js';
-import type { LockBackend } from '../lock-backend.js';
+import type { BackendHealth, LockBackend } from '../lock-backend.js';
 import type {
   AcquireAllReply,
   Acquired,
@@ -65,6 +65,15 @@ export class QuorumBackend implements LockBackend {
 
   get connectionError(): Error | undefined {
     return this.nodes.connectionError;
+  }
+
+  /** A majority answers. */
+  async ping(): Promise<BackendHealth> {
+    const { replies } = await this.nodes.askAll(
+      (backend) => backend.ping?.() ?? Promise.resolve({ listening: undefined }),
+    );
+    const known = [...replies.values()].flatMap(({ listening }) => listening ?? []);
+    return { listening: known.length === 0 ? undefined : known.filter(Boolean).length * 2 > known.length };
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {

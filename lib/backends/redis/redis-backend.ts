@@ -3,6 +3,7 @@ import {
   type Acquired,
   type AcquireReply,
   type AcquireRequest,
+  type BackendHealth,
   type LockBackend,
   type LockState,
   type LockType,
@@ -82,6 +83,14 @@ export class RedisBackend implements LockBackend {
 
   get connectionError(): Error | undefined {
     return this.connection.connectionError;
+  }
+
+  /** Also to the masters of a cluster, each of which must answer. */
+  async ping(): Promise<BackendHealth> {
+    const { directory, connection, channels } = this;
+    await directory.ready();
+    await Promise.all(connection.nodes.masters().map((master) => directory.commands.send(master, 'ping', [])));
+    return { listening: channels.isListening };
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {

@@ -17,8 +17,8 @@ import { SubscriberClients } from './subscriber-clients.js';
 interface ConnectionExtras {
   /** Watches for failovers on behalf of another connection, which closes it. */
   readonly watch?: FailoverWatch | undefined;
-  /** Called once, when a server has answered for the first time. */
-  readonly onFirstAnswer?: () => void;
+  /** Called once, when a server has answered for the first time, with what INFO says. */
+  readonly onFirstAnswer?: (info: string) => void;
 }
 
 /**
@@ -33,6 +33,7 @@ export class RedisConnection {
   private readonly client: Client;
   private readonly lifecycle: ClientLifecycle;
   private readonly runner: ScriptRunner;
+  private readonly clocks: ServerClocks;
   private readonly ownWatch: FailoverWatch | undefined;
   private readonly watch: FailoverWatch | undefined;
   private pending = 0;
@@ -40,7 +41,7 @@ export class RedisConnection {
   /** @throws ConnectionError when `connection` cannot be used */
   static open(connection: Connection, context: ConnectionContext): RedisConnection {
     const source = context.runtime.detached(() => clientOf(connection, clientDefaults(context)));
-    const onFirstAnswer = () => warnOfEviction(source.client, source.description, context.onWarning);
+    const onFirstAnswer = (info: string) => warnOfEviction(info, source.description, context.onWarning);
     return new RedisConnection(source, context, { onFirstAnswer });
   }
 
@@ -61,6 +62,7 @@ export class RedisConnection {
     this.lifecycle = new ClientLifecycle(source, context);
     const socketTimeout = new SocketTimeout(source, context);
     const clocks = new ServerClocks(source, this.nodes, onFirstAnswer);
+    this.clocks = clocks;
     this.runner = new ScriptRunner(client, context, clocks, this.lifecycle, socketTimeout);
     this.subscribers = new SubscriberClients(this.nodes, socketTimeout, this.watch, context.runtime);
     this.lifecycle.connect(() => clocks.forget(), socketTimeout, this.watch);
@@ -69,6 +71,11 @@ export class RedisConnection {
   /** Why there is no answer: undefined while the client is ready, as far as it knows. */
   get connectionError(): Error | undefined {
     return this.lifecycle.connectionError;
+  }
+
+  /** A server has answered, and is one that can be used. */
+  get hasAnswered(): boolean {
+    return this.clocks.hasAnswered;
   }
 
   /** How many requests, of all batches, have no answer yet. */

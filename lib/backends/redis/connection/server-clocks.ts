@@ -4,6 +4,7 @@ import type { ClusterNodes } from '../client/cluster-nodes.js';
 import { integerOf, listOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { checkDatabase } from './check-database.js';
+import { checkVersion } from './check-version.js';
 import { ScriptCommand, sendOn } from './script-command.js';
 import { ServerClock } from './server-clock.js';
 
@@ -19,13 +20,14 @@ export class ServerClocks {
   private readonly synchronizing = new Map<string, Promise<ServerClock>>();
   private readonly isCluster: boolean;
   private latest: ScriptCommand | undefined;
-  private hasAnswered = false;
+  /** A server has answered, and is one that can be used. */
+  hasAnswered = false;
 
-  /** @param onFirstAnswer called once, when a server has answered for the first time */
+  /** @param onFirstAnswer called once, when a server has answered for the first time, with what INFO says */
   constructor(
     private readonly source: ClientSource,
     private readonly nodes: ClusterNodes,
-    private readonly onFirstAnswer: () => void,
+    private readonly onFirstAnswer: (info: string) => void,
   ) {
     this.isCluster = isCluster(source.client);
   }
@@ -64,16 +66,30 @@ export class ServerClocks {
 
   private async ask(keys: readonly string[]): Promise<ServerClock> {
     await checkDatabase(this.source, (command) => this.send(command));
+    // Both are under way at once: the question costs no round trip.
+    const information = this.hasAnswered ? undefined : this.askInfo();
     let clock = await this.askTime(keys);
     // A slow answer makes the server's clock seem ahead, and would let requests be executed for too long.
     for (let n = 0; clock.uncertainty > ACCEPTABLE_UNCERTAINTY && n < MAX_REPETITIONS; n++) {
       clock = await this.askTime(keys);
     }
-    if (!this.hasAnswered) {
+    if (information !== undefined) {
+      const info = await information;
+      try {
+        checkVersion(info, this.source.description);
+      } catch (error) {
+        this.forget(); // the next call asks again, and is refused as well
+        throw error;
+      }
+      if (!this.hasAnswered) this.onFirstAnswer(info);
       this.hasAnswered = true;
-      this.onFirstAnswer();
     }
     return clock;
+  }
+
+  /** What the server says about itself; `''` where the user may not ask. */
+  private askInfo(): Promise<string> {
+    return sendOn(this.source.client, new ScriptCommand('info', [])).then(String, () => '');
   }
 
   private async askTime(keys: readonly string[]): Promise<ServerClock> {

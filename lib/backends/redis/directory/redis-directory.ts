@@ -8,14 +8,19 @@ import { escapeGlob, scanLocks } from './scan-locks.js';
 export class RedisDirectory implements LockDirectory {
   constructor(
     private readonly context: ScriptContext,
-    private readonly commands: NodeCommands,
+    readonly commands: NodeCommands,
   ) {}
 
   async list(prefix: string, match: string, cursor: string | undefined, count: number): Promise<KeyPage | undefined> {
     const { connection } = this.context;
-    // A cluster client knows its masters once it is connected, which any script waits for.
-    if (connection.nodes.masters().length === 0) await readClients(this.context);
+    await this.ready();
     return scanLocks(escapeGlob(prefix) + match, cursor, count, connection, this.commands);
+  }
+
+  /** Settles when the server has answered once, and is known to be usable; a cluster client knows its masters then. */
+  async ready(): Promise<void> {
+    const { connection } = this.context;
+    if (!connection.hasAnswered || connection.nodes.masters().length === 0) await readClients(this.context);
   }
 
   writeClient(record: ClientRecord, lifetime: number): Promise<void> {

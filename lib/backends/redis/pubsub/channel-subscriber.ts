@@ -52,6 +52,12 @@ export class ChannelSubscriber {
     return { ready: topic.ready, close: () => this.unsubscribe(topic, own) };
   }
 
+  /** Whether everything that is listened to is confirmed; undefined: nothing is. */
+  get isListening(): boolean | undefined {
+    const topics = [...this.topics.values()];
+    return topics.length === 0 ? undefined : topics.every(({ link }) => link?.isReady);
+  }
+
   /** Whether Redis counts this process among the listeners of a channel or pattern. */
   isSubscribed(name: string): boolean {
     for (const link of this.links.values()) if (link.isSubscribed(name)) return true;

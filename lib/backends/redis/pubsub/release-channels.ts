@@ -71,6 +71,11 @@ export class ReleaseChannels {
     return head?.startsWith(`${clientId}:`) === true && this.subscriber.isSubscribed(fairPattern(key, clientId));
   }
 
+  /** Whether the connection for messages stands; undefined: nobody has had to listen yet. */
+  get isListening(): boolean | undefined {
+    return this.subscriber.isListening;
+  }
+
   close(): void {
     this.closed = true;
     this.subscriber.close();

@@ -69,6 +69,11 @@ export class SubscriberLink {
     this.scheduleFlush(channel);
   }
 
+  /** It is connected, as far as it knows. */
+  get isReady(): boolean {
+    return this.ready && !this.ended;
+  }
+
   /** Whether Redis counts this connection among the listeners of a channel. */
   isSubscribed(channel: string): boolean {
     return this.requested.get(channel)?.confirmed ?? false;

@@ -1,0 +1,22 @@
+import { BackendError } from '../../lock-backend.js';
+
+/** The oldest Redis whose commands the scripts use. */
+const OLDEST = [6, 2] as const;
+
+/**
+ * Checks what a server says of its version. One that does not say is taken for new enough.
+ *
+ * @param info what INFO says; `''`: the user may not ask
+ * @throws BackendError when it is too old
+ */
+export function checkVersion(info: string, server: string): void {
+  const [, version, major, minor] = /^redis_version:((\d+)\.(\d+)\S*)/m.exec(info) ?? [];
+  if (version === undefined) return;
+  const isOld = Number(major) < OLDEST[0] || (Number(major) === OLDEST[0] && Number(minor) < OLDEST[1]);
+  if (!isOld) return;
+  throw new BackendError(
+    `${server}: Redis ${version} is too old; nestjs-redis-lock needs Redis ${OLDEST.join('.')} or later, or Valkey`,
+    'denied',
+    'refused',
+  );
+}

@@ -1,0 +1,1 @@
+export { LockHealthIndicator, type LockHealthResult } from './health/lock-health.indicator.js';

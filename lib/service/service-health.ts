@@ -1,0 +1,79 @@
+import type { BackendHealth } from '../backends/lock-backend.js';
+import type { LockEngine } from '../engine/lock-engine.js';
+
+/** How a lock service is. See `LockService.health`. @publicApi */
+export interface LockServiceHealth {
+  /** The backend answers, and nothing else is wrong. */
+  readonly healthy: boolean;
+  /** What is wrong, in words; empty where all is well. */
+  readonly problems: readonly string[];
+  /** How long the backend took to answer, in milliseconds; undefined: it did not. */
+  readonly responseTime: number | undefined;
+  /** Whether messages about releases arrive; undefined: nobody has had to listen yet. */
+  readonly listening: boolean | undefined;
+  /** How many held locks should have been renewed by now. */
+  readonly lateRenewals: number;
+  /** How many locks were lost within the last minute. */
+  readonly recentLosses: number;
+}
+
+/** Losses are told of for so long, in milliseconds. */
+const RECENTLY = 60_000;
+const MOST_LOSSES = 1_000;
+/** A renewal is late by more than this after half of the lease. */
+const TOLERANCE = 1_000;
+/** A connection for messages that is just being opened is given so long. */
+const SETTLING = 500;
+
+/** Looks at how a lock service is. */
+export class ServiceHealth {
+  /** When locks were lost. */
+  private losses: number[] = [];
+
+  constructor(private readonly engine: LockEngine) {
+    engine.on('lost', () => {
+      this.losses = [...this.losses.slice(1 - MOST_LOSSES), engine.settings.runtime.monotonic()];
+    });
+  }
+
+  async check(): Promise<LockServiceHealth> {
+    const { runtime } = this.engine.settings;
+    const started = runtime.monotonic();
+    let failure: Error | undefined;
+    const answer = await this.ping().catch((error: Error) => {
+      failure = error;
+    });
+    const responseTime = failure === undefined ? Math.round(runtime.monotonic() - started) : undefined;
+    const listening = answer?.listening === false ? await this.askAgain() : answer?.listening;
+    const lateRenewals = this.lateRenewals();
+    const recentLosses = this.losses.filter((at) => runtime.monotonic() - at < RECENTLY).length;
+    const problems = [
+      failure === undefined ? [] : failure.message,
+      listening === false ? 'messages about releases do not arrive, so waiters sleep longer' : [],
+      lateRenewals > 0 ? `the renewals of ${lateRenewals} held locks are late` : [],
+      recentLosses > 0 ? `${recentLosses} locks were lost within the last minute` : [],
+    ].flat();
+    return { healthy: problems.length === 0, problems, responseTime, listening, lateRenewals, recentLosses };
+  }
+
+  /** @throws LockUnavailableError when the backend does not answer */
+  ping(what = 'health()'): Promise<BackendHealth> {
+    const { inspector, settings } = this.engine;
+    return inspector.askBackend(what, async () => (await settings.backend.ping?.()) ?? { listening: undefined });
+  }
+
+  private async askAgain(): Promise<boolean | undefined> {
+    const { runtime } = this.engine.settings;
+    await new Promise<void>((resolve) => {
+      runtime.timer(SETTLING, resolve, 'keep-alive');
+    });
+    return (await this.ping().catch(() => undefined))?.listening;
+  }
+
+  private lateRenewals(): number {
+    const { context, inspector } = this.engine;
+    const isLate = ({ fixed, confirmed, validFor }: ReturnType<typeof inspector.heldLocks>[number]) =>
+      !fixed && context.clock.age(confirmed) > validFor / 2 + TOLERANCE;
+    return inspector.heldLocks().filter(isLate).length;
+  }
+}
