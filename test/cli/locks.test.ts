@@ -6,6 +6,8 @@ import { type RedisServer, startRedis } from '../support/redis-server.js';
 import { until } from '../support/until.js';
 import { runCli } from './run-cli.js';
 
+const logger = { warn: () => {}, error: () => {} };
+
 describe('the command line', () => {
   let redis: RedisServer;
   let admin: Redis;
@@ -18,8 +20,8 @@ describe('the command line', () => {
   });
   afterAll(() => redis.stop());
   beforeEach(() => {
-    shop = createLockService({ connection: redis.url, applicationName: 'shop-2' });
-    other = createLockService({ connection: redis.url, applicationName: 'stock' });
+    shop = createLockService({ connection: redis.url, applicationName: 'shop-2', logger });
+    other = createLockService({ connection: redis.url, applicationName: 'stock', logger });
   });
   afterEach(async () => {
     await Promise.all([shop.close(), other.close()]);
