@@ -21,7 +21,7 @@ export async function bundleLibrary(modules, target) {
   const cjs = join(target, 'cjs');
   declareKind(esm, 'module');
   declareKind(cjs, 'commonjs');
-  const code = await open(modules, '.js');
+  const code = await open(modules, '.js', [...entries, ...commands]);
   await write(code, { dir: esm, format: 'es', plugins: [compact(), coreOf('cjs')] });
   await write(code, {
     dir: cjs,
@@ -31,9 +31,10 @@ export async function bundleLibrary(modules, target) {
     interop: 'auto',
     plugins: [compact(), coreNames(), withoutCommands()],
   });
-  const types = await open(modules, '.d.ts', [dts()]);
-  await write(types, { dir: esm, plugins: [coreOf('cjs'), withoutCommands()] });
-  await write(types, { dir: cjs, plugins: [withoutCommands()] });
+  // Types are for what programs import.
+  const types = await open(modules, '.d.ts', entries, [dts()]);
+  await write(types, { dir: esm, plugins: [coreOf('cjs')] });
+  await write(types, { dir: cjs });
 }
 
 /** The nearest package.json tells Node, and TypeScript, of which kind the .js and .d.ts files below it are. */
@@ -42,10 +43,10 @@ function declareKind(folder, type) {
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify({ type })}\n`);
 }
 
-async function open(modules, extension, plugins) {
+async function open(modules, extension, names, plugins) {
   const file = (name) => join(modules, `${name}${extension}`);
   const bundle = await rollup({
-    input: Object.fromEntries([...entries, ...commands].map((name) => [name, file(name)])),
+    input: Object.fromEntries(names.map((name) => [name, file(name)])),
     plugins: [{ name: 'tslib', resolveId: (specifier) => (specifier === 'tslib' ? TSLIB : null) }, plugins],
     external: (specifier) => !/^[./]|^tslib$/.test(specifier),
     onwarn(warning) {
@@ -115,7 +116,7 @@ function coreNames() {
   };
 }
 
-/** Types are not written for programs, and programs once. */
+/** A program is written once. */
 function withoutCommands() {
   return {
     name: 'without-commands',

@@ -1,0 +1,43 @@
+/** What the program ends with. docs/cli.md lists them: scripts rely on them. */
+export const EXIT = {
+  ok: 0,
+  /** Something that is not expected here. */
+  failure: 1,
+  /** The command line is wrong: nothing was asked or changed. */
+  usage: 2,
+  /** The lock is not held by anybody. */
+  notLocked: 3,
+  /** Redis cannot be reached, refuses, or does not answer in time. */
+  unavailable: 4,
+  /** `doctor` found something that must be changed. */
+  unfit: 5,
+} as const;
+
+export type ErrorKind = Exclude<keyof typeof EXIT, 'ok'>;
+
+/** Ends the program with a message. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+
+  constructor(
+    readonly kind: ErrorKind,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+export function usageError(message: string): CommandError {
+  return new CommandError('usage', `${message}. 'nestjs-redis-lock --help' shows how it is used`);
+}
+
+/** Turns what a command failed with into what the user is told. */
+export function toCommandError(error: unknown): CommandError {
+  if (error instanceof CommandError) return error;
+  const { name, message } = error as Error;
+  if (name === 'LockUnavailableError') return new CommandError('unavailable', message, { cause: error });
+  if (name === 'LockConfigurationError' || name === 'LockKeyError')
+    return new CommandError('usage', message, { cause: error });
+  return new CommandError('failure', message, { cause: error });
+}

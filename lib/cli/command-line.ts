@@ -1,0 +1,80 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { bracesPair } from '../engine/terms/lock-name.js';
+import { usageError } from './command-error.js';
+
+const OPTIONS = {
+  url: { type: 'string' },
+  cluster: { type: 'boolean' },
+  prefix: { type: 'string' },
+  json: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+  match: { type: 'string' },
+  count: { type: 'string' },
+  cursor: { type: 'string' },
+  interval: { type: 'string' },
+  yes: { type: 'boolean' },
+  reason: { type: 'string' },
+} satisfies ParseArgsConfig['options'];
+
+type Option = keyof typeof OPTIONS;
+type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
+
+const PLACE: readonly Option[] = ['url', 'cluster', 'prefix'];
+
+/** What each verb takes beside the place of the locks. */
+const VERBS = {
+  ls: { takesName: false, options: ['json', 'match', 'count', 'cursor'] },
+  inspect: { takesName: true, options: ['json'] },
+  watch: { takesName: false, options: ['match', 'interval'] },
+  clients: { takesName: false, options: ['json'] },
+  release: { takesName: true, options: ['json', 'yes', 'reason'] },
+  doctor: { takesName: false, options: ['json'] },
+} satisfies Record<string, { takesName: boolean; options: readonly Option[] }>;
+
+export type Verb = keyof typeof VERBS;
+
+/** A command line that was checked. */
+export interface CommandLine {
+  readonly verb: Verb;
+  /** Of the lock; `''` for verbs that take none. */
+  readonly name: string;
+  readonly options: Values;
+}
+
+/**
+ * @returns undefined when help is asked for
+ * @throws CommandError that says what is wrong
+ */
+export function parseCommandLine(args: readonly string[]): CommandLine | undefined {
+  const { values, positionals } = parse(args);
+  if (values.help) return undefined;
+  const [verb, ...names] = positionals;
+  const verbs = Object.keys(VERBS).join(', ');
+  if (verb === undefined) throw usageError(`What to do is missing: give one of ${verbs}`);
+  if (!Object.hasOwn(VERBS, verb)) throw usageError(`There is no '${verb}': give one of ${verbs}`);
+  const { takesName, options }: { takesName: boolean; options: readonly Option[] } = VERBS[verb as Verb];
+  const stray = (Object.keys(values) as Option[]).find((option) => ![...PLACE, ...options].includes(option));
+  if (stray !== undefined) throw usageError(`'${verb}' has no option --${stray}`);
+  if (!bracesPair(values.prefix ?? '')) throw usageError('--prefix: its braces must be balanced, and none empty');
+  const [name = '', ...others] = names;
+  if (takesName && name === '') throw usageError(`'${verb}' needs the name of a lock`);
+  if (!takesName && names.length > 0)
+    throw usageError(`'${verb}' takes no name; patterns are given by --match, where there is one`);
+  if (others.length > 0) throw usageError(`'${verb}' takes one name, but there are ${names.length}`);
+  return { verb: verb as Verb, name, options: values };
+}
+
+/** Whether errors are to be told as JSON, also when the rest of the command line is wrong. */
+export function asksForJson(args: readonly string[]): boolean {
+  const end = args.indexOf('--');
+  return args.slice(0, end < 0 ? args.length : end).includes('--json');
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
+  } catch (error) {
+    // Its first sentence: the next one is about arguments that begin with a dash.
+    throw usageError((error as Error).message.split(/\.(?:\s|$)/)[0]);
+  }
+}

@@ -1,0 +1,70 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { toMilliseconds } from '../../engine/terms/duration.js';
+import type { ListedLock } from '../../service/lock-inspection.js';
+import type { LockService } from '../../service/lock-service.js';
+import { EXIT, toCommandError } from '../command-error.js';
+import { heldFor, lockTable } from '../text/lock-table.js';
+import { printable } from '../text/printable.js';
+import { allLocks } from './all-locks.js';
+import type { CommandContext } from './command.js';
+
+const SHORTEST_INTERVAL = 200;
+const LONGEST_INTERVAL = 3_600_000;
+/** Of a screen: the head, an empty line, the titles, how many more there are. */
+const OTHER_LINES = 5;
+
+const HOME = '\x1b[H';
+const END_OF_LINE = '\x1b[K';
+const REST_OF_SCREEN = '\x1b[J';
+
+/** `watch`: the locks with the most waiters first, until it is interrupted. An outage is shown, and waited out. */
+export async function watch({ locks, options }: CommandContext): Promise<number> {
+  const interval = toMilliseconds(
+    (options.interval ?? '2s') as '2s',
+    '--interval',
+    SHORTEST_INTERVAL,
+    LONGEST_INTERVAL,
+  );
+  const interrupted = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
+  while (!interrupted.signal.aborted) {
+    show(await look(locks, options.match));
+    await sleep(interval, undefined, { signal: interrupted.signal }).catch(() => {});
+  }
+  if (process.stdout.isTTY) process.stdout.write('\n');
+  return EXIT.ok;
+}
+
+async function look(locks: LockService, match: string | undefined): Promise<string[]> {
+  const time = new Date().toISOString();
+  try {
+    const all = (await allLocks(locks, match)).sort(byTrouble);
+    const waiting = all.reduce((sum, lock) => sum + lock.waiting, 0);
+    return [`${time}  ${all.length} locks held, ${waiting} callers waiting`, '', ...withinScreen(all)];
+  } catch (error) {
+    const { kind, message } = toCommandError(error);
+    if (kind !== 'unavailable') throw error;
+    return [`${time}  ${printable(message)}`];
+  }
+}
+
+function byTrouble(one: ListedLock, other: ListedLock): number {
+  return other.waiting - one.waiting || heldFor(other) - heldFor(one);
+}
+
+function withinScreen(locks: readonly ListedLock[]): string[] {
+  if (locks.length === 0) return ['No lock is held'];
+  const { isTTY, rows = 24 } = process.stdout;
+  const room = isTTY ? Math.max(1, rows - OTHER_LINES) : locks.length;
+  const more = locks.length - room;
+  return [...lockTable(locks.slice(0, room)), ...(more > 0 ? [`… and ${more} more: --match shows some of them`] : [])];
+}
+
+function show(lines: readonly string[]): void {
+  const { stdout } = process;
+  if (!stdout.isTTY) stdout.write(`${lines.join('\n')}\n\n`);
+  else {
+    const cut = lines.map((line) => [...line].slice(0, stdout.columns).join('') + END_OF_LINE);
+    stdout.write(`${HOME}${cut.join('\n')}${REST_OF_SCREEN}`);
+  }
+}

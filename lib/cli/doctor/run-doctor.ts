@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { EXIT } from '../command-error.js';
+import type { Output } from '../output.js';
+import { type OpenRedis, openRedis } from '../redis/open-redis.js';
+import type { RedisPlace } from '../redis/redis-place.js';
+import { printable } from '../text/printable.js';
+import { type Check, type Finding, onEachMaster } from './check.js';
+import { checkClock } from './clock-check.js';
+import { checkCluster } from './cluster-check.js';
+import { checkPubSub } from './pubsub-check.js';
+import { checkRights, type RightsSubject } from './rights/check-rights.js';
+import { checkScripts } from './script-check.js';
+import { checkMemory, checkRole, checkVersion } from './server-checks.js';
+
+/** `doctor`: whether a Redis, and our user of it, are fit for locks. */
+export async function runDoctor(place: RedisPlace, keyPrefix: string, output: Output): Promise<number> {
+  const redis = await openRedis(place);
+  try {
+    const user = place.url.startsWith('/') ? 'default' : decodeURIComponent(new URL(place.url).username) || 'default';
+    const checks = await examine(redis, { keyPrefix, isCluster: place.isCluster, user });
+    const isFit = checks.every(({ status }) => status !== 'wrong');
+    const lines = [`${printable(place.description)}, user '${printable(user)}'`, ...checks.flatMap(toLines)];
+    output.result({ server: place.description, user, fit: isFit, checks }, lines);
+    return isFit ? EXIT.ok : EXIT.unfit;
+  } finally {
+    redis.close();
+  }
+}
+
+async function examine(redis: OpenRedis, subject: RightsSubject): Promise<Check[]> {
+  const { keyPrefix, isCluster } = subject;
+  const checks: [string, (master: Redis) => Promise<Finding>][] = [
+    ['version', checkVersion],
+    ['role', checkRole],
+    ['memory', checkMemory],
+    ['rights', (master) => checkRights(master, subject)],
+    ['pub/sub', (master) => checkPubSub(master, redis.slotOf(master))],
+    ['scripts', (master) => checkScripts(master, `${keyPrefix}doctor-${randomUUID()}`)],
+    ['clock', checkClock],
+  ];
+  if (isCluster) checks.push(['cluster', checkCluster]);
+  const found: Check[] = [];
+  for (const [check, examination] of checks) found.push(...(await onEachMaster(check, redis.masters(), examination)));
+  return found;
+}
+
+const MARKS = { ok: 'ok   ', note: 'note ', wrong: 'WRONG' };
+
+function toLines({ check, node, status, message, remedy }: Check): string[] {
+  const where = node === undefined ? '' : `${node}: `;
+  const lines = [`  ${MARKS[status]}  ${check.padEnd(8)}  ${printable(where + message)}`];
+  return remedy === undefined ? lines : [...lines, `${' '.repeat(19)}→ ${printable(remedy)}`];
+}

@@ -1,0 +1,40 @@
+import { checkUrl } from '../../backends/redis/client/url-settings.js';
+import { usageError } from '../command-error.js';
+
+/** Which Redis is meant. */
+export interface RedisPlace {
+  readonly url: string;
+  readonly isCluster: boolean;
+  /** Without the password. */
+  readonly description: string;
+}
+
+/**
+ * There is no default: an empty list of another Redis would look like good news.
+ *
+ * @throws CommandError
+ */
+export function redisPlace(
+  { url, cluster = false }: { readonly url?: string; readonly cluster?: boolean },
+  environment: NodeJS.ProcessEnv,
+): RedisPlace {
+  const given = url ?? environment.REDIS_URL;
+  if (given === undefined || given === '')
+    throw usageError('Where Redis is is missing: give --url redis://host:6379, or set REDIS_URL');
+  try {
+    checkUrl(given);
+  } catch (error) {
+    const message = (error as Error).message.replace(/\.$/, '');
+    throw usageError(`${url === undefined ? 'REDIS_URL' : '--url'}: ${message}`);
+  }
+  const isPath = given.startsWith('/');
+  if (cluster && (isPath || databaseOf(given) !== '0'))
+    throw usageError('--cluster: give the URL of a node, with a host and without a database: a cluster has only 0');
+  const place = isPath ? given.split('?')[0] : new URL(given).host;
+  return { url: given, isCluster: cluster, description: `redis${cluster ? ' cluster' : ''} ${place}` };
+}
+
+function databaseOf(url: string): string {
+  const { pathname, searchParams } = new URL(url);
+  return pathname.slice(1) || searchParams.get('db') || '0';
+}

@@ -1,0 +1,52 @@
+import { createLockService } from '../../lib/service/create-lock-service.js';
+import type { LockService } from '../../lib/service/lock-service.js';
+import { type RedisCluster, startCluster } from '../support/redis-cluster.js';
+import { runCli } from './run-cli.js';
+
+describe('the command line on a cluster', () => {
+  let cluster: RedisCluster;
+  let locks: LockService;
+  beforeAll(async () => {
+    cluster = await startCluster();
+    locks = createLockService({ connection: { nodes: cluster.nodes } });
+  }, 90_000);
+  afterAll(async () => {
+    await locks?.close();
+    await cluster?.stop();
+  });
+
+  it('shows the locks of all masters, and releases one', async () => {
+    const names = Array.from({ length: 20 }, (_, n) => `order:${n}`);
+    const leases = await Promise.all(names.map((name) => locks.acquire(name)));
+    const { url } = cluster.servers[0];
+    const list = JSON.parse((await runCli(['ls', '--cluster', '--json'], url)).stdout);
+    expect(list.locks.map(({ name }: { name: string }) => name)).toEqual([...names].sort());
+    const { code } = await runCli(['release', 'order:7', '--cluster', '--yes', '--reason', 'dead'], url);
+    expect(code).toBe(0);
+    expect(await locks.isLocked('order:7')).toBe(false);
+    expect((await runCli(['inspect', 'order:7', '--cluster'], url)).code).toBe(3);
+    expect((await runCli(['inspect', 'order:8', '--cluster'], url)).code).toBe(0);
+    await Promise.all(leases.map((lease) => lease.release()));
+  });
+
+  it('refuses a node without --cluster: its list would lack most of the locks', async () => {
+    const { code, stdout, stderr } = await runCli(['ls'], cluster.servers[0].url);
+    expect(stderr).toMatch(/is a node of a cluster, and knows only a part of the locks: add --cluster/);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  });
+
+  it('examines each master, and says which one is different', async () => {
+    const [{ url }, second] = cluster.servers;
+    const well = await runCli(['doctor', '--cluster'], url);
+    expect(well.stdout).toMatch(/ok +cluster +all 16384 slots are served by 3 masters/);
+    expect(well.stdout).toMatch(/ok +pub\/sub +messages arrive/);
+    expect(well.code).toBe(0);
+
+    const admin = second.client();
+    await admin.call('ACL', 'SETUSER', 'default', '-hget', '-spublish');
+    const { code, stdout } = await runCli(['doctor', '--cluster'], url);
+    await admin.call('ACL', 'SETUSER', 'default', '+hget', '+spublish');
+    expect(stdout).toContain(`127.0.0.1:${second.port}: user 'default' lacks +hget +spublish`);
+    expect(code).toBe(5);
+  });
+});

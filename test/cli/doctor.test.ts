@@ -1,0 +1,114 @@
+import { readFileSync } from 'node:fs';
+import type { Redis } from 'ioredis';
+import { checkRights } from '../../lib/cli/doctor/rights/check-rights.js';
+import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { runCli } from './run-cli.js';
+
+/** What docs/permissions.md gives a user, one rule each. */
+const RECIPE = (/ACL SETUSER locks on >password([^`]*)/.exec(readFileSync('docs/permissions.md', 'utf8'))?.[1] ?? '')
+  .trim()
+  .split(/\s+/);
+
+describe('doctor', () => {
+  let redis: RedisServer;
+  let admin: Redis;
+  beforeAll(async () => {
+    redis = await startRedis();
+    admin = redis.client();
+  });
+  afterAll(() => redis.stop());
+
+  const urlOf = async (user: string, rules: readonly string[]) => {
+    await admin.call('ACL', 'SETUSER', user, 'reset', 'on', '>a-password', ...rules);
+    return redis.url.replace('//', `//${user}:a-password@`);
+  };
+
+  it('finds nothing to change with the rights of the recipe, and leaves nothing behind', async () => {
+    const { code, stdout, stderr } = await runCli(['doctor'], await urlOf('locks', RECIPE));
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    for (const check of ['version', 'role', 'memory', 'rights', 'pub/sub', 'scripts', 'clock'])
+      expect(stdout).toMatch(new RegExp(`^ {2}ok +${check} `, 'm'));
+    expect(await admin.keys('*')).toEqual([]);
+  });
+
+  it('names the rights that are missing; with its remedy, all is well', async () => {
+    const rules = RECIPE.filter((rule) => !['+hget', '+pexpire', '+psubscribe', '~{lock:*'].includes(rule));
+    const url = await urlOf('short', rules);
+    const { code, stdout } = await runCli(['doctor'], url);
+    expect(code).toBe(5);
+    expect(stdout).toMatch(/^ {2}WRONG +rights +user 'short' lacks/m);
+    const remedy = /→ (ACL SETUSER short .*)$/m.exec(stdout)?.[1] ?? '';
+    expect(remedy.split(' ').slice(3).sort()).toEqual(['+hget', '+pexpire', '+psubscribe', '~{lock:*']);
+    const [command, ...args] = remedy.split(' ');
+    await admin.call(command, ...args);
+    expect((await runCli(['doctor'], url)).code).toBe(0);
+    expect(await admin.keys('*')).toEqual([]);
+  });
+
+  it.each(RECIPE)('finds out that %s is missing', async (rule) => {
+    await urlOf(
+      'lacking',
+      RECIPE.filter((each) => each !== rule),
+    );
+    const client = redis.client({ username: 'lacking', password: 'a-password', enableReadyCheck: false });
+    const found = await checkRights(client, { keyPrefix: 'lock:', isCluster: false, user: 'lacking' });
+    expect(found).toMatchObject({ status: 'wrong', remedy: `ACL SETUSER lacking ${rule}` });
+    client.disconnect();
+    await admin.flushall();
+  });
+
+  it('tries nothing that the recipe does not have', async () => {
+    await urlOf('exact', RECIPE);
+    const client = redis.client({ username: 'exact', password: 'a-password', enableReadyCheck: false });
+    await admin.acl('LOG', 'RESET');
+    expect(await checkRights(client, { keyPrefix: 'lock:', isCluster: false, user: 'exact' })).toMatchObject({
+      status: 'ok',
+    });
+    expect(await admin.acl('LOG')).toEqual([]);
+    client.disconnect();
+  });
+
+  it('warns of a policy that evicts locks', async () => {
+    const evicting = await startRedis({ args: ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'] });
+    const { code, stdout } = await runCli(['doctor'], evicting.url);
+    expect(stdout).toMatch(
+      /WRONG +memory +maxmemory-policy is 'allkeys-lru'.*\n +→ set maxmemory-policy to 'noeviction'/,
+    );
+    expect(code).toBe(5);
+    const answer = JSON.parse((await runCli(['doctor', '--json'], evicting.url)).stdout);
+    expect(answer).toMatchObject({ fit: false, user: 'default' });
+    expect(answer.checks.filter(({ status }: { status: string }) => status !== 'ok')).toEqual([
+      { check: 'memory', status: 'wrong', message: expect.any(String), remedy: expect.any(String) },
+    ]);
+    await evicting.stop();
+  });
+
+  it('only notes that policy where nothing limits the memory', async () => {
+    const unlimited = await startRedis({ args: ['--maxmemory-policy', 'allkeys-lru'] });
+    const { code, stdout } = await runCli(['doctor'], unlimited.url);
+    expect(stdout).toMatch(
+      /note +memory +maxmemory-policy is 'allkeys-lru', which does no harm until maxmemory is set/,
+    );
+    expect(code).toBe(0);
+    await unlimited.stop();
+  });
+
+  it('refuses a replica, and names its master', async () => {
+    const replica = await startRedis({ args: ['--replicaof', `127.0.0.1 ${redis.port}`] });
+    const { code, stdout } = await runCli(['doctor'], replica.url);
+    expect(stdout).toMatch(
+      new RegExp(`WRONG +role +this server is a replica\\n +→ use its master, 127.0.0.1:${redis.port}`),
+    );
+    expect(code).toBe(5);
+    await replica.stop();
+  });
+
+  it('says what to do about a port where nothing listens', async () => {
+    const { code, stdout, stderr } = await runCli(['doctor', '--json'], 'redis://127.0.0.1:1');
+    expect(stderr).toBe(
+      'redis 127.0.0.1:1: connect ECONNREFUSED 127.0.0.1:1: nothing listens there; check host and port, and that Redis runs\n',
+    );
+    expect(JSON.parse(stdout)).toEqual({ error: { kind: 'unavailable', message: stderr.trim() } });
+    expect(code).toBe(4);
+  });
+});

@@ -1,0 +1,225 @@
+import type { Redis } from 'ioredis';
+import { createLockService } from '../../lib/service/create-lock-service.js';
+import type { LockService } from '../../lib/service/lock-service.js';
+import { startProcess } from '../support/processes/start-process.js';
+import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { until } from '../support/until.js';
+import { runCli } from './run-cli.js';
+
+const logger = { warn: () => {}, error: () => {} };
+
+describe('the command line', () => {
+  let redis: RedisServer;
+  let admin: Redis;
+  let shop: LockService;
+  let other: LockService;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+    admin = redis.client();
+  });
+  afterAll(() => redis.stop());
+  beforeEach(() => {
+    shop = createLockService({ connection: redis.url, applicationName: 'shop-2', logger });
+    other = createLockService({ connection: redis.url, applicationName: 'stock', logger });
+  });
+  afterEach(async () => {
+    await Promise.all([shop.close(), other.close()]);
+    await admin.flushall();
+  });
+
+  const json = async (...args: string[]) => JSON.parse((await runCli([...args, '--json'], redis.url)).stdout);
+
+  /** Until the records of these clients say so. */
+  const known = (held: number, waiting: number) =>
+    until(async () => {
+      const clients = await shop.clients();
+      const sum = (field: 'held' | 'waiting') => clients.reduce((total, client) => total + client[field], 0);
+      return sum('held') >= held && sum('waiting') >= waiting;
+    }, 20_000);
+
+  it('tells who holds what, in which method, since when, and how many wait', async () => {
+    const lease = await shop.acquire('order:42', { group: 'OrdersService.pay' });
+    const waiting = other.acquire('order:42').then((next) => next.release());
+    await known(1, 1);
+
+    const list = await runCli(['ls'], redis.url);
+    expect(list.stdout).toMatch(/^NAME +TYPE +HELD BY +IN +SINCE +LEASE LEFT +WAITING$/m);
+    expect(list.stdout).toMatch(
+      new RegExp(`^order:42 +exclusive +shop-2 on .+, pid ${process.pid} +OrdersService.pay +\\d+ s +\\d+ s +1$`, 'm'),
+    );
+    expect(list).toMatchObject({ code: 0, stderr: '' });
+
+    const inspected = await runCli(['inspect', 'order:42'], redis.url);
+    expect(inspected.stdout).toMatch(
+      /^order:42 is locked \(exclusive\)\n {2}held by +shop-2 on .+, in OrdersService.pay/,
+    );
+    expect(inspected.stdout).toContain(lease.owner);
+    expect(inspected.stdout).toMatch(/waiting +1$/m);
+    expect(inspected).toMatchObject({ code: 0, stderr: '' });
+
+    const clients = await runCli(['clients'], redis.url);
+    expect(clients.stdout).toMatch(/^stock .* 0 +1 +\d+ m?s +[0-9a-f-]{36}\nshop-2 .* 1 +0 +- +[0-9a-f-]{36}$/m);
+    expect(clients).toMatchObject({ code: 0, stderr: '' });
+    await lease.release();
+    await waiting;
+  });
+
+  it('gives the same as one JSON document', async () => {
+    const lease = await shop.acquire('order:42', { group: 'OrdersService.pay' });
+    await known(1, 0);
+    const owners = [
+      expect.objectContaining({
+        owner: lease.owner,
+        client: expect.objectContaining({ application: 'shop-2', pid: process.pid, group: 'OrdersService.pay' }),
+      }),
+    ];
+    expect(await json('ls')).toEqual({
+      locks: [expect.objectContaining({ name: 'order:42', type: 'exclusive', waiting: 0, owners })],
+      cursor: null,
+    });
+    expect(await json('inspect', 'order:42')).toMatchObject({ name: 'order:42', locked: true, owners });
+    expect(await json('clients')).toEqual({
+      clients: [expect.objectContaining({ application: 'shop-2', held: 1, waiting: 0 })],
+    });
+    await lease.release();
+  });
+
+  it('works while no application runs: it shows what a dead process has left, and frees it', async () => {
+    const { child, line: owner } = await startProcess('lock-holder.ts', redis.url, 'lock:', 'left', '30000');
+    child.kill('SIGKILL');
+    const { stdout } = await runCli(['ls'], redis.url);
+    expect(stdout).toContain(owner);
+    const released = await runCli(['release', 'left', '--yes', '--reason', 'the host is dead'], redis.url);
+    expect(released.stdout).toMatch(/^Released by force at \S+Z: the host is dead$/m);
+    expect(released).toMatchObject({ code: 0, stderr: '' });
+    expect((await runCli(['ls'], redis.url)).stdout).toBe("No lock is held under the prefix 'lock:'\n");
+  });
+
+  it('releases what another process holds, which hears of it', async () => {
+    const lease = await shop.acquire('order:42');
+    const { owner } = lease;
+    const answer = await json('release', 'order:42', '--yes', '--reason', 'stuck');
+    expect(answer).toMatchObject({
+      name: 'order:42',
+      released: true,
+      reason: 'stuck',
+      before: { owners: [{ owner }] },
+    });
+    await until(() => !lease.held, 15_000);
+    expect(lease.signal.aborted).toBe(true);
+    expect(await shop.isLocked('order:42')).toBe(false);
+  });
+
+  it.each([['inspect'], ['release', '--yes', '--reason', 'dead']])(
+    '%s of a name that is not locked ends with 3, and says so',
+    async (verb, ...options) => {
+      const lease = await shop.acquire('order:42');
+      const { code, stdout, stderr } = await runCli([verb, 'order:43', ...options], redis.url);
+      expect({ code, stdout, stderr }).toEqual({
+        code: 3,
+        stdout: '',
+        stderr: "'order:43' is not locked under the prefix 'lock:'\n",
+      });
+      expect((await runCli([verb, 'lock:order:42', ...options], redis.url)).stderr).toContain(
+        "Names are given without the prefix 'lock:'",
+      );
+      const answer = await json(verb, 'order:43', ...options);
+      expect(answer.error).toEqual({ kind: 'notLocked', message: expect.stringContaining("'order:43'") });
+      expect(lease.held).toBe(true);
+      await lease.release();
+    },
+  );
+
+  it('shows who holds the lock, and changes nothing, without --yes', async () => {
+    const lease = await shop.acquire('order:42');
+    const { code, stdout } = await runCli(['release', 'order:42', '--reason', 'stuck'], redis.url);
+    expect(stdout).toContain(lease.owner);
+    expect(code).toBe(2);
+    expect(await json('release', 'order:42', '--reason', 'stuck')).toMatchObject({
+      released: false,
+      error: { kind: 'usage' },
+    });
+    expect(await shop.isLocked('order:42')).toBe(true);
+    await lease.release();
+  });
+
+  it('goes through the list page by page, and matches names', async () => {
+    const names = Array.from({ length: 60 }, (_, n) => `page:${n}`);
+    const leases = await Promise.all([...names, 'other'].map((name) => shop.acquire(name)));
+    const found = new Set<string>();
+    let cursor: string | null = null;
+    let pages = 0;
+    do {
+      const at = cursor === null ? [] : ['--cursor', cursor];
+      const page: { locks: { name: string }[]; cursor: string | null } = await json(
+        ...['ls', '--match', 'page:*', '--count', '25', ...at],
+      );
+      for (const { name } of page.locks) found.add(name);
+      cursor = page.cursor;
+      pages++;
+    } while (cursor !== null);
+    expect([...found].sort()).toEqual([...names].sort());
+    expect(pages).toBeGreaterThan(1);
+    const all = await json('ls');
+    expect(all.locks.map(({ name }: { name: string }) => name)).toEqual([...names, 'other'].sort());
+    await Promise.all(leases.map((lease) => lease.release()));
+  });
+
+  it('looks under the prefix that it is given', async () => {
+    const own = createLockService({ connection: redis.url, keyPrefix: 'app[1]:' });
+    const lease = await own.acquire('order:1');
+    expect((await json('ls', '--prefix', 'app[1]:')).locks).toEqual([expect.objectContaining({ name: 'order:1' })]);
+    expect((await json('ls')).locks).toEqual([]);
+    await lease.release();
+    await own.close();
+  });
+
+  it('does not let names and applications write to the terminal', async () => {
+    const evil = createLockService({ connection: redis.url, applicationName: 'x\u{202e}y' });
+    const lease = await evil.acquire('\x1b[2J\u{9b}31m');
+    await known(1, 0);
+    for (const args of [['ls'], ['ls', '--json'], ['inspect', '\x1b[2J\u{9b}31m'], ['inspect', '\x1b[2Jnone']]) {
+      const { stdout, stderr } = await runCli(args, redis.url);
+      expect(stdout + stderr).toMatch(/\\u\{?0*1b/);
+      expect(stdout + stderr).not.toMatch(/[^\P{Cc}\n]|\p{Cf}/u);
+    }
+    expect((await json('ls')).locks[0].name).toBe('\x1b[2J\u{9b}31m');
+    await lease.release();
+    await evil.close();
+  });
+
+  it('is not among the clients, holds nothing and leaves nothing behind', async () => {
+    const lease = await shop.acquire('order:42');
+    await known(1, 0);
+    const keys = (await admin.keys('*')).sort();
+    for (const args of [['ls'], ['inspect', 'order:42'], ['clients'], ['doctor'], ['release', 'x', '--reason', 'x']])
+      await runCli(args, redis.url);
+    expect((await shop.clients()).map(({ application }) => application)).toEqual(['shop-2']);
+    expect((await admin.keys('*')).sort()).toEqual(keys);
+    await until(async () => !String(await admin.client('LIST')).includes('doctor'));
+    await lease.release();
+  });
+
+  it.each([
+    { url: () => 'redis://127.0.0.1:1', says: /ECONNREFUSED 127.0.0.1:1: nothing listens there; check host and port/ },
+    { url: () => redis.url.replace('//', '//nobody:a-password@'), says: /WRONGPASS .* check user and password/ },
+    { url: () => redis.url.replace('127.0.0.1', 'no-such-host.invalid'), says: /the name of the host is not known/ },
+  ])('ends with 4 where Redis cannot be used: $says', async ({ url, says }) => {
+    const { code, stdout, stderr } = await runCli(['ls'], url());
+    expect(stderr).toMatch(says);
+    expect(stderr).not.toContain('a-password');
+    expect({ code, stdout }).toEqual({ code: 4, stdout: '' });
+  });
+
+  it('ends with 4 where Redis accepts connections but does not answer', async () => {
+    redis.pause();
+    try {
+      const { code, stderr } = await runCli(['ls'], redis.url);
+      expect(stderr).not.toBe('');
+      expect(code).toBe(4);
+    } finally {
+      redis.resume();
+    }
+  });
+});
