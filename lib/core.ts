@@ -5,7 +5,11 @@ export type {
   AcquireReply,
   AcquireRequest,
   Busy,
+  ClientRecord,
+  HoldRecord,
+  KeyPage,
   LockBackend,
+  LockDirectory,
   LockState,
   LockType,
   OwnerRef,
@@ -14,6 +18,7 @@ export type {
   RenewRequest,
   Subscription,
   TransferRequest,
+  WaitRecord,
   Wake,
 } from './backends/lock-backend.js';
 export { BackendError } from './backends/lock-backend.js';
@@ -26,6 +31,7 @@ export type {
   SynchronizerKind,
   TakenPermits,
 } from './backends/synchronizer-backend.js';
+export type { HolderClient } from './engine/clients/holder-client.js';
 export {
   LockAbortedError,
   LockBusyError,
@@ -58,6 +64,7 @@ export type { Semaphore } from './locks/semaphore.js';
 export type { SpinLock } from './locks/spin-lock.js';
 export type { WaitOptions } from './locks/wait-options.js';
 export { createLockService } from './service/create-lock-service.js';
-export type { InspectedOwner, LockInspection } from './service/lock-inspection.js';
+export type { ClientHold, ClientWait, LockClient } from './service/lock-client.js';
+export type { InspectedOwner, ListedLock, ListOptions, LockInspection, LockList } from './service/lock-inspection.js';
 export { LockService } from './service/lock-service.js';
 export type { ClusterConnection, Connection, RedisLockOptions } from './service/redis-lock-options.js';

@@ -1,3 +1,4 @@
+import type { LockDirectory } from './lock-directory.js';
 import type {
   AcquireAllReply,
   Acquired,
@@ -16,6 +17,7 @@ import type { Subscription, Wake } from './subscription.js';
 import type { SynchronizerBackend } from './synchronizer-backend.js';
 
 export * from './backend-error.js';
+export * from './lock-directory.js';
 export * from './lock-requests.js';
 export * from './subscription.js';
 
@@ -52,6 +54,9 @@ export interface LockBackend {
 
   /** Semaphores and latches; undefined: this backend has none. */
   readonly synchronizers: SynchronizerBackend | undefined;
+
+  /** Which locks there are, and who the clients are; undefined: this backend cannot tell. */
+  readonly directory?: LockDirectory | undefined;
 
   /**
    * Acquires a lock that is free, or that this owner holds already.

@@ -1,5 +1,7 @@
 import type { LockBackend } from '../backends/lock-backend.js';
 import type { Runtime } from '../backends/runtime.js';
+import type { ClientPresence } from './clients/client-presence.js';
+import type { HolderLookup } from './clients/holder-lookup.js';
 import type { EventHub } from './events/events.js';
 import type { BackgroundReleases } from './lease/background-releases.js';
 import type { LeaseClock } from './lease/lease-clock.js';
@@ -16,6 +18,10 @@ export interface AcquisitionContext {
   readonly backgroundReleases: BackgroundReleases;
   readonly pendingAcquisitions: PendingAcquisitions;
   readonly clientId: string;
+  /** Tells others who this client is. */
+  readonly presence: ClientPresence;
+  /** Finds out who the others are. */
+  readonly holders: HolderLookup;
   /** Milliseconds after which the backend drops a waiter (of a fair lock, or a waiting writer) that has given no sign of life. */
   readonly fairWaitTimeout: number;
   /** Readers of this process give way to waiting writers. */

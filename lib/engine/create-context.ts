@@ -1,4 +1,6 @@
 import type { AcquisitionContext } from './acquisition-context.js';
+import { ClientPresence, type Stock } from './clients/client-presence.js';
+import { HolderLookup } from './clients/holder-lookup.js';
 import { EventHub } from './events/events.js';
 import { RateLimitedLogger } from './events/rate-limited-logger.js';
 import { BackgroundReleases } from './lease/background-releases.js';
@@ -8,15 +10,25 @@ import { LeaseClock } from './lease/lease-clock.js';
 import { Watchdog } from './lease/watchdog.js';
 import type { EngineSettings } from './terms/engine-settings.js';
 
-/** @param heldLocks the locks that the service holds: under one key, or all of them */
+/**
+ * @param heldLocks the locks that the service holds: under one key, or all of them
+ * @param takeStock what it holds and waits for
+ */
 export function createContext(
   settings: EngineSettings,
   heldLocks: (key?: string) => readonly HeldLock[],
+  takeStock: () => Stock,
 ): { readonly context: AcquisitionContext; readonly forcedReleases: ForcedReleases; readonly stop: () => void } {
   const { backend, runtime, logger, clientId, watchdogTimeout, fairWaitTimeout } = settings;
   const clock = new LeaseClock(runtime);
   const events = new EventHub(runtime, new RateLimitedLogger(logger, runtime));
-  const watchdog = new Watchdog(backend, runtime, clock, events, watchdogTimeout, () => forcedReleases.listen());
+  const presence = new ClientPresence(settings, events.logger, takeStock);
+  const holders = new HolderLookup(settings);
+  const onHeartbeat = () => {
+    forcedReleases.listen();
+    presence.noticed(0);
+  };
+  const watchdog = new Watchdog(backend, runtime, clock, events, watchdogTimeout, onHeartbeat);
   const backgroundReleases = new BackgroundReleases(backend, runtime);
   const forcedReleases = new ForcedReleases(backend, runtime, clientId, heldLocks);
   const { pendingAcquisitions } = forcedReleases;
@@ -30,12 +42,14 @@ export function createContext(
       backgroundReleases,
       pendingAcquisitions,
       clientId,
+      presence,
+      holders,
       fairWaitTimeout,
       preferWriters: true,
     },
     forcedReleases,
     stop: () => {
-      for (const part of [watchdog, backgroundReleases, forcedReleases]) part.close();
+      for (const part of [watchdog, backgroundReleases, forcedReleases, presence, holders]) part.close();
     },
   };
 }

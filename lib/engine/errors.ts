@@ -1,3 +1,5 @@
+import type { HolderClient } from './clients/holder-client.js';
+
 const BRANDS = Symbol.for('nestjs-redis-lock.errors');
 
 /**
@@ -52,6 +54,12 @@ export class LockBusyError extends LockError {
   static override readonly brand = 'LockBusyError';
 
   /**
+   * Who the holder is, where that was found out while the caller waited: application, host, pid, method. For logs: it is not enumerable, so
+   * that what is sent to clients of the application does not show it.
+   */
+  declare readonly holderClient: HolderClient | undefined;
+
+  /**
    * @param remainingTime milliseconds until the holder's lease ends unless it is renewed; −1 when unknown or unlimited
    * @param holder the last owner that was seen, if any
    * @param fixedLease the holder belongs to this process and its lease is never renewed: the lock is free after `remainingTime` at the latest.
@@ -63,8 +71,10 @@ export class LockBusyError extends LockError {
     readonly remainingTime: number,
     readonly holder: string | undefined,
     readonly fixedLease = false,
+    holderClient?: HolderClient,
   ) {
     super(message, lockName);
+    Object.defineProperty(this, 'holderClient', { value: holderClient });
   }
 }
 

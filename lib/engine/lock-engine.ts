@@ -2,6 +2,7 @@ import type { LockState, LockType } from '../backends/lock-backend.js';
 import { acquireOne } from './acquire-one.js';
 import type { AcquisitionContext } from './acquisition-context.js';
 import { ActiveWork, type Activity } from './active-work.js';
+import { StockTaker } from './clients/take-stock.js';
 import { createContext } from './create-context.js';
 import type { LockEventName, LockEvents } from './events/events.js';
 import type { HeldLock } from './lease/held-lock.js';
@@ -21,7 +22,7 @@ import { acquireSeveral } from './several/acquire-several.js';
 import { Shutdown } from './shutdown.js';
 import type { EngineSettings } from './terms/engine-settings.js';
 import { toKey, toLockNames } from './terms/lock-name.js';
-import { type AcquisitionTerms, type LockOptions, toTerms } from './terms/lock-options.js';
+import { type AcquisitionTerms, type LockOptions, type Purpose, toTerms } from './terms/lock-options.js';
 import { nullWhenBusy } from './waiting/null-when-busy.js';
 
 /** Of a backend that does not say otherwise. */
@@ -40,7 +41,7 @@ export class LockEngine implements LockAcquirer {
   readonly context: AcquisitionContext;
   readonly synchronizers: Synchronizers;
   private readonly work = new ActiveWork();
-  private readonly inspector: LockInspector;
+  readonly inspector: LockInspector;
   private readonly shutdown: Shutdown;
   private readonly defaults: AcquisitionTerms;
   private ownerCount = 0;
@@ -48,8 +49,13 @@ export class LockEngine implements LockAcquirer {
   constructor(readonly settings: EngineSettings) {
     const { backend, runtime, keyPrefix, watchdogTimeout, waitTime, onLost } = settings;
     const { shutdownTimeout, commandTimeout = COMMAND_TIMEOUT } = settings;
-    const { context, forcedReleases, stop } = createContext(settings, (key) => this.inspector.heldLocks(key));
+    const { context, forcedReleases, stop } = createContext(
+      settings,
+      (key) => this.inspector.heldLocks(key),
+      () => stock.take(runtime.monotonic()),
+    );
     const { work } = this;
+    const stock = new StockTaker(work);
     this.context = context;
     this.defaults = {
       type: 'reentrant',
@@ -58,6 +64,9 @@ export class LockEngine implements LockAcquirer {
       fixed: false,
       signal: undefined,
       onLost,
+      group: '',
+      method: '',
+      skips: false,
     };
     this.inspector = new LockInspector(context, work.queues, forcedReleases, keyPrefix);
     this.synchronizers = new Synchronizers(context, this, watchdogTimeout, () => work.changed());
@@ -91,11 +100,11 @@ export class LockEngine implements LockAcquirer {
   /**
    * The terms of acquisitions with these options: checked, and with the defaults filled in.
    *
-   * @param what how errors name the call: `OrdersService.ship`
+   * @param purpose what they are for; its `method` is how errors name the call
    * @throws LockConfigurationError naming the option that is wrong
    */
-  termsOf(options: LockOptions | undefined, what: string): AcquisitionTerms {
-    return options === undefined ? this.defaults : toTerms(options, this.defaults, what);
+  termsOf(options: LockOptions | undefined, purpose: Purpose): AcquisitionTerms {
+    return toTerms(options ?? {}, { ...this.defaults, ...purpose }, purpose.method);
   }
 
   /** As {@link acquire}, with a waitTime of 0 unless one is given, and `null` where the lock stays busy. */
@@ -205,7 +214,7 @@ export class LockEngine implements LockAcquirer {
     terms: AcquisitionTerms,
     gates: readonly EnteredGate[] = NO_GATES,
   ): LockLease {
-    const lease = new LockLease(this.context, locks, terms.onLost, gates, this.leaseEnded);
+    const lease = new LockLease(this.context, locks, terms, gates, this.leaseEnded);
     this.work.leases.push(lease);
     return lease;
   }

@@ -1,5 +1,6 @@
 import { type BackendError, type LockState, withReason } from '../backends/lock-backend.js';
 import type { AcquisitionContext } from './acquisition-context.js';
+import type { HolderClient } from './clients/holder-client.js';
 import { LockKeyError, LockUnavailableError } from './errors.js';
 import type { ForcedReleases } from './lease/forced-releases.js';
 import type { HeldLock } from './lease/held-lock.js';
@@ -33,6 +34,28 @@ export class LockInspector {
     if (key === undefined) return queues.values().flatMap(({ holders }) => holders);
     if (!key.startsWith(keyPrefix)) return [];
     return queues.named(key.slice(keyPrefix.length)).flatMap(({ holders }) => holders);
+  }
+
+  /** Who an owner is that is one of this service. */
+  ownHolder(owner: string): HolderClient | undefined {
+    if (!owner.startsWith(`${this.context.clientId}:`)) return undefined;
+    const held = this.heldLocks().find((lock) => lock.owner === owner);
+    return held && this.context.holders.own(held);
+  }
+
+  /**
+   * Asks the backend something that is not about one lock.
+   *
+   * @param what how errors name the call: `list()`
+   * @throws LockUnavailableError when there is no answer
+   */
+  async askBackend<T>(what: string, question: () => Promise<T>): Promise<T> {
+    try {
+      return await question();
+    } catch (error) {
+      const cause = withReason(this.context.backend, error as BackendError);
+      throw new LockUnavailableError(`${what}: the backend gave no answer: ${cause.message}`, '', { cause });
+    }
   }
 
   /** @throws the errors of this library in place of the backend's */

@@ -1,5 +1,6 @@
 import type { LockBackend } from '../backends/lock-backend.js';
 import type { Runtime, Timer } from '../backends/runtime.js';
+import type { AcquisitionContext } from './acquisition-context.js';
 import type { ActiveWork } from './active-work.js';
 import { LockAbortedError } from './errors.js';
 import type { LockLogger } from './events/lock-logger.js';
@@ -12,7 +13,7 @@ const LONGEST_CLOSE = 500;
 
 /** What shutdown ends. */
 export interface ShutdownTarget {
-  readonly context: object;
+  readonly context: Pick<AcquisitionContext, 'presence'>;
   readonly work: ActiveWork;
   readonly synchronizers: Synchronizers;
   readonly backend: LockBackend;
@@ -91,10 +92,10 @@ export class Shutdown {
   }
 
   private async end(): Promise<void> {
-    const { backend, commandTimeout, runtime, stop, synchronizers } = this.target;
+    const { backend, commandTimeout, context, runtime, stop, synchronizers } = this.target;
     const end = Math.max(this.drainUntil, runtime.monotonic()) + commandTimeout;
     const time = end - Math.min(LONGEST_CLOSE, commandTimeout / 4) - runtime.monotonic();
-    await this.atMost(time, Promise.all([this.waitForAnswers(time), synchronizers.close()]));
+    await this.atMost(time, Promise.all([this.waitForAnswers(time), synchronizers.close(), context.presence.leave()]));
     synchronizers.abandon();
     stop();
     await this.atMost(end - runtime.monotonic(), backend.close());

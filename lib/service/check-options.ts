@@ -8,6 +8,7 @@ const OPTION_NAMES: readonly string[] = [
   'backend',
   'quorum',
   'name',
+  'applicationName',
   'isGlobal',
   'keyPrefix',
   'watchdogTimeout',
@@ -21,6 +22,9 @@ const OPTION_NAMES: readonly string[] = [
   'shardedPubSub',
   'logger',
 ] satisfies (keyof RedisLockOptions)[];
+
+/** Of an application: it goes into logs and terminals. */
+const NAME = /^\P{Cc}{1,100}$/u;
 
 /**
  * Checks everything about the options but their durations.
@@ -50,7 +54,15 @@ function checkPlace(options: RedisLockOptions): void {
   );
 }
 
-function checkValues({ backend, quorum, keyPrefix, onLost, minReplicas, shardedPubSub }: RedisLockOptions): void {
+function checkValues({
+  applicationName,
+  backend,
+  quorum,
+  keyPrefix,
+  onLost,
+  minReplicas,
+  shardedPubSub,
+}: RedisLockOptions): void {
   if (backend !== undefined && backend !== 'memory' && typeof (backend as LockBackend | null)?.acquire !== 'function')
     refuse("backend must be 'memory' or a LockBackend");
   if (quorum !== undefined && !(Array.isArray(quorum) && quorum.length >= 3 && quorum.length % 2 === 1)) {
@@ -59,6 +71,8 @@ function checkValues({ backend, quorum, keyPrefix, onLost, minReplicas, shardedP
       `quorum needs an odd number of connections, three or more, to masters that are not replicas of each other${found}`,
     );
   }
+  if (applicationName !== undefined && !(typeof applicationName === 'string' && NAME.test(applicationName)))
+    refuse('applicationName must be a string of 1 to 100 characters without control characters');
   if (keyPrefix !== undefined && (typeof keyPrefix !== 'string' || !bracesPair(keyPrefix)))
     refuse('keyPrefix must be a string whose braces are balanced');
   if (onLost !== undefined && onLost !== 'throw' && onLost !== 'warn')

@@ -1,3 +1,4 @@
+import { toClientId } from '../engine/clients/client-identity.js';
 import { HarmlessLogger } from '../engine/events/harmless-logger.js';
 import { LockEngine } from '../engine/lock-engine.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
@@ -12,6 +13,7 @@ import {
   toWaitTime,
 } from '../engine/terms/duration.js';
 import { checkOptions } from './check-options.js';
+import { clientIdentity } from './client-identity.js';
 import { consoleLogger } from './console-logger.js';
 import { createBackend } from './create-backend.js';
 import { LockService } from './lock-service.js';
@@ -34,7 +36,7 @@ import type { RedisLockOptions } from './redis-lock-options.js';
 export function createLockService(options: RedisLockOptions): LockService {
   checkOptions(options);
   const runtime = nodeRuntime;
-  const clientId = runtime.uuid();
+  const clientId = toClientId(runtime.uuid());
   const logger = new HarmlessLogger(options.logger ?? consoleLogger);
   const { replicaTimeout, ...durations } = resolveDurations(options);
   let engine: LockEngine | undefined;
@@ -52,6 +54,7 @@ export function createLockService(options: RedisLockOptions): LockService {
     ...durations,
     backend,
     clientId,
+    identity: clientIdentity(options.applicationName),
     logger,
     runtime,
     keyPrefix: options.keyPrefix ?? 'lock:',

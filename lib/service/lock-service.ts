@@ -4,19 +4,11 @@ import type { Lease } from '../engine/lease/lease.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine, LockNames } from '../engine/lock-engine.js';
 import type { Milliseconds } from '../engine/terms/duration.js';
-import type { AcquisitionTerms, LockOptions } from '../engine/terms/lock-options.js';
-import { MultiLock } from '../locks/combined/multi-lock.js';
-import { RedLock } from '../locks/combined/red-lock.js';
-import { CountDownLatch } from '../locks/count-down-latch.js';
-import { FairLock } from '../locks/fair-lock.js';
-import { FencedLock } from '../locks/fenced-lock.js';
-import type { LockHandle } from '../locks/lock-handle.js';
-import { PermitExpirableSemaphore } from '../locks/permit-semaphore.js';
-import { ReadWriteLock } from '../locks/read-write-lock.js';
-import { ReentrantLock } from '../locks/reentrant-lock.js';
-import { Semaphore } from '../locks/semaphore.js';
-import { SpinLock } from '../locks/spin-lock.js';
-import type { LockInspection } from './lock-inspection.js';
+import type { AcquisitionTerms, LockOptions, Purpose } from '../engine/terms/lock-options.js';
+import type { LockClient } from './lock-client.js';
+import { LockHandles } from './lock-handles.js';
+import type { ListOptions, LockInspection, LockList } from './lock-inspection.js';
+import { LockView } from './lock-view.js';
 
 /**
  * Distributed locks. Inject it, or make one without NestJS with `createLockService(options)`.
@@ -32,12 +24,14 @@ import type { LockInspection } from './lock-inspection.js';
  *
  * @publicApi
  */
-export class LockService {
+export class LockService extends LockHandles {
+  private readonly view: LockView;
+
   /** @internal */
-  constructor(
-    /** @internal */
-    readonly engine: LockEngine,
-  ) {}
+  constructor(engine: LockEngine) {
+    super(engine);
+    this.view = new LockView(engine);
+  }
 
   /**
    * Waits until the lock is held, and returns its lease. Release it, or let `await using` do so. Inside a scope that holds the lock,
@@ -85,8 +79,8 @@ export class LockService {
   }
 
   /** For the decorator: resolves its options once, instead of at each call. @internal */
-  termsOf(options: LockOptions | undefined, what: string): AcquisitionTerms {
-    return this.engine.termsOf(options, what);
+  termsOf(options: LockOptions | undefined, purpose: Purpose): AcquisitionTerms {
+    return this.engine.termsOf(options, purpose);
   }
 
   /** For the decorator: {@link acquire} under terms from {@link termsOf}. @internal */
@@ -117,20 +111,39 @@ export class LockService {
    *
    * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
    */
-  async inspect(name: string): Promise<LockInspection> {
-    const { mode, owners, queue, token } = await this.engine.inspect(name);
-    const fencingToken = token ?? this.engine.leaseOn(name)?.tokens.get(name);
-    return {
-      locked: mode !== 'free',
-      type: mode,
-      owners: owners.map(({ owner, remaining }) => ({
-        owner,
-        mine: this.engine.isMine(owner),
-        remainingTime: remaining,
-      })),
-      waiting: Math.max(queue.length, this.engine.waiting(name)),
-      ...(fencingToken === undefined ? {} : { fencingToken }),
-    };
+  inspect(name: string): Promise<LockInspection> {
+    return this.view.inspect(name);
+  }
+
+  /**
+   * The locks that are held, by whatever process, page by page in no order. A lock that is held all the time is on at least one page.
+   *
+   * ```ts
+   * let cursor: string | undefined;
+   * do {
+   *   const page = await locks.list({ match: 'order:*', cursor });
+   *   for (const { name, owners } of page.locks) console.log(name, owners[0].client?.application);
+   *   cursor = page.cursor;
+   * } while (cursor !== undefined);
+   * ```
+   *
+   * It scans the keys of the server (of all masters of a cluster) without blocking it; a page may be empty and not be the last one.
+   *
+   * @throws LockConfigurationError for a bad option or cursor, and where the backend cannot list locks (a quorum)
+   * @throws LockUnavailableError when the backend does not answer
+   */
+  list(options?: ListOptions): Promise<LockList> {
+    return this.view.list(options);
+  }
+
+  /**
+   * The processes that use locks on this backend, under any `keyPrefix`. One that has neither held a lock nor waited for one for a second
+   * is not among them; one that was killed is, for up to 30 seconds.
+   *
+   * @throws LockConfigurationError where the backend cannot list clients (a quorum), LockUnavailableError when it does not answer
+   */
+  clients(): Promise<readonly LockClient[]> {
+    return this.view.clients();
   }
 
   /**
@@ -142,80 +155,6 @@ export class LockService {
    */
   forceRelease(name: string): Promise<boolean> {
     return this.engine.forceRelease(name);
-  }
-
-  /**
-   * A handle on the lock, with the methods of Redisson's RLock. Making a handle costs nothing and asks nothing: a bad name is
-   * refused when it is locked.
-   */
-  getLock(name: string): ReentrantLock {
-    return new ReentrantLock(this.engine, name);
-  }
-
-  /** A lock that serves its callers in the order of their arrival, over all processes. */
-  getFairLock(name: string): FairLock {
-    return new FairLock(this.engine, name);
-  }
-
-  /** A lock whose fencing tokens come from a counter that it shares with Java. */
-  getFencedLock(name: string): FencedLock {
-    return new FencedLock(this.engine, name);
-  }
-
-  /** A lock for many readers or one writer. */
-  getReadWriteLock(name: string): ReadWriteLock {
-    return new ReadWriteLock(this.engine, name);
-  }
-
-  /** A lock whose callers try again, with an exponential back-off, instead of waiting for a message. */
-  getSpinLock(name: string): SpinLock {
-    return new SpinLock(this.engine, name);
-  }
-
-  /**
-   * All of these locks, or none. They may be of any kind, and of other services.
-   *
-   * @throws LockKeyError when there are none
-   * @throws LockConfigurationError when an argument is not a lock, or when the same lock is given in two ways that exclude each other
-   */
-  getMultiLock(...locks: LockHandle[]): MultiLock {
-    return new MultiLock(locks);
-  }
-
-  /**
-   * A majority of these locks, each of which belongs to an independent service.
-   *
-   * @throws LockKeyError when there are none, LockConfigurationError when an argument is not a lock
-   */
-  getRedLock(...locks: LockHandle[]): RedLock {
-    return new RedLock(locks);
-  }
-
-  /**
-   * Permits that all processes share.
-   *
-   * @throws LockKeyError for a bad name, LockConfigurationError when the service is a quorum
-   */
-  getSemaphore(name: string): Semaphore {
-    return new Semaphore(this.engine, name);
-  }
-
-  /**
-   * Permits with an id and a lease each, which come back when their process dies.
-   *
-   * @throws LockKeyError for a bad name, LockConfigurationError when the service is a quorum
-   */
-  getPermitExpirableSemaphore(name: string): PermitExpirableSemaphore {
-    return new PermitExpirableSemaphore(this.engine, name);
-  }
-
-  /**
-   * Lets callers wait until something has been done a number of times.
-   *
-   * @throws LockKeyError for a bad name, LockConfigurationError when the service is a quorum
-   */
-  getCountDownLatch(name: string): CountDownLatch {
-    return new CountDownLatch(this.engine, name);
   }
 
   /**

@@ -21,6 +21,8 @@ export interface RedisLockOptions {
   readonly quorum?: readonly Connection[];
   /** Name of this service, for `@InjectLockService(name)` and `@DistributedLock({ service: name })`. */
   readonly name?: string;
+  /** How other processes, logs and dashboards call this application. Default: the name in its package.json. */
+  readonly applicationName?: string;
   /** Whether other modules can inject the service without importing the module. Default true. */
   readonly isGlobal?: boolean;
   /** Precedes every lock name in Redis. Default `'lock:'`. */

@@ -20,7 +20,14 @@ import { WatchedSynchronizers } from './watched-synchronizers.js';
 
 type Command = Exclude<
   keyof LockBackend,
-  'description' | 'connectionError' | 'synchronizers' | 'canAcquireTogether' | 'subscribe' | 'listenToClient' | 'close'
+  | 'description'
+  | 'connectionError'
+  | 'synchronizers'
+  | 'directory'
+  | 'canAcquireTogether'
+  | 'subscribe'
+  | 'listenToClient'
+  | 'close'
 >;
 
 /** What a test lets happen to a command: `execute` runs it, and gives what it answers. */

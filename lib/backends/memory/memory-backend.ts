@@ -18,6 +18,7 @@ import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
 import { findBusy, grant } from './admission.js';
 import { channelOf } from './channels.js';
+import { MemoryDirectory } from './directory/memory-directory.js';
 import { type MemoryStore, processStore } from './memory-store.js';
 import { MemorySynchronizers } from './memory-synchronizers.js';
 import { ReleaseMessages } from './release-messages.js';
@@ -48,6 +49,7 @@ export interface MemoryBackendOptions {
 export class MemoryBackend implements LockBackend {
   readonly description = 'memory';
   readonly synchronizers: MemorySynchronizers;
+  readonly directory: MemoryDirectory;
   private readonly store: MemoryStore;
   private readonly clock: Pick<Runtime, 'monotonic' | 'wall'>;
   private readonly messages: ReleaseMessages;
@@ -58,6 +60,7 @@ export class MemoryBackend implements LockBackend {
     this.clock = store.clock ?? runtime;
     this.messages = new ReleaseMessages(store, runtime);
     this.synchronizers = new MemorySynchronizers(store, this.messages, () => this.now());
+    this.directory = new MemoryDirectory(store, () => this.now());
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {

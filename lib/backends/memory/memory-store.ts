@@ -1,3 +1,4 @@
+import type { ClientRecord } from '../lock-directory.js';
 import type { Removal } from '../lock-requests.js';
 import type { Runtime } from '../runtime.js';
 import { Channels } from './channels.js';
@@ -14,6 +15,13 @@ export type StoreClock = Pick<Runtime, 'monotonic' | 'wall'>;
 interface TicketCounter {
   readonly holder: string;
   readonly count: number;
+  readonly until: number;
+}
+
+/** A client's record, and when it was written. */
+interface WrittenRecord {
+  readonly record: ClientRecord;
+  readonly at: number;
   readonly until: number;
 }
 
@@ -37,6 +45,8 @@ export class MemoryStore {
   readonly waitingWriters = new ExpiringMap<WaitingOwners>((waiters, now) => waiters.isEmpty(now));
   /** @internal */
   readonly tickets = new ExpiringMap<TicketCounter>(({ until }, now) => until <= now);
+  /** @internal */
+  readonly clients = new ExpiringMap<WrittenRecord>(({ until }, now) => until <= now);
   /** @internal */
   readonly fencing = new FencingClocks((key) => this.locks.has(key));
   /** @internal Semaphores and latches. */

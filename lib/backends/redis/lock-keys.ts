@@ -25,6 +25,10 @@ export const lastTicket = (key: string): string => prefixed('nestjs_redis_lock_l
 
 /** Where a client is told that its owners were removed by force. */
 export const clientChannel = (clientId: string): string => `nestjs_redis_lock_client:{${clientId}}`;
+/** What a client tells about itself: a hash. It has the name of the client's channel. */
+export const clientRecord = clientChannel;
+/** The clients that have a record. */
+export const clientList = 'nestjs_redis_lock_clients';
 
 export function isClientChannel(channel: string): boolean {
   return channel.startsWith('nestjs_redis_lock_client:');

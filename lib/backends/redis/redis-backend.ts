@@ -30,6 +30,8 @@ import { RenewBatch } from './commands/renew.js';
 import { RedisSynchronizers } from './commands/synchronizers/redis-synchronizers.js';
 import { takeTicket } from './commands/take-ticket.js';
 import { RedisConnection } from './connection/redis-connection.js';
+import { NodeCommands } from './directory/node-commands.js';
+import { RedisDirectory } from './directory/redis-directory.js';
 import { FencingTokens } from './fencing-tokens.js';
 import { slotOf } from './hash-slot.js';
 import { ofEachType } from './of-each-type.js';
@@ -45,6 +47,7 @@ import type { RedisBackendOptions } from './redis-backend-options.js';
 export class RedisBackend implements LockBackend {
   readonly description: string;
   readonly synchronizers: RedisSynchronizers;
+  readonly directory: RedisDirectory;
   private readonly connection: RedisConnection;
   private readonly channels: ReleaseChannels;
   private readonly scripts: ScriptContext;
@@ -64,6 +67,7 @@ export class RedisBackend implements LockBackend {
     this.channels = new ReleaseChannels(connection, publishMode, context);
     this.scripts = { connection, tokens, publishMode, single, replicaCheck: undefined };
     this.synchronizers = new RedisSynchronizers(this.scripts, this.channels);
+    this.directory = new RedisDirectory(this.scripts, new NodeCommands(connection, runtime, commandTimeout));
     this.acquisitions = new Acquisitions(this.scripts, { ...options, onWarning }, (owner) => this.release(owner));
     const publish = () => publishMode.known ?? 'PUBLISH';
     const listeners = this.countListeners.bind(this);

@@ -1,6 +1,7 @@
 import type { LockType } from '../../backends/lock-backend.js';
 import { listOf } from '../collections/list-of.js';
 import type { LockLostError } from '../errors.js';
+import type { AcquisitionTerms } from '../terms/lock-options.js';
 import type { Waiter } from '../waiting/waiter.js';
 import type { Moment } from './lease-clock.js';
 import type { Renewable, RenewalList } from './renewal-list.js';
@@ -25,8 +26,12 @@ export interface LockKeeper {
 /** `gone`: the owner was not there any more. `unreachable`: the backend gave no answer; the lock is freed when its lease ends. */
 export type ReleaseOutcome = 'released' | 'gone' | 'unreachable';
 
+/** What a lease keeps of the terms of its acquisition. */
+export type LeaseTerms = Pick<AcquisitionTerms, 'onLost' | 'group' | 'method'>;
+
 /** One lease's part in a held lock. */
 export interface LockShare {
+  readonly terms: LeaseTerms;
   lose(error: LockLostError): void;
 }
 

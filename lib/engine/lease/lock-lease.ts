@@ -6,7 +6,7 @@ import { LockScope, lockScopes, type ScopedLease } from '../scope/lock-scope.js'
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
 import { type Duration, toLeaseTime } from '../terms/duration.js';
 import { dropShares, lostOnRelease } from './drop-shares.js';
-import type { HeldLock, LockShare, ReleaseOutcome } from './held-lock.js';
+import type { HeldLock, LeaseTerms, LockShare, ReleaseOutcome } from './held-lock.js';
 import type { Lease } from './lease.js';
 import { type Moment, validity } from './lease-clock.js';
 import { LeaseTokens } from './lease-tokens.js';
@@ -34,7 +34,7 @@ export class LockLease implements ScopedLease, LockShare {
   constructor(
     private readonly context: AcquisitionContext,
     readonly locks: readonly HeldLock[],
-    private readonly onLost: 'throw' | 'warn',
+    readonly terms: LeaseTerms,
     private readonly entered: readonly EnteredGate[],
     private readonly onEnd: (lease: LockLease) => void,
   ) {
@@ -232,7 +232,7 @@ export class LockLease implements ScopedLease, LockShare {
       this.loss = error;
       this.controller?.abort(error);
     }
-    if (this.onLost === 'throw') throw error;
+    if (this.terms.onLost === 'throw') throw error;
     events.logger.warn(error.message);
   }
 

@@ -164,7 +164,7 @@ export abstract class AcquisitionQueue extends LockHolders {
   }
 
   protected warnOfLongWaits(): void {
-    this.longWaits ??= new LongWaitWarning(this.context, this.waiting, () => this.knownHolder.holder);
+    this.longWaits ??= new LongWaitWarning(this.context, this.waiting, () => this.knownHolder);
     this.longWaits.watch();
   }
 
@@ -198,15 +198,16 @@ export abstract class AcquisitionQueue extends LockHolders {
   }
 
   private get knownHolder(): KnownHolder {
-    const { clock } = this.context;
+    const { clock, holders } = this.context;
     const [held] = this.holders;
     if (held !== undefined) {
       const remaining = left(held.validFor, clock.age(held.confirmed));
-      return { holder: held.owner, here: true, remaining, fixed: held.fixed };
+      return { holder: held.owner, here: true, remaining, fixed: held.fixed, client: holders.own(held) };
     }
     const { busy, at } = this.seen ?? {};
     const unlimited = busy === undefined || at === undefined || busy.remaining < 0;
-    return { holder: busy?.holder, here: false, remaining: unlimited ? -1 : left(busy.remaining, clock.age(at)) };
+    const remaining = unlimited ? -1 : left(busy.remaining, clock.age(at));
+    return { holder: busy?.holder, here: false, remaining, client: holders.known(busy?.holder) };
   }
 
   private answered(waiter: LockWaiter, reply: AcquireReply, request: WaiterRequest): void {
@@ -220,6 +221,7 @@ export abstract class AcquisitionQueue extends LockHolders {
     this.settleAttempt(waiter);
     if (!reply.acquired) {
       this.seen = { busy: reply, at: now };
+      if (waiter.mayLeave && reply.holder !== undefined) this.context.holders.expect(reply.holder);
       return this.foundBusy(waiter, reply);
     }
     if (request.interference === 'removed') {

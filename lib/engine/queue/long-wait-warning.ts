@@ -2,6 +2,7 @@ import type { Timer } from '../../backends/runtime.js';
 import type { AcquisitionContext } from '../acquisition-context.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { LockWaiter } from '../lease/held-lock.js';
+import type { KnownHolder } from '../waiting/wait-errors.js';
 
 /** A wait longer than this is worth a line in the log. */
 const LONG_WAIT = 30_000;
@@ -21,7 +22,7 @@ export class LongWaitWarning {
   constructor(
     private readonly context: AcquisitionContext,
     private readonly waiting: LinkedQueue<LockWaiter>,
-    private readonly holder: () => string | undefined,
+    private readonly holder: () => Pick<KnownHolder, 'holder' | 'client'>,
   ) {}
 
   /** Starts the timer, unless it runs already. */
@@ -30,6 +31,7 @@ export class LongWaitWarning {
     const { first, last } = this.waiting;
     if (first === undefined || last === undefined) return;
     this.timer = this.context.runtime.timer(LONG_WAIT, () => this.check(first, last));
+    this.context.presence.noticed();
   }
 
   close(): void {
@@ -52,9 +54,12 @@ export class LongWaitWarning {
     }
     const { length } = this.waiting;
     const [waiters, longest] = length > 1 ? [`${length} callers wait`, ', the longest'] : ['A caller waits', ''];
-    const holder = this.holder() ?? 'an owner not known here';
-    this.context.events.logger.warn(
-      `${waiters} for the lock '${waiter.name}'${longest} for over ${LONG_WAIT / 1_000} s; held by ${holder}`,
+    const { events, holders } = this.context;
+    const { holder, client } = this.holder();
+    void holders.describe(holder, client, (who) =>
+      events.logger.warn(
+        `${waiters} for the lock '${waiter.name}'${longest} for over ${LONG_WAIT / 1_000} s; held by ${who}`,
+      ),
     );
   }
 }

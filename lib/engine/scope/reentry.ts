@@ -84,10 +84,10 @@ class Child {
 
   /** The scope has ended, or the lock was lost: the child is on its own now. */
   private acquireAnew(terms: AcquisitionTerms): Promise<LockLease> {
-    const { type, waitTime, signal, onLost, fixed } = terms;
+    const { type, waitTime, signal, onLost, fixed, group } = terms;
     const leaseTime = fixed ? terms.leaseTime : undefined;
     const lease = lockScopes.run(this.caller, () =>
-      this.engine.acquire(this.name, { type, waitTime, leaseTime, signal, onLost }),
+      this.engine.acquire(this.name, { type, waitTime, leaseTime, signal, onLost, group }),
     );
     this.leave(); // the next sibling is admitted after this one has asked: they keep their order
     return lease;
@@ -127,5 +127,7 @@ function busySiblingError({ context }: LockAcquirer, held: HeldLock, { waitTime 
     held.name,
     remaining,
     held.owner,
+    false,
+    context.holders.own(held),
   );
 }

@@ -1,5 +1,6 @@
 import type { LockBackend } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
+import type { ClientIdentity } from '../clients/client-identity.js';
 import type { LockLogger } from '../events/lock-logger.js';
 import type { Milliseconds } from './duration.js';
 
@@ -9,6 +10,8 @@ export interface EngineSettings {
   readonly runtime: Runtime;
   readonly logger: LockLogger;
   readonly clientId: string;
+  /** Default: none; the service is not seen by others. */
+  readonly identity?: ClientIdentity | undefined;
   readonly keyPrefix: string;
   readonly watchdogTimeout: Milliseconds;
   readonly fairWaitTimeout: Milliseconds;

@@ -21,10 +21,23 @@ export interface LockOptions {
   readonly signal?: AbortSignal;
   /** What happens when the lease is lost under a body that ends well: `'throw'` LockLostError, or `'warn'`. Default: the module's `onLost`. */
   readonly onLost?: 'throw' | 'warn';
+  /**
+   * What this acquisition is called in events, metrics and client records: a word for its purpose, of at most 200 characters, that does not
+   * differ from call to call as the lock's name does. Default: none. (A method with the decorator has one by itself.)
+   */
+  readonly group?: string;
+}
+
+/** What an acquisition is for, as far as is known: see `HoldRecord`. */
+export interface Purpose {
+  readonly group: string;
+  readonly method: string;
+  /** Where the lock is busy, the decorator's `onBusy` answers in place of an error. */
+  readonly skips: boolean;
 }
 
 /** {@link LockOptions} with every default filled in and every value checked. */
-export interface AcquisitionTerms {
+export interface AcquisitionTerms extends Purpose {
   readonly type: LockType;
   readonly waitTime: Milliseconds;
   readonly leaseTime: Milliseconds;
@@ -35,7 +48,9 @@ export interface AcquisitionTerms {
 }
 
 export const LOCK_TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];
-const OPTION_NAMES = ['waitTime', 'leaseTime', 'type', 'signal', 'onLost'];
+const OPTION_NAMES = ['waitTime', 'leaseTime', 'type', 'signal', 'onLost', 'group'];
+/** In characters. */
+export const LONGEST_GROUP = 200;
 
 /**
  * Fills options up with `defaults`.
@@ -53,6 +68,7 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
     }
   }
   const { waitTime, leaseTime, type = defaults.type, signal, onLost = defaults.onLost } = options;
+  const { group = defaults.group } = options;
   if (!LOCK_TYPES.includes(type)) {
     throw new LockConfigurationError(`${what}: type is '${type}'; it must be one of ${LOCK_TYPES.join(', ')}`);
   }
@@ -62,8 +78,13 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
     throw new LockConfigurationError(`${what}: signal is not an AbortSignal`);
   }
+  if (typeof group !== 'string' || group.length > LONGEST_GROUP) {
+    throw new LockConfigurationError(`${what}: group must be a string of at most ${LONGEST_GROUP} characters`);
+  }
   return {
+    ...defaults,
     type,
+    group,
     onLost,
     signal,
     fixed: leaseTime !== undefined,

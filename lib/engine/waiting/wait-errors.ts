@@ -1,4 +1,5 @@
 import { type BackendError, type LockBackend, noAnswer, withReason } from '../../backends/lock-backend.js';
+import type { HolderClient } from '../clients/holder-client.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from '../errors.js';
 import type { WaitTerms } from './caller.js';
 
@@ -11,6 +12,8 @@ export interface KnownHolder {
   readonly remaining: number;
   /** Its lease is known not to be renewed. */
   readonly fixed?: boolean;
+  /** Who that is. */
+  readonly client?: HolderClient | undefined;
 }
 
 /** A caller that gets no lock. */
@@ -19,9 +22,12 @@ interface Refused {
   readonly terms: Pick<WaitTerms, 'waitTime'>;
 }
 
-export function busyError({ name, terms }: Refused, { holder, here, remaining, fixed }: KnownHolder): LockBusyError {
+export function busyError(
+  { name, terms }: Refused,
+  { holder, here, remaining, fixed, client }: KnownHolder,
+): LockBusyError {
   const waited = terms.waitTime > 0 ? `: not free within ${terms.waitTime} ms` : '';
-  const who = `${holder ?? 'another owner'}${here ? ' (this process)' : ''}`;
+  const who = `${holder ?? 'another owner'}${here ? ' (this process)' : ofApplication(client)}`;
   const lease = remaining >= 0 ? `, its lease ends in ${remaining} ms${fixed ? '' : ' unless renewed'}` : '';
   return new LockBusyError(
     `The lock '${name}' is busy${waited}; held by ${who}${lease}`,
@@ -29,7 +35,13 @@ export function busyError({ name, terms }: Refused, { holder, here, remaining, f
     remaining,
     holder,
     fixed,
+    client,
   );
+}
+
+/** The message may reach a client of the application: it names neither host nor method. */
+export function ofApplication(client: HolderClient | undefined): string {
+  return client === undefined ? '' : ` of '${client.application}'`;
 }
 
 /** @param failure the last failure; `undefined`: there was no answer at all */

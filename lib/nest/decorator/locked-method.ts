@@ -6,7 +6,12 @@ import {
   toMilliseconds,
   toWaitTime,
 } from '../../engine/terms/duration.js';
-import type { AcquisitionTerms, LockOptions } from '../../engine/terms/lock-options.js';
+import {
+  type AcquisitionTerms,
+  LONGEST_GROUP,
+  type LockOptions,
+  type Purpose,
+} from '../../engine/terms/lock-options.js';
 import type { LockService } from '../../service/lock-service.js';
 import { compileTemplate, type NamesOf } from '../key-template/key-template.js';
 import { getLockServiceToken } from '../redis-lock.constants.js';
@@ -52,7 +57,7 @@ export function compileLockedMethod(
     service: getLockServiceToken(options.service),
     serviceName: options.service,
     namesOf: toNamesOf(options.key, where, name),
-    termsIn: resolvedOncePerService(toLockOptions(options, where), where),
+    termsIn: resolvedOncePerService(toLockOptions(options, where), purposeOf(options, where)),
     holdOptions:
       holdAtLeast === undefined
         ? {}
@@ -90,13 +95,19 @@ function toLockOptions(
   return Object.keys(options).length > 0 ? options : undefined;
 }
 
+/** Events and metrics know the method by its template: it does not differ from call to call as the lock's name does. */
+function purposeOf({ key, onBusy }: DistributedLockOptions, where: string): Purpose {
+  const group = typeof key === 'function' ? where : [key].flat().join(', ').slice(0, LONGEST_GROUP);
+  return { group, method: where, skips: onBusy !== undefined && onBusy !== 'throw' };
+}
+
 /** One class can be instantiated in several applications, each with a lock service of its own. */
-function resolvedOncePerService(options: LockOptions | undefined, where: string): LockedMethod['termsIn'] {
+function resolvedOncePerService(options: LockOptions | undefined, purpose: Purpose): LockedMethod['termsIn'] {
   const resolved = new WeakMap<LockService, AcquisitionTerms>();
   return (locks) => {
     let terms = resolved.get(locks);
     if (terms === undefined) {
-      terms = locks.termsOf(options, where);
+      terms = locks.termsOf(options, purpose);
       resolved.set(locks, terms);
     }
     return terms;

@@ -9,7 +9,17 @@ export const ACL_RECIPE = {
   /** Instead of that, where there are no fair locks: releases, and what a client hears of forced ones. */
   channelsWithoutFairLocks: ['&redisson_*', '&nestjs_redis_lock_client:*'],
   /** Of the connections. */
-  connection: ['+evalsha', '+eval', '+ping', '+info', '+subscribe', '+unsubscribe', '+psubscribe', '+punsubscribe'],
+  connection: [
+    '+evalsha',
+    '+eval',
+    '+ping',
+    '+info',
+    '+scan',
+    '+subscribe',
+    '+unsubscribe',
+    '+psubscribe',
+    '+punsubscribe',
+  ],
   /** What the scripts call. */
   scripts: [
     ...['+time', '+publish', '+type', '+exists', '+del', '+pexpire', '+pttl'],

@@ -24,6 +24,7 @@ export async function useEverything(one: LockService, other: LockService, prefix
     semaphore(one, other, n('semaphore')),
     permits(one, other, n('permits')),
     latch(one, other, n('latch')),
+    look(one, other, n('seen')),
   ];
   const results = await Promise.allSettled(parts);
   return results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
@@ -115,6 +116,17 @@ async function permits(one: LockService, other: LockService, name: string) {
   const theirId = await waiting;
   await new Promise((resolve) => setTimeout(resolve, A_WHILE));
   if (theirId !== null) await theirs.tryRelease(theirId);
+}
+
+/** The record of a client is written when it has held something for a moment. */
+async function look(one: LockService, other: LockService, name: string) {
+  await one.withLock(name, async () => {
+    await new Promise((resolve) => setTimeout(resolve, 2 * A_WHILE));
+    await other.acquire(name, { waitTime: A_WHILE }).catch(() => {});
+    const { locks } = await other.list({ match: '*' });
+    if (locks.length === 0) throw new Error('no lock was listed');
+    await other.clients();
+  });
 }
 
 async function latch(one: LockService, other: LockService, name: string) {

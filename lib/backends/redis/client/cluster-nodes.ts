@@ -43,6 +43,13 @@ export class ClusterNodes {
     return masters.find((node) => addressOf(node) === address);
   }
 
+  /** The clients of all masters, in the order of their addresses. */
+  masters(): Redis[] {
+    const { client } = this;
+    if (!isCluster(client)) return [client];
+    return client.nodes('master').sort((one, other) => (addressOf(one) < addressOf(other) ? -1 : 1));
+  }
+
   /** The client of the master that a socket is connected to; undefined when there is none any more. */
   masterOn(socket: object | undefined): Redis | undefined {
     const { client } = this;

@@ -1,0 +1,105 @@
+import type { LockType } from './lock-requests.js';
+
+/** What one client tells about itself: who it is, and what it holds and waits for. Times are in milliseconds. @publicApi */
+export interface ClientRecord {
+  /** The owners of its locks are `<clientId>:<n>`. */
+  readonly clientId: string;
+  readonly application: string;
+  readonly host: string;
+  readonly pid: number;
+  /** The application's version; `''`: not known. */
+  readonly version: string;
+  /** When the client was made, in milliseconds since 1970, by the clock of its host. */
+  readonly since: number;
+  /** How many locks it holds. */
+  readonly held: number;
+  /** How many of its callers wait for a lock. */
+  readonly waiting: number;
+  /** How long the one that came first has waited; 0 where none waits. */
+  readonly longestWait: number;
+  /** Up to 20 of the locks that it holds, the oldest first. */
+  readonly holds: readonly HoldRecord[];
+  /** Up to 20 of the locks that it waits for, the longest wait first. */
+  readonly waits: readonly WaitRecord[];
+}
+
+/** A lock that a client holds. @publicApi */
+export interface HoldRecord {
+  readonly key: string;
+  readonly type: LockType;
+  readonly owner: string;
+  /** The template of the decorator, `Class.method` where the key is a function, or the option `group`; `''`: none was given. */
+  readonly group: string;
+  /** `Class.method` of a decorated method; `''` for other callers. */
+  readonly method: string;
+  readonly heldFor: number;
+}
+
+/** A lock that callers of one client wait for. @publicApi */
+export interface WaitRecord {
+  readonly key: string;
+  readonly type: LockType;
+  /** Of the caller that came first, as in {@link HoldRecord}. */
+  readonly group: string;
+  readonly method: string;
+  /** How many callers of the client wait. */
+  readonly waiters: number;
+  /** How long the one that came first has waited. */
+  readonly waitedFor: number;
+}
+
+/** @publicApi */
+export interface KeyPage {
+  /** Keys of locks, in no order. One that was there all the time is on at least one page; one may be on two pages. */
+  readonly keys: readonly string[];
+  /** For the next page; undefined: this is the last one. */
+  readonly cursor: string | undefined;
+}
+
+/**
+ * Which locks there are, and who the clients are: the part of a backend that people look at. It never serves an acquisition.
+ *
+ * @publicApi
+ */
+export interface LockDirectory {
+  /**
+   * The keys of present locks that begin with `prefix`, taken verbatim, and go on as the glob pattern `match` says. It does not block the
+   * server, however many keys there are.
+   *
+   * @param count about how many; a page may have more or fewer, also none
+   * @returns undefined for a cursor that is none of this backend's
+   * @throws BackendError
+   */
+  list(prefix: string, match: string, cursor: string | undefined, count: number): Promise<KeyPage | undefined>;
+
+  /**
+   * Keeps the record of a client for `lifetime` milliseconds, in place of the one before. 0: removes it.
+   *
+   * @throws BackendError
+   */
+  writeClient(record: ClientRecord, lifetime: number): Promise<void>;
+
+  /**
+   * The record of a client, as it was written; undefined: there is none. Times grow while a record is kept.
+   *
+   * @throws BackendError
+   */
+  client(clientId: string): Promise<ClientRecord | undefined>;
+
+  /**
+   * The records of all clients.
+   *
+   * @throws BackendError
+   */
+  clients(): Promise<readonly ClientRecord[]>;
+}
+
+/** A record that was written `age` milliseconds ago: what it says of waits and holds has gone on since. */
+export function agedRecord(record: ClientRecord, age: number): ClientRecord {
+  return {
+    ...record,
+    longestWait: record.waiting > 0 ? record.longestWait + age : 0,
+    holds: record.holds.map((hold) => ({ ...hold, heldFor: hold.heldFor + age })),
+    waits: record.waits.map((wait) => ({ ...wait, waitedFor: wait.waitedFor + age })),
+  };
+}

@@ -1,0 +1,40 @@
+import type { Redis } from 'ioredis';
+import { BackendError } from '../../lock-backend.js';
+import { deadlineTimer, type Runtime } from '../../runtime.js';
+import { timeoutError } from '../calls/call-errors.js';
+import type { RedisConnection } from '../connection/redis-connection.js';
+import { errorCode, messageOf, withoutSecrets } from '../connection/redis-errors.js';
+import { ScriptCommand, sendOn } from '../connection/script-command.js';
+
+/** Commands that are sent to one node and are not scripts. Each is answered within the command time-out. */
+export class NodeCommands {
+  constructor(
+    private readonly connection: RedisConnection,
+    private readonly runtime: Runtime,
+    private readonly commandTimeout: number,
+  ) {}
+
+  /** @throws BackendError */
+  send(node: Redis, name: string, args: string[]): Promise<unknown> {
+    const { connection, runtime, commandTimeout } = this;
+    return new Promise((resolve, reject) => {
+      const command = new ScriptCommand(name, args);
+      const timer = deadlineTimer(runtime, commandTimeout, () => {
+        command.abandon();
+        reject(timeoutError(connection, commandTimeout, 'refused', undefined));
+      });
+      runtime
+        .detached(() => sendOn(node, command))
+        .then(resolve, (error: unknown) => reject(this.failure(name, error)))
+        .finally(() => timer.cancel());
+    });
+  }
+
+  private failure(name: string, error: unknown): BackendError {
+    const message = messageOf(error);
+    const isDenied = errorCode(message) === 'NOPERM';
+    const advice = isDenied ? `; give the user +${name}, see docs/permissions.md` : '';
+    const text = `${this.connection.description}: ${name.toUpperCase()} failed: ${message}${advice}`;
+    return new BackendError(text, isDenied ? 'denied' : 'unavailable', 'refused', { cause: withoutSecrets(error) });
+  }
+}

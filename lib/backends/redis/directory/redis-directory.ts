@@ -1,0 +1,34 @@
+import type { ClientRecord, KeyPage, LockDirectory } from '../../lock-backend.js';
+import type { ScriptContext } from '../calls/script-context.js';
+import { readClient, readClients, writeClient } from './client-records.js';
+import type { NodeCommands } from './node-commands.js';
+import { escapeGlob, scanLocks } from './scan-locks.js';
+
+/** The {@link LockDirectory} of a Redis: by SCAN over all masters, and a hash for each client. */
+export class RedisDirectory implements LockDirectory {
+  constructor(
+    private readonly context: ScriptContext,
+    private readonly commands: NodeCommands,
+  ) {}
+
+  async list(prefix: string, match: string, cursor: string | undefined, count: number): Promise<KeyPage | undefined> {
+    const { connection } = this.context;
+    // A cluster client knows its masters once it is connected, which any script waits for.
+    if (connection.nodes.masters().length === 0) await readClients(this.context);
+    return scanLocks(escapeGlob(prefix) + match, cursor, count, connection, this.commands);
+  }
+
+  writeClient(record: ClientRecord, lifetime: number): Promise<void> {
+    return writeClient(record, lifetime, this.context);
+  }
+
+  client(clientId: string): Promise<ClientRecord | undefined> {
+    return readClient(clientId, this.context);
+  }
+
+  async clients(): Promise<readonly ClientRecord[]> {
+    const ids = await readClients(this.context);
+    const records = await Promise.all(ids.map((id) => readClient(id, this.context)));
+    return records.filter((record) => record !== undefined);
+  }
+}

@@ -1,0 +1,119 @@
+import { agedRecord, type ClientRecord, type LockBackend } from '../../backends/lock-backend.js';
+import type { Runtime } from '../../backends/runtime.js';
+import type { HeldLock } from '../lease/held-lock.js';
+import { type ClientIdentity, clientOf, isRedisson } from './client-identity.js';
+import { describeHolder, type HolderClient, holderIn } from './holder-client.js';
+
+/** A record is read anew after so many milliseconds; after less where it does not mention the lock in question. */
+const FRESH = 10_000;
+const FRESH_WITHOUT_LOCK = 1_000;
+/** A wait that is shorter than this does not cost the look at a record. */
+const SHORT_WAIT = 100;
+const MOST_RECORDS = 1_000;
+
+interface LookupSettings {
+  readonly backend: LockBackend;
+  readonly runtime: Runtime;
+  readonly clientId: string;
+  readonly identity?: ClientIdentity | undefined;
+}
+
+type OwnHold = Pick<HeldLock, 'since' | 'shares'>;
+
+interface KnownRecord {
+  readonly record: ClientRecord | undefined;
+  readonly at: number;
+}
+
+/** Finds out who the holders of locks are, while callers wait for them: nothing waits for its answers but log lines. */
+export class HolderLookup {
+  private readonly records = new Map<string, KnownRecord>();
+  private readonly expected = new Set<string>();
+  private closed = false;
+
+  constructor(private readonly settings: LookupSettings) {}
+
+  /** Who holds a lock of this process. */
+  own({ since, shares }: OwnHold): HolderClient | undefined {
+    const { clientId, identity, runtime } = this.settings;
+    if (identity === undefined) return undefined;
+    const { group = '', method = '' } = shares[0]?.terms ?? {};
+    return { clientId, ...identity, group, method, heldFor: Math.round(runtime.monotonic() - since) };
+  }
+
+  /** Somebody begins to wait for this owner: its record is read in a moment. */
+  expect(owner: string): void {
+    if (this.settings.backend.directory === undefined || this.closed) return;
+    if (this.expected.size === 0) this.settings.runtime.timer(SHORT_WAIT, () => this.readExpected());
+    this.expected.add(owner);
+  }
+
+  /** Who an owner is, as far as was found out already. */
+  known(owner: string | undefined): HolderClient | undefined {
+    const known = owner === undefined ? undefined : this.records.get(clientOf(owner));
+    if (owner === undefined || known?.record === undefined) return undefined;
+    return holderIn(agedRecord(known.record, this.settings.runtime.monotonic() - known.at), owner);
+  }
+
+  /** Who an owner is; undefined where there is no record, or no answer. */
+  async find(owner: string): Promise<HolderClient | undefined> {
+    if (!this.isFresh(owner)) await this.read(clientOf(owner));
+    return this.known(owner);
+  }
+
+  /**
+   * Finds out how logs name an owner. Nothing is asked where it is known, or the backend cannot tell.
+   *
+   * @param client what is known about it
+   */
+  async describe(
+    owner: string | undefined,
+    client: HolderClient | undefined,
+    write: (holder: string) => void,
+  ): Promise<void> {
+    if (owner === undefined || client?.heldFor !== undefined || this.settings.backend.directory === undefined)
+      return write(describeHolder(owner, client));
+    const found = await this.find(owner);
+    const isKnown = this.records.has(clientOf(owner));
+    write(describeHolder(owner, found, isKnown ? missing(owner) : undefined));
+  }
+
+  close(): void {
+    this.closed = true;
+    this.records.clear();
+  }
+
+  private readExpected(): void {
+    const owners = [...this.expected];
+    this.expected.clear();
+    const clients = new Set(owners.filter((owner) => !this.isFresh(owner)).map(clientOf));
+    for (const clientId of clients) void this.read(clientId);
+  }
+
+  private isFresh(owner: string): boolean {
+    const known = this.records.get(clientOf(owner));
+    if (known === undefined) return false;
+    const isMentioned = known.record?.holds.some((hold) => hold.owner === owner);
+    return this.settings.runtime.monotonic() - known.at < (isMentioned ? FRESH : FRESH_WITHOUT_LOCK);
+  }
+
+  private async read(clientId: string): Promise<void> {
+    const { directory } = this.settings.backend;
+    if (directory === undefined || this.closed) return;
+    try {
+      const record = await directory.client(clientId);
+      if (this.closed) return;
+      if (this.records.size >= MOST_RECORDS) this.records.clear();
+      this.records.set(clientId, { record, at: this.settings.runtime.monotonic() });
+    } catch {
+      // The holder stays unknown.
+    }
+  }
+}
+
+/** Why an owner has no record. */
+function missing(owner: string): string {
+  return isRedisson(owner)
+    ? 'a Redisson client'
+    : 'its client has no record: the process has ended, or has held nothing for a second';
+}

@@ -1,0 +1,139 @@
+import type { ClientRecord, LockDirectory, LockState } from '../backends/lock-backend.js';
+import { clientOf, isRedisson } from '../engine/clients/client-identity.js';
+import { holderIn } from '../engine/clients/holder-client.js';
+import { LockConfigurationError } from '../engine/errors.js';
+import type { LockEngine } from '../engine/lock-engine.js';
+import { type LockClient, toLockClient } from './lock-client.js';
+import type { InspectedOwner, ListedLock, ListOptions, LockInspection, LockList } from './lock-inspection.js';
+
+const LIST_OPTIONS = ['match', 'cursor', 'count'];
+const DEFAULT_COUNT = 100;
+const LARGEST_COUNT = 10_000;
+/** Records that were read so recently, in milliseconds, are not read again for the next page of a list. */
+const FRESH = 1_000;
+
+type Records = ReadonlyMap<string, ClientRecord>;
+
+/** Looks at the locks and clients of a service's backend, for people and dashboards. */
+export class LockView {
+  private read: { readonly at: number; readonly records: Promise<Records> } | undefined;
+
+  constructor(private readonly engine: LockEngine) {}
+
+  async inspect(name: string): Promise<LockInspection> {
+    const state = await this.engine.inspect(name);
+    const records = await this.records().catch((): Records => new Map());
+    const fencingToken = state.token ?? this.engine.leaseOn(name)?.tokens.get(name);
+    return {
+      locked: state.mode !== 'free',
+      type: state.mode,
+      owners: this.owners(state, records),
+      waiting: this.waiting(name, state, records),
+      ...(fencingToken === undefined ? {} : { fencingToken }),
+    };
+  }
+
+  async list(options: ListOptions = {}): Promise<LockList> {
+    const { match = '*', cursor, count = DEFAULT_COUNT } = checked(options);
+    const { engine } = this;
+    const { keyPrefix } = engine.settings;
+    const directory = this.directory('list()');
+    const page = await engine.inspector.askBackend('list()', () => directory.list(keyPrefix, match, cursor, count));
+    if (page === undefined)
+      throw new LockConfigurationError(
+        `list(): cursor '${String(cursor).slice(0, 80)}' is not one that list() of this service returned; leave it out to start again`,
+      );
+    const names = page.keys.map((key) => key.slice(keyPrefix.length)).filter((name) => name !== '');
+    const [states, records] = await Promise.all([
+      Promise.all(names.map((name) => engine.inspect(name).catch(unlessNoLock))),
+      this.records(),
+    ]);
+    const locks = names.flatMap((name, n) => this.listed(name, states[n], records) ?? []);
+    return { locks, cursor: page.cursor };
+  }
+
+  async clients(): Promise<readonly LockClient[]> {
+    const { clientId, keyPrefix } = this.engine.settings;
+    const directory = this.directory('clients()');
+    const records = await this.engine.inspector.askBackend('clients()', () => directory.clients());
+    return records.map((record) => toLockClient(record, keyPrefix, clientId));
+  }
+
+  private listed(name: string, state: LockState | undefined, records: Records): ListedLock | undefined {
+    if (state === undefined || state.mode === 'free') return undefined;
+    const leases = state.owners.map(({ remaining }) => remaining);
+    const remainingTime = leases.some((remaining) => remaining < 0) ? -1 : Math.max(...leases);
+    const owners = this.owners(state, records);
+    return { name, type: state.mode, owners, remainingTime, waiting: this.waiting(name, state, records) };
+  }
+
+  private owners({ owners }: LockState, records: Records): InspectedOwner[] {
+    return owners.map(({ owner, remaining }) => {
+      const record = records.get(clientOf(owner));
+      const client = this.engine.inspector.ownHolder(owner) ?? (record && holderIn(record, owner));
+      return {
+        owner,
+        mine: this.engine.isMine(owner),
+        remainingTime: remaining,
+        redisson: client === undefined && isRedisson(owner),
+        ...(client === undefined ? {} : { client }),
+      };
+    });
+  }
+
+  private waiting(name: string, { queue }: LockState, records: Records): number {
+    const { keyPrefix, clientId } = this.engine.settings;
+    let waiting = this.engine.waiting(name);
+    for (const record of records.values()) {
+      if (record.clientId === clientId) continue;
+      for (const { key, waiters } of record.waits) if (key === keyPrefix + name) waiting += waiters;
+    }
+    return queue.length > 0 ? queue.length : waiting;
+  }
+
+  /** The records of all clients; none where the backend has none. */
+  private records(): Promise<Records> {
+    const { backend, runtime } = this.engine.settings;
+    const { directory } = backend;
+    if (directory === undefined) return Promise.resolve(new Map());
+    const now = runtime.monotonic();
+    if (this.read !== undefined && now - this.read.at < FRESH) return this.read.records;
+    const records = this.engine.inspector
+      .askBackend('clients()', () => directory.clients())
+      .then((all): Records => new Map(all.map((record) => [record.clientId, record])));
+    this.read = { at: now, records };
+    records.catch(() => {
+      this.read = undefined;
+    });
+    return records;
+  }
+
+  private directory(method: string): LockDirectory {
+    const { directory, description } = this.engine.settings.backend;
+    if (directory !== undefined) return directory;
+    throw new LockConfigurationError(
+      `${method}: the backend (${description}) cannot list locks and clients; ask a service with a connection to one of its servers`,
+    );
+  }
+}
+
+/** Something else than a lock has a key of that name. */
+function unlessNoLock(error: Error): undefined {
+  if (error.name !== 'LockKeyError') throw error;
+}
+
+function checked(options: ListOptions): ListOptions {
+  if (typeof options !== 'object' || options === null) refuse('the options must be an object');
+  const unknown = Object.keys(options).find((option) => !LIST_OPTIONS.includes(option));
+  if (unknown !== undefined) refuse(`there is no option '${unknown}'; there are ${LIST_OPTIONS.join(', ')}`);
+  const { match, cursor, count } = options;
+  if (match !== undefined && (typeof match !== 'string' || match === '')) refuse('match must be a pattern');
+  if (cursor !== undefined && typeof cursor !== 'string') refuse('cursor must be a string that list() returned');
+  if (count !== undefined && !(Number.isInteger(count) && count >= 1 && count <= LARGEST_COUNT))
+    refuse(`count is ${String(count)}; it must be a whole number from 1 to ${LARGEST_COUNT}`);
+  return options;
+}
+
+function refuse(why: string): never {
+  throw new LockConfigurationError(`list(): ${why}`);
+}

@@ -1,0 +1,78 @@
+import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
+import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
+import { nodeRuntime } from '../../lib/engine/node-runtime.js';
+import { createLockService } from '../../lib/service/create-lock-service.js';
+import type { LockService } from '../../lib/service/lock-service.js';
+import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
+import { startCluster } from '../support/redis-cluster.js';
+import { startRedis } from '../support/redis-server.js';
+
+export type PlaceName = 'memory' | 'Redis' | 'a cluster';
+
+export const PLACES: readonly PlaceName[] = ['memory', 'Redis', 'a cluster'];
+
+/** What a service writes to its log. */
+export interface Log {
+  readonly warnings: string[];
+  readonly errors: string[];
+}
+
+/** Somewhere locks are kept, for services that share them. */
+export class Place {
+  private readonly services: LockService[] = [];
+
+  private constructor(
+    private readonly connection: () => RedisLockOptions,
+    private readonly end: () => Promise<void>,
+    /** Writes a key that is not a lock. */
+    readonly write: (key: string, value: string) => Promise<unknown>,
+  ) {}
+
+  static async open(name: PlaceName): Promise<Place> {
+    if (name === 'memory') {
+      const store = new MemoryStore();
+      const backend = () => ({ backend: new MemoryBackend({ runtime: nodeRuntime, store }) });
+      return new Place(
+        backend,
+        async () => {},
+        async () => {},
+      );
+    }
+    if (name === 'Redis') {
+      const redis = await startRedis();
+      const client = redis.client();
+      return new Place(
+        () => ({ connection: redis.url }),
+        () => redis.stop(),
+        (key, value) => client.set(key, value),
+      );
+    }
+    const cluster = await startCluster();
+    return new Place(
+      () => ({ connection: { nodes: cluster.nodes } }),
+      () => cluster.stop(),
+      async () => {},
+    );
+  }
+
+  /** A service as another process would have it. */
+  service(options: RedisLockOptions = {}): { readonly locks: LockService; readonly log: Log } {
+    const log: Log = { warnings: [], errors: [] };
+    const logger = {
+      warn: (message: string) => void log.warnings.push(message),
+      error: (message: string) => void log.errors.push(message),
+    };
+    const locks = createLockService({ ...this.connection(), logger, shutdownTimeout: 100, ...options });
+    this.services.push(locks);
+    return { locks, log };
+  }
+
+  async closeServices(): Promise<void> {
+    await Promise.all(this.services.splice(0).map((locks) => locks.close()));
+  }
+
+  async close(): Promise<void> {
+    await this.closeServices();
+    await this.end();
+  }
+}
