@@ -23,8 +23,8 @@ for (const path of paths.filter(isInclude)) {
 }
 const includeOf = new Map([...includes].flatMap(([name, { defines }]) => defines.map((symbol) => [symbol, name])));
 
-/** A script with its `-- @include` lines replaced by the text of the includes. */
-function compose(path) {
+/** Fails unless a script lists just the includes that it uses, in an order that works. */
+function check(path) {
   const text = read(path);
   const listed = new Set();
   const composed = text.replace(INCLUDE, (_line, name) => {
@@ -42,7 +42,6 @@ function compose(path) {
     if (defines.length > 0 && !defines.some((symbol) => uses(others, symbol)))
       fail(path, `includes ${name}, and does not use it`);
   }
-  return composed;
 }
 
 /** Fails when a text uses what an include defines that is not listed before it. */
@@ -78,14 +77,40 @@ function fail(path, problem) {
   process.exit(1);
 }
 
+/** A script as an expression: the constants of its includes, and its own text between them. */
+function expressionOf(path) {
+  // With a group in the pattern, every second part is the name of an include.
+  const parts = read(path).split(INCLUDE);
+  const terms = parts.map((part, index) => (index % 2 === 0 ? literal(part) : constantOf(part)));
+  return terms.filter((term) => term !== '``').join(' + ');
+}
+
+/** `read-write/busy-reader` is `readWriteBusyReader`. */
+function constantOf(include) {
+  return include.replace(/[-/](\w)/g, (_text, letter) => letter.toUpperCase());
+}
+
+/** Without its comments, which Redis does not need. Lines stay lines, so that the scripts can be read in the packed library. */
+function literal(text) {
+  const code = text.replace(/^--\[\[.*?\]\]\n/ms, '').replace(/^ *--.*\n/gm, '');
+  return `\`${code.replace(/[`\\]|\$\{/g, '\\$&')}\``;
+}
+
 const scripts = new Map();
 for (const path of paths.filter((path) => !isInclude(path))) {
   const name = basename(path, '.lua');
   if (scripts.has(name)) fail(path, 'has the name of another script');
-  scripts.set(name, compose(path));
+  check(path);
+  scripts.set(name, expressionOf(path));
 }
-const entries = [...scripts].map(([name, text]) => `  ${JSON.stringify(name)}: ${JSON.stringify(text)},`);
-const text = `// Generated from scripts/**/*.lua by .ci/embed-lua.mjs. Do not edit.\nexport const SCRIPT_SOURCES = {\n${entries.join('\n')}\n} as const;\n`;
+const constants = [...includes].map(([name, { text }]) => `const ${constantOf(name)} = ${literal(text)};\n`);
+const entries = [...scripts].map(([name, expression]) => `  ${JSON.stringify(name)}: ${expression},\n`);
+const names = [...scripts.keys()].map((name) => JSON.stringify(name)).join(' | ');
+const text = `// Generated from scripts/**/*.lua by .ci/embed-lua.mjs. Do not edit.
+${constants.join('')}
+export const SCRIPT_SOURCES: Readonly<Record<${names}, string>> = {
+${entries.join('')}};
+`;
 const target = new URL('../scripts.generated.ts', folder);
 // Left alone when nothing changed: a test or compiler may be reading it.
 if (!existsSync(target) || readFileSync(target, 'utf8') !== text) {

@@ -18,7 +18,7 @@ export class BackendError extends Error {
     message: string,
     readonly kind: 'unavailable' | 'denied' | 'key' | 'closed',
     readonly outcome: 'refused' | 'unknown',
-    options?: ErrorOptions & { readonly validUntil?: number },
+    options?: { cause?: unknown } & { readonly validUntil?: number },
   ) {
     super(message, options);
     this.validUntil = outcome === 'unknown' ? options?.validUntil : undefined;

@@ -19,7 +19,7 @@ export class LockError extends Error {
   constructor(
     message: string,
     readonly lockName: string,
-    options?: ErrorOptions,
+    options?: { cause?: unknown },
   ) {
     super(message, options);
   }
@@ -140,7 +140,7 @@ export class LockUnavailableError extends LockError {
 export class LockConfigurationError extends LockError {
   static override readonly brand = 'LockConfigurationError';
 
-  constructor(message: string, options?: ErrorOptions) {
+  constructor(message: string, options?: { cause?: unknown }) {
     super(message, '', options);
   }
 }

@@ -70,7 +70,7 @@ describe('the wrapped method', () => {
   });
 
   it('may come from a decorator of the application, made by applyDecorators', async () => {
-    const LockedRoute = (key: string) => applyDecorators(Get(), DistributedLock(key) as MethodDecorator, Below);
+    const LockedRoute = (key: string) => applyDecorators(Get(), DistributedLock(key), Below);
     class Routes {
       @LockedRoute('route')
       async all() {

@@ -85,7 +85,11 @@ describe('the packed library', () => {
 
     it('is one library when it is both imported and required', async () => {
       expect(await app.run('both-copies.mjs')).toEqual({
-        twoCopies: true,
+        twoModules: true,
+        loaded: true,
+        twice: [],
+        renamed: [],
+        oneService: true,
         busy: [true, true],
         lost: [false, false],
         decorated: 'order',

@@ -23,8 +23,8 @@ export async function packLibrary(folder: string): Promise<string> {
   const dist = join(folder, 'library/dist');
   if (process.env.JUST_BUILT === undefined) await node(ROOT, [join(ROOT, '.ci/build.mjs'), dist]);
   else for (const kind of ['esm', 'cjs']) await cp(join(ROOT, 'dist', kind), join(dist, kind), { recursive: true });
-  for (const file of ['package.json', 'LICENSE', 'README.md', 'CHANGELOG.md']) {
-    await cp(join(ROOT, file), join(folder, 'library', file)).catch((error) => {
+  for (const file of ['package.json', 'LICENSE', 'README.md', 'CHANGELOG.md', 'docs']) {
+    await cp(join(ROOT, file), join(folder, 'library', file), { recursive: true }).catch((error) => {
       if (error.code !== 'ENOENT') {
         throw error;
       }
@@ -62,8 +62,12 @@ export class ThrowAwayApp {
     return this.#require(`${name}/package.json`).version;
   }
 
-  /** Compiles a program of the folder `programs` strictly, checking the library's declarations too, as a user's `tsc` does. */
-  async compile(program: string, options: Record<string, unknown>): Promise<void> {
+  /**
+   * Compiles a program of the folder `programs` strictly, checking the library's declarations too, as a user's `tsc` does.
+   *
+   * @param compiler a `tsc` of this repository, instead of the app's
+   */
+  async compile(program: string, options: Record<string, unknown>, compiler?: string): Promise<void> {
     await cp(join(PROGRAMS, program), join(this.folder, program));
     const compilerOptions = {
       target: 'es2022',
@@ -74,7 +78,7 @@ export class ThrowAwayApp {
       ...options,
     };
     await writeFile(join(this.folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: [program] }));
-    await node(this.folder, [this.compiler]);
+    await node(this.folder, [compiler === undefined ? this.compiler : join(ROOT, 'node_modules', compiler)]);
   }
 
   /** Runs a program of the app (copied from `programs`, when it was not compiled) and gives what it printed, as JSON. */

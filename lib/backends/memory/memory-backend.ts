@@ -16,6 +16,7 @@ import type {
 } from '../lock-requests.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
+import type { SynchronizerBackend } from '../synchronizer-backend.js';
 import { findBusy, grant } from './admission.js';
 import { channelOf } from './channels.js';
 import { MemoryDirectory } from './directory/memory-directory.js';
@@ -48,7 +49,7 @@ export interface MemoryBackendOptions {
  */
 export class MemoryBackend implements LockBackend {
   readonly description = 'memory';
-  readonly synchronizers: MemorySynchronizers;
+  readonly synchronizers: SynchronizerBackend;
   readonly directory: MemoryDirectory;
   private readonly store: MemoryStore;
   private readonly clock: Pick<Runtime, 'monotonic' | 'wall'>;

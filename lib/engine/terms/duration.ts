@@ -7,7 +7,19 @@ import { LockConfigurationError } from '../errors.js';
  *
  * @publicApi
  */
-export type Duration = number | ms.StringValue;
+export type Duration = number | DurationText;
+
+// As ms declares them: its own types have a default import, which a compiler without esModuleInterop makes `any` of.
+type DurationText = `${number}` | `${number}${DurationUnit}` | `${number} ${DurationUnit}`;
+type DurationUnit = Unit | Uppercase<Unit> | Lowercase<Unit>;
+type Unit =
+  | ('Milliseconds' | 'Millisecond' | 'Msecs' | 'Msec' | 'Ms')
+  | ('Seconds' | 'Second' | 'Secs' | 'Sec' | 's')
+  | ('Minutes' | 'Minute' | 'Mins' | 'Min' | 'M')
+  | ('Hours' | 'Hour' | 'Hrs' | 'Hr' | 'H')
+  | ('Days' | 'Day' | 'D')
+  | ('Weeks' | 'Week' | 'W')
+  | ('Years' | 'Year' | 'Yrs' | 'Yr' | 'Y');
 
 declare const resolved: unique symbol;
 
@@ -61,7 +73,7 @@ export function toWaitTime(value: Duration, what: string): Milliseconds {
 }
 
 function parse(text: string): number | undefined {
-  return text.length > 0 && text.length <= 100 ? ms(text as ms.StringValue) : undefined;
+  return text.length > 0 && text.length <= 100 ? ms(text as DurationText) : undefined;
 }
 
 function show(value: unknown): string {

@@ -46,10 +46,12 @@ export class MultiLock extends CombinedLock {
     return this.groups.length === 1 ? this.groups[0].acquireLease(request) : super.acquireLease(request);
   }
 
+  /** @internal */
   protected acquisition(_waitTime: Milliseconds, leaseTime: Duration | undefined): CombinedAcquisition {
     return new AllOrNone(this.groups, leaseTime, this.engines[0].settings.runtime);
   }
 
+  /** @internal */
   protected leasesNeeded(leases: readonly MemberLease[]): number {
     return leases.length;
   }

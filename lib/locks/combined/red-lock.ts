@@ -32,6 +32,7 @@ export class RedLock extends CombinedLock {
     this.needed = Math.floor(this.members.length / 2) + 1;
   }
 
+  /** @internal */
   protected acquisition(waitTime: Milliseconds, leaseTime: Duration | undefined): CombinedAcquisition {
     const { members, needed, name } = this;
     const { runtime } = this.engines[0].settings;
@@ -39,6 +40,7 @@ export class RedLock extends CombinedLock {
     return new MajorityAcquisition({ members, needed, name, leaseTime, memberWaitTime, runtime });
   }
 
+  /** @internal */
   protected leasesNeeded(): number {
     return this.needed;
   }

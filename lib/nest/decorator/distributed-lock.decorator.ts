@@ -30,7 +30,7 @@ import { mirrorFunction } from './mirror-function.js';
  * before the method ended (see `onLost`), with LockKeyError when no lock name can be made from the arguments, and with
  * LockUnavailableError when Redis does not answer. Errors of the method itself are passed on.
  *
- * Inside `applyDecorators`, which cannot check the type of the method, write `DistributedLock(…) as MethodDecorator`.
+ * `applyDecorators(DistributedLock(…), …)` works too, but does not check the type of the method.
  *
  * @throws LockConfigurationError when the class is defined, naming class, method and what is wrong
  * @publicApi
@@ -38,7 +38,7 @@ import { mirrorFunction } from './mirror-function.js';
 export function DistributedLock<Args extends readonly unknown[] = Anything[]>(
   keyOrOptions: LockKey<Args> | DistributedLockOptions<Args>,
 ): LockDecorator<Args> {
-  return (target: object, propertyKey: string | symbol, descriptor: TypedPropertyDescriptor<Anything>) => {
+  const decorate = (target: object, propertyKey: string | symbol, descriptor: TypedPropertyDescriptor<Anything>) => {
     const where = labelOf(target, propertyKey);
     const original = methodOf(target, descriptor, where);
     const method = compileLockedMethod(
@@ -51,22 +51,33 @@ export function DistributedLock<Args extends readonly unknown[] = Anything[]>(
     declareLockService(target, method.service);
     descriptor.value = mirrorFunction(original, lockMethod(method));
   };
+  return decorate as LockDecorator<Args>;
 }
 
 /** A method decorator that accepts only methods that can be locked. @publicApi */
-export type LockDecorator<Args extends readonly unknown[]> = <M extends Method>(
-  target: object,
-  propertyKey: string | symbol,
-  descriptor: TypedPropertyDescriptor<M> & CanBeLocked<M, Args>,
-) => void;
+export interface LockDecorator<Args extends readonly unknown[]> {
+  <M extends Method>(
+    target: object,
+    propertyKey: string | symbol,
+    descriptor: TypedPropertyDescriptor<M> & CanBeLocked<M, Args>,
+  ): void;
+
+  // Of a type with two signatures, the compiler takes type parameters for `any`: so `applyDecorators` accepts it as a MethodDecorator.
+  /** @hidden */
+  (): never;
+}
 
 /** A locked call has to wait, so the method must return something asynchronous; and a key function must take the method's arguments. */
 type CanBeLocked<M extends Method, Args extends readonly unknown[]> =
-  WaitingResult<ReturnType<M>> extends true
-    ? ((...args: Args) => void) extends (...args: Parameters<M>) => void
-      ? unknown
-      : { readonly 'the key function does not take the parameters of this method': never }
-    : { readonly 'a method with @DistributedLock returns a Promise, an Observable or an AsyncIterable': never };
+  IsAny<M> extends true
+    ? unknown
+    : WaitingResult<ReturnType<M>> extends true
+      ? ((...args: Args) => void) extends (...args: Parameters<M>) => void
+        ? unknown
+        : { readonly 'the key function does not take the parameters of this method': never }
+      : { readonly 'a method with @DistributedLock returns a Promise, an Observable or an AsyncIterable': never };
+
+type IsAny<T> = 0 extends 1 & T ? true : false;
 
 type WaitingResult<R> =
   Promise<Awaited<R>> extends R

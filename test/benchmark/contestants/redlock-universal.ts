@@ -1,23 +1,36 @@
 import { Redis } from 'ioredis';
-import { createLock, IoredisAdapter, type Lock, type LockHandle } from 'redlock-universal';
 import { type Contestant, FOR_EVER, LEASE_TIME, type LockClient, RETRY_DELAY } from './contestant.js';
+
+/** What is used of it. It does not support the oldest Node.js that this library does, so `npm run bench` installs it, and no other script. */
+interface RedlockUniversal {
+  readonly IoredisAdapter: new (redis: Redis) => object;
+  createLock(options: object): Lock;
+}
+
+interface Lock {
+  acquire(): Promise<object>;
+  release(handle: object): Promise<unknown>;
+}
 
 interface Held {
   readonly lock: Lock;
-  readonly handle: LockHandle;
+  readonly handle: object;
 }
+
+const PACKAGE: string = 'redlock-universal';
 
 /** In its `lean` mode, the fastest that it offers. */
 export const redlockUniversal: Contestant = {
   name: 'redlock-universal',
-  package: 'redlock-universal',
+  package: PACKAGE,
   waits: 'polls',
   does: "lock ('lean' mode)",
   async open(port): Promise<LockClient<Held>> {
+    const { IoredisAdapter, createLock }: RedlockUniversal = await import(PACKAGE);
     const redis = new Redis(port, '127.0.0.1', { lazyConnect: true });
     await redis.connect();
     const adapter = new IoredisAdapter(redis);
-    const options = { adapter, ttl: LEASE_TIME, retryAttempts: FOR_EVER, retryDelay: RETRY_DELAY } as const;
+    const options = { adapter, ttl: LEASE_TIME, retryAttempts: FOR_EVER, retryDelay: RETRY_DELAY };
     return {
       async acquire(key) {
         const lock = createLock({ ...options, key, performance: 'lean' });

@@ -1,11 +1,12 @@
-// One process that has both copies of the library: one imported, one required.
+// One process that both imports and requires the library: what knows NestJS is there twice, the core once.
 import 'reflect-metadata';
 import { createRequire } from 'node:module';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import * as imported from 'nestjs-redis-lock';
 
-const required = createRequire(import.meta.url)('nestjs-redis-lock');
+const require = createRequire(import.meta.url);
+const required = require('nestjs-redis-lock');
 
 class Orders {
   async ship() {
@@ -28,9 +29,36 @@ const busy = await locks.acquire('stock', { waitTime: 0 }).catch((error) => erro
 await lease.release();
 await app.close();
 
+/** What every entry exports, by import and by require; but for entries whose optional peers the app does not have. */
+const manifest = require('nestjs-redis-lock/package.json');
+const loaded = [];
+for (const entry of Object.keys(manifest.exports).filter((path) => !path.endsWith('.json'))) {
+  const name = `nestjs-redis-lock${entry.slice(1)}`;
+  try {
+    loaded.push({ kind: 'esm', name, exported: await import(name) }, { kind: 'cjs', name, exported: require(name) });
+  } catch (error) {
+    if (!/^(ERR_)?MODULE_NOT_FOUND$/.test(error.code)) throw error;
+  }
+}
+const ofCore = Object.keys(require('nestjs-redis-lock/core'));
+const twice = loaded.flatMap(({ kind, name, exported }) =>
+  loaded.flatMap((other) =>
+    Object.keys(exported)
+      .filter((key) => key !== 'default' && key !== 'module.exports' && key in other.exported)
+      .filter((key) => kind === other.kind || ofCore.includes(key))
+      .filter((key) => exported[key] !== other.exported[key])
+      .map((key) => `${key} of ${name} (${kind}) and of ${other.name} (${other.kind})`),
+  ),
+);
+const renamed = Object.entries(imported).filter(([name, { prototype, name: own }]) => prototype && own !== name);
+
 process.stdout.write(
   JSON.stringify({
-    twoCopies: imported.LockBusyError !== required.LockBusyError,
+    twoModules: imported.RedisLockModule !== required.RedisLockModule,
+    loaded: loaded.length >= 4,
+    twice,
+    renamed,
+    oneService: imported.LockService === required.LockService,
     busy: [imported, required].map(({ LockBusyError }) => busy instanceof LockBusyError),
     lost: [imported, required].map(({ LockLostError }) => busy instanceof LockLostError),
     decorated,

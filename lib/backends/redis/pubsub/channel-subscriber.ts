@@ -87,7 +87,7 @@ export class ChannelSubscriber {
     const client = subscribers.create(slot);
     if (client === undefined) return undefined;
     const address = addressOf(client);
-    const link = new SubscriberLink(client, this.context, {
+    const link: SubscriberLink = new SubscriberLink(client, this.context, {
       confirmed: (name) => this.confirmed(name),
       message: (name, channel, text) => this.notify(name, (listener) => listener.message(channel, text)),
       down: () => this.lost(node, link),

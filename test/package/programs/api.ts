@@ -1,0 +1,91 @@
+// What users write, and what they must not: compiled by every compiler and with every setting of consumers.test.ts.
+import { applyDecorators, Injectable, Module } from '@nestjs/common';
+import type { Duration, Lease, LockOptions, RedisLockOptions } from 'nestjs-redis-lock';
+import {
+  createLockService,
+  currentLease,
+  DistributedLock,
+  InjectLockService,
+  LockBusyError,
+  LockService,
+  RedisLockModule,
+} from 'nestjs-redis-lock';
+import { LockService as CoreLockService } from 'nestjs-redis-lock/core';
+
+type IsAny<T> = 0 extends 1 & T ? true : false;
+const durationIsKnown: IsAny<Duration> = false;
+const same: LockService = null! as CoreLockService;
+const good: Duration[] = [5, '30s', '1 m', '2h', '250ms'];
+// @ts-expect-error not a duration
+const bad: Duration = 'soon';
+
+const Locked = () => applyDecorators(DistributedLock('x'));
+const Both = () => applyDecorators(DistributedLock({ key: 'x', onBusy: 'skip' }), Injectable() as MethodDecorator);
+export const WithKey = () => applyDecorators(DistributedLock((id: number) => `x:${id}`));
+
+@Injectable()
+class Orders {
+  constructor(@InjectLockService() private readonly locks: LockService) {}
+
+  @Locked()
+  async a(): Promise<number> {
+    return currentLease()?.fencingToken ?? 0;
+  }
+
+  @Both()
+  async b(): Promise<void> {}
+
+  @DistributedLock((id: number) => `order:${id}`)
+  async c(id: number): Promise<number> {
+    return id;
+  }
+
+  // @ts-expect-error not asynchronous
+  @DistributedLock('x')
+  d(): number {
+    return 1;
+  }
+
+  // @ts-expect-error other parameters
+  @DistributedLock((id: number) => `order:${id}`)
+  async e(id: string): Promise<string> {
+    return id;
+  }
+
+  async f(options: LockOptions): Promise<Lease | null> {
+    return this.locks.tryAcquire(['a', 'b'], options);
+  }
+}
+
+const options: RedisLockOptions = { connection: 'redis://127.0.0.1:6379', watchdogTimeout: '30s' };
+@Module({
+  imports: [RedisLockModule.forRoot(options), RedisLockModule.forRootAsync({ useFactory: () => options })],
+  providers: [Orders],
+})
+export class App {}
+
+export async function use(): Promise<unknown> {
+  const service = createLockService({ backend: 'memory' });
+  try {
+    return await service.withLock('x', { waitTime: '1s' }, async (lease) => lease.remainingTime());
+  } catch (error) {
+    if (error instanceof LockBusyError) return [error.name, durationIsKnown, same, good, bad];
+    throw error;
+  }
+}
+
+type LeaseKeys =
+  | 'name'
+  | 'names'
+  | 'owner'
+  | 'fencingToken'
+  | 'tokens'
+  | 'signal'
+  | 'held'
+  | 'remainingTime'
+  | 'assertHeld'
+  | 'extend'
+  | 'run'
+  | 'release'
+  | typeof Symbol.asyncDispose;
+export const onlyPublic: Exclude<keyof Lease, LeaseKeys> extends never ? true : false = true;

@@ -1,0 +1,52 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { packLibrary } from './throw-away-app.js';
+
+const MOST_BYTES = 200_000;
+const MOST_FILES = 120;
+const LINT = fileURLToPath(new URL('programs/lint-package.mjs', import.meta.url));
+const execute = promisify(execFile);
+
+describe('the tarball', () => {
+  let folder: string;
+  let tarball: string;
+  let files: readonly string[];
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'published-'));
+    tarball = await packLibrary(folder);
+    await execute('tar', ['-xzf', tarball, '-C', folder]);
+    const found = await readdir(join(folder, 'package'), { recursive: true, withFileTypes: true });
+    files = found.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+  }, 120_000);
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  const search = async (kind: RegExp, pattern: RegExp): Promise<string[]> => {
+    const texts = await Promise.all(files.filter((file) => kind.test(file)).map((file) => readFile(file, 'utf8')));
+    expect(texts).not.toEqual([]);
+    return texts.flatMap((text) => text.match(pattern) ?? []);
+  };
+
+  it(`has at most ${MOST_BYTES / 1_000} kB in ${MOST_FILES} files`, async () => {
+    expect((await stat(tarball)).size).toBeLessThan(MOST_BYTES);
+    expect(files.length).toBeLessThan(MOST_FILES);
+  });
+
+  it('is as publint and arethetypeswrong want it', async () => {
+    const { stdout } = await execute(process.execPath, [LINT, tarball], { env: { ...process.env, NODE_OPTIONS: '' } });
+    expect(JSON.parse(stdout)).toMatchObject({ publint: [], types: [] });
+  }, 60_000);
+
+  it('declares each class once in a format, under its own name', async () => {
+    expect(await search(/\.js$/, /\bclass \w+\$\d/g)).toEqual([]);
+    const core = await search(/\.js$/, /\bclass LockService\b/g);
+    expect(core).toEqual(['class LockService']);
+  });
+
+  it('has types without what is internal', async () => {
+    expect(await search(/\.d\.ts$/, /@internal|\bclass (LockLease|LockEngine|LockQueue)\b/g)).toEqual([]);
+  });
+});
