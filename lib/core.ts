@@ -43,7 +43,7 @@ export {
   LockUnavailableError,
   LockUpgradeError,
 } from './engine/errors.js';
-export type { LockEventName, LockEvents } from './engine/events/events.js';
+export type { AcquireOutcome, LockEvent, LockEventName, LockEvents, OwnerEvent } from './engine/events/lock-events.js';
 export type { LockLogger } from './engine/events/lock-logger.js';
 export type { Lease } from './engine/lease/lease.js';
 export type { LockNames } from './engine/lock-engine.js';
@@ -51,6 +51,7 @@ export { nodeRuntime } from './engine/node-runtime.js';
 export { currentLease } from './engine/scope/lock-scope.js';
 export type { Duration } from './engine/terms/duration.js';
 export type { LockOptions } from './engine/terms/lock-options.js';
+export type { AcquireMessage, HoldMessage, PointMessages } from './engine/trace/channels.js';
 export type { MultiLock } from './locks/combined/multi-lock.js';
 export type { RedLock } from './locks/combined/red-lock.js';
 export type { CountDownLatch } from './locks/count-down-latch.js';

@@ -1,4 +1,4 @@
-import { announceAcquired, startTime } from './lease/announce-acquired.js';
+import { announceAcquired, startTime } from './lease/announce.js';
 import type { HeldLock } from './lease/held-lock.js';
 import type { LockLease } from './lease/lock-lease.js';
 import type { LockAcquirer } from './lock-acquirer.js';

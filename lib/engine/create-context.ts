@@ -9,6 +9,7 @@ import type { HeldLock } from './lease/held-lock.js';
 import { LeaseClock } from './lease/lease-clock.js';
 import { Watchdog } from './lease/watchdog.js';
 import type { EngineSettings } from './terms/engine-settings.js';
+import { pointChannels } from './trace/channels.js';
 
 /**
  * @param heldLocks the locks that the service holds: under one key, or all of them
@@ -21,7 +22,7 @@ export function createContext(
 ): { readonly context: AcquisitionContext; readonly forcedReleases: ForcedReleases; readonly stop: () => void } {
   const { backend, runtime, logger, clientId, watchdogTimeout, fairWaitTimeout } = settings;
   const clock = new LeaseClock(runtime);
-  const events = new EventHub(runtime, new RateLimitedLogger(logger, runtime));
+  const events = new EventHub(runtime, new RateLimitedLogger(logger, runtime), pointChannels);
   const presence = new ClientPresence(settings, events.logger, takeStock);
   const holders = new HolderLookup(settings);
   const onHeartbeat = () => {

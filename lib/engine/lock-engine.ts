@@ -4,7 +4,7 @@ import type { AcquisitionContext } from './acquisition-context.js';
 import { ActiveWork, type Activity } from './active-work.js';
 import { StockTaker } from './clients/take-stock.js';
 import { createContext } from './create-context.js';
-import type { LockEventName, LockEvents } from './events/events.js';
+import type { LockEventName, LockEvents } from './events/lock-events.js';
 import type { HeldLock } from './lease/held-lock.js';
 import type { Lease } from './lease/lease.js';
 import { LockLease } from './lease/lock-lease.js';
@@ -22,7 +22,9 @@ import { acquireSeveral } from './several/acquire-several.js';
 import { Shutdown } from './shutdown.js';
 import type { EngineSettings } from './terms/engine-settings.js';
 import { toKey, toLockNames } from './terms/lock-name.js';
-import { type AcquisitionTerms, type LockOptions, type Purpose, toTerms } from './terms/lock-options.js';
+import { type AcquisitionTerms, DEFAULT_TERMS, type LockOptions, type Purpose, toTerms } from './terms/lock-options.js';
+import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
+import { holdEnded } from './trace/trace-hold.js';
 import { nullWhenBusy } from './waiting/null-when-busy.js';
 
 /** Of a backend that does not say otherwise. */
@@ -57,17 +59,7 @@ export class LockEngine implements LockAcquirer {
     const { work } = this;
     const stock = new StockTaker(work);
     this.context = context;
-    this.defaults = {
-      type: 'reentrant',
-      waitTime,
-      leaseTime: watchdogTimeout,
-      fixed: false,
-      signal: undefined,
-      onLost,
-      group: '',
-      method: '',
-      skips: false,
-    };
+    this.defaults = { ...DEFAULT_TERMS, waitTime, leaseTime: watchdogTimeout, onLost };
     this.inspector = new LockInspector(context, work.queues, forcedReleases, keyPrefix);
     this.synchronizers = new Synchronizers(context, this, watchdogTimeout, () => work.changed());
     const { synchronizers } = this;
@@ -79,9 +71,8 @@ export class LockEngine implements LockAcquirer {
   /** Waits until all names are held. Errors in `names` or `options` reject the promise, too. */
   acquire(names: LockNames, options?: LockOptions, what = 'acquire()'): Promise<LockLease> {
     try {
-      if (typeof names === 'string' && options === undefined) return acquireOne(this, names, this.defaults, what);
+      if (options === undefined) return this.acquireUnder(names, this.defaults, what);
       const wanted = toWanted(names, what);
-      if (options === undefined) return this.start(wanted, this.defaults, what);
       return this.start(wanted, toTerms(options, this.defaults, `${what} of ${quoted(wanted)}`), what);
     } catch (error) {
       return Promise.reject(error);
@@ -220,6 +211,12 @@ export class LockEngine implements LockAcquirer {
   }
 
   private start(wanted: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
+    if (!isTraced(this.context)) return this.startUntraced(wanted, terms, what);
+    const names = [wanted].flat();
+    return traceAcquisition(this.context, names, terms, () => this.startUntraced(wanted, terms, what));
+  }
+
+  private startUntraced(wanted: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
     if (typeof wanted === 'string') return acquireOne(this, wanted, terms, what);
     if (wanted.length === 1) return acquireOne(this, wanted[0], terms, what);
     return acquireSeveral(this, wanted, terms, what, (caller) => this.work.trackSeveral(caller));
@@ -230,7 +227,8 @@ export class LockEngine implements LockAcquirer {
     this.work.changed();
   };
 
-  private readonly leaseEnded = (lease: LockLease): void => {
+  private readonly leaseEnded = (lease: LockLease, isLost: boolean): void => {
+    holdEnded(lease, isLost);
     this.work.leases.remove(lease);
     this.work.changed();
   };

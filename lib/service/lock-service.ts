@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../engine/errors.js';
-import type { LockEventName, LockEvents } from '../engine/events/events.js';
+import type { LockEventName, LockEvents } from '../engine/events/lock-events.js';
 import type { Lease } from '../engine/lease/lease.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine, LockNames } from '../engine/lock-engine.js';

@@ -1,5 +1,5 @@
 import { LockLostError, LockUnavailableError } from '../../lib/engine/errors.js';
-import type { LockEventName } from '../../lib/engine/events/events.js';
+import type { LockEventName } from '../../lib/engine/events/lock-events.js';
 import { currentLease } from '../../lib/engine/scope/lock-scope.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { ms, openVirtualWorld } from '../support/lock-world.js';
@@ -38,8 +38,8 @@ describe('events', () => {
     const { name, owner, fencingToken } = lease;
     await lease.release();
     expect(details).toEqual([
-      { name, owner, fencingToken, waited: 70 },
-      { name, owner },
+      { name, type: 'reentrant', group: '', method: '', owner, fencingToken, waited: 70 },
+      { name, type: 'reentrant', group: '', method: '', owner, held: 0 },
     ]);
   });
 
@@ -84,7 +84,16 @@ describe('events', () => {
     const events: unknown[] = [];
     locks.on('busy', (event) => events.push(event));
     await locks.tryAcquire('order');
-    expect(events).toEqual([{ name: 'order', remainingTime: expect.any(Number), holder: lease.owner }]);
+    expect(events).toEqual([
+      {
+        name: 'order',
+        type: 'reentrant',
+        group: '',
+        method: '',
+        remainingTime: expect.any(Number),
+        holder: lease.owner,
+      },
+    ]);
     await lease.release();
   });
 

@@ -122,7 +122,7 @@ describe('list() on Redis', () => {
     const redis = await startRedis();
     const place = await Place.open('memory');
     const client = redis.client();
-    const { locks } = place.service({ backend: undefined, connection: redis.url });
+    const { locks } = place.service({ backend: undefined, connection: redis.url, keyPrefix: 'lock:' });
     await client.set('lock:text', 'x');
     await client.zadd('lock:scores', 1, 'x');
     await locks.getSemaphore('permits').trySetPermits(3);

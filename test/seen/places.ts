@@ -20,38 +20,30 @@ export interface Log {
 /** Somewhere locks are kept, for services that share them. */
 export class Place {
   private readonly services: LockService[] = [];
+  private tests = 0;
 
   private constructor(
     private readonly connection: () => RedisLockOptions,
     private readonly end: () => Promise<void>,
-    /** Writes a key that is not a lock. */
-    readonly write: (key: string, value: string) => Promise<unknown>,
   ) {}
 
   static async open(name: PlaceName): Promise<Place> {
     if (name === 'memory') {
       const store = new MemoryStore();
       const backend = () => ({ backend: new MemoryBackend({ runtime: nodeRuntime, store }) });
-      return new Place(
-        backend,
-        async () => {},
-        async () => {},
-      );
+      return new Place(backend, async () => {});
     }
     if (name === 'Redis') {
       const redis = await startRedis();
-      const client = redis.client();
       return new Place(
         () => ({ connection: redis.url }),
         () => redis.stop(),
-        (key, value) => client.set(key, value),
       );
     }
     const cluster = await startCluster();
     return new Place(
       () => ({ connection: { nodes: cluster.nodes } }),
       () => cluster.stop(),
-      async () => {},
     );
   }
 
@@ -62,12 +54,15 @@ export class Place {
       warn: (message: string) => void log.warnings.push(message),
       error: (message: string) => void log.errors.push(message),
     };
-    const locks = createLockService({ ...this.connection(), logger, shutdownTimeout: 100, ...options });
+    const keyPrefix = `lock:${this.tests}:`;
+    const locks = createLockService({ ...this.connection(), keyPrefix, logger, shutdownTimeout: 100, ...options });
     this.services.push(locks);
     return { locks, log };
   }
 
+  /** Locks of the next test have another prefix. */
   async closeServices(): Promise<void> {
+    this.tests++;
     await Promise.all(this.services.splice(0).map((locks) => locks.close()));
   }
 

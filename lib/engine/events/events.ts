@@ -1,31 +1,14 @@
+import type { Channel } from 'node:diagnostics_channel';
 import type { Runtime } from '../../backends/runtime.js';
 import { harmless } from './harmless-logger.js';
+import { EVENT_NAMES, type LockEventName, type LockEvents } from './lock-events.js';
 import type { LockLogger } from './lock-logger.js';
 
-/** The events of `LockService.on`, with what their listeners are given. Times are in milliseconds. @publicApi */
-export interface LockEvents {
-  /** `waited` is 0 when there was no listener yet when the acquisition started. */
-  acquired: { readonly name: string; readonly owner: string; readonly fencingToken: number; readonly waited: number };
-  released: { readonly name: string; readonly owner: string };
-  renewed: { readonly name: string; readonly owner: string };
-  lost: { readonly name: string; readonly owner: string; readonly error: Error };
-  busy: { readonly name: string; readonly remainingTime: number; readonly holder: string | undefined };
-  handoff: { readonly name: string; readonly owner: string; readonly fencingToken: number };
-  error: Error;
-}
+/** Where an event is published as well: see engine/trace/channels.ts. */
+export type EventChannels = Partial<Record<LockEventName, Channel>>;
 
-/** @publicApi */
-export type LockEventName = keyof LockEvents;
-
-const EVENT_NAMES: readonly string[] = [
-  'acquired',
-  'released',
-  'renewed',
-  'lost',
-  'busy',
-  'handoff',
-  'error',
-] satisfies LockEventName[];
+/** Whoever listens to these wants to know times. */
+const TIMED: readonly LockEventName[] = ['acquired', 'released'];
 
 /** Anything may have been thrown. */
 function inWords(error: unknown): string {
@@ -38,12 +21,15 @@ function inWords(error: unknown): string {
 
 /** The listeners of one service. An exception in a listener is logged and has no other effect; an `error` without a listener is logged, too. */
 export class EventHub {
+  /** Somebody listens to how long locks are waited for or held. A field, because each acquisition looks at it. */
+  timed = false;
   private readonly listeners = new Map<LockEventName, Set<(event: never) => void>>();
 
   /** @param logger must not throw */
   constructor(
     private readonly runtime: Runtime,
     readonly logger: LockLogger,
+    private readonly channels: EventChannels = {},
   ) {}
 
   /** @returns a function that removes the listener */
@@ -52,15 +38,20 @@ export class EventHub {
       throw new TypeError(`There is no event '${event}'; there are ${EVENT_NAMES.join(', ')}`);
     const set = this.listeners.get(event) ?? new Set();
     this.listeners.set(event, set.add(listener));
-    return () => set.delete(listener);
+    this.timed = this.isTimed();
+    return () => {
+      set.delete(listener);
+      this.timed = this.isTimed();
+    };
   }
 
   /** Whether anybody listens, so that the event has to be created. */
   hears(event: LockEventName): boolean {
-    return (this.listeners.get(event)?.size ?? 0) > 0;
+    return this.hasListeners(event) || this.channels[event]?.hasSubscribers === true;
   }
 
   emit<E extends LockEventName>(event: E, details: LockEvents[E]): void {
+    this.channels[event]?.publish(details);
     const listeners = this.listeners.get(event);
     if (listeners === undefined || listeners.size === 0) {
       if (event === 'error') this.logger.error((details as Error).message);
@@ -69,6 +60,14 @@ export class EventHub {
     this.runtime.detached(() => {
       for (const listener of [...listeners]) this.call(event, listener as (event: LockEvents[E]) => unknown, details);
     });
+  }
+
+  private hasListeners(event: LockEventName): boolean {
+    return (this.listeners.get(event)?.size ?? 0) > 0;
+  }
+
+  private isTimed(): boolean {
+    return TIMED.some((event) => this.hasListeners(event));
   }
 
   private call<E extends LockEventName>(

@@ -5,6 +5,7 @@ import { confirmLeases } from '../scope/confirm-lease.js';
 import { LockScope, lockScopes, type ScopedLease } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
 import { type Duration, toLeaseTime } from '../terms/duration.js';
+import { announceLost, announceReleased } from './announce.js';
 import { dropShares, lostOnRelease } from './drop-shares.js';
 import type { HeldLock, LeaseTerms, LockShare, ReleaseOutcome } from './held-lock.js';
 import type { Lease } from './lease.js';
@@ -24,7 +25,7 @@ export class LockLease implements ScopedLease, LockShare {
   private readonly severalTokens: LeaseTokens | undefined;
   private ending: Promise<void> | undefined;
   private controller: AbortController | undefined;
-  private loss: LockLostError | undefined;
+  loss: LockLostError | undefined;
   private shareGates: ShareGates | undefined;
 
   /**
@@ -36,7 +37,7 @@ export class LockLease implements ScopedLease, LockShare {
     readonly locks: readonly HeldLock[],
     readonly terms: LeaseTerms,
     private readonly entered: readonly EnteredGate[],
-    private readonly onEnd: (lease: LockLease) => void,
+    private readonly onEnd: (lease: LockLease, isLost: boolean) => void,
   ) {
     this.token = locks[0].token;
     this.severalTokens = locks.length > 1 ? new LeaseTokens(locks) : undefined;
@@ -162,7 +163,7 @@ export class LockLease implements ScopedLease, LockShare {
     const shared = this.locks.some((lock) => lock.shares.length > 1);
     if (shared || !this.live || this.left() <= 0) return this.release();
     this.ending = ENDED;
-    this.onEnd(this);
+    this.onEnd(this, false);
     const leaseTime = Math.ceil(duration);
     const sent = this.context.clock.now();
     const shortened = shortenLeases(this.context, this.locks, leaseTime);
@@ -178,7 +179,7 @@ export class LockLease implements ScopedLease, LockShare {
   lose(error: LockLostError): void {
     if (!this.live) return;
     this.loss = error;
-    this.onEnd(this);
+    this.onEnd(this, true);
     this.controller?.abort(error);
   }
 
@@ -216,24 +217,23 @@ export class LockLease implements ScopedLease, LockShare {
 
   private ended(outcome: ReleaseOutcome, overdue: boolean, freed: readonly HeldLock[]): void {
     this.leaveGates();
-    this.onEnd(this);
-    if (this.loss !== undefined || overdue || outcome === 'gone') return this.reportLoss(outcome);
+    const isLost = this.loss !== undefined || overdue || outcome === 'gone';
+    this.onEnd(this, isLost);
+    if (isLost) return this.reportLoss(outcome);
     if (outcome === 'unreachable')
       this.warn('could not be released in time; it is tried again in the background, and lapses with its lease');
-    for (const { name, owner } of freed) this.context.events.emit('released', { name, owner });
+    if (freed.length > 0) announceReleased(this.context, this, freed);
   }
 
   private reportLoss(outcome: ReleaseOutcome): void {
-    const { events } = this.context;
-    const { name, owner } = this;
-    const error = this.loss ?? lostOnRelease(name, outcome);
+    const error = this.loss ?? lostOnRelease(this.name, outcome);
     if (this.loss === undefined) {
-      events.emit('lost', { name, owner, error });
+      announceLost(this.context, this.locks[0], error, this.terms, this.name);
       this.loss = error;
       this.controller?.abort(error);
     }
     if (this.terms.onLost === 'throw') throw error;
-    events.logger.warn(error.message);
+    this.context.events.logger.warn(error.message);
   }
 
   /** Milliseconds for which all locks are certainly held. */

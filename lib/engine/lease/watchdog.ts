@@ -2,6 +2,7 @@ import type { LockBackend } from '../../backends/lock-backend.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
 import { LockLostError } from '../errors.js';
 import type { EventHub } from '../events/events.js';
+import { announceRenewalFailed, eventOf } from './announce.js';
 import { Heartbeat } from './heartbeat.js';
 import type { HeldLock } from './held-lock.js';
 import { type LeaseClock, type Moment, validity } from './lease-clock.js';
@@ -213,14 +214,14 @@ export class Watchdog {
     if (!isThere) return this.lose(held, GONE);
     held.confirm(sent, held.leaseTime);
     this.rest(held);
-    if (this.events.hears('renewed')) this.events.emit('renewed', { name: held.name, owner: held.owner });
+    if (this.events.hears('renewed')) this.events.emit('renewed', eventOf(held));
   }
 
   private renewLater(held: HeldLock, error: Error): void {
-    if (!this.failing)
-      this.events.logger.warn(
-        `Renewing the lock '${held.name}' failed; it is tried again until the lease ends in ${Math.round(this.left(held))} ms: ${error.message}`,
-      );
+    const remainingTime = Math.round(this.left(held));
+    const warning = `Renewing the lock '${held.name}' failed; it is tried again until the lease ends in ${remainingTime} ms: ${error.message}`;
+    if (!this.failing) this.events.logger.warn(warning);
+    announceRenewalFailed(this.events, held, remainingTime, error);
     this.failing = true;
     const pause = Math.min(1_000, Math.max(20, held.leaseTime / 20)) * (0.5 + this.runtime.random());
     this.runtime.timer(pause, () => {

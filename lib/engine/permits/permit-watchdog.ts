@@ -9,6 +9,9 @@ import type { Synchronizer } from './synchronizer.js';
 /** How many permits one call renews: more would keep the server busy for too long. */
 const LARGEST_CALL = 512;
 
+/** What events say of every permit. */
+const PERMIT = { type: 'semaphore', group: '', method: '', held: undefined } as const;
+
 /** Permits of one semaphore. */
 interface RenewedPermits {
   readonly semaphore: Synchronizer;
@@ -158,7 +161,7 @@ export class PermitWatchdog {
     if (this.remove(semaphore, id) === undefined) return;
     const message = `A permit of ${semaphore.what} was lost: ${why}. Another process may hold it now; stop the work that needs it`;
     const error = new LockLostError(message, semaphore.name);
-    this.context.events.emit('lost', { name: semaphore.name, owner: id, error });
+    this.context.events.emit('lost', { ...PERMIT, name: semaphore.name, owner: id, error });
   }
 }
 

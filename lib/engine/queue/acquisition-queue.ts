@@ -188,8 +188,10 @@ export abstract class AcquisitionQueue extends LockHolders {
   protected busy(waiter: LockWaiter): LockBusyError {
     const error = busyError(waiter, this.knownHolder);
     const { events } = this.context;
-    const { remainingTime, holder } = error;
-    if (events.hears('busy')) events.emit('busy', { name: waiter.name, remainingTime, holder });
+    if (!events.hears('busy')) return error;
+    const { remainingTime, holder, holderClient } = error;
+    const { type, group, method } = waiter.terms;
+    events.emit('busy', { name: waiter.name, type, group, method, remainingTime, holder, holderClient });
     return error;
   }
 

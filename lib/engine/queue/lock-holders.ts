@@ -1,5 +1,6 @@
 import type { LockType, ReleaseReply } from '../../backends/lock-backend.js';
 import type { AcquisitionContext } from '../acquisition-context.js';
+import { announceLost } from '../lease/announce.js';
 import { releaseOutcome, unusedOwner } from '../lease/background-releases.js';
 import type { HeldLock, LockKeeper, ReleaseOutcome } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
@@ -29,10 +30,10 @@ export abstract class LockHolders implements LockKeeper {
   }
 
   lost(held: HeldLock): void {
-    const { backgroundReleases, events } = this.context;
+    const { backgroundReleases } = this.context;
     this.forget(held);
     if (held.shares.length === 0) backgroundReleases.release(unusedOwner(held));
-    else events.emit('lost', { name: held.name, owner: held.owner, error: held.lost as Error });
+    else announceLost(this.context, held, held.lost as Error, held.shares[0].terms);
   }
 
   /** @param now a moment that has just been read */

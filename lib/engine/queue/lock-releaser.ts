@@ -52,7 +52,7 @@ export class LockReleaser {
   private handOffTo(next: LockWaiter, held: HeldLock): void {
     held.handOver();
     this.queue.waiting.remove(next);
-    this.announce(held);
+    this.announce(held, next);
     next.grant(held);
   }
 
@@ -102,13 +102,15 @@ export class LockReleaser {
     heir.lateCopiesUntil = reply.validUntil;
     queue.hold(heir, this.context.clock.now());
     if (queue.waiting.remove(next)) {
-      this.announce(heir);
+      this.announce(heir, next);
       next.grant(heir);
     } else void this.giveBack(heir);
   }
 
-  private announce({ name, owner, token }: HeldLock): void {
+  private announce({ name, type, owner, token }: HeldLock, { terms }: LockWaiter): void {
     const { events } = this.context;
-    if (events.hears('handoff')) events.emit('handoff', { name, owner, fencingToken: token });
+    if (!events.hears('handoff')) return;
+    const { group, method } = terms;
+    events.emit('handoff', { name, type, group, method, owner, fencingToken: token });
   }
 }

@@ -2,6 +2,7 @@ import type { AcquisitionContext } from '../acquisition-context.js';
 import type { ActiveWork } from '../active-work.js';
 import type { Lease } from '../lease/lease.js';
 import type { LockLease } from '../lease/lock-lease.js';
+import { runInHold } from '../trace/trace-hold.js';
 import { LockScope, lockScopes } from './lock-scope.js';
 
 /**
@@ -29,7 +30,7 @@ export async function holdWhile<T>(
   let result: T;
   work.bodyStarted();
   try {
-    result = await lockScopes.run(scope, body, lease);
+    result = await runInHold(lease, () => lockScopes.run(scope, body, lease));
   } catch (error) {
     scope.end();
     await finish().catch(() => {});

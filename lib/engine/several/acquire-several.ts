@@ -1,7 +1,7 @@
 import { BackOff } from '../../backends/back-off.js';
 import { type BackendError, noAnswer, withReason } from '../../backends/lock-backend.js';
 import { LockBusyError, LockError, LockKeyError, LockUnavailableError } from '../errors.js';
-import { announceAcquired, startTime } from '../lease/announce-acquired.js';
+import { announceAcquired, startTime } from '../lease/announce.js';
 import type { HeldLock } from '../lease/held-lock.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { LockAcquirer } from '../lock-acquirer.js';

@@ -47,6 +47,16 @@ export interface AcquisitionTerms extends Purpose {
   readonly onLost: 'throw' | 'warn';
 }
 
+/** What holds for every service. */
+export const DEFAULT_TERMS = {
+  type: 'reentrant',
+  fixed: false,
+  signal: undefined,
+  group: '',
+  method: '',
+  skips: false,
+} satisfies Partial<AcquisitionTerms>;
+
 export const LOCK_TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];
 const OPTION_NAMES = ['waitTime', 'leaseTime', 'type', 'signal', 'onLost', 'group'];
 /** In characters. */
@@ -82,9 +92,10 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
     throw new LockConfigurationError(`${what}: group must be a string of at most ${LONGEST_GROUP} characters`);
   }
   return {
-    ...defaults,
     type,
     group,
+    method: defaults.method,
+    skips: defaults.skips,
     onLost,
     signal,
     fixed: leaseTime !== undefined,

@@ -1,0 +1,80 @@
+import type { Runtime } from '../../backends/runtime.js';
+import type { EventHub } from '../events/events.js';
+import type { LockEvent, OwnerEvent } from '../events/lock-events.js';
+import type { HeldLock, LeaseTerms } from './held-lock.js';
+
+interface Announcer {
+  readonly events: EventHub;
+  readonly runtime: Runtime;
+}
+
+interface AnnouncedLease {
+  readonly locks: readonly HeldLock[];
+  readonly terms: LeaseTerms;
+}
+
+/** When a lease was given, where somebody listens to how long locks are held. */
+const given = new WeakMap<AnnouncedLease, number>();
+
+/** The present moment, if anybody listens to how long an acquisition takes. */
+export function startTime({ events, runtime }: Announcer): number | undefined {
+  return events.timed ? runtime.monotonic() : undefined;
+}
+
+/** Emits `acquired` for each lock that was not shared before. */
+export function announceAcquired(
+  { events, runtime }: Announcer,
+  lease: AnnouncedLease,
+  started: number | undefined,
+): void {
+  if (!events.timed) return;
+  const now = runtime.monotonic();
+  given.set(lease, now);
+  const waited = started === undefined ? 0 : now - started;
+  for (const lock of lease.locks)
+    if (lock.shares.length === 1) events.emit('acquired', { ...eventOf(lock), fencingToken: lock.token, waited });
+}
+
+/** Emits `released` for locks whose last share a lease was. */
+export function announceReleased(
+  { events, runtime }: Announcer,
+  lease: AnnouncedLease,
+  freed: readonly HeldLock[],
+): void {
+  const since = given.get(lease);
+  const held = since === undefined ? undefined : runtime.monotonic() - since;
+  for (const lock of freed) events.emit('released', { ...purposeOf(lock, lease.terms), owner: lock.owner, held });
+}
+
+/**
+ * Emits `lost`.
+ *
+ * @param name of all locks of the lease
+ */
+export function announceLost(
+  { events, runtime }: Announcer,
+  lock: HeldLock,
+  error: Error,
+  terms: LeaseTerms | undefined,
+  name: string = lock.name,
+): void {
+  const held = runtime.monotonic() - lock.since;
+  events.emit('lost', { ...purposeOf(lock, terms), name, owner: lock.owner, held, error });
+}
+
+/** A renewal failed; it is tried again. */
+export function announceRenewalFailed(events: EventHub, held: HeldLock, remainingTime: number, error: Error): void {
+  if (events.hears('renewalFailed')) events.emit('renewalFailed', { ...eventOf(held), remainingTime, error });
+}
+
+/** What an event says about a lock that is held. */
+export function eventOf(held: HeldLock): OwnerEvent {
+  return { ...purposeOf(held, held.shares[0]?.terms), owner: held.owner };
+}
+
+function purposeOf(
+  { name, type }: Pick<HeldLock, 'name' | 'type'>,
+  { group = '', method = '' }: Partial<LockEvent> = {},
+): LockEvent {
+  return { name, type, group, method };
+}

@@ -1,0 +1,80 @@
+import type { AcquisitionContext } from '../acquisition-context.js';
+import { LockBusyError } from '../errors.js';
+import type { AcquireOutcome } from '../events/lock-events.js';
+import type { LockLease } from '../lease/lock-lease.js';
+import type { AcquisitionTerms } from '../terms/lock-options.js';
+import { type AcquireMessage, acquireChannel, holdChannel } from './channels.js';
+import { tokenOf, traceHold } from './trace-hold.js';
+
+/** Whether anybody wants to know how acquisitions go. */
+export function isTraced({ events }: AcquisitionContext): boolean {
+  return acquireChannel.hasSubscribers || holdChannel.hasSubscribers || events.hears('failed');
+}
+
+/** Runs an acquisition, and publishes how it went. */
+export function traceAcquisition(
+  context: AcquisitionContext,
+  names: readonly string[],
+  terms: AcquisitionTerms,
+  acquire: () => Promise<LockLease>,
+): Promise<LockLease> {
+  const { runtime } = context;
+  const { type, group, method } = terms;
+  const started = runtime.monotonic();
+  const message: AcquireMessage = {
+    name: names.join(', '),
+    names,
+    type,
+    group,
+    method,
+    outcome: undefined,
+    waited: undefined,
+    reentry: undefined,
+    owner: undefined,
+    fencingToken: undefined,
+    holderClient: undefined,
+  };
+  const acquisition = async () => {
+    try {
+      const lease = await acquire();
+      message.outcome = 'acquired';
+      message.waited = runtime.monotonic() - started;
+      message.reentry = lease.locks.every(({ shares }) => shares[0] !== lease);
+      message.owner = lease.owner;
+      message.fencingToken = tokenOf(lease);
+      traceHold(context, lease, message);
+      return lease;
+    } catch (error) {
+      message.waited = runtime.monotonic() - started;
+      message.holderClient = error instanceof LockBusyError ? error.holderClient : undefined;
+      announceFailure(context, message, outcomeOf(error as Error, terms), error as Error);
+      throw error;
+    }
+  };
+  return acquireChannel.tracePromise(acquisition, message) as Promise<LockLease>;
+}
+
+const OUTCOMES: Readonly<Record<string, Exclude<AcquireOutcome, 'acquired'>>> = {
+  LockBusyError: 'busy',
+  LockAbortedError: 'aborted',
+  LockUnavailableError: 'unavailable',
+  LockDeadlockError: 'deadlock',
+  LockLostError: 'lost',
+};
+
+function outcomeOf({ name }: Error, { skips }: AcquisitionTerms): Exclude<AcquireOutcome, 'acquired'> {
+  const outcome = OUTCOMES[name] ?? 'refused';
+  return outcome === 'busy' && skips ? 'skipped' : outcome;
+}
+
+function announceFailure(
+  { events }: AcquisitionContext,
+  message: AcquireMessage,
+  outcome: Exclude<AcquireOutcome, 'acquired'>,
+  error: Error,
+): void {
+  message.outcome = outcome;
+  if (!events.hears('failed')) return;
+  const { name, names, type, group, method, waited = 0 } = message;
+  events.emit('failed', { name, names, type, group, method, outcome, waited, error });
+}

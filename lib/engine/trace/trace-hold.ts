@@ -1,0 +1,75 @@
+import type { AcquisitionContext } from '../acquisition-context.js';
+import type { LockLease } from '../lease/lock-lease.js';
+import { type AcquireMessage, type HoldMessage, holdChannel } from './channels.js';
+
+interface TracedHold {
+  readonly message: HoldMessage;
+  readonly runtime: AcquisitionContext['runtime'];
+  readonly since: number;
+  begun: boolean;
+}
+
+/** Of leases that have not ended. */
+const holds = new WeakMap<LockLease, TracedHold>();
+/** How many were traced and have not ended: while it is 0, nothing is looked up. */
+let open = 0;
+
+/** A lease was given. Its hold starts with the body that it is given to, else in a moment. */
+export function traceHold({ runtime }: AcquisitionContext, lease: LockLease, acquisition: AcquireMessage): void {
+  if (!holdChannel.hasSubscribers || !lease.live) return;
+  const { name, names, type, group, method, owner = '', fencingToken, reentry = false } = acquisition;
+  const about = { name, names, type, group, method, owner, fencingToken, reentry, acquisition };
+  const hold = {
+    message: { ...about, outcome: undefined, held: undefined },
+    runtime,
+    since: runtime.monotonic(),
+    begun: false,
+  };
+  holds.set(lease, hold);
+  open++;
+  runtime.nextTurn(() => begin(hold));
+}
+
+/** Runs the body of a lease in what the channel's subscribers bind to its hold. */
+export function runInHold<T>(lease: LockLease, body: () => T): T {
+  const hold = open > 0 ? holds.get(lease) : undefined;
+  if (hold === undefined || hold.begun) return body();
+  hold.begun = true;
+  try {
+    return holdChannel.start.runStores(hold.message, body);
+  } finally {
+    holdChannel.end.publish(hold.message);
+  }
+}
+
+/** The lease was given back, or is lost. */
+export function holdEnded(lease: LockLease, isLost: boolean): void {
+  if (open === 0) return;
+  const hold = holds.get(lease);
+  if (hold === undefined) return;
+  holds.delete(lease);
+  open--;
+  begin(hold);
+  const { message, runtime, since } = hold;
+  message.held = runtime.monotonic() - since;
+  message.outcome = isLost ? 'lost' : 'released';
+  if (isLost) {
+    message.error = lease.loss;
+    holdChannel.error.publish(message);
+  }
+  holdChannel.asyncStart.publish(message);
+  holdChannel.asyncEnd.publish(message);
+}
+
+/** Several locks may have tokens that differ. */
+export function tokenOf({ tokens }: LockLease): number | undefined {
+  const all = new Set(tokens.values());
+  return all.size === 1 ? [...all][0] : undefined;
+}
+
+function begin(hold: TracedHold): void {
+  if (hold.begun) return;
+  hold.begun = true;
+  holdChannel.start.publish(hold.message);
+  holdChannel.end.publish(hold.message);
+}
