@@ -3,7 +3,10 @@ export default {
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   // These have scripts of their own, which give another list here.
-  testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/(benchmark|chaos|docs|interop|package/matrix|sql)/'],
+  testPathIgnorePatterns: [
+    '/node_modules/',
+    '<rootDir>/test/(benchmark|browser|chaos|docs|interop|package/matrix|sql)/',
+  ],
   // Most tests wait more than they compute: four workers keep two cores busy.
   maxWorkers: 4,
   // Tests that wait come to seconds; those that compute are ten times as slow on a machine that is busy elsewhere.

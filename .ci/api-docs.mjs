@@ -1,7 +1,7 @@
 // npm run docs:api: the API reference as HTML, in docs/api. TypeDoc and its TypeScript are installed in docs/ alone.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import './embed-lua.mjs';
+import './embed.mjs';
 import { root } from './jest-run.mjs';
 
 function run(program, ...args) {

@@ -28,6 +28,6 @@ else if (!provideRedis()) process.exit(1);
 if (values.long) process.env.CHAOS_LONG = '6';
 
 limitTo(30);
-step('scripts', '.ci/embed-lua.mjs');
+step('scripts', '.ci/embed.mjs');
 const folder = seed === undefined ? 'test/chaos/' : 'test/chaos/simulation/schedules/';
 finishWithJest(...only(folder), '--verbose', ...own);

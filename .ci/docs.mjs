@@ -4,5 +4,5 @@ import { finishWithJest, only, step } from './jest-run.mjs';
 import { provideRedis } from './provide-redis.mjs';
 
 if (!provideRedis()) process.exit(1);
-step('scripts', '.ci/embed-lua.mjs');
+step('scripts', '.ci/embed.mjs');
 finishWithJest(...only('test/docs/'), ...process.argv.slice(2));

@@ -25,5 +25,5 @@ const run = (title, program, args, options = {}) => {
 run('Redisson', 'mvn', ['-q', '-B', '-ntp', 'compile', 'dependency:copy-dependencies', '-DincludeScope=runtime'], {
   cwd: `${root}test/interop/java`,
 });
-step('scripts', '.ci/embed-lua.mjs');
+step('scripts', '.ci/embed.mjs');
 finishWithJest(...only('test/interop/'), '--verbose', ...process.argv.slice(2));

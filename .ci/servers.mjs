@@ -37,7 +37,7 @@ const programs = (names.length > 0 ? names : Object.keys(SERVERS)).map((name) =>
 const results = [];
 limitTo(15);
 for (const [name, program] of programs.filter(([, program]) => program !== undefined)) {
-  if (results.length === 0) step('scripts', '.ci/embed-lua.mjs');
+  if (results.length === 0) step('scripts', '.ci/embed.mjs');
   process.env.REDIS_SERVER = program;
   results.push(runJest(name, ...SUITES, ...others));
 }

@@ -34,5 +34,5 @@ if (!areHere()) {
   process.exit(1);
 }
 limitTo(5);
-step('scripts', '.ci/embed-lua.mjs');
+step('scripts', '.ci/embed.mjs');
 finishWithJest(...only('test/sql/'), ...process.argv.slice(2));

@@ -37,9 +37,9 @@ export class LockInspector {
   }
 
   /** Who an owner is that is one of this service. */
-  ownHolder(owner: string): HolderClient | undefined {
+  ownHolder(key: string, owner: string): HolderClient | undefined {
     if (!owner.startsWith(`${this.context.clientId}:`)) return undefined;
-    const held = this.heldLocks().find((lock) => lock.owner === owner);
+    const held = this.heldLocks(key).find((lock) => lock.owner === owner);
     return held && this.context.holders.own(held);
   }
 

@@ -56,4 +56,6 @@ export interface ListedLock {
   readonly remainingTime: number;
   /** As in {@link LockInspection.waiting}. */
   readonly waiting: number;
+  /** As in {@link LockInspection.fencingToken}. */
+  readonly fencingToken?: number;
 }

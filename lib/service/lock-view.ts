@@ -23,13 +23,12 @@ export class LockView {
   async inspect(name: string): Promise<LockInspection> {
     const state = await this.engine.inspect(name);
     const records = await this.records().catch((): Records => new Map());
-    const fencingToken = state.token ?? this.engine.leaseOn(name)?.tokens.get(name);
     return {
       locked: state.mode !== 'free',
       type: state.mode,
-      owners: this.owners(state, records),
+      owners: this.owners(name, state, records),
       waiting: this.waiting(name, state, records),
-      ...(fencingToken === undefined ? {} : { fencingToken }),
+      ...this.token(name, state),
     };
   }
 
@@ -63,15 +62,22 @@ export class LockView {
     if (state === undefined || state.mode === 'free') return undefined;
     const leases = state.owners.map(({ remaining }) => remaining);
     const remainingTime = leases.some((remaining) => remaining < 0) ? -1 : Math.max(...leases);
-    const owners = this.owners(state, records);
-    return { name, type: state.mode, owners, remainingTime, waiting: this.waiting(name, state, records) };
+    const owners = this.owners(name, state, records);
+    const waiting = this.waiting(name, state, records);
+    return { name, type: state.mode, owners, remainingTime, waiting, ...this.token(name, state) };
   }
 
-  private owners({ owners }: LockState, records: Records): InspectedOwner[] {
+  private token(name: string, state: LockState): { readonly fencingToken?: number } {
+    const held = this.engine.inspector.heldLocks(this.keyOf(name)).map(({ token }) => token);
+    const fencingToken = state.token ?? (held.length > 0 ? Math.max(...held) : undefined);
+    return fencingToken === undefined ? {} : { fencingToken };
+  }
+
+  private owners(name: string, { owners }: LockState, records: Records): InspectedOwner[] {
     const mayHaveRecords = this.engine.settings.backend.directory !== undefined;
     return owners.map(({ owner, remaining }) => {
       const record = records.get(clientOf(owner));
-      const client = this.engine.inspector.ownHolder(owner) ?? (record && holderIn(record, owner));
+      const client = this.engine.inspector.ownHolder(this.keyOf(name), owner) ?? (record && holderIn(record, owner));
       return {
         owner,
         mine: this.engine.isMine(owner),
@@ -89,6 +95,10 @@ export class LockView {
       for (const { key, waiters } of record.waits) if (key === keyPrefix + name) waiting += waiters;
     }
     return queue.length > 0 ? queue.length : waiting;
+  }
+
+  private keyOf(name: string): string {
+    return this.engine.settings.keyPrefix + name;
   }
 
   /** The records of all clients; none where the backend has none. */

@@ -1,0 +1,73 @@
+// What the page is told. Times are in milliseconds since 1970 by the clock of this process, so that they change only when something happens.
+
+/** A lock that is held. */
+export interface BoardLock {
+  readonly name: string;
+  readonly type: string;
+  /** The first few of its owners. */
+  readonly owners: readonly BoardOwner[];
+  readonly ownerCount: number;
+  /** When the last of its leases ends unless renewed; null: it has no end. */
+  readonly leaseEnds: number | null;
+  readonly token: number | null;
+  readonly waiting: number;
+  /** Since when the first of its waiters waits, as far as clients have told. */
+  readonly waitsSince: number | null;
+  /** The first few clients whose callers wait. */
+  readonly waiters: readonly BoardWaiter[];
+}
+
+export interface BoardOwner extends Place {
+  readonly owner: string;
+  readonly redisson: boolean;
+  readonly since: number;
+  /** Its record does not tell since when it holds the lock: `since` is when the dashboard first saw it. */
+  readonly atLeast: boolean;
+  readonly leaseEnds: number | null;
+}
+
+export interface BoardWaiter extends Place {
+  readonly waiters: number;
+  readonly since: number;
+}
+
+/** Where a caller is. Strings are empty, and pid is 0, where it is not known. */
+export interface Place {
+  readonly application: string;
+  readonly host: string;
+  readonly pid: number;
+  /** `Class.method`, else the group. */
+  readonly method: string;
+}
+
+export interface BoardClient extends Place {
+  readonly clientId: string;
+  readonly version: string;
+  /** Whether it is the process that serves the page. */
+  readonly mine: boolean;
+  readonly since: number;
+  readonly held: number;
+  readonly waiting: number;
+  readonly waitsSince: number | null;
+}
+
+export interface BoardEvent {
+  readonly at: number;
+  readonly kind: 'lost' | 'deadlock' | 'released';
+  readonly name: string;
+  readonly method: string;
+  readonly text: string;
+}
+
+/** All locks and clients at one moment. */
+export interface Snapshot {
+  readonly at: number;
+  /** How long it took. */
+  readonly took: number;
+  readonly locks: readonly BoardLock[];
+  readonly clients: readonly BoardClient[];
+  /** There are more locks than were read. */
+  readonly incomplete: boolean;
+  /** Why it could not be taken: what it shows is what was seen `since` then. */
+  readonly outage: { readonly message: string; readonly since: number } | null;
+}

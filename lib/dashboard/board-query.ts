@@ -1,0 +1,87 @@
+import { BadRequestException } from '@nestjs/common';
+import type { BoardLock } from './board-lock.js';
+
+/** What a viewer wants to see of the locks. */
+export interface BoardQuery {
+  /** A part of a name, an application, a host, a method or an owner. `''`: all locks. */
+  readonly search: string;
+  readonly sort: SortKey;
+  readonly descending: boolean;
+  /** From 1. */
+  readonly page: number;
+}
+
+/** What locks are sorted by, as the page shows it: times are durations. What is not known comes last in any order. */
+const SORT_VALUES = {
+  name: ({ name }: BoardLock) => name,
+  type: ({ type }: BoardLock) => type,
+  holder: ({ owners: [first] }: BoardLock) =>
+    first?.application ? `${first.application} ${first.host} ${first.pid}` : null,
+  method: ({ owners: [first] }: BoardLock) => first?.method || null,
+  since: ({ owners }: BoardLock) => (owners.length === 0 ? null : -Math.min(...owners.map(({ since }) => since))),
+  lease: ({ leaseEnds }: BoardLock) => leaseEnds,
+  token: ({ token }: BoardLock) => token,
+  waiting: ({ waiting }: BoardLock) => waiting,
+  wait: ({ waitsSince }: BoardLock) => (waitsSince === null ? null : -waitsSince),
+} satisfies Record<string, (lock: BoardLock) => string | number | null>;
+
+type SortKey = keyof typeof SORT_VALUES;
+
+const PAGE_SIZE = 50;
+const LONGEST_SEARCH = 200;
+
+/** @throws BadRequestException that names the parameter */
+export function parseBoardQuery(parameters: Readonly<Record<string, unknown>> = {}): BoardQuery {
+  const { search = '', sort = 'wait', order = 'descending', page = '1' } = parameters;
+  if (typeof search !== 'string' || search.length > LONGEST_SEARCH)
+    throw new BadRequestException(`search must be a text of at most ${LONGEST_SEARCH} characters`);
+  if (typeof sort !== 'string' || !Object.hasOwn(SORT_VALUES, sort))
+    throw new BadRequestException(`sort must be one of ${Object.keys(SORT_VALUES).join(', ')}`);
+  if (order !== 'ascending' && order !== 'descending')
+    throw new BadRequestException('order must be ascending or descending');
+  if (typeof page !== 'string' || !/^[1-9]\d{0,5}$/.test(page))
+    throw new BadRequestException('page must be a number from 1');
+  return {
+    search: search.trim().toLowerCase(),
+    sort: sort as SortKey,
+    descending: order === 'descending',
+    page: Number(page),
+  };
+}
+
+/** A page of the locks, and how many there are. */
+export interface LockPage {
+  readonly matching: number;
+  readonly page: number;
+  readonly pages: number;
+  readonly size: number;
+  readonly rows: readonly BoardLock[];
+}
+
+export function selectLocks(locks: readonly BoardLock[], { search, sort, descending, page }: BoardQuery): LockPage {
+  const found = search === '' ? [...locks] : locks.filter((lock) => textOf(lock).includes(search));
+  const value = SORT_VALUES[sort];
+  const sign = descending ? -1 : 1;
+  const keyed = found.map((lock) => ({ lock, value: value(lock), since: SORT_VALUES.since(lock) ?? 0 }));
+  keyed.sort(
+    (one, other) =>
+      compare(one.value, other.value, sign) || other.since - one.since || compare(one.lock.name, other.lock.name, 1),
+  );
+  const pages = Math.max(1, Math.ceil(found.length / PAGE_SIZE));
+  const shown = Math.min(page, pages);
+  const rows = keyed.slice((shown - 1) * PAGE_SIZE, shown * PAGE_SIZE).map(({ lock }) => lock);
+  return { matching: found.length, page: shown, pages, size: PAGE_SIZE, rows };
+}
+
+function textOf({ name, type, owners }: BoardLock): string {
+  const places = owners.map(
+    ({ owner, application, host, pid, method }) => `${owner} ${application} ${host} ${pid} ${method}`,
+  );
+  return [name, type, ...places].join('\n').toLowerCase();
+}
+
+function compare(one: string | number | null, other: string | number | null, sign: number): number {
+  if (one === other) return 0;
+  if (one === null || other === null) return one === null ? 1 : -1;
+  return one < other ? -sign : sign;
+}

@@ -1,0 +1,101 @@
+import {
+  Controller,
+  Get,
+  HttpException,
+  Param,
+  Post,
+  Query,
+  Req,
+  Res,
+  type Type,
+  UseGuards,
+  VERSION_NEUTRAL,
+} from '@nestjs/common';
+import { parseBoardQuery } from './board-query.js';
+import type { RedisLockDashboardOptions } from './dashboard.options.js';
+import { type HttpRequest, type HttpResponse, send, sendJson } from './http.js';
+import { LockBoard } from './lock-board.js';
+import { PAGE_FILES } from './page.generated.js';
+
+/** The metadata by which @nestjs/swagger leaves a controller out. */
+const NOT_IN_SWAGGER = 'swagger/apiExcludeController';
+
+type Parameters = Readonly<Record<string, unknown>>;
+
+/** The page at `path`, its files and its data. Each dashboard has a controller of its own, as paths and guards belong to the class. */
+export function createDashboardController({ path, guards = [] }: RedisLockDashboardOptions): Type {
+  @Controller({ path, version: VERSION_NEUTRAL })
+  @UseGuards(...guards)
+  class RedisLockDashboardController {
+    constructor(private readonly board: LockBoard) {}
+
+    @Get()
+    page(@Req() request: HttpRequest, @Res() response: HttpResponse): void {
+      const { type, text } = PAGE_FILES['index.html'];
+      send(response, 200, text.replaceAll('{{base}}', baseOf(request)), { 'content-type': type });
+    }
+
+    @Get('page/:file')
+    file(@Param('file') name: string, @Req() { headers }: HttpRequest, @Res() response: HttpResponse): void {
+      const file = Object.hasOwn(PAGE_FILES, name) ? PAGE_FILES[name] : undefined;
+      if (file === undefined) return sendJson(response, 404, { statusCode: 404, message: 'There is no such file' });
+      const { type, etag, text } = file;
+      const caching = { etag, 'cache-control': 'private, no-cache' };
+      if (headers['if-none-match'] === etag) send(response, 304, '', caching);
+      else send(response, 200, text, { ...caching, 'content-type': type });
+    }
+
+    @Get('api/board')
+    show(@Query() query: Parameters, @Res() response: HttpResponse): Promise<void> {
+      return answer(response, () => this.board.show(parseBoardQuery(query)));
+    }
+
+    @Get('api/stream')
+    stream(@Query() query: Parameters, @Res() response: HttpResponse): void {
+      try {
+        this.board.stream(response, parseBoardQuery(query));
+      } catch (error) {
+        sendError(response, error);
+      }
+    }
+
+    @Post('api/locks/:name/release')
+    release(@Param('name') name: string, @Req() request: HttpRequest, @Res() response: HttpResponse): Promise<void> {
+      return answer(response, () => this.released(request, name));
+    }
+
+    /** For a name that a path cannot carry: `..`, or a long one. The body has it. */
+    @Post('api/release')
+    releaseNamed(@Req() request: HttpRequest, @Res() response: HttpResponse): Promise<void> {
+      return answer(response, () => this.released(request));
+    }
+
+    private async released(request: HttpRequest, name?: string): Promise<object> {
+      await this.board.release(request, name);
+      return { released: true };
+    }
+  }
+  Reflect.defineMetadata(NOT_IN_SWAGGER, [true], RedisLockDashboardController);
+  return RedisLockDashboardController;
+}
+
+/** Where the page's files are, as seen from the page: it works below any prefix, also one that a proxy takes away. */
+function baseOf({ originalUrl, url }: HttpRequest): string {
+  const [path] = (originalUrl ?? url).split('?');
+  const last = path.slice(path.lastIndexOf('/') + 1);
+  return last === '' ? '.' : `./${last.replace(/[^\w.~%-]/g, encodeURIComponent)}`;
+}
+
+async function answer(response: HttpResponse, body: () => Promise<object>): Promise<void> {
+  try {
+    sendJson(response, 200, await body());
+  } catch (error) {
+    sendError(response, error);
+  }
+}
+
+function sendError(response: HttpResponse, error: unknown): void {
+  if (!(error instanceof HttpException)) throw error;
+  const statusCode = error.getStatus();
+  sendJson(response, statusCode, { statusCode, message: error.message });
+}

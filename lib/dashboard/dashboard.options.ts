@@ -1,0 +1,53 @@
+import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
+import { LockConfigurationError } from '../engine/errors.js';
+
+/** Options of {@link RedisLockDashboardModule}. @publicApi */
+export interface RedisLockDashboardOptions {
+  /** Where the page stands, below the application's global prefix if it has one: `'admin/locks'`. Its data is below `<path>/api`. */
+  readonly path: string;
+  /** Guards of the page and all of its data. At least one is needed unless `public` is true. */
+  readonly guards?: readonly (Type<CanActivate> | CanActivate)[];
+  /** Modules that export what the guards inject. */
+  readonly imports?: ModuleMetadata['imports'];
+  /** Lets everybody in who reaches the application: names of locks, hosts and methods are on the page. Default false. */
+  readonly public?: boolean;
+  /** Without the form that releases a lock by force. Default true. */
+  readonly readOnly?: boolean;
+  /** Names who asks for a release by force, for the log: `(request) => request.user.email`. Default: nobody is named. */
+  readonly userOf?: (request: never) => string | undefined;
+  /** The `name` of the RedisLockModule whose locks are shown. Default: the one without a name. */
+  readonly name?: string;
+}
+
+const OPTIONS = ['path', 'guards', 'imports', 'public', 'readOnly', 'userOf', 'name'];
+
+/** @throws LockConfigurationError that names the option and the remedy */
+export function checkDashboardOptions(options: RedisLockDashboardOptions): void {
+  if (typeof options !== 'object' || options === null) refuse('the options must be an object with a path');
+  const unknown = Object.keys(options).find((option) => !OPTIONS.includes(option));
+  if (unknown !== undefined) refuse(`there is no option '${unknown}'; there are ${OPTIONS.join(', ')}`);
+  const { path, guards, userOf, name } = options;
+  if (typeof path !== 'string' || !/^\/?[\w.~-]+(\/[\w.~-]+)*\/?$/.test(path))
+    refuse(`path is ${JSON.stringify(path)}; give the place of the page, such as 'admin/locks'`);
+  for (const option of ['public', 'readOnly'] as const) {
+    if (options[option] !== undefined && typeof options[option] !== 'boolean')
+      refuse(`${option} must be true or false`);
+  }
+  if (guards !== undefined && !(Array.isArray(guards) && guards.every(isGuard)))
+    refuse('guards must be a list of guards: classes or objects with canActivate()');
+  if (userOf !== undefined && typeof userOf !== 'function') refuse('userOf must be a function of the request');
+  if (name !== undefined && (typeof name !== 'string' || name === '')) refuse('name must be that of a RedisLockModule');
+  if ((guards?.length ?? 0) === 0 && options.public !== true)
+    refuse(
+      'the page shows names of locks, hosts and methods: give guards that say who may see it, or public: true if everybody may who reaches the application',
+    );
+}
+
+function isGuard(guard: unknown): boolean {
+  if (typeof guard === 'function') return typeof guard.prototype?.canActivate === 'function';
+  return typeof (guard as CanActivate | null)?.canActivate === 'function';
+}
+
+function refuse(why: string): never {
+  throw new LockConfigurationError(`RedisLockDashboardModule.forRoot: ${why}`);
+}

@@ -1,0 +1,79 @@
+import {
+  BadRequestException,
+  ConflictException,
+  ForbiddenException,
+  type LoggerService,
+  NotFoundException,
+} from '@nestjs/common';
+import type { LockService } from '../service/lock-service.js';
+import type { RedisLockDashboardOptions } from './dashboard.options.js';
+import type { HttpRequest } from './http.js';
+import type { RecentEvents } from './recent-events.js';
+
+/** A form of another site cannot send it, and a script of another site may not. */
+const HEADER = 'x-redis-lock-dashboard';
+const REASON = { shortest: 3, longest: 500 };
+
+interface ReleaseRequest {
+  readonly name: string;
+  readonly reason: string;
+  /** The owners that the operator saw: where others hold the lock by now, it is left alone. */
+  readonly owners: readonly string[] | undefined;
+}
+
+/** Releases locks by force: only where it is switched on, with a reason, and in the log. */
+export class ForcedRelease {
+  constructor(
+    private readonly locks: LockService,
+    private readonly events: RecentEvents,
+    private readonly logger: LoggerService,
+    private readonly options: Pick<RedisLockDashboardOptions, 'readOnly' | 'userOf'>,
+  ) {}
+
+  /** @throws HttpException, or an error of the lock service: then nothing was released */
+  async release(request: HttpRequest, nameInPath: string | undefined): Promise<void> {
+    const { name, reason, owners } = this.check(request, nameInPath);
+    const { owners: present } = await this.locks.inspect(name);
+    if (present.length > 0 && owners !== undefined && !present.some(({ owner }) => owners.includes(owner)))
+      throw new ConflictException(`'${name}' is held by somebody else by now; nothing was released`);
+    const held = await this.locks.forceRelease(name);
+    if (!held) throw new NotFoundException(`'${name}' is not locked; nothing was released`);
+    const holder = present.map(({ owner, client }) =>
+      client ? `${client.application} on ${client.host}, pid ${client.pid} (${owner})` : owner,
+    );
+    const user = this.options.userOf?.(request as never);
+    const text = `released by force${user ? ` by ${inLog(user)}` : ''}: ${reason}; it was held by ${holder.join(' and ') || 'an owner not known here'}`;
+    this.logger.warn(`'${inLog(name)}' was ${text}`);
+    this.events.add({ kind: 'released', name, method: '', text });
+  }
+
+  private check({ headers, body }: HttpRequest, nameInPath: string | undefined): ReleaseRequest {
+    if (this.options.readOnly !== false)
+      throw new ForbiddenException('This dashboard is read-only; nothing was released. See its option readOnly.');
+    const site = headers['sec-fetch-site'];
+    if (headers[HEADER] === undefined || (site !== undefined && site !== 'same-origin' && site !== 'none'))
+      throw new ForbiddenException(
+        `A release must come from the dashboard, with the header ${HEADER}; nothing was released`,
+      );
+    const {
+      name = nameInPath,
+      reason,
+      owners,
+    } = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>;
+    if (typeof name !== 'string' || (nameInPath !== undefined && name !== nameInPath))
+      throw new BadRequestException('Give the name of one lock; nothing was released');
+    const text = typeof reason === 'string' ? inLog(reason).trim() : '';
+    if (text.length < REASON.shortest || text.length > REASON.longest)
+      throw new BadRequestException(
+        `Give a reason of ${REASON.shortest} to ${REASON.longest} characters for the log: a JSON body with "reason"; nothing was released`,
+      );
+    if (owners !== undefined && !(Array.isArray(owners) && owners.every((owner) => typeof owner === 'string')))
+      throw new BadRequestException('owners must be a list of texts; nothing was released');
+    return { name, reason: text, owners };
+  }
+}
+
+/** One line, whatever was typed. */
+function inLog(text: string): string {
+  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ');
+}

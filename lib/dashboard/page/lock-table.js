@@ -1,0 +1,119 @@
+import { make, setText } from './dom.js';
+import { ago, until } from './live-time.js';
+
+/** Its waiters are marked when the first of them has waited for so long, in milliseconds. */
+const LONG_WAIT = 10_000;
+
+const COLUMNS = [
+  ['name', 'Lock'],
+  ['type', 'Type'],
+  ['holder', 'Held by'],
+  ['method', 'In'],
+  ['since', 'For'],
+  ['lease', 'Lease left'],
+  ['token', 'Token'],
+  ['waiting', 'Waiting'],
+  ['wait', 'Longest wait'],
+];
+
+/** The first click on a column shows what is looked for first: the most, the longest. */
+const DESCENDING_FIRST = new Set(['since', 'token', 'waiting', 'wait']);
+
+/** The locks that are held, a page at a time: `<lock-table>`. It asks for another order by the event `sort`, and shows a lock by `show`. */
+class LockTable extends HTMLElement {
+  #rows = new Map();
+  #body = make('tbody');
+  #caption = make('caption', { class: 'hidden' }, 'Locks that are held');
+  #headers = new Map();
+
+  connectedCallback() {
+    if (this.firstChild) return;
+    const headers = COLUMNS.map(([key, title]) => {
+      const button = make('button', { type: 'button', click: () => this.#sort(key) }, title);
+      const header = make('th', { scope: 'col', class: key }, button);
+      this.#headers.set(key, header);
+      return header;
+    });
+    const table = make('table', {}, this.#caption, make('thead', {}, make('tr', {}, ...headers)), this.#body);
+    this.append(table);
+  }
+
+  setOrder(sort, order) {
+    for (const [key, header] of this.#headers) {
+      if (key === sort) header.setAttribute('aria-sort', order);
+      else header.removeAttribute('aria-sort');
+    }
+  }
+
+  /** @param locks in the order in which they are shown */
+  setLocks(locks) {
+    const rows = new Map();
+    for (const lock of locks) {
+      const known = this.#rows.get(lock.name);
+      rows.set(lock.name, known?.lock === lock ? known : this.#fill(lock, known?.row ?? make('tr')));
+    }
+    for (const [name, { row }] of this.#rows) if (!rows.has(name)) row.remove();
+    this.#rows = rows;
+    let position = this.#body.firstElementChild;
+    for (const { row } of rows.values()) {
+      if (row === position) position = position.nextElementSibling;
+      else this.#body.insertBefore(row, position);
+    }
+  }
+
+  setCaption(text) {
+    setText(this.#caption, text);
+  }
+
+  #fill(lock, row) {
+    const [first] = lock.owners;
+    // The button stays, as it may have the focus.
+    const button = row.querySelector('button') ?? make('button', { type: 'button', class: 'name' }, lock.name);
+    button.onclick = () => this.dispatchEvent(new CustomEvent('show', { detail: lock.name }));
+    const cells = {
+      type: [lock.type],
+      holder: [holderOf(lock)],
+      method: [first?.method || '–'],
+      since: [first ? ago(oldest(lock).since, { prefix: oldest(lock).atLeast ? '≥ ' : '' }) : '–'],
+      lease: [until(lock.leaseEnds)],
+      token: [lock.token === null ? '–' : String(lock.token)],
+      waiting: [String(lock.waiting)],
+      wait: [ago(lock.waitsSince)],
+    };
+    if (row.firstChild === null) {
+      row.append(make('th', { scope: 'row', 'data-title': 'Lock' }, button));
+      for (const [key, title] of COLUMNS.slice(1)) row.append(make('td', { class: key, 'data-title': title }));
+    }
+    COLUMNS.slice(1).forEach(([key], n) => {
+      row.children[n + 1].replaceChildren(...cells[key]);
+    });
+    row.classList.toggle('contended', lock.waiting > 0);
+    row.classList.toggle('late', lock.waitsSince !== null && Date.now() - lock.waitsSince > LONG_WAIT);
+    return { row, lock };
+  }
+
+  #sort(key) {
+    const present = this.#headers.get(key).getAttribute('aria-sort');
+    const first = DESCENDING_FIRST.has(key) ? 'descending' : 'ascending';
+    const other = first === 'ascending' ? 'descending' : 'ascending';
+    const order = present === first ? other : first;
+    this.dispatchEvent(new CustomEvent('sort', { detail: { sort: key, order } }));
+  }
+}
+
+customElements.define('lock-table', LockTable);
+
+/** `shop-2 on web-7, pid 4242` */
+export function placeOf({ application, host, pid, redisson }) {
+  if (redisson) return 'a Redisson client';
+  return application ? `${application} on ${host}, pid ${pid}` : 'not known';
+}
+
+function holderOf({ owners, ownerCount }) {
+  if (ownerCount === 0) return '–';
+  return placeOf(owners[0]) + (ownerCount > 1 ? ` and ${ownerCount - 1} more` : '');
+}
+
+function oldest({ owners }) {
+  return owners.reduce((one, other) => (other.since < one.since ? other : one));
+}

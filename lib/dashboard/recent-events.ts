@@ -1,0 +1,33 @@
+import type { LockService } from '../service/lock-service.js';
+import type { BoardEvent } from './board-lock.js';
+
+const MOST_EVENTS = 100;
+
+/** What went wrong lately in this process, the newest first; and which locks were released by force from here. */
+export class RecentEvents {
+  private events: readonly BoardEvent[] = [];
+  private readonly stop: (() => void)[];
+
+  constructor(locks: LockService) {
+    this.stop = [
+      locks.on('lost', ({ name, group, method, error }) =>
+        this.add({ kind: 'lost', name, method: method || group, text: error.message }),
+      ),
+      locks.on('failed', ({ outcome, name, group, method, error }) => {
+        if (outcome === 'deadlock') this.add({ kind: 'deadlock', name, method: method || group, text: error.message });
+      }),
+    ];
+  }
+
+  get all(): readonly BoardEvent[] {
+    return this.events;
+  }
+
+  add(event: Omit<BoardEvent, 'at'>): void {
+    this.events = [{ at: Date.now(), ...event }, ...this.events].slice(0, MOST_EVENTS);
+  }
+
+  close(): void {
+    for (const stop of this.stop) stop();
+  }
+}

@@ -1,0 +1,114 @@
+import type { LockClient } from '../service/lock-client.js';
+import type { InspectedOwner, ListedLock } from '../service/lock-inspection.js';
+import type { LockService } from '../service/lock-service.js';
+import type { BoardClient, BoardLock, BoardOwner, BoardWaiter, Snapshot } from './board-lock.js';
+
+/** A page of locks is inspected in one go. It is short, so that no acquisition stands behind many of these commands. */
+const PAGE = 250;
+const MOST_LOCKS = 20_000;
+const MOST_SHOWN = 5;
+/** Times that differ by less are the same, seen with another delay. */
+const JITTER = 1_500;
+
+/** @param before the snapshot taken last, whose times stay as they are where nothing happened */
+export async function takeSnapshot(locks: LockService, before: Snapshot | undefined): Promise<Snapshot> {
+  const started = Date.now();
+  const clients = await locks.clients();
+  const waits = waitsByLock(clients, Date.now());
+  const known = new Map(before?.locks.map((lock) => [lock.name, lock]));
+  const found = new Map<string, BoardLock>();
+  let cursor: string | undefined;
+  do {
+    const page = await locks.list({ cursor, count: PAGE });
+    const now = Date.now();
+    for (const lock of page.locks)
+      found.set(lock.name, toBoardLock(lock, waits.get(lock.name), now, known.get(lock.name)));
+    cursor = page.cursor;
+  } while (cursor !== undefined && found.size < MOST_LOCKS);
+  const at = Date.now();
+  return {
+    at,
+    took: at - started,
+    locks: [...found.values()],
+    clients: clients.map((client) => toBoardClient(client, at, before)),
+    incomplete: cursor !== undefined,
+    outage: null,
+  };
+}
+
+function toBoardLock(
+  { name, type, owners, remainingTime, waiting, fencingToken }: ListedLock,
+  waiters: readonly BoardWaiter[] = [],
+  now: number,
+  before: BoardLock | undefined,
+): BoardLock {
+  const oldest = waiters.length === 0 ? null : Math.min(...waiters.map(({ since }) => since));
+  return {
+    name,
+    type,
+    owners: owners.slice(0, MOST_SHOWN).map((owner) => toBoardOwner(owner, now, before)),
+    ownerCount: owners.length,
+    leaseEnds: endOf(remainingTime, now, before?.leaseEnds),
+    token: fencingToken ?? null,
+    waiting: Math.max(waiting, 0),
+    waitsSince: waiting > 0 ? steady(oldest, before?.waitsSince) : null,
+    waiters:
+      waiting > 0 ? waiters.slice(0, MOST_SHOWN).map((waiter, n) => steadyWaiter(waiter, before?.waiters[n])) : [],
+  };
+}
+
+function toBoardOwner(
+  { owner, redisson, remainingTime, client }: InspectedOwner,
+  now: number,
+  before: BoardLock | undefined,
+): BoardOwner {
+  const seen = before?.owners.find((other) => other.owner === owner);
+  const since = client?.heldFor === undefined ? undefined : now - client.heldFor;
+  return {
+    owner,
+    redisson: redisson === true,
+    application: client?.application ?? '',
+    host: client?.host ?? '',
+    pid: client?.pid ?? 0,
+    method: client?.method || client?.group || seen?.method || '',
+    since: since === undefined ? (seen?.since ?? now) : (steady(since, seen?.since) as number),
+    atLeast: since === undefined && (seen?.atLeast ?? true),
+    leaseEnds: endOf(remainingTime, now, seen?.leaseEnds),
+  };
+}
+
+function toBoardClient(client: LockClient, now: number, before: Snapshot | undefined): BoardClient {
+  const { clientId, application, host, pid, version, mine, since, held, waiting, longestWait } = client;
+  const seen = before?.clients.find((other) => other.clientId === clientId);
+  const waitsSince = waiting > 0 ? steady(now - longestWait, seen?.waitsSince) : null;
+  return { clientId, application, host, pid, version, mine, since, held, waiting, waitsSince, method: '' };
+}
+
+/** The clients that wait for each lock, the longest wait first. */
+function waitsByLock(clients: readonly LockClient[], now: number): ReadonlyMap<string, BoardWaiter[]> {
+  const waits = new Map<string, BoardWaiter[]>();
+  for (const { application, host, pid, waits: ofClient } of clients) {
+    for (const { name, group, method, waiters, waitedFor } of ofClient) {
+      const ofLock = waits.get(name) ?? [];
+      ofLock.push({ application, host, pid, method: method || group, waiters, since: now - waitedFor });
+      waits.set(name, ofLock);
+    }
+  }
+  for (const ofLock of waits.values()) ofLock.sort((one, other) => one.since - other.since);
+  return waits;
+}
+
+function steadyWaiter(waiter: BoardWaiter, before: BoardWaiter | undefined): BoardWaiter {
+  if (before === undefined || before.pid !== waiter.pid || before.host !== waiter.host) return waiter;
+  return { ...waiter, since: steady(waiter.since, before.since) as number };
+}
+
+function endOf(remaining: number, now: number, before: number | null | undefined): number | null {
+  return remaining < 0 ? null : steady(now + remaining, before);
+}
+
+/** A time that was computed from how long ago it is: as before, unless it is another one. */
+function steady(time: number | null, before: number | null | undefined): number | null {
+  if (time === null || before === null || before === undefined) return time === null ? null : Math.round(time);
+  return Math.abs(time - before) < JITTER ? before : Math.round(time);
+}

@@ -1,0 +1,160 @@
+import { type DashboardApp, openDashboard } from '../dashboard/dashboard-app.js';
+import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { StuckShop } from './stuck-shop.js';
+import { DARK, DESKTOP, PHONE, picture, Viewer } from './viewer.js';
+
+const PATIENT = { timeout: 20_000 };
+
+/** Run in the page. */
+const firstLock = (name: string) => `document.querySelector('tbody button')?.textContent === '${name}'`;
+
+describe('the page in Chromium', () => {
+  let redis: RedisServer;
+  let viewer: Viewer;
+  let app: DashboardApp;
+  let shop: StuckShop | undefined;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+    viewer = await Viewer.start();
+  });
+  beforeEach(async () => {
+    app = await openDashboard({
+      locks: { connection: redis.url, applicationName: 'board' },
+      dashboard: { readOnly: false },
+    });
+  });
+  afterEach(async () => {
+    await shop?.close();
+    shop = undefined;
+    await app.close();
+    expect(viewer.errors.splice(0)).toEqual([]);
+    await redis.client().flushall();
+  });
+  afterAll(async () => {
+    await viewer.close();
+    await redis.stop();
+  });
+
+  it('says that no lock is held', async () => {
+    const page = await viewer.open(app.url);
+    await page.getByText('No lock is held.').waitFor();
+    await picture(page, 'empty');
+    await picture(await viewer.open(app.url, PHONE), 'empty-phone');
+  });
+
+  it('shows who holds, in what, since when, and who waits: on a desktop, in the dark, on a phone', async () => {
+    shop = await StuckShop.open(redis.url);
+    const page = await viewer.open(app.url);
+    const row = page.getByRole('row', { name: /order:42/ });
+    await row.getByText(/shop-1 on .+, pid \d+/).waitFor(PATIENT);
+    await row.getByText('OrdersService.pay').waitFor(PATIENT);
+    await row.getByRole('cell', { name: '5', exact: true }).waitFor(PATIENT);
+    await page.getByText('Live', { exact: true }).waitFor();
+    // The longest wait comes first.
+    expect(await page.locator('tbody tr').first().textContent()).toContain('order:42');
+    await page.waitForTimeout(Number(process.env.STUCK_FOR ?? 0));
+    await picture(page, 'full');
+    await picture(await viewer.open(app.url, DARK), 'full-dark');
+    const phone = await viewer.open(app.url, PHONE);
+    await picture(phone, 'full-phone');
+    expect(await phone.evaluate('document.documentElement.scrollWidth === innerWidth')).toBe(true);
+    await page.getByRole('tab', { name: /Clients/ }).click();
+    await page.getByRole('row', { name: /shop-2 on/ }).waitFor();
+    await picture(page, 'clients');
+  });
+
+  it('finds and sorts, and is used by keyboard alone', async () => {
+    shop = await StuckShop.open(redis.url);
+    const page = await viewer.open(app.url);
+    await page.getByRole('row', { name: /order:42/ }).waitFor(PATIENT);
+    await page.getByRole('searchbox', { name: 'Search locks' }).focus();
+    await page.keyboard.type('nightly');
+    await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' });
+    expect(await page.getByRole('status').first().textContent()).toBe('1 locks match');
+    await page.keyboard.press('ControlOrMeta+A');
+    await page.keyboard.press('Delete');
+    await page.locator('tbody tr').nth(1).waitFor();
+    const byName = page.getByRole('columnheader', { name: 'Lock', exact: true });
+    await byName.getByRole('button').focus();
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(firstLock('order:42'));
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(firstLock('sku:1096'));
+    expect(await byName.getAttribute('aria-sort')).toBe('descending');
+    await page.getByRole('tab', { name: /^Locks/ }).focus();
+    await page.keyboard.press('ArrowRight');
+    expect(await page.getByRole('tab', { name: /Clients/ }).getAttribute('aria-selected')).toBe('true');
+    expect(await page.evaluate('document.activeElement?.id')).toBe('tab-clients');
+  });
+
+  it('releases a lock by force with a reason, and says what happened', async () => {
+    shop = await StuckShop.open(redis.url);
+    const page = await viewer.open(app.url);
+    await page.getByRole('button', { name: 'report:nightly' }).click(PATIENT);
+    const dialog = page.getByRole('dialog', { name: 'report:nightly' });
+    await dialog.getByText('NightlyReportService.run').waitFor(PATIENT);
+    await picture(page, 'lock');
+    // The browser asks for the reason: nothing is sent without one.
+    await dialog.getByRole('button', { name: 'Release by force' }).click();
+    expect(await app.locks.isLocked('report:nightly')).toBe(true);
+    await dialog.getByLabel('Reason, for the log').fill('hangs since midnight');
+    await page.keyboard.press('Enter');
+    await dialog.getByText('It was released.').waitFor(PATIENT);
+    await page.keyboard.press('Escape');
+    await page.getByRole('tab', { name: /Events/ }).click();
+    await page.getByText(/released by force: hangs since midnight; it was held by shop-2/).waitFor(PATIENT);
+    await picture(page, 'events');
+    await page.getByRole('tab', { name: /^Locks/ }).click();
+    await page.getByRole('button', { name: 'report:nightly' }).waitFor({ state: 'detached', ...PATIENT });
+    expect(await app.locks.isLocked('report:nightly')).toBe(false);
+    expect(app.logger.lines.some((line) => /'report:nightly' was released by force: hangs/.test(line))).toBe(true);
+  });
+
+  it('keeps what it has seen while Redis does not answer, says so, and goes on', async () => {
+    shop = await StuckShop.open(redis.url);
+    const page = await viewer.open(app.url);
+    await page.getByRole('row', { name: /order:42/ }).waitFor(PATIENT);
+    redis.pause();
+    try {
+      await page
+        .getByRole('alert')
+        .getByText(/The locks cannot be read/)
+        .waitFor({ timeout: 40_000 });
+      expect(await page.getByRole('row', { name: /order:42/ }).count()).toBe(1);
+      await picture(page, 'outage');
+      await picture(await viewer.open(app.url, PHONE), 'outage-phone');
+    } finally {
+      redis.resume();
+    }
+    await page.getByText('Live', { exact: true }).waitFor({ timeout: 40_000 });
+    expect(await page.getByRole('alert').textContent()).toBe('');
+  });
+
+  it('asks every two seconds where the stream does not come through, and says when the application is gone', async () => {
+    const lease = await app.locks.acquire('order:1');
+    const page = await viewer.open(app.url, DESKTOP);
+    await page.route('**/api/stream*', (route) => route.abort());
+    await page.reload();
+    await page.getByText('Live, every 2 s').waitFor(PATIENT);
+    await page.getByRole('row', { name: /order:1/ }).waitFor(PATIENT);
+    await lease.release();
+    await page.getByText('No lock is held.').waitFor(PATIENT);
+    await page.route('**/api/board*', (route) => route.abort());
+    await page
+      .getByRole('alert')
+      .getByText(/The application does not answer/)
+      .waitFor(PATIENT);
+    await page.unroute('**/api/board*');
+    await page.getByText('Live, every 2 s').waitFor(PATIENT);
+  });
+
+  it('shows names as text, whatever they contain', async () => {
+    const name = '<img src=x onerror=alert(1)>"\'&{{base}}';
+    const lease = await app.locks.acquire(name);
+    const page = await viewer.open(app.url);
+    await page.getByRole('button', { name, exact: true }).waitFor(PATIENT);
+    expect(await page.locator('img').count()).toBe(0);
+    await lease.release();
+  });
+});

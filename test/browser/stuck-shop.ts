@@ -1,0 +1,65 @@
+import { createLockService, type LockService } from '../../lib/core.js';
+
+/** Two processes of a shop, as far as their Redis can tell: one is stuck in the lock of an order, and callers of both wait for it. */
+export class StuckShop {
+  private readonly stop = new AbortController();
+  private readonly work: Promise<unknown>[] = [];
+
+  private constructor(private readonly services: readonly LockService[]) {}
+
+  static async open(connection: string): Promise<StuckShop> {
+    const services = ['shop-1', 'shop-2'].map((applicationName) =>
+      createLockService({ connection, applicationName, shutdownTimeout: 100, logger: { warn() {}, error() {} } }),
+    );
+    const shop = new StuckShop(services);
+    const [one, two] = services;
+    shop.hold(one, 'order:42', 'OrdersService.pay');
+    shop.hold(two, 'report:nightly', 'NightlyReportService.run');
+    for (let sku = 0; sku < 9; sku++) shop.hold(services[sku % 2], `sku:${1040 + sku * 7}`, 'StockService.reserve');
+    shop.work.push(
+      two
+        .getReadWriteLock('prices')
+        .readLock()
+        .lock()
+        .catch(() => {}),
+    );
+    shop.work.push(
+      one
+        .getReadWriteLock('prices')
+        .readLock()
+        .lock()
+        .catch(() => {}),
+    );
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    for (let n = 0; n < 4; n++) shop.wait(two, 'order:42', 'OrdersService.pay');
+    shop.wait(one, 'order:42', 'RefundsService.refund');
+    shop.wait(two, 'sku:1040', 'StockService.reserve');
+    return shop;
+  }
+
+  async close(): Promise<void> {
+    this.stop.abort();
+    await Promise.all(this.services.map((service) => service.close().catch(() => {})));
+    await Promise.allSettled(this.work);
+  }
+
+  private hold(locks: LockService, name: string, group: string): void {
+    this.work.push(
+      locks
+        .withLock(
+          name,
+          { group },
+          () =>
+            new Promise<void>((resolve) => {
+              this.stop.signal.addEventListener('abort', () => resolve());
+            }),
+        )
+        .catch(() => {}),
+    );
+  }
+
+  private wait(locks: LockService, name: string, group: string): void {
+    const { signal } = this.stop;
+    this.work.push(locks.withLock(name, { group, signal }, async () => {}).catch(() => {}));
+  }
+}
