@@ -40,6 +40,7 @@ describe('the command line on a cluster', () => {
     const well = await runCli(['doctor', '--cluster'], url);
     expect(well.stdout).toMatch(/ok +cluster +all 16384 slots are served by 3 masters/);
     expect(well.stdout).toMatch(/ok +pub\/sub +messages arrive/);
+    expect(well.stdout).not.toContain('WRONG');
     expect(well.code).toBe(0);
 
     const admin = second.client();
