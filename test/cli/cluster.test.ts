@@ -8,7 +8,7 @@ describe('the command line on a cluster', () => {
   let locks: LockService;
   beforeAll(async () => {
     cluster = await startCluster();
-    locks = createLockService({ connection: { nodes: cluster.nodes } });
+    locks = createLockService({ connection: { nodes: cluster.nodes }, logger: { warn: () => {}, error: () => {} } });
   }, 90_000);
   afterAll(async () => {
     await locks?.close();
@@ -26,7 +26,7 @@ describe('the command line on a cluster', () => {
     expect(await locks.isLocked('order:7')).toBe(false);
     expect((await runCli(['inspect', 'order:7', '--cluster'], url)).code).toBe(3);
     expect((await runCli(['inspect', 'order:8', '--cluster'], url)).code).toBe(0);
-    await Promise.all(leases.map((lease) => lease.release()));
+    await Promise.allSettled(leases.map((lease) => lease.release())); // one of them is lost
   });
 
   it('refuses a node without --cluster: its list would lack most of the locks', async () => {
@@ -40,6 +40,7 @@ describe('the command line on a cluster', () => {
     const well = await runCli(['doctor', '--cluster'], url);
     expect(well.stdout).toMatch(/ok +cluster +all 16384 slots are served by 3 masters/);
     expect(well.stdout).toMatch(/ok +pub\/sub +messages arrive/);
+    expect(well.stdout).not.toContain('WRONG');
     expect(well.code).toBe(0);
 
     const admin = second.client();

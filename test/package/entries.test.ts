@@ -24,6 +24,10 @@ describe('package.json', () => {
     }
   });
 
+  it('has the command', () => {
+    expect(manifest.bin).toEqual({ 'nestjs-redis-lock': 'dist/esm/cli.js' });
+  });
+
   it('tells the types of each entry to compilers that do not read exports', () => {
     expect(manifest.types).toBe('./dist/cjs/index.d.ts');
     expect(manifest.typesVersions).toEqual({

@@ -112,5 +112,10 @@ describe('the packed library', () => {
       await app.compile('core.ts', { module: 'nodenext' });
       expect(await app.run('core.js', { REDIS_URL: redis.url })).toEqual({ name: 'stock' });
     }, 60_000);
+
+    it('has a command', async () => {
+      const answer = await app.command('nestjs-redis-lock', ['ls', '--json'], { REDIS_URL: redis.url });
+      expect(JSON.parse(answer)).toEqual({ locks: [], cursor: null });
+    }, 60_000);
   });
 });

@@ -95,6 +95,11 @@ export class ThrowAwayApp {
     return JSON.parse(await node(this.folder, args)).numPassedTests;
   }
 
+  /** Runs a command that a package has installed, and gives what it printed. */
+  command(name: string, args: string[], env: Record<string, string> = {}): Promise<string> {
+    return execute(join(this.folder, 'node_modules/.bin', name), args, this.folder, env);
+  }
+
   async remove(): Promise<void> {
     await rm(this.folder, { recursive: true, force: true });
   }

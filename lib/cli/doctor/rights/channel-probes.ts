@@ -9,19 +9,20 @@ export async function missingChannelRights(master: Redis, key: string, isSharded
   subscriber.on('error', () => {});
   try {
     await subscriber.connect();
+    const channel = lockChannel(key);
     const pattern = `${fairChannelPrefix(key)}${randomUUID()}:*`;
     const missing = [
-      ...(await attempt('subscribe', () => subscriber.subscribe(lockChannel(key)))),
+      ...(await attempt('subscribe', () => subscriber.subscribe(channel))),
       ...(await attempt('subscribe', () => subscriber.subscribe(clientChannel(randomUUID())))),
       ...(await attempt('psubscribe', () => subscriber.psubscribe(pattern))),
-      ...(await attempt('unsubscribe', () => subscriber.unsubscribe())),
-      ...(await attempt('punsubscribe', () => subscriber.punsubscribe())),
+      ...(await attempt('unsubscribe', () => subscriber.unsubscribe(channel))),
+      ...(await attempt('punsubscribe', () => subscriber.punsubscribe(pattern))),
     ];
     if (!isSharded) return missing;
     return [
       ...missing,
-      ...(await attempt('ssubscribe', () => subscriber.ssubscribe(lockChannel(key)))),
-      ...(await attempt('sunsubscribe', () => subscriber.sunsubscribe())),
+      ...(await attempt('ssubscribe', () => subscriber.ssubscribe(channel))),
+      ...(await attempt('sunsubscribe', () => subscriber.sunsubscribe(channel))),
     ];
   } finally {
     subscriber.disconnect();
