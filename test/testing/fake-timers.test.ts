@@ -1,3 +1,4 @@
+import { setTimeout as realDelay } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { LockBusyError, LockService } from '../../lib/index.js';
@@ -98,6 +99,26 @@ describe('fake timers of Jest', () => {
     await jest.advanceTimersByTimeAsync(400);
     await testing.expectFree('order');
     expect(lease.signal.aborted).toBe(true);
+    await app.close();
+  });
+
+  it('let no real time end a lease or a wait that began before', async () => {
+    const { app, locks, testing } = await start();
+    await testing.holdByAnother('order');
+    const lease = await locks.acquire('other', { leaseTime: '300ms' });
+    let busy: unknown;
+    const waiting = locks.acquire('order', { waitTime: '300ms' }).catch((error) => {
+      busy = error;
+    });
+    await new Promise(setImmediate);
+    jest.useFakeTimers();
+    await realDelay(700);
+    expect(lease.signal.aborted).toBe(false);
+    expect(busy).toBeUndefined();
+    await jest.advanceTimersByTimeAsync(400);
+    await waiting;
+    expect(lease.signal.aborted).toBe(true);
+    expect(busy).toBeInstanceOf(LockBusyError);
     await app.close();
   });
 
