@@ -102,23 +102,14 @@ describe('fake timers of Jest', () => {
     await app.close();
   });
 
-  it('let no real time end a lease or a wait that began before', async () => {
-    const { app, locks, testing } = await start();
-    await testing.holdByAnother('order');
-    const lease = await locks.acquire('other', { leaseTime: '300ms' });
-    let busy: unknown;
-    const waiting = locks.acquire('order', { waitTime: '300ms' }).catch((error) => {
-      busy = error;
-    });
-    await new Promise(setImmediate);
+  it('let no real time end a lease that was acquired before', async () => {
+    const { app, locks } = await start();
+    const lease = await locks.acquire('order', { leaseTime: '300ms' });
     jest.useFakeTimers();
     await realDelay(700);
     expect(lease.signal.aborted).toBe(false);
-    expect(busy).toBeUndefined();
     await jest.advanceTimersByTimeAsync(400);
-    await waiting;
     expect(lease.signal.aborted).toBe(true);
-    expect(busy).toBeInstanceOf(LockBusyError);
     await app.close();
   });
 
