@@ -1,3 +1,4 @@
+import { setTimeout as realDelay } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { LockBusyError, LockService } from '../../lib/index.js';
@@ -97,6 +98,17 @@ describe('fake timers of Jest', () => {
     await testing.expectHeld('order');
     await jest.advanceTimersByTimeAsync(400);
     await testing.expectFree('order');
+    expect(lease.signal.aborted).toBe(true);
+    await app.close();
+  });
+
+  it('let no real time end a lease that was acquired before', async () => {
+    const { app, locks } = await start();
+    const lease = await locks.acquire('order', { leaseTime: '300ms' });
+    jest.useFakeTimers();
+    await realDelay(700);
+    expect(lease.signal.aborted).toBe(false);
+    await jest.advanceTimersByTimeAsync(400);
     expect(lease.signal.aborted).toBe(true);
     await app.close();
   });

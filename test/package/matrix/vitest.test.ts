@@ -20,7 +20,7 @@ describe('nestjs-redis-lock/testing in an app with Vitest', () => {
   });
 
   it('goes by its fake timers, and lets its mocks replace the service', async () => {
-    // Vitest compiles no decorator metadata, so the app's tsc compiles them first.
+    // Vitest compiles no decorator metadata, so the app's tsc compiles the tests first.
     await app.compile('vitest.spec.ts', { module: 'nodenext', skipLibCheck: true });
     expect(await app.vitest('vitest.spec.js')).toBe(5);
   });
