@@ -2,7 +2,10 @@ import { Module } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import { ScheduleModule } from '@nestjs/schedule';
 import { LockExceptionFilter, RedisLockModule } from 'nestjs-redis-lock';
+import { RedisLockDashboardModule } from 'nestjs-redis-lock/dashboard';
+import { LoopbackGuard } from './config/loopback.guard.js';
 import { redisUrl } from './config/redis-url.js';
+import { REPLICA } from './config/replica.js';
 import { OrdersModule } from './orders/orders.module.js';
 import { ReportsModule } from './reports/reports.module.js';
 import { StockModule } from './stock/stock.module.js';
@@ -12,9 +15,11 @@ import { StockModule } from './stock/stock.module.js';
     RedisLockModule.forRootAsync({
       useFactory: () => {
         const connection = redisUrl();
-        return connection ? { connection } : { backend: 'memory' };
+        return { applicationName: REPLICA, ...(connection ? { connection } : { backend: 'memory' }) };
       },
     }),
+    // Who holds and who waits: http://localhost:3000/locks
+    RedisLockDashboardModule.forRoot({ path: 'locks', guards: [LoopbackGuard], readOnly: false }),
     ScheduleModule.forRoot(),
     StockModule,
     OrdersModule,

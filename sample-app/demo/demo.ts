@@ -1,10 +1,12 @@
 // Shows what the shop's locks are good for: npm run demo
+//   npm run demo -- --serve    leaves the shop running under load, with the page that shows its locks
 import { randomBytes } from 'node:crypto';
 import { styleText } from 'node:util';
 import { stopChildren } from './children.js';
 import { cronRuns } from './cron.js';
 import { complaintsAbout, describeResults } from './result.js';
 import { rush } from './rush.js';
+import { clearStock, keepOrdering, SLOW_PAYMENTS } from './serve.js';
 import { openShop, type Shop } from './shop.js';
 import { crossedTransfers } from './transfers.js';
 
@@ -81,16 +83,29 @@ async function demo(): Promise<boolean> {
   }
 }
 
+/** Leaves the shop running under load until it is interrupted. */
+async function serve(): Promise<never> {
+  print('');
+  const shop = await step('The shop opens', () => openShop(SLOW_PAYMENTS));
+  open = shop;
+  print(...describeShop(shop), '', 'Who holds, who waits:');
+  print(...shop.replicas.map(({ name, url }) => `${name}  ${url}/locks`), '', 'Ctrl-C ends it.');
+  return keepOrdering(shop.replicas);
+}
+
+let open: Shop | undefined;
+
 for (const [signal, number] of Object.entries(SIGNALS)) {
   process.once(signal, () => {
     interrupted = true;
     print('', 'Interrupted: the processes are being stopped.');
-    void stopChildren().then(() => process.exit(128 + number));
+    const cleared = open === undefined ? Promise.resolve() : clearStock(open.replicas);
+    void cleared.then(stopChildren).then(() => process.exit(128 + number));
   });
 }
 
 try {
-  const well = await demo();
+  const well = process.argv.includes('--serve') ? await serve() : await demo();
   process.exitCode = well ? 0 : 1;
 } catch (error) {
   const { message, cause } = error as Error;

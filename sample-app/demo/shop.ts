@@ -20,7 +20,7 @@ export interface Answer<T> {
 export class Replica {
   constructor(
     readonly name: string,
-    private readonly url: string,
+    readonly url: string,
   ) {}
 
   async ask<T>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: object): Promise<Answer<T>> {
@@ -41,19 +41,24 @@ export interface Shop {
   readonly replicas: readonly Replica[];
 }
 
-/** Two processes when they can share a Redis, otherwise one. */
-export async function openShop(): Promise<Shop> {
+/**
+ * Two processes when they can share a Redis, otherwise one.
+ *
+ * @param env settings of the processes
+ */
+export async function openShop(env: NodeJS.ProcessEnv = {}): Promise<Shop> {
   const redis = await sharedRedis();
   const names = redis ? ['shop-1', 'shop-2'] : ['shop-1'];
-  const replicas = await Promise.all(names.map((name) => startReplica(name, redis?.url)));
+  const replicas = await Promise.all(names.map((name) => startReplica(name, redis?.url, env)));
   return { redis, replicas };
 }
 
-async function startReplica(name: string, redisUrl = ''): Promise<Replica> {
+async function startReplica(name: string, redisUrl = '', env: NodeJS.ProcessEnv): Promise<Replica> {
   // .js, or .ts when the sources run without a build
   const main = fileURLToPath(new URL(`../main${extname(import.meta.url)}`, import.meta.url));
   const process_ = await Child.start(name, process.execPath, [...process.execArgv, main], {
     ...process.env,
+    ...env,
     PORT: '0',
     HOST: '127.0.0.1',
     NO_COLOR: '1',

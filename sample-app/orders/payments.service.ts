@@ -2,11 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 
+/** The longest that a payment takes, in milliseconds. */
+const LONGEST = Number(process.env.PAYMENT_TIME || 15);
+
 /** Simulates a payment provider, which takes its time. */
 @Injectable()
 export class PaymentsService {
   async charge(_sku: string, _quantity: number): Promise<string> {
-    await sleep(5 + Math.random() * 10);
+    await sleep(LONGEST * (1 / 3 + (Math.random() * 2) / 3));
     return randomUUID();
   }
 

@@ -5,9 +5,6 @@ import { DARK, DESKTOP, PHONE, picture, Viewer } from './viewer.js';
 
 const PATIENT = { timeout: 20_000 };
 
-/** Run in the page. */
-const firstLock = (name: string) => `document.querySelector('tbody button')?.textContent === '${name}'`;
-
 describe('the page in Chromium', () => {
   let redis: RedisServer;
   let viewer: Viewer;
@@ -52,7 +49,7 @@ describe('the page in Chromium', () => {
     await row.getByRole('cell', { name: '5', exact: true }).waitFor(PATIENT);
     await page.getByText('Live', { exact: true }).waitFor();
     // The longest wait comes first.
-    expect(await page.locator('tbody tr').first().textContent()).toContain('order:42');
+    expect(await page.locator('lock-table tbody tr').first().textContent()).toContain('order:42');
     await page.waitForTimeout(Number(process.env.STUCK_FOR ?? 0));
     await picture(page, 'full');
     await picture(await viewer.open(app.url, DARK), 'full-dark');
@@ -70,17 +67,18 @@ describe('the page in Chromium', () => {
     await page.getByRole('row', { name: /order:42/ }).waitFor(PATIENT);
     await page.getByRole('searchbox', { name: 'Search locks' }).focus();
     await page.keyboard.type('nightly');
-    await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' });
+    await page.locator('lock-table tbody tr').nth(1).waitFor({ state: 'detached' });
     expect(await page.getByRole('status').first().textContent()).toBe('1 locks match');
     await page.keyboard.press('ControlOrMeta+A');
     await page.keyboard.press('Delete');
-    await page.locator('tbody tr').nth(1).waitFor();
+    await page.locator('lock-table tbody tr').nth(1).waitFor();
+    const first = page.locator('lock-table tbody tr:first-child');
     const byName = page.getByRole('columnheader', { name: 'Lock', exact: true });
     await byName.getByRole('button').focus();
     await page.keyboard.press('Enter');
-    await page.waitForFunction(firstLock('order:42'));
+    await first.filter({ hasText: 'order:42' }).waitFor();
     await page.keyboard.press('Enter');
-    await page.waitForFunction(firstLock('sku:1096'));
+    await first.filter({ hasText: 'sku:1096' }).waitFor();
     expect(await byName.getAttribute('aria-sort')).toBe('descending');
     await page.getByRole('tab', { name: /^Locks/ }).focus();
     await page.keyboard.press('ArrowRight');

@@ -53,7 +53,7 @@ describe.each<Platform>(['Express', 'Fastify'])('the dashboard on %s', (platform
       const text = await page.text();
       expect(text).not.toMatch(/<style|style="|<script>|\son\w+=/);
       const files = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path);
-      expect(files).toHaveLength(3);
+      expect(files).toHaveLength(5);
       for (const file of files) expect(file).toMatch(/^\.\/locks\/page\//);
       const script = await get('/page/board.js');
       expect(script.headers.get('content-type')).toMatch(/^text\/javascript/);

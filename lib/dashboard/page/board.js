@@ -103,6 +103,7 @@ class LockBoard extends HTMLElement {
     if (clients) this.#clients.set(clients);
     if (events) this.#events.set(events);
     if (outage !== undefined) this.#setOutage(outage);
+    this.#table.markLongWaits();
     this.#showLive();
     this.dataset.ready = 'yes';
   }

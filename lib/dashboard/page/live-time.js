@@ -8,6 +8,11 @@ export function setServerTime(now) {
   ahead = now - Date.now();
 }
 
+/** The time by the server's clock. */
+export function serverTime() {
+  return Date.now() + ahead;
+}
+
 /** A time that has passed, or is left, and goes on: `<live-time>`. */
 class LiveTime extends HTMLElement {
   at = null;
@@ -26,7 +31,7 @@ class LiveTime extends HTMLElement {
 
   tick() {
     const { at, isEnd, prefix, missing } = this;
-    const now = Date.now() + ahead;
+    const now = serverTime();
     const text = at === null ? missing : prefix + inWords(isEnd ? at - now : now - at);
     if (this.textContent !== text) this.textContent = text;
   }

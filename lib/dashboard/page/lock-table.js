@@ -1,5 +1,5 @@
-import { make, setText } from './dom.js';
-import { ago, until } from './live-time.js';
+import { make } from './dom.js';
+import { ago, serverTime, until } from './live-time.js';
 
 /** Its waiters are marked when the first of them has waited for so long, in milliseconds. */
 const LONG_WAIT = 10_000;
@@ -23,7 +23,6 @@ const DESCENDING_FIRST = new Set(['since', 'token', 'waiting', 'wait']);
 class LockTable extends HTMLElement {
   #rows = new Map();
   #body = make('tbody');
-  #caption = make('caption', { class: 'hidden' }, 'Locks that are held');
   #headers = new Map();
 
   connectedCallback() {
@@ -34,7 +33,13 @@ class LockTable extends HTMLElement {
       this.#headers.set(key, header);
       return header;
     });
-    const table = make('table', {}, this.#caption, make('thead', {}, make('tr', {}, ...headers)), this.#body);
+    const table = make(
+      'table',
+      {},
+      make('caption', { class: 'hidden' }, 'Locks that are held'),
+      make('thead', {}, make('tr', {}, ...headers)),
+      this.#body,
+    );
     this.append(table);
   }
 
@@ -61,8 +66,10 @@ class LockTable extends HTMLElement {
     }
   }
 
-  setCaption(text) {
-    setText(this.#caption, text);
+  markLongWaits() {
+    const since = serverTime() - LONG_WAIT;
+    for (const { row, lock } of this.#rows.values())
+      row.classList.toggle('late', lock.waitsSince !== null && lock.waitsSince < since);
   }
 
   #fill(lock, row) {
@@ -88,7 +95,6 @@ class LockTable extends HTMLElement {
       row.children[n + 1].replaceChildren(...cells[key]);
     });
     row.classList.toggle('contended', lock.waiting > 0);
-    row.classList.toggle('late', lock.waitsSince !== null && Date.now() - lock.waitsSince > LONG_WAIT);
     return { row, lock };
   }
 
