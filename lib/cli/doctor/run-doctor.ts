@@ -36,7 +36,7 @@ async function examine(redis: OpenRedis, subject: RightsSubject): Promise<Check[
     ['memory', checkMemory],
     ['rights', (master) => checkRights(master, subject)],
     ['pub/sub', (master) => checkPubSub(master, redis.slotOf(master))],
-    ['scripts', (master) => checkScripts(master, `${keyPrefix}doctor-${randomUUID()}`)],
+    ['scripts', (master) => checkScripts(master, `${keyPrefix}{doctor-${randomUUID()}}`)],
     ['clock', checkClock],
   ];
   if (isCluster) checks.push(['cluster', checkCluster]);

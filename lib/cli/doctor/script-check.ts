@@ -6,7 +6,7 @@ import { type Finding, note, ok, wrong } from './check.js';
 const OTHER_KEY = "return redis.call('EXISTS', KEYS[1] .. ':other')";
 const WITHOUT_KEY = "return 'fine'";
 
-/** Locks are Lua scripts. */
+/** Locks are Lua scripts. @param key with a hash tag, so that the other key is in its slot */
 export async function checkScripts(master: Redis, key: string): Promise<Finding> {
   const otherKey = await failureOf(master.eval(OTHER_KEY, 1, key));
   if (otherKey !== undefined) {
