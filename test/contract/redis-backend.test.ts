@@ -5,11 +5,12 @@ const watched = new WatchedServer();
 
 describeLockBackend('RedisBackend, one server', watched.open);
 watched.describeKeys({
-  folders: ['fair', 'lock', 'read-write'],
+  folders: ['fair', 'lock', 'read-write', 'waits'],
   scriptsThatReadLeases: [
     'acquire-all',
     'acquire-read',
     'acquire-write',
+    'find-holders-1',
     'force-release-4',
     'inspect-5',
     'release-read',
