@@ -7,8 +7,9 @@ export default {
     '/node_modules/',
     '<rootDir>/test/(benchmark|browser|chaos|docs|interop|package/matrix|sql)/',
   ],
-  // Most tests wait more than they compute: four workers keep two cores busy.
-  maxWorkers: 4,
+  testSequencer: './test/support/longest-first.mjs',
+  // Most tests wait more than they compute: six workers keep two cores busy.
+  maxWorkers: 6,
   // Tests that wait come to seconds; those that compute are ten times as slow on a machine that is busy elsewhere.
   testTimeout: 90_000,
   extensionsToTreatAsEsm: ['.ts'],

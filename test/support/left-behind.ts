@@ -1,11 +1,16 @@
 import type { Redis } from 'ioredis';
 
-/** Token clocks, the last tokens of fenced locks, requests that may come twice, and who was woken in vain: they keep nobody from anything. */
+/** Token clocks, the last tokens of fenced locks, requests that may come twice, waiters woken in vain: they keep nobody from anything. */
 const HARMLESS = /^(nestjs_redis_lock_(clock|request|line)|redisson_lock_token)\b/;
+
+/** A record of a client, or their index: it is written while the service lives, and expires half a minute after that. */
+export function isClientRecord(key: string): boolean {
+  return /^nestjs_redis_lock_clients?\b/.test(key);
+}
 
 /** Keys of locks, of places in queues, and of writers that wait. A semaphore is among them unless it has `permits`. */
 export async function leftBehind(redis: Redis, semaphores: Readonly<Record<string, number>> = {}): Promise<string[]> {
-  const keys = (await redis.keys('*')).filter((key) => !HARMLESS.test(key));
+  const keys = (await redis.keys('*')).filter((key) => !HARMLESS.test(key) && !isClientRecord(key));
   const left: string[] = [];
   for (const key of keys.sort()) {
     if (key in semaphores) {

@@ -1,7 +1,8 @@
+import { isClientRecord } from '../../support/left-behind.js';
 import type { RedisServer } from '../../support/redis-server.js';
 import { until } from '../../support/until.js';
 
-/** One token clock a slot, and the last token of each fenced lock, are there to stay. */
+/** One token clock a slot, and the last token of each fenced lock, are there to stay. Records of clients last half a minute. */
 const KEPT = /^(nestjs_redis_lock_clock|redisson_lock_token:)/;
 
 /**
@@ -11,7 +12,7 @@ const KEPT = /^(nestjs_redis_lock_clock|redisson_lock_token:)/;
 export async function leftInRedis(server: RedisServer): Promise<string[]> {
   const client = server.client();
   const look = async () => {
-    const keys = (await client.keys('*')).filter((key) => !KEPT.test(key));
+    const keys = (await client.keys('*')).filter((key) => !KEPT.test(key) && !isClientRecord(key));
     const channels = ((await client.pubsub('CHANNELS')) as string[]).filter((channel) => !channel.startsWith('__'));
     const patterns = Number(await client.pubsub('NUMPAT'));
     return [...keys, ...channels.map((channel) => `subscription ${channel}`), ...(patterns > 0 ? ['a pattern'] : [])];
