@@ -97,6 +97,22 @@ describe('the packed library', () => {
     });
   });
 
+  describe('in an app with OpenTelemetry', () => {
+    let app: ThrowAwayApp;
+    beforeAll(async () => {
+      const others = ['@nestjs/common@12', '@nestjs/core@12', 'ioredis@6', 'reflect-metadata', 'rxjs@7'];
+      app = await create({ type: 'module', packages: ['@opentelemetry/api@1.9.0', ...others] });
+    }, INSTALL_TIMEOUT);
+
+    it('is instrumented once, and sees the locks however the library is loaded', async () => {
+      expect(await app.run('otel.mjs')).toEqual({
+        loadedBefore: [],
+        oneInstrumentation: true,
+        spans: ['lock acquire a', 'lock hold a', 'lock acquire b', 'lock hold b'],
+      });
+    }, 60_000);
+  });
+
   describe('in an app without NestJS', () => {
     let app: ThrowAwayApp;
     beforeAll(async () => {

@@ -56,6 +56,8 @@ const NO_EXTENSIONS: readonly number[] = [];
 export class HeldLock implements Renewable<HeldLock> {
   /** Leases that were not released yet. */
   shares: readonly LockShare[] = NO_SHARES;
+  /** It did not come from the backend, but from another caller of this process. */
+  handedOff = false;
   /** Set once, for good. */
   lost: LockLostError | undefined;
   /** Of a write lock whose owner reads, too, or has done so: its read lock may outlive the write lock. */
@@ -168,6 +170,7 @@ export class HeldLock implements Renewable<HeldLock> {
   /** Hands it off inside this process: its next lease gets the next reserved token. */
   handOver(): void {
     this.token++;
+    this.handedOff = true;
     if (this.block !== undefined) this.block.left--;
   }
 

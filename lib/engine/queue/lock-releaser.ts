@@ -105,6 +105,7 @@ export class LockReleaser {
     const block = TokenBlock.of(reply.reserved);
     const heir = new HeldLock(keeper, type, next.owner, leaseTime, fixed, sent, reply.token, since, block);
     heir.lateCopiesUntil = reply.validUntil;
+    heir.handedOff = true;
     queue.hold(heir, this.context.clock.now());
     if (queue.waiting.remove(next)) {
       this.announce(heir, next);

@@ -13,6 +13,11 @@ interface TracedLocks {
   readonly group: string;
   /** `Class.method` of a decorated method; `''` for other callers. */
   readonly method: string;
+  /**
+   * A subscriber of `start` may set it: what is traced (the acquisition, or the body of the hold) is then run by it. It has to call `work`
+   * once, at once, and return its result. For contexts that no AsyncLocalStorage keeps; for those that one keeps, there is `bindStore`.
+   */
+  run: (<T>(work: () => T) => T) | undefined;
 }
 
 /**
@@ -27,6 +32,8 @@ export interface AcquireMessage extends TracedLocks {
   waited: number | undefined;
   /** It shares a lock that the caller's scope held already. */
   reentry: boolean | undefined;
+  /** Another caller of this process passed it on, without freeing it in between. */
+  handedOff: boolean | undefined;
   owner: string | undefined;
   /** Undefined also for several locks whose tokens differ. */
   fencingToken: number | undefined;

@@ -27,19 +27,22 @@ export function traceAcquisition(
     type,
     group,
     method,
+    run: undefined,
     outcome: undefined,
     waited: undefined,
     reentry: undefined,
+    handedOff: undefined,
     owner: undefined,
     fencingToken: undefined,
     holderClient: undefined,
   };
   const acquisition = async () => {
     try {
-      const lease = await acquire();
+      const lease = await (message.run === undefined ? acquire() : message.run(acquire));
       message.outcome = 'acquired';
       message.waited = runtime.monotonic() - started;
       message.reentry = lease.locks.every(({ shares }) => shares[0] !== lease);
+      message.handedOff = !message.reentry && lease.locks.some(({ handedOff }) => handedOff);
       message.owner = lease.owner;
       message.fencingToken = tokenOf(lease);
       traceHold(context, lease, message);

@@ -20,7 +20,7 @@ export function traceHold({ runtime }: AcquisitionContext, lease: LockLease, acq
   const { name, names, type, group, method, owner = '', fencingToken, reentry = false } = acquisition;
   const about = { name, names, type, group, method, owner, fencingToken, reentry, acquisition };
   const hold = {
-    message: { ...about, outcome: undefined, held: undefined },
+    message: { ...about, run: undefined, outcome: undefined, held: undefined },
     runtime,
     since: runtime.monotonic(),
     begun: false,
@@ -36,7 +36,8 @@ export function runInHold<T>(lease: LockLease, body: () => T): T {
   if (hold === undefined || hold.begun) return body();
   hold.begun = true;
   try {
-    return holdChannel.start.runStores(hold.message, body);
+    const { message } = hold;
+    return holdChannel.start.runStores(message, () => (message.run === undefined ? body() : message.run(body)));
   } finally {
     holdChannel.end.publish(hold.message);
   }

@@ -1,0 +1,1 @@
+export { instrumentLocks, type LockInstrumentation, type LockInstrumentationOptions } from './otel/instrument-locks.js';

@@ -1,0 +1,97 @@
+import { diag, type MeterProvider, type TracerProvider } from '@opentelemetry/api';
+import { MetricsSource } from './lock-metrics.js';
+import { LockSpans } from './lock-spans.js';
+import { LockTelemetry } from './lock-telemetry.js';
+
+/** @publicApi */
+export interface LockInstrumentationOptions {
+  /** Where spans go. Default: the global provider, also where it is registered later. */
+  readonly tracerProvider?: TracerProvider | undefined;
+  /** Where measurements go. Default: the global provider, also where it is registered later. */
+  readonly meterProvider?: MeterProvider | undefined;
+  /** Default true. */
+  readonly spans?: boolean | undefined;
+  /** Default true. */
+  readonly metrics?: boolean | undefined;
+  /**
+   * Whether spans have the names of locks, in an attribute and in the messages of errors. Metrics never have them. `false`, where names
+   * tell what must not leave the application, as an account does. Default true.
+   */
+  readonly lockNames?: boolean | undefined;
+}
+
+/** What {@link instrumentLocks} has switched on. @publicApi */
+export interface LockInstrumentation {
+  /** Ends it: open spans end, and nothing is counted as held or waiting any more. Further calls have no effect. */
+  disable(): void;
+}
+
+/** One for the process, however the library is loaded: imported, required, or both. */
+const ACTIVE = Symbol.for('nestjs-redis-lock:otel');
+const active = globalThis as { [ACTIVE]?: LockInstrumentation | undefined };
+
+const KINDS: Readonly<Record<keyof LockInstrumentationOptions, 'boolean' | 'getTracer' | 'getMeter'>> = {
+  tracerProvider: 'getTracer',
+  meterProvider: 'getMeter',
+  spans: 'boolean',
+  metrics: 'boolean',
+  lockNames: 'boolean',
+};
+
+/**
+ * Makes OpenTelemetry spans and metrics of what the locks of this process do, in all of its services. Call it once, when the process starts;
+ * it may be before or after the SDK starts, and loads neither the locks nor ioredis.
+ *
+ * ```ts
+ * import { instrumentLocks } from 'nestjs-redis-lock/otel';
+ *
+ * instrumentLocks();
+ * ```
+ *
+ * While it is on, another call changes nothing and counts nothing twice: it gets the same object, and a warning is written by `diag`. To
+ * change options, `disable()` first.
+ *
+ * @throws TypeError naming the option that is wrong
+ * @publicApi
+ */
+export function instrumentLocks(options: LockInstrumentationOptions = {}): LockInstrumentation {
+  check(options);
+  const running = active[ACTIVE];
+  if (running !== undefined) {
+    diag.warn(
+      'instrumentLocks(): locks are instrumented already, with the options of the first call; disable() it first',
+    );
+    return running;
+  }
+  const { tracerProvider, meterProvider, spans = true, metrics = true, lockNames = true } = options;
+  const telemetry = new LockTelemetry(
+    spans ? new LockSpans(tracerProvider, lockNames) : undefined,
+    metrics ? new MetricsSource(meterProvider) : undefined,
+  );
+  const instrumentation: LockInstrumentation = {
+    disable: () => {
+      if (active[ACTIVE] !== instrumentation) return;
+      active[ACTIVE] = undefined;
+      telemetry.stop();
+    },
+  };
+  active[ACTIVE] = instrumentation;
+  return instrumentation;
+}
+
+function check(options: LockInstrumentationOptions): void {
+  if (typeof options !== 'object' || options === null)
+    throw new TypeError(`instrumentLocks(): the options must be an object, but they are ${String(options)}`);
+  for (const [option, value] of Object.entries(options)) {
+    const kind = KINDS[option as keyof LockInstrumentationOptions];
+    if (kind === undefined)
+      throw new TypeError(
+        `instrumentLocks(): there is no option '${option}'; there are ${Object.keys(KINDS).join(', ')}`,
+      );
+    if (value === undefined) continue;
+    if (kind === 'boolean' ? typeof value !== 'boolean' : typeof value?.[kind] !== 'function')
+      throw new TypeError(
+        `instrumentLocks(): ${option} must be ${kind === 'boolean' ? 'true or false' : `a provider that has ${kind}()`}`,
+      );
+  }
+}

@@ -1,0 +1,130 @@
+import { type Context, context, type Span } from '@opentelemetry/api';
+import type { LockEvents } from '../engine/events/lock-events.js';
+import type { AcquireMessage, HoldMessage } from '../engine/trace/channels.js';
+import { acquireChannel, holdChannel, subscribe, subscribePoint } from './lock-channels.js';
+import { type LockMetrics, labelsOf, type MetricsSource } from './lock-metrics.js';
+import { type LockSpans, runIn } from './lock-spans.js';
+
+/** What belongs to an acquisition or a hold that was seen to start. */
+interface Traced {
+  readonly span: Span | undefined;
+  /** Those that have counted it: they are told of its end, too. */
+  readonly metrics: LockMetrics | undefined;
+}
+
+/** Turns what the channels say into spans and measurements. */
+export class LockTelemetry {
+  private readonly acquiring = new Map<AcquireMessage, Traced>();
+  private readonly holding = new Map<HoldMessage, Traced>();
+  /** Open spans of holds, by owner. */
+  private readonly held = new Map<string, Span>();
+  /** What a hold has to know of its acquisition, for as long as it may ask. */
+  private readonly origins = new WeakMap<
+    AcquireMessage,
+    { readonly caller: Context; readonly span: Span | undefined }
+  >();
+  private readonly subscriptions: readonly (() => void)[];
+
+  constructor(
+    private readonly spans: LockSpans | undefined,
+    private readonly metrics: MetricsSource | undefined,
+  ) {
+    const counted = this.metrics;
+    this.subscriptions = [
+      subscribe(acquireChannel.start, (message) => this.acquireStarted(message)),
+      subscribe(acquireChannel.asyncEnd, (message) => this.acquireEnded(message)),
+      subscribe(holdChannel.start, (message) => this.holdStarted(message)),
+      subscribe(holdChannel.asyncEnd, (message) => this.holdEnded(message)),
+      subscribePoint('nestjs-redis-lock:renewal-failed', (event) => this.renewalFailed(event)),
+      ...(counted === undefined ? [] : countPoints(counted)),
+    ];
+  }
+
+  /** Ends the spans that are open, and takes back what is counted as held or waiting. */
+  stop(): void {
+    for (const unsubscribe of this.subscriptions) unsubscribe();
+    for (const [message, { span, metrics }] of this.acquiring) {
+      metrics?.waiting.add(-1, labelsOf(message));
+      span?.end();
+    }
+    for (const [message, { span, metrics }] of this.holding) {
+      metrics?.held.add(-locksOf(message), labelsOf(message));
+      span?.end();
+    }
+    this.acquiring.clear();
+    this.holding.clear();
+    this.held.clear();
+  }
+
+  private acquireStarted(message: AcquireMessage): void {
+    const caller = context.active();
+    const span = this.spans?.startAcquire(message, caller);
+    if (span !== undefined) message.run = runIn(span);
+    const metrics = this.metrics?.current;
+    metrics?.waiting.add(1, labelsOf(message));
+    this.acquiring.set(message, { span, metrics });
+    this.origins.set(message, { caller, span });
+  }
+
+  private acquireEnded(message: AcquireMessage): void {
+    const traced = this.acquiring.get(message);
+    if (traced === undefined) return;
+    this.acquiring.delete(message);
+    const { span, metrics } = traced;
+    if (span !== undefined) this.spans?.endAcquire(span, message);
+    if (metrics === undefined) return;
+    const { outcome, reentry, waited = 0 } = message;
+    const labels = labelsOf(message);
+    metrics.waiting.add(-1, labels);
+    if (outcome === 'skipped') metrics.skipped.add(1, labels);
+    if (!reentry) metrics.acquireDuration.record(waited / 1_000, { ...labels, outcome });
+  }
+
+  private holdStarted(message: HoldMessage): void {
+    const { caller = context.active(), span: acquire } = this.origins.get(message.acquisition) ?? {};
+    const span = this.spans?.startHold(message, caller, acquire);
+    if (span !== undefined) {
+      message.run = runIn(span);
+      if (!message.reentry) this.held.set(message.owner, span);
+    }
+    const metrics = this.metrics?.current;
+    metrics?.held.add(locksOf(message), labelsOf(message));
+    this.holding.set(message, { span, metrics });
+  }
+
+  private holdEnded(message: HoldMessage): void {
+    const traced = this.holding.get(message);
+    if (traced === undefined) return;
+    this.holding.delete(message);
+    const { span, metrics } = traced;
+    if (span !== undefined) this.spans?.endHold(span, message);
+    // A lock that is handed off keeps its owner.
+    if (this.held.get(message.owner) === span) this.held.delete(message.owner);
+    if (metrics === undefined) return;
+    const { outcome, held = 0, reentry } = message;
+    const labels = labelsOf(message);
+    metrics.held.add(-locksOf(message), labels);
+    if (!reentry) metrics.holdDuration.record(held / 1_000, { ...labels, outcome });
+  }
+
+  private renewalFailed(event: LockEvents['renewalFailed']): void {
+    this.metrics?.current.renewals.add(1, { ...labelsOf(event), outcome: 'failed' });
+    const span = this.held.get(event.owner);
+    if (span !== undefined) this.spans?.renewalFailed(span, event.error, event.remainingTime);
+  }
+}
+
+function countPoints(metrics: MetricsSource): readonly (() => void)[] {
+  return [
+    subscribePoint('nestjs-redis-lock:lost', (event) => metrics.current.lost.add(1, labelsOf(event))),
+    subscribePoint('nestjs-redis-lock:handoff', (event) => metrics.current.handoffs.add(1, labelsOf(event))),
+    subscribePoint('nestjs-redis-lock:renewed', (event) =>
+      metrics.current.renewals.add(1, { ...labelsOf(event), outcome: 'renewed' }),
+    ),
+  ];
+}
+
+/** Re-entry holds nothing that the hold around it does not. */
+function locksOf({ names, reentry }: HoldMessage): number {
+  return reentry ? 0 : names.length;
+}
