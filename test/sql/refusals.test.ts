@@ -1,10 +1,12 @@
 import mysql from 'mysql2/promise';
 import pg from 'pg';
-import { LockConfigurationError, LockUnavailableError } from '../../lib/engine/errors.js';
+import { LockBusyError, LockConfigurationError, LockUnavailableError } from '../../lib/engine/errors.js';
 import { checkMysqlVersion } from '../../lib/sql/server/mysql-server.js';
 import { checkPostgresVersion } from '../../lib/sql/server/postgres-server.js';
 import { rowLocks } from '../../lib/sql.js';
 import { PASSWORD, SQL_SERVERS } from '../support/sql/sql-server.js';
+import { until } from '../support/until.js';
+import { addUser } from './sessions.js';
 import { openSqlWorld } from './sql-world.js';
 
 describe.each(SQL_SERVERS)('a database that cannot keep locks, %s', (kind) => {
@@ -25,6 +27,46 @@ describe.each(SQL_SERVERS)('a database that cannot keep locks, %s', (kind) => {
     expect(message).toMatch(/no_such_table/);
     expect(message).toMatch(/createTable: true/);
     expect(message).toMatch(/CREATE TABLE IF NOT EXISTS .no_such_table_state./);
+  });
+
+  it.each(['SELECT', 'INSERT', 'UPDATE', 'DELETE'])(
+    'says so when the right to %s is missing, and locks nothing',
+    async (right) => {
+      const locks = world.service();
+      await (await locks.acquire(world.name())).release();
+      const user = await addUser(world.server, right);
+      const { message } = await refusalOf({ url: world.server.url.replace('locks:', `${user}:`), createTable: false });
+      expect(message).toMatch(/denied/);
+      expect(message).toMatch(/needs these tables, SELECT, INSERT and UPDATE on them, and DELETE on the last/);
+      expect((await locks.list()).locks).toEqual([]);
+    },
+  );
+
+  it('works for a user that has the rights which the error names, and no others', async () => {
+    await (await world.service().acquire(world.name())).release();
+    const url = world.server.url.replace('locks:', `${await addUser(world.server)}:`);
+    const locks = world.service({ url, createTable: false });
+    const name = world.name();
+    await locks.withLock([name, world.name()], async () => {
+      expect(await locks.isLocked(name)).toBe(true);
+      await until(async () => (await locks.clients()).length === 1);
+    });
+    const waiter = world.service({ url, createTable: false });
+    const lease = await locks.acquire(name);
+    const waiting = waiter.acquire(name);
+    await expect(waiter.acquire(name, { waitTime: 300 })).rejects.toThrow(LockBusyError);
+    await lease.release();
+    await (await waiting).release();
+    expect(world.logger.warnings).toEqual([]);
+  });
+
+  it('does not show a password that is wrong', async () => {
+    const wrong = 'wr0ng%21 secret';
+    const { message, stack, cause } = await refusalOf({
+      url: world.server.url.replace(PASSWORD, encodeURIComponent(wrong)),
+    });
+    expect(message).toMatch(/password|denied/i);
+    expect(`${message} ${stack} ${cause}`).not.toContain('wr0ng');
   });
 
   it('says so when the user or the password is wrong', async () => {
