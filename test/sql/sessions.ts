@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import mysql from 'mysql2/promise';
 import pg from 'pg';
 import { PASSWORD, type SqlServer } from '../support/sql/sql-server.js';
@@ -47,4 +48,16 @@ export async function addUser(server: SqlServer, without?: string): Promise<stri
     `GRANT ${all} ON distributed_lock_client TO ${user}`,
   );
   return user;
+}
+
+/** PostgreSQL's processes give the folder and the port back when they notice that their parent is gone. */
+export async function startAgain(server: SqlServer): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await server.start();
+    } catch (error) {
+      if (attempt === 40) throw error;
+      await sleep(250);
+    }
+  }
 }
