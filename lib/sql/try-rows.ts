@@ -1,4 +1,4 @@
-import { type AcquireRequest, BackendError } from '../backends/lock-backend.js';
+import type { AcquireRequest, BackendError } from '../backends/lock-backend.js';
 import type { SqlConnection } from './driver/sql-connection.js';
 import { type AcquisitionTools, RowAcquisition, type TakenRows } from './row-acquisition.js';
 import type { TokenRange } from './server/lock-server.js';
@@ -18,7 +18,7 @@ export async function tryRows(
   requests: readonly [AcquireRequest, ...AcquireRequest[]],
 ): Promise<TakenRows | BusyRow> {
   const acquisition = await RowAcquisition.begin(tools, requests[0].leaseTime, () => sessionSoon(tools));
-  if (acquisition === undefined) throw new BackendError('the pool was closed', 'unavailable', 'refused');
+  if (acquisition === undefined) throw tools.failures.toBackendError(new Error('it was closed'));
   const tokens: TokenRange[] = [];
   try {
     for (const [index, { key }] of requests.entries()) {

@@ -22,6 +22,8 @@ const WORKLOADS = {
   '4 callers of 1 client, one key': { callers: 4, key: () => 'hot', client: () => 0 },
 };
 
+// The handles of the servers do not keep this process alive.
+setInterval(() => {}, 1_000);
 const redis = await startRedis();
 const [postgres, mariadb] = [await startSqlServer('PostgreSQL', 'durable'), await startSqlServer('MariaDB', 'durable')];
 

@@ -76,7 +76,7 @@ describe.each(SQL_SERVERS)('row locks seen from outside, %s', (kind) => {
       waiting: 1,
       owners: [{ client: { application: 'shop', group: 'payments' } }],
     });
-    const busy = await viewer.acquire(name, { waitTime: 1_500 }).catch((error) => error);
+    const busy = await viewer.acquire(name, { waitTime: 4_000 }).catch((error) => error);
     expect(busy.message).toContain(`held by ${lease.owner} of 'shop'`);
     await lease.release();
     await (await waiting).release();

@@ -53,7 +53,7 @@ export class PostgresServer implements LockServer {
   }
 
   async checkTables(control: SqlConnection): Promise<void> {
-    for (const probe of probesOf(this.tables, 'transaction')) await control.run(probe);
+    await control.run(probesOf(this.tables, 'transaction').join(';'));
   }
 
   /** `synchronous_commit`: a transaction that only locks rows writes nothing that could be lost. */
