@@ -136,8 +136,12 @@ describe.each(SQL_SERVERS)('RedisLockModule on row locks, %s', (kind) => {
     const id = randomUUID();
     const lost: string[] = [];
     locks.on('lost', ({ name }) => lost.push(name));
-    const running = orders.watch(id, () => void others.forceRelease(`order:${id}`));
+    let forced: Promise<boolean> | undefined;
+    const running = orders.watch(id, () => {
+      forced = others.forceRelease(`order:${id}`);
+    });
     await expect(running).rejects.toThrow(LockLostError);
+    expect(await forced).toBe(true);
     expect(lost).toEqual([`order:${id}`]);
     expect(await locks.health()).toMatchObject({ healthy: false, recentLosses: 1 });
     expect(await orders.tryShip(id)).toBe(true);
