@@ -79,7 +79,7 @@ function keysOf(what: string, names: string | readonly string[], { keyPrefix = '
 function tableOf({ quote }: RowDialect, { table = 'distributed_lock' }: LockRowsOptions): string {
   const problem = tableProblem(table);
   if (problem !== undefined) throw wrong(problem);
-  return quoteTable(table, quote)[0];
+  return quoteTable(table, quote).rows;
 }
 
 async function lockRow(

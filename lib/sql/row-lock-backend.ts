@@ -5,6 +5,7 @@ import {
   type AcquireReply,
   type AcquireRequest,
   BackendError,
+  type BackendHealth,
   type BlockingBackend,
   type Busy,
   type LockBackend,
@@ -20,10 +21,12 @@ import {
 } from '../backends/lock-backend.js';
 import { HeldRows } from './held-rows.js';
 import { refusalOf } from './refused-types.js';
-import { type AcquisitionTools, RowAcquisition, type TakenRows } from './row-acquisition.js';
+import type { AcquisitionTools, TakenRows } from './row-acquisition.js';
+import { RowDirectory } from './row-directory.js';
 import { RowWait } from './row-wait.js';
 import type { TokenRange } from './server/lock-server.js';
 import { Holdings } from './session/holdings.js';
+import { tryRows } from './try-rows.js';
 
 /** How long {@link RowLockBackend.close} gives waits to end in the database, in milliseconds. */
 const GOODBYE = 500;
@@ -37,6 +40,7 @@ export class RowLockBackend implements LockBackend {
   readonly blocking: BlockingBackend;
   /** Deadlocks are found among the callers of this backend alone. */
   readonly waits: InProcessWaits;
+  readonly directory: RowDirectory;
   private readonly holdings = new Holdings();
   private readonly held: HeldRows;
   private readonly rowWaits = new Map<AcquireRequest, RowWait>();
@@ -47,6 +51,7 @@ export class RowLockBackend implements LockBackend {
     private readonly tools: AcquisitionTools,
   ) {
     this.held = new HeldRows(tools, this.holdings);
+    this.directory = new RowDirectory(tools.control, tools.server);
     const holders = async (key: string) => (await this.inspect(key)).owners.map(({ owner }) => owner);
     const monotonic = () => tools.runtime.monotonic();
     this.waits = new InProcessWaits(new WaitStore(), monotonic, monotonic, holders);
@@ -59,6 +64,13 @@ export class RowLockBackend implements LockBackend {
 
   get connectionError(): Error | undefined {
     return this.tools.control.error;
+  }
+
+  async ping(): Promise<BackendHealth> {
+    this.check();
+    const { control, server } = this.tools;
+    await control.run((connection) => server.touch(connection));
+    return { listening: undefined };
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
@@ -181,38 +193,13 @@ export class RowLockBackend implements LockBackend {
     return { ...granted(taken.tokens[0]), confirmed: taken.confirmed };
   }
 
-  /** Takes all rows or none, without waiting for their holders. */
   private async takeAll(
     requests: readonly AcquireRequest[],
   ): Promise<Pick<TakenRows, 'tokens'> | (Busy & { readonly index: number })> {
-    const [first] = requests;
+    const [first, ...rest] = requests;
     if (first === undefined) return NOTHING_TAKEN;
-    const { pool } = this.tools;
-    const session = () =>
-      new Promise<Awaited<ReturnType<typeof pool.take>>>((resolve, reject) => {
-        const claim = {
-          onFull: (error: BackendError) => {
-            reject(error);
-            pool.withdraw(claim);
-          },
-        };
-        pool.take(claim).then(resolve, reject);
-      });
-    const acquisition = await RowAcquisition.begin(this.tools, first.leaseTime, session);
-    if (acquisition === undefined) throw new BackendError(`${this.description} was closed`, 'unavailable', 'refused');
-    const tokens: TokenRange[] = [];
-    try {
-      for (const [index, { key }] of requests.entries()) {
-        if (await acquisition.tryRow(key)) continue;
-        await acquisition.undo();
-        return { ...(await this.lookUp(key)), index };
-      }
-      for (const request of requests) tokens.push(await acquisition.note(request));
-    } catch (error) {
-      acquisition.abandon();
-      throw error;
-    }
-    const taken = { connection: acquisition.connection, transaction: acquisition.transaction, tokens };
+    const taken = await tryRows(this.tools, [first, ...rest]);
+    if ('index' in taken) return { ...(await this.lookUp(requests[taken.index].key)), ...taken };
     this.keep(taken, requests);
     return taken;
   }

@@ -35,7 +35,7 @@ export function rowLocks(options: RowLocksOptions): LockBackend {
   const { kind, driver, secrets } = chooseDriver(options, connections);
   const runtime = nodeRuntime;
   const server =
-    kind === 'postgres' ? new PostgresServer(...quoteTable(table, '"')) : new MysqlServer(...quoteTable(table, '`'));
+    kind === 'postgres' ? new PostgresServer(quoteTable(table, '"')) : new MysqlServer(quoteTable(table, '`'));
   const failures = new SqlFailures(driver.description, secrets);
   const control = new ControlConnection(driver, server, failures, runtime, createTable);
   const pool = new SessionPool(driver, server, failures, runtime, connections);

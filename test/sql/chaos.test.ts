@@ -1,94 +1,98 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
+import type { Crew } from '../chaos/faults/load.js';
+import { LoadProcess } from '../chaos/faults/load-process.js';
+import { LoadReport } from '../chaos/faults/load-report.js';
+import { History, machineTime } from '../chaos/history.js';
+import { checkHistory } from '../chaos/history-checker.js';
 import { SeededRandom } from '../support/seeded-random.js';
 import { SQL_SERVERS } from '../support/sql/sql-server.js';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { until } from '../support/until.js';
+import { startAgain } from './sessions.js';
 import { openSqlWorld } from './sql-world.js';
 
-const LOADER = fileURLToPath(new URL('../support/typescript-loader.mjs', import.meta.url));
-const PROGRAM = fileURLToPath(new URL('../support/processes/row-lock-holder.ts', import.meta.url));
 const LEASE = 2_000;
-const DURATION = 25_000;
+const ROUNDS = 14;
+/** A cut connection frees its locks at once, and the process that held them may hear of it a little later. */
+const NEWS = 1_000;
 
-interface Tenure {
-  readonly process: number;
-  readonly token: number;
-  readonly from: number;
-  /** `undefined`: its process was killed, or had lost the lock. */
-  until?: number;
+const CREWS: readonly Crew[] = [
+  { name: 'stock', type: 'reentrant', callers: 3, hold: 2 },
+  { name: 'ledger', type: 'write', callers: 2, hold: 20 },
+  { name: 'report', type: 'reentrant', callers: 1, hold: 700 },
+  { name: 'cron', type: 'reentrant', callers: 1, hold: 5, waitTime: 0 },
+];
+
+/** One process, and the network between it and the database. */
+interface Member {
+  readonly load: LoadProcess;
+  readonly proxy: TcpProxy;
 }
 
-/** Several processes take one lock in turn, while holders are killed and stopped, and the server is killed. */
+/** Processes take the same locks, while holders are killed and stopped, connections are cut, and the server is killed. */
 describe.each(SQL_SERVERS)('row locks under faults, %s', (kind) => {
   const world = openSqlWorld(kind);
 
-  it('never overlap, and have growing tokens', async () => {
-    const tenures: Tenure[] = [];
-    const running: ChildProcess[] = [];
-    const start = (slot: number) => {
-      const parameters = ['--import', LOADER, PROGRAM, world.server.url, 'chaos', String(LEASE), '60'];
-      const child = spawn(process.execPath, parameters, { stdio: ['ignore', 'pipe', 'ignore'] });
-      running[slot] = child;
-      let rest = '';
-      child.stdout.on('data', (text) => {
-        const lines = (rest + text).split('\n');
-        rest = lines.pop() ?? '';
-        for (const line of lines) record(line, child.pid as number);
-      });
-    };
-    const record = (line: string, id: number) => {
-      const [event, token, time] = line.split(' ');
-      if (event === 'in') tenures.push({ process: id, token: Number(token), from: Number(time) });
-      const own = tenures.find((tenure) => tenure.process === id && tenure.token === Number(token));
-      if (event === 'out' && own !== undefined) own.until = Number(time);
-    };
+  it('never overlap, have growing tokens, and serve or tell every caller', async () => {
+    const history = new History();
+    const members: Member[] = [];
     const random = new SeededRandom(11);
-    for (let slot = 0; slot < 4; slot++) start(slot);
+    let started = 0;
+    const start = async (slot: number) => {
+      const proxy = await startTcpProxy(world.server.port);
+      const rows = { url: world.server.urlAt(proxy.port), createTable: true, connections: 6 };
+      const options = { watchdogTimeout: LEASE, shutdownTimeout: 100 };
+      const load = new LoadProcess({ process: `process ${++started}`, options, crews: CREWS, rows }, (record) =>
+        history.records.push(record),
+      );
+      members[slot] = { load, proxy };
+    };
+    const report = () => new LoadReport(history, 0);
+    const busy = async () => {
+      const wanted = report().count('granted') + 20;
+      await until(() => report().count('granted') >= wanted, 60_000);
+    };
+    const faults = [
+      async (slot: number) => {
+        const { load, proxy } = members[slot];
+        history.add(load.spec.process, machineTime(), { kind: 'crashed' });
+        await load.kill();
+        await proxy.stop();
+        await start(slot);
+      },
+      async (slot: number, round: number) => {
+        const { load } = members[slot];
+        load.freeze();
+        await sleep(round % 2 === 0 ? LEASE + 1_500 : 300);
+        load.thaw();
+      },
+      async (slot: number) => {
+        const at = machineTime();
+        history.add('network', at, { kind: 'upset', until: at + NEWS, reason: 'connections were cut' });
+        members[slot].proxy.disconnect();
+        await sleep(NEWS);
+      },
+    ];
     try {
-      const end = Date.now() + DURATION;
-      let round = 0;
-      while (Date.now() < end) {
-        await sleep(700 + random.next() * 800);
-        const slot = Math.floor(random.next() * running.length);
-        const child = running[slot];
-        if (++round % 7 === 0) {
+      for (let slot = 0; slot < 3; slot++) await start(slot);
+      for (let round = 0; round < ROUNDS; round++) {
+        await busy();
+        await sleep(random.next() * 500);
+        if (round % 5 === 4) {
           await world.server.kill();
-          await startAgain();
-        } else if (round % 2 === 0) {
-          child.kill('SIGKILL');
-          start(slot);
-        } else {
-          child.kill('SIGSTOP');
-          await sleep(round % 3 === 0 ? LEASE + 1_500 : 300);
-          child.kill('SIGCONT');
-        }
+          await startAgain(world.server);
+        } else await faults[round % 3](Math.floor(random.next() * members.length), round);
       }
+      await busy();
+      await Promise.all(members.map(({ load }) => load.stop()));
     } finally {
-      for (const child of running) child.kill('SIGKILL');
-    }
-    expect(tenures.length).toBeGreaterThan(30);
-    expect(overlaps(tenures)).toEqual([]);
-    const byTime = [...tenures].sort((a, b) => a.from - b.from || a.token - b.token);
-    expect(byTime.filter(({ token }, n) => n > 0 && token <= byTime[n - 1].token)).toEqual([]);
-  });
-
-  const startAgain = async () => {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await world.server.start();
-      } catch (error) {
-        if (attempt === 40) throw error;
-        await sleep(250);
+      for (const { load, proxy } of members) {
+        await load.kill();
+        await proxy.stop();
       }
     }
-  };
+    const { explanation } = checkHistory(History.merge(history));
+    expect(explanation).toBe('');
+    expect(report().count('granted')).toBeGreaterThan(200);
+  }, 240_000);
 });
-
-/** Tenures that had not ended, by their own process's account, when another one began. One clock: the processes are on one machine. */
-function overlaps(tenures: readonly Tenure[]): unknown[] {
-  return tenures.flatMap((tenure) =>
-    tenures
-      .filter(({ from, until }) => until !== undefined && from < tenure.from && tenure.from < until)
-      .map((other) => [other, tenure]),
-  );
-}

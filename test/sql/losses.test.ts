@@ -2,8 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError, LockLostError } from '../../lib/engine/errors.js';
 import { startProcess } from '../support/processes/start-process.js';
 import { SQL_SERVERS } from '../support/sql/sql-server.js';
+import { startTcpProxy } from '../support/tcp-proxy.js';
 import { until } from '../support/until.js';
-import { query } from './sessions.js';
+import { query, startAgain } from './sessions.js';
 import { openSqlWorld, type SqlWorld } from './sql-world.js';
 
 const LEASE = 3_000;
@@ -109,6 +110,40 @@ describe.each(SQL_SERVERS)('the loss of a row lock, %s', (kind) => {
     }
   });
 
+  it('is noticed by a holder whose connection carries nothing any more, before others get the lock', async () => {
+    const proxy = await startTcpProxy(world.server.port);
+    const name = world.name();
+    const cut = world.service({ url: world.server.urlAt(proxy.port) }, { watchdogTimeout: LEASE });
+    const lease = await cut.acquire(name);
+    let noticed = 0;
+    lease.signal.addEventListener('abort', () => {
+      noticed = performance.now();
+    });
+    proxy.cutHalfOpen();
+    const next = await world.service().acquire(name, { waitTime: 30_000 });
+    expect(noticed).toBeGreaterThan(0);
+    expect(lease.held).toBe(false);
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+    await next.release();
+    await proxy.heal();
+    await (await cut.acquire(name, { waitTime: 30_000 })).release();
+    await proxy.stop();
+  });
+
+  it('frees the lock at once when the connection of its holder is cut', async () => {
+    const proxy = await startTcpProxy(world.server.port);
+    const name = world.name();
+    const cut = world.service({ url: world.server.urlAt(proxy.port) }, { watchdogTimeout: 60_000 });
+    const lease = await cut.acquire(name);
+    proxy.disconnect();
+    await until(() => lease.signal.aborted);
+    const next = await world.service().acquire(name, { waitTime: 10_000 });
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+    await next.release();
+    await (await cut.acquire(name, { waitTime: 30_000 })).release();
+    await proxy.stop();
+  });
+
   it('survives the death of the server: held locks are lost, waiters go on when it is back', async () => {
     const [ann, bob] = [world.service(), world.service()];
     const name = world.name();
@@ -117,7 +152,7 @@ describe.each(SQL_SERVERS)('the loss of a row lock, %s', (kind) => {
     await sleep(300);
     await world.server.kill();
     await until(() => lease.signal.aborted);
-    await startAgain(world);
+    await startAgain(world.server);
     const later = await next;
     expect(later.fencingToken).toBeGreaterThan(lease.fencingToken);
     await later.release();
@@ -138,16 +173,4 @@ async function endSessions({ server }: SqlWorld): Promise<void> {
     'SELECT ID AS id FROM information_schema.PROCESSLIST p JOIN locks.distributed_lock_state s ON s.session = p.ID AND s.owner IS NOT NULL',
   );
   for (const { id } of idle) await query(server, `SELECT pg_terminate_backend(${id})`, `KILL CONNECTION ${id}`);
-}
-
-/** PostgreSQL's processes give the folder and the port back when they notice that their parent is gone. */
-async function startAgain({ server }: SqlWorld): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await server.start();
-    } catch (error) {
-      if (attempt === 40) throw error;
-      await sleep(250);
-    }
-  }
 }

@@ -1,10 +1,14 @@
+import mysqlCallbacks from 'mysql2';
 import mysql from 'mysql2/promise';
 import pg from 'pg';
-import { LockConfigurationError, LockUnavailableError } from '../../lib/engine/errors.js';
+import { LockBusyError, LockConfigurationError, LockUnavailableError } from '../../lib/engine/errors.js';
+import { loadDriver } from '../../lib/sql/driver/load-driver.js';
 import { checkMysqlVersion } from '../../lib/sql/server/mysql-server.js';
 import { checkPostgresVersion } from '../../lib/sql/server/postgres-server.js';
 import { rowLocks } from '../../lib/sql.js';
 import { PASSWORD, SQL_SERVERS } from '../support/sql/sql-server.js';
+import { until } from '../support/until.js';
+import { addUser } from './sessions.js';
 import { openSqlWorld } from './sql-world.js';
 
 describe.each(SQL_SERVERS)('a database that cannot keep locks, %s', (kind) => {
@@ -27,6 +31,46 @@ describe.each(SQL_SERVERS)('a database that cannot keep locks, %s', (kind) => {
     expect(message).toMatch(/CREATE TABLE IF NOT EXISTS .no_such_table_state./);
   });
 
+  it.each(['SELECT', 'INSERT', 'UPDATE', 'DELETE'])(
+    'says so when the right to %s is missing, and locks nothing',
+    async (right) => {
+      const locks = world.service();
+      await (await locks.acquire(world.name())).release();
+      const user = await addUser(world.server, right);
+      const { message } = await refusalOf({ url: world.server.url.replace('locks:', `${user}:`), createTable: false });
+      expect(message).toMatch(/denied/);
+      expect(message).toMatch(/needs these tables, SELECT, INSERT and UPDATE on them, and DELETE on the last/);
+      expect((await locks.list()).locks).toEqual([]);
+    },
+  );
+
+  it('works for a user that has the rights which the error names, and no others', async () => {
+    await (await world.service().acquire(world.name())).release();
+    const url = world.server.url.replace('locks:', `${await addUser(world.server)}:`);
+    const locks = world.service({ url, createTable: false });
+    const name = world.name();
+    await locks.withLock([name, world.name()], async () => {
+      expect(await locks.isLocked(name)).toBe(true);
+      await until(async () => (await locks.clients()).length === 1);
+    });
+    const waiter = world.service({ url, createTable: false });
+    const lease = await locks.acquire(name);
+    const waiting = waiter.acquire(name);
+    await expect(waiter.acquire(name, { waitTime: 1_000 })).rejects.toThrow(LockBusyError);
+    await lease.release();
+    await (await waiting).release();
+    expect(world.logger.warnings).toEqual([]);
+  });
+
+  it('does not show a password that is wrong', async () => {
+    const wrong = 'wr0ng%21 secret';
+    const { message, stack, cause } = await refusalOf({
+      url: world.server.url.replace(PASSWORD, encodeURIComponent(wrong)),
+    });
+    expect(message).toMatch(/password|denied/i);
+    expect(`${message} ${stack} ${cause}`).not.toContain('wr0ng');
+  });
+
   it('says so when the user or the password is wrong', async () => {
     const { message } = await refusalOf({ url: world.server.url.replace('locks:', 'nobody_known:') });
     expect(message).toMatch(/nobody_known|password/i);
@@ -40,6 +84,19 @@ describe.each(SQL_SERVERS)('a database that cannot keep locks, %s', (kind) => {
   it('says so when nobody listens', async () => {
     const { message } = await refusalOf({ url: world.server.urlAt(9) });
     expect(message).toMatch(/ECONNREFUSED/);
+  });
+
+  it('refuses a server that is too old, with its version, and locks nothing', async () => {
+    const isPostgres = kind === 'PostgreSQL';
+    const pool = isPostgres ? postgresPool(world.server.url) : mysqlPool(world.server.url);
+    const statements = answerVersions(pool, isPostgres ? '90524' : '10.5.23-MariaDB-log');
+    const { message } = await refusalOf({ url: undefined, pool: pool as never, connections: 2 });
+    expect(message).toMatch(
+      isPostgres ? /need PostgreSQL 9.6 or later.*PostgreSQL 9.5/ : /MariaDB 10.6, or later.*MariaDB 10.5.23/,
+    );
+    expect(statements.filter((text) => /FOR UPDATE|INSERT|UPDATE/.test(text))).toEqual([]);
+    await world.tidy();
+    await new Promise<void>((resolve) => void Promise.resolve(pool.end(() => resolve())));
   });
 
   it('takes its connections from a pool of the driver', async () => {
@@ -76,6 +133,13 @@ describe('options of rowLocks', () => {
     expect(make).not.toThrow(new RegExp(PASSWORD));
   });
 
+  it('names the driver to install where it is missing', async () => {
+    const missing = 'a-package-that-nobody-has';
+    const load = loadDriver('pg', () => import(missing));
+    await expect(load).rejects.toThrow(LockConfigurationError);
+    await expect(load).rejects.toThrow("the package 'pg' could not be loaded; install it: npm install pg");
+  });
+
   it('refuses servers that are too old', () => {
     expect(() => checkPostgresVersion(90_524)).toThrow(
       /need PostgreSQL 9.6 or later, and this server is PostgreSQL 9.5/,
@@ -85,3 +149,30 @@ describe('options of rowLocks', () => {
     expect([checkMysqlVersion('8.4.0'), checkMysqlVersion('5.5.5-10.11.6-MariaDB')]).toEqual(['MySQL', 'MariaDB']);
   });
 });
+
+const postgresPool = (url: string) => new pg.Pool({ connectionString: url, max: 4 });
+const mysqlPool = (url: string) => mysqlCallbacks.createPool({ uri: url, connectionLimit: 4 });
+
+/** Has the server say that it is of this version. @returns the statements that it is sent */
+function answerVersions(
+  pool: ReturnType<typeof postgresPool> | ReturnType<typeof mysqlPool>,
+  version: string,
+): string[] {
+  const statements: string[] = [];
+  const isVersion = (text: string) => statements.push(text) > 0 && /server_version_num|VERSION\(\)/.test(text);
+  if (pool instanceof pg.Pool)
+    pool.on('connect', (client) => {
+      const send = client.query.bind(client) as (...args: unknown[]) => unknown;
+      const query = (text: string, ...rest: unknown[]) =>
+        isVersion(text) ? Promise.resolve({ rows: [{ server_version_num: version }] }) : send(text, ...rest);
+      Object.assign(client, { query });
+    });
+  else
+    pool.on('connection', (connection) => {
+      const send = connection.query.bind(connection) as (...args: unknown[]) => unknown;
+      const query = (text: string, done: (error: null, rows: unknown) => void) =>
+        isVersion(text) ? done(null, [{ version }]) : send(text, done);
+      Object.assign(connection, { query });
+    });
+  return statements;
+}

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import mysql from 'mysql2/promise';
 import pg from 'pg';
-import type { SqlServer } from '../support/sql/sql-server.js';
+import { PASSWORD, type SqlServer } from '../support/sql/sql-server.js';
 
 /** How many sessions of the tests' user wait for a row, and how many there are, but for the one that asks. */
 export async function countSessions(server: SqlServer): Promise<{ waiting: number; all: number }> {
@@ -29,4 +31,33 @@ export async function query(
   const [rows] = await connection.query(mariadb);
   await connection.end();
   return rows as Record<string, unknown>[];
+}
+
+/** A new user with the rights on the tables that the documentation names, but for one of them. */
+export async function addUser(server: SqlServer, without?: string): Promise<string> {
+  const user = `user_${randomUUID().slice(0, 8)}`;
+  const rights = (...all: string[]) => all.filter((right) => right !== without).join(', ');
+  const [some, all] = [rights('SELECT', 'INSERT', 'UPDATE'), rights('SELECT', 'INSERT', 'UPDATE', 'DELETE')];
+  const isPostgres = server.kind === 'PostgreSQL';
+  await server.asAdmin(
+    isPostgres
+      ? `CREATE ROLE ${user} LOGIN PASSWORD '${PASSWORD}'`
+      : `CREATE USER ${user}@'%' IDENTIFIED BY '${PASSWORD}'`,
+    `GRANT ${some} ON distributed_lock TO ${user}`,
+    `GRANT ${some} ON distributed_lock_state TO ${user}`,
+    `GRANT ${all} ON distributed_lock_client TO ${user}`,
+  );
+  return user;
+}
+
+/** PostgreSQL's processes give the folder and the port back when they notice that their parent is gone. */
+export async function startAgain(server: SqlServer): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await server.start();
+    } catch (error) {
+      if (attempt === 40) throw error;
+      await sleep(250);
+    }
+  }
 }

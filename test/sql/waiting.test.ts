@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockAbortedError, LockBusyError, LockUnavailableError } from '../../lib/engine/errors.js';
+import type { LockService } from '../../lib/service/lock-service.js';
 import { SQL_SERVERS } from '../support/sql/sql-server.js';
 import { until } from '../support/until.js';
 import { countSessions } from './sessions.js';
@@ -7,6 +8,8 @@ import { openSqlWorld } from './sql-world.js';
 
 describe.each(SQL_SERVERS)('waiting for a row lock, %s', (kind) => {
   const world = openSqlWorld(kind);
+  /** It has connected. */
+  const warmUp = async (locks: LockService) => (await locks.acquire(world.name())).release();
 
   it('is served by another process when the holder releases, without polling', async () => {
     const [ann, bob] = [world.service(), world.service()];
@@ -52,7 +55,8 @@ describe.each(SQL_SERVERS)('waiting for a row lock, %s', (kind) => {
     const [ann, bob] = [world.service(), world.service()];
     const name = world.name();
     const lease = await ann.acquire(name);
-    await expect(bob.acquire(name, { waitTime: 300 })).rejects.toThrow(LockBusyError);
+    await warmUp(bob);
+    await expect(bob.acquire(name, { waitTime: 1_000 })).rejects.toThrow(LockBusyError);
     const abort = new AbortController();
     const aborted = expect(bob.acquire(name, { signal: abort.signal })).rejects.toThrow(LockAbortedError);
     await until(async () => (await countSessions(world.server)).waiting === 1);
@@ -70,7 +74,8 @@ describe.each(SQL_SERVERS)('waiting for a row lock, %s', (kind) => {
     const [ann, bob] = [world.service(), world.service()];
     const name = world.name();
     const lease = await ann.acquire(name);
-    const first = expect(bob.acquire(name, { waitTime: 300 })).rejects.toThrow(LockBusyError);
+    await warmUp(bob);
+    const first = expect(bob.acquire(name, { waitTime: 1_000 })).rejects.toThrow(LockBusyError);
     const second = bob.acquire(name);
     await first;
     await lease.release();

@@ -52,6 +52,11 @@ export abstract class ContendedQueue extends AcquisitionQueue {
     others?.yieldTo(listeners, this.waiting.length > 0);
   }
 
+  private get mayAnyLeave(): boolean {
+    for (const { mayLeave } of this.waiting) if (mayLeave) return true;
+    return false;
+  }
+
   /** The backend waits for the lock by itself, or for something else: nobody who must not wait for that stays. */
   private blocked(reason: Busy | BackendError): void {
     if (reason instanceof BackendError) {
@@ -63,6 +68,7 @@ export abstract class ContendedQueue extends AcquisitionQueue {
     this.failure = undefined;
     this.seen = { busy: reason, at: this.context.clock.now() };
     this.waitsInBackend = true;
+    if (reason.holder !== undefined && this.mayAnyLeave) this.context.holders.expect(reason.holder);
     this.refuseTriers((trier) => this.busy(trier));
     this.warnOfLongWaits();
   }

@@ -36,12 +36,13 @@ export interface LockServer {
   readonly title: string;
   /** What makes the tables, for people to run. */
   readonly tableStatements: readonly string[];
+  readonly clients: ClientTable;
   /** Whether an error says that somebody else makes the same table. */
   isCreatedMeanwhile(error: unknown): boolean;
 
   /** @throws UnsuitableServer when the server is too old */
   prepareControl(control: SqlConnection): Promise<void>;
-  /** Rejects when a table is not there, or may not be used. */
+  /** Rejects when a table is not there, or a right on it is missing. It changes nothing. */
   checkTables(control: SqlConnection): Promise<void>;
 
   prepareSession(session: SqlConnection): Promise<void>;
@@ -69,10 +70,28 @@ export interface LockServer {
   /** Makes later tokens of the lock exceed this one. */
   raiseToken(control: SqlConnection, key: string, token: number): Promise<void>;
   read(control: SqlConnection, key: string): Promise<KnownState | undefined>;
+  /** The keys of all locks whose holder's session lives. */
+  heldKeys(control: SqlConnection): Promise<readonly string[]>;
   /** Ends the session that holds this lock, as far as it is still the one that was read. */
   kill(control: SqlConnection, key: string, state: KnownState): Promise<void>;
   /** Ends the statement that this session waits with. */
   cancel(control: SqlConnection, session: number): Promise<void>;
+}
+
+/** The table with a record for each client. */
+export interface ClientTable {
+  readonly statement: string;
+  /** Keeps the record for `lifetime` milliseconds, and drops those that are out of date. */
+  write(control: SqlConnection, id: string, record: string, lifetime: number): Promise<void>;
+  remove(control: SqlConnection, id: string): Promise<void>;
+  /** @param id of one client; `undefined`: all */
+  read(control: SqlConnection, id?: string): Promise<readonly WrittenRecord[]>;
+}
+
+export interface WrittenRecord {
+  readonly record: string;
+  /** How long ago it was written, in milliseconds. */
+  readonly age: number;
 }
 
 /** How far, in µs, reserved tokens may run ahead of the database's clock. */

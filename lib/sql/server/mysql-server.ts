@@ -1,5 +1,6 @@
 import type { SqlConnection } from '../driver/sql-connection.js';
 import {
+  type ClientTable,
   type HolderEntry,
   type KnownState,
   type LockServer,
@@ -7,6 +8,9 @@ import {
   type TokenRange,
   UnsuitableServer,
 } from './lock-server.js';
+import { MysqlClients } from './mysql-clients.js';
+import { probesOf } from './rights.js';
+import type { TableNames } from './table-name.js';
 
 /** The largest value of wait_timeout, in seconds. */
 const LONGEST_TIMEOUT = 31_536_000;
@@ -21,18 +25,23 @@ const NOW = 'CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)';
 export class MysqlServer implements LockServer {
   readonly title = 'MySQL or MariaDB';
   readonly tableStatements: readonly string[];
+  readonly clients: ClientTable;
   /** The `wait_timeout` that each session has, in seconds. */
   private readonly timeouts = new WeakMap<SqlConnection, number>();
   private isMariaDb = false;
 
-  /** @param rows, state quoted names of the tables */
-  constructor(
-    private readonly rows: string,
-    private readonly state: string,
-  ) {
+  private readonly rows: string;
+  private readonly state: string;
+
+  constructor(private readonly tables: TableNames) {
+    const { rows, state, clients } = tables;
+    this.rows = rows;
+    this.state = state;
+    this.clients = new MysqlClients(clients);
     this.tableStatements = [
       `CREATE TABLE IF NOT EXISTS ${rows} (lock_name varbinary(1024) PRIMARY KEY) ENGINE=InnoDB`,
       `CREATE TABLE IF NOT EXISTS ${state} (lock_name varbinary(1024) PRIMARY KEY, token bigint NOT NULL DEFAULT 0, reserved int NOT NULL DEFAULT 0, owner varchar(255), mode varchar(16), session bigint, lease bigint, since bigint) ENGINE=InnoDB`,
+      this.clients.statement,
     ];
   }
 
@@ -50,8 +59,7 @@ export class MysqlServer implements LockServer {
   }
 
   async checkTables(control: SqlConnection): Promise<void> {
-    await control.run(`SELECT lock_name FROM ${this.rows} LIMIT 0`);
-    await control.run(`SELECT lock_name, token, reserved, session, lease FROM ${this.state} LIMIT 0`);
+    for (const probe of probesOf(this.tables, 'lease')) await control.run(probe);
   }
 
   async prepareSession(session: SqlConnection): Promise<void> {
@@ -162,6 +170,14 @@ export class MysqlServer implements LockServer {
       session: Number(session),
       remaining: Math.round(Number(remaining)),
     };
+  }
+
+  async heldKeys(control: SqlConnection): Promise<readonly string[]> {
+    const { rows } = await control.run(
+      `SELECT s.lock_name AS name FROM ${this.state} AS s JOIN information_schema.PROCESSLIST AS p ON p.ID = s.session
+       WHERE s.owner IS NOT NULL`,
+    );
+    return rows.map(({ name }) => String(name));
   }
 
   async kill(control: SqlConnection, _key: string, { session }: KnownState): Promise<void> {

@@ -1,5 +1,6 @@
 import type { SqlConnection, SqlRow } from '../driver/sql-connection.js';
 import {
+  type ClientTable,
   type HolderEntry,
   type KnownState,
   type LockServer,
@@ -7,6 +8,9 @@ import {
   type TokenRange,
   UnsuitableServer,
 } from './lock-server.js';
+import { PostgresClients } from './postgres-clients.js';
+import { probesOf } from './rights.js';
+import type { TableNames } from './table-name.js';
 
 /** SKIP LOCKED and idle_in_transaction_session_timeout. */
 const OLDEST = 90_600;
@@ -21,15 +25,20 @@ const micros = (time: string) => `(${MICROS.replace('%', time)}`;
 export class PostgresServer implements LockServer {
   readonly title = 'PostgreSQL';
   readonly tableStatements: readonly string[];
+  readonly clients: ClientTable;
 
-  /** @param rows, state quoted names of the tables */
-  constructor(
-    private readonly rows: string,
-    private readonly state: string,
-  ) {
+  private readonly rows: string;
+  private readonly state: string;
+
+  constructor(private readonly tables: TableNames) {
+    const { rows, state, clients } = tables;
+    this.rows = rows;
+    this.state = state;
+    this.clients = new PostgresClients(clients);
     this.tableStatements = [
       `CREATE TABLE IF NOT EXISTS ${rows} (lock_name text COLLATE "C" PRIMARY KEY)`,
       `CREATE TABLE IF NOT EXISTS ${state} (lock_name text COLLATE "C" PRIMARY KEY, token bigint NOT NULL DEFAULT 0, reserved integer NOT NULL DEFAULT 0, owner text, mode text, session bigint, transaction bigint, lease bigint, since timestamptz)`,
+      this.clients.statement,
     ];
   }
 
@@ -44,8 +53,7 @@ export class PostgresServer implements LockServer {
   }
 
   async checkTables(control: SqlConnection): Promise<void> {
-    await control.run(`SELECT lock_name FROM ${this.rows} LIMIT 0`);
-    await control.run(`SELECT lock_name, token, reserved, transaction FROM ${this.state} LIMIT 0`);
+    await control.run(probesOf(this.tables, 'transaction').join(';'));
   }
 
   /** `synchronous_commit`: a transaction that only locks rows writes nothing that could be lost. */
@@ -131,6 +139,13 @@ export class PostgresServer implements LockServer {
       [key],
     );
     return rows.length === 0 ? undefined : toState(rows[0]);
+  }
+
+  async heldKeys(control: SqlConnection): Promise<readonly string[]> {
+    const { rows } = await control.run(
+      `SELECT s.lock_name AS key FROM ${this.state} AS s JOIN pg_stat_activity AS a ON ${OF_SESSION}`,
+    );
+    return rows.map(({ key }) => String(key));
   }
 
   async kill(control: SqlConnection, key: string, { owner, session }: KnownState): Promise<void> {

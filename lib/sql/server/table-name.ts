@@ -1,11 +1,18 @@
-/** The quoted names of the two tables. @param table a checked name, perhaps with a schema before it */
-export function quoteTable(table: string, quote: '"' | '`'): readonly [rows: string, state: string] {
+/** Quoted names, ready for statements. */
+export interface TableNames {
+  readonly rows: string;
+  readonly state: string;
+  readonly clients: string;
+}
+
+/** The quoted names of the three tables. @param table a checked name, perhaps with a schema before it */
+export function quoteTable(table: string, quote: '"' | '`'): TableNames {
   const quoted = (name: string) =>
     name
       .split('.')
       .map((part) => `${quote}${part}${quote}`)
       .join('.');
-  return [quoted(table), quoted(`${table}_state`)];
+  return { rows: quoted(table), state: quoted(`${table}_state`), clients: quoted(`${table}_client`) };
 }
 
 /** What is wrong with the name of a table that a user has given, if anything is. */

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { RedisLockOptions } from '../../../lib/service/redis-lock-options.js';
+import type { RowLocksOptions } from '../../../lib/sql.js';
 import type { HistoryRecord } from '../history.js';
 import type { Crew } from './load.js';
 
@@ -10,6 +11,8 @@ export interface LoadSpec {
   readonly process: string;
   readonly options: RedisLockOptions;
   readonly crews: readonly Crew[];
+  /** Locks are rows of this database. */
+  readonly rows?: RowLocksOptions;
 }
 
 /** A process of its own that keeps locks busy. It ends with the test process at the latest, when its input does. */

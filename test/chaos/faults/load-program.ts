@@ -1,5 +1,6 @@
 // Run by load-process.ts, as a process of its own: keeps locks busy until its input ends, then closes and ends by itself.
 import { createLockService } from '../../../lib/service/create-lock-service.js';
+import { rowLocks } from '../../../lib/sql.js';
 import { History, type HistoryEvent } from '../history.js';
 import { Load } from './load.js';
 import type { LoadSpec } from './load-process.js';
@@ -12,8 +13,12 @@ class HistoryPipe extends History {
 }
 
 const { stdout } = process;
-const { process: title, options, crews } = JSON.parse(process.argv[2] ?? '') as LoadSpec;
-const locks = createLockService({ ...options, logger: { warn: () => {}, error: () => {} } });
+const { process: title, options, crews, rows } = JSON.parse(process.argv[2] ?? '') as LoadSpec;
+const locks = createLockService({
+  ...options,
+  ...(rows && { backend: rowLocks(rows) }),
+  logger: { warn: () => {}, error: () => {} },
+});
 process.on('unhandledRejection', (reason) => {
   process.stderr.write(`unhandled rejection: ${String(reason)}\n`);
   process.exit(1);

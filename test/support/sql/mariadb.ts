@@ -7,7 +7,6 @@ const SETTINGS = [
   '--no-defaults',
   '--bind-address=127.0.0.1',
   '--max-connections=600',
-  '--innodb-flush-log-at-trx-commit=0',
   '--innodb-buffer-pool-size=32M',
   '--skip-name-resolve',
   '--default-time-zone=+02:00',
@@ -26,9 +25,10 @@ export const program: SqlServerProgram = {
     ];
     await runToEnd(asNobody('mariadb-install-db', [...options, '--skip-test-db'], folder));
   },
-  command: async (folder, port) => [
+  command: async (folder, port, durability) => [
     existsSync('/usr/sbin/mariadbd') ? '/usr/sbin/mariadbd' : 'mariadbd',
     ...SETTINGS,
+    `--innodb-flush-log-at-trx-commit=${durability === 'durable' ? 1 : 0}`,
     `--datadir=${join(folder, 'data')}`,
     // The names of temporary tables are the same in every server.
     `--tmpdir=${folder}`,
@@ -37,10 +37,17 @@ export const program: SqlServerProgram = {
     `--port=${port}`,
   ],
   async fill(folder) {
-    const admin = await mysql.createConnection({ socketPath: join(folder, 'sock'), user: 'root' });
-    await admin.query('CREATE DATABASE locks');
-    await admin.query(`CREATE USER locks@'%' IDENTIFIED BY '${PASSWORD}'`);
-    await admin.query('GRANT ALL ON locks.* TO locks');
-    await admin.end();
+    await run(folder, [
+      'CREATE DATABASE locks',
+      `CREATE USER locks@'%' IDENTIFIED BY '${PASSWORD}'`,
+      'GRANT ALL ON locks.* TO locks',
+    ]);
   },
+  asAdmin: (folder, _port, statements) => run(folder, ['USE locks', ...statements]),
 };
+
+async function run(folder: string, statements: readonly string[]): Promise<void> {
+  const admin = await mysql.createConnection({ socketPath: join(folder, 'sock'), user: 'root' });
+  for (const statement of statements) await admin.query(statement);
+  await admin.end();
+}

@@ -6,15 +6,9 @@ import { asNobody, PASSWORD, runToEnd, type SqlServerProgram } from './sql-serve
 /** Debian keeps the programs of each version in a folder that is not on the PATH. */
 const DEBIAN = '/usr/lib/postgresql';
 
-/** Crash safety is not tested here: without it, tests run ten times as fast. A killed server still recovers. */
-const SETTINGS = [
-  'listen_addresses=127.0.0.1',
-  'max_connections=600',
-  'fsync=off',
-  'full_page_writes=off',
-  'shared_buffers=32MB',
-  'logging_collector=off',
-];
+/** Crash safety of the machine is not tested: without it, tests run ten times as fast. A killed server still recovers. */
+const FAST = ['fsync=off', 'full_page_writes=off'];
+const SETTINGS = ['listen_addresses=127.0.0.1', 'max_connections=600', 'shared_buffers=32MB', 'logging_collector=off'];
 
 export const program: SqlServerProgram = {
   scheme: 'postgres',
@@ -25,24 +19,41 @@ export const program: SqlServerProgram = {
     await runToEnd(
       asNobody(
         find('initdb'),
-        ['-D', join(folder, 'data'), '-U', 'admin', '-A', 'trust', '-E', 'UTF8', '--locale=C'],
+        [
+          '-D',
+          join(folder, 'data'),
+          '-U',
+          'admin',
+          '--auth-local=trust',
+          '--auth-host=password',
+          '-E',
+          'UTF8',
+          '--locale=C',
+        ],
         folder,
       ),
     );
   },
-  command: async (folder, port) => [
+  command: async (folder, port, durability) => [
     find('postgres'),
     ...['-D', join(folder, 'data'), '-p', String(port), '-k', folder],
-    ...SETTINGS.flatMap((setting) => ['-c', setting]),
+    ...[...SETTINGS, ...(durability === 'fast' ? FAST : [])].flatMap((setting) => ['-c', setting]),
   ],
-  async fill(_folder, port) {
-    const admin = new pg.Client({ host: '127.0.0.1', port, user: 'admin', database: 'postgres' });
-    await admin.connect();
-    await admin.query(`CREATE ROLE locks LOGIN PASSWORD '${PASSWORD}'`);
-    await admin.query('CREATE DATABASE locks OWNER locks');
-    await admin.end();
+  async fill(folder, port) {
+    await run(folder, port, 'postgres', [
+      `CREATE ROLE locks LOGIN PASSWORD '${PASSWORD}'`,
+      'CREATE DATABASE locks OWNER locks',
+    ]);
   },
+  asAdmin: (folder, port, statements) => run(folder, port, 'locks', statements),
 };
+
+async function run(folder: string, port: number, database: string, statements: readonly string[]): Promise<void> {
+  const admin = new pg.Client({ host: folder, port, user: 'admin', database });
+  await admin.connect();
+  for (const statement of statements) await admin.query(statement);
+  await admin.end();
+}
 
 function find(name: string): string {
   const versions = existsSync(DEBIAN) ? readdirSync(DEBIAN).sort((a, b) => Number(b) - Number(a)) : [];

@@ -13,15 +13,20 @@ export const SQL_SERVERS: readonly SqlServerKind[] = ['PostgreSQL', 'MariaDB'];
 /** The user of the database and its password, which must be in no message. */
 export const PASSWORD = 's3cret-of-the-tests';
 
+/** Tests run faster where the server writes nothing to disk in time. `'durable'`: as by default. */
+export type Durability = 'fast' | 'durable';
+
 /** How one kind of database server is set up and started. */
 export interface SqlServerProgram {
   readonly scheme: 'postgres' | 'mysql';
   /** Makes the data folder. */
   setUp(folder: string, port: number): Promise<void>;
   /** The program and its arguments. */
-  command(folder: string, port: number): Promise<readonly string[]>;
+  command(folder: string, port: number, durability: Durability): Promise<readonly string[]>;
   /** Makes the user and the database of the tests. */
   fill(folder: string, port: number): Promise<void>;
+  /** Runs statements in the tests' database with all rights. */
+  asAdmin(folder: string, port: number, statements: readonly string[]): Promise<void>;
   /** What it prints when it is ready. */
   readonly ready: RegExp;
   /** The signal that ends it without a goodbye to anybody. */
@@ -39,6 +44,7 @@ export class SqlServer {
     private readonly program: SqlServerProgram,
     readonly folder: string,
     readonly port: number,
+    private readonly durability: Durability,
   ) {}
 
   get url(): string {
@@ -50,8 +56,13 @@ export class SqlServer {
     return `${this.program.scheme}://locks:${PASSWORD}@127.0.0.1:${port}/locks`;
   }
 
+  /** Runs statements in the tests' database with all rights. */
+  asAdmin(...statements: string[]): Promise<void> {
+    return this.program.asAdmin(this.folder, this.port, statements);
+  }
+
   async start(): Promise<void> {
-    const [command, ...parameters] = await this.program.command(this.folder, this.port);
+    const [command, ...parameters] = await this.program.command(this.folder, this.port, this.durability);
     const child = asNobody(command, parameters, this.folder);
     this.process = child;
     guard(child);
@@ -90,13 +101,13 @@ export class SqlServer {
 }
 
 /** Starts a server with an empty database. */
-export async function startSqlServer(kind: SqlServerKind): Promise<SqlServer> {
+export async function startSqlServer(kind: SqlServerKind, durability: Durability = 'fast'): Promise<SqlServer> {
   const { program } = kind === 'PostgreSQL' ? await import('./postgres.js') : await import('./mariadb.js');
   const folder = await mkdtemp(join('/tmp', 'sql-'));
   const port = await freePort();
   await giveToNobody(folder);
   await program.setUp(folder, port);
-  const server = new SqlServer(kind, program, folder, port);
+  const server = new SqlServer(kind, program, folder, port, durability);
   await server.start();
   await program.fill(folder, port);
   return server;

@@ -1,0 +1,35 @@
+import type { SqlConnection } from '../driver/sql-connection.js';
+import type { ClientTable, WrittenRecord } from './lock-server.js';
+
+/** Milliseconds since 1970, by the database's clock. */
+const NOW = '(extract(epoch from clock_timestamp()) * 1000)::bigint';
+
+export class PostgresClients implements ClientTable {
+  readonly statement: string;
+
+  /** @param table quoted */
+  constructor(private readonly table: string) {
+    this.statement = `CREATE TABLE IF NOT EXISTS ${table} (client_id text COLLATE "C" PRIMARY KEY, record text NOT NULL, written bigint NOT NULL, expires bigint NOT NULL)`;
+  }
+
+  async write(control: SqlConnection, id: string, record: string, lifetime: number): Promise<void> {
+    await control.run(
+      `INSERT INTO ${this.table} (client_id, record, written, expires) VALUES ($1, $2, ${NOW}, ${NOW} + $3::bigint)
+       ON CONFLICT (client_id) DO UPDATE SET record = excluded.record, written = excluded.written, expires = excluded.expires`,
+      [id, record, Math.ceil(lifetime)],
+    );
+    await control.run(`DELETE FROM ${this.table} WHERE expires < ${NOW}`);
+  }
+
+  async remove(control: SqlConnection, id: string): Promise<void> {
+    await control.run(`DELETE FROM ${this.table} WHERE client_id = $1`, [id]);
+  }
+
+  async read(control: SqlConnection, id?: string): Promise<readonly WrittenRecord[]> {
+    const { rows } = await control.run(
+      `SELECT record, ${NOW} - written AS age FROM ${this.table} WHERE expires >= ${NOW} AND client_id = coalesce($1, client_id)`,
+      [id ?? null],
+    );
+    return rows.map(({ record, age }) => ({ record: String(record), age: Number(age) }));
+  }
+}
