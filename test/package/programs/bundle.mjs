@@ -7,7 +7,7 @@ const require = createRequire(import.meta.url);
 
 /** What NestJS loads only if it is installed, and what reads files beside itself. */
 const EXTERNAL =
-  /^(@nestjs\/(microservices|websockets)|class-(transformer|validator)|@fastify\/(static|view)|@electric-sql)(\/|$)/;
+  /^(@nestjs\/(microservices|websockets)|class-(transformer|validator)|@fastify\/(multipart|static|view)|@electric-sql)(\/|$)/;
 
 async function esbuild() {
   const plugin = {

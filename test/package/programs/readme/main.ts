@@ -6,6 +6,7 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { DistributedLock, LockExceptionFilter, LockService } from 'nestjs-redis-lock';
 import { blocks } from './blocks.js';
+import { database } from './database.js';
 
 @Controller('orders')
 class OrdersController {
@@ -54,6 +55,7 @@ async function main(): Promise<void> {
   await lease.release();
   const free = await request(url);
   await app.close();
+  await database.close();
   process.stdout.write(
     JSON.stringify({ ran, busy: busy.status, retryAfter: Number(busy.retryAfter) > 0, free: free.status }),
   );
