@@ -1,6 +1,6 @@
 // Makes few files of many: a program that imports the library spends most of the time on opening files.
 //   cjs/chunks/core.js   what nestjs-redis-lock/core needs
-//   cjs/chunks/sql.js    what an entry needs besides, and so on
+//   cjs/chunks/dashboard.js   what one entry needs besides, without NestJS
 //   cjs/chunks/nest.js   what uses NestJS, in esm/chunks too
 // What does not use NestJS is there once, for import and for require: the files in esm pass it on. So a class of it is declared once in
 // a process, however it is imported: there is no second LockService, which NestJS would not inject. What uses NestJS 12, which consists
