@@ -1,9 +1,11 @@
 // Makes few files of many: a program that imports the library spends most of the time on opening files.
-//   cjs/chunks/core.js   what nestjs-redis-lock/core needs, without NestJS: once, for import and for require
-//   cjs/chunks/core-names.js   its names, for import
-//   cjs/ esm/            the entries; chunks/nest.js has what several of them need besides
-// So a class of the core is declared once in a process, however it is imported: there is no second LockService, which NestJS would not
-// inject. The code keeps its names and its lines, for stack traces and for those who read it; comments are in lib, docstrings in the types.
+//   cjs/chunks/core.js   what nestjs-redis-lock/core needs
+//   cjs/chunks/dashboard.js   what one entry needs besides, without NestJS
+//   cjs/chunks/nest.js   what uses NestJS, in esm/chunks too
+// What does not use NestJS is there once, for import and for require: the files in esm pass it on. So a class of it is declared once in
+// a process, however it is imported: there is no second LockService, which NestJS would not inject. What uses NestJS 12, which consists
+// of ES modules, has to be one itself for jest. Functions, classes and lines stay, for stack traces; comments are in lib, docstrings in
+// the types.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -22,18 +24,19 @@ export async function bundleLibrary(modules, target) {
   declareKind(esm, 'module');
   declareKind(cjs, 'commonjs');
   const code = await open(modules, '.js', [...entries, ...commands]);
-  await write(code, { dir: esm, format: 'es', plugins: [compact(), coreOf('cjs')] });
+  const shared = new Set();
+  await write(code, { dir: esm, format: 'es', plugins: [compact(), passedOnFrom('cjs', shared)] });
   await write(code, {
     dir: cjs,
     format: 'cjs',
     exports: 'named',
     esModule: true,
     interop: 'auto',
-    plugins: [compact(), coreNames(), withoutCommands()],
+    plugins: [compact(), namesBeside(), withoutCommands()],
   });
   // Types are for what programs import.
   const types = await open(modules, '.d.ts', entries, [dts()]);
-  await write(types, { dir: esm, plugins: [coreOf('cjs')] });
+  await write(types, { dir: esm, plugins: [typesPassedOnFrom('cjs', shared)] });
   await write(types, { dir: cjs });
 }
 
@@ -61,8 +64,11 @@ function write({ bundle, file, extension }, options) {
     entryFileNames: `[name]${extension}`,
     chunkFileNames: `chunks/[name]${extension}`,
     manualChunks: (id, { getModuleInfo }) => {
-      if (reachable(file('core'), getModuleInfo).has(id)) return 'core';
-      return reachable(file('index'), getModuleInfo).has(id) ? 'nest' : undefined;
+      const uses = (name) => reachable(file(name), getModuleInfo).has(id);
+      if (uses('core')) return 'core';
+      if (uses('index')) return 'nest';
+      if (usesNest([...reachable(id, getModuleInfo)], getModuleInfo)) return undefined;
+      return entries.filter(uses).join('-') || undefined;
     },
     // An entry does not import what its chunks import.
     hoistTransitiveImports: false,
@@ -83,37 +89,71 @@ function reachable(start, getModuleInfo) {
   return found;
 }
 
-/** Instead of another core, takes that of a folder beside. */
-function coreOf(folder) {
+/** Whether one of these modules imports a package of ES modules: NestJS 12. */
+function usesNest(ids, getModuleInfo) {
+  return ids.some((id) => getModuleInfo(id).importedIds.some((imported) => imported.startsWith('@nestjs/')));
+}
+
+/** The chunks of a bundle that are written once. */
+function sharedChunks(bundle, getModuleInfo) {
+  const isShared = ({ name, moduleIds, imports }) =>
+    !commands.includes(name) &&
+    !usesNest(moduleIds, getModuleInfo) &&
+    imports.every((file) => bundle[file] === undefined || isShared(bundle[file]));
+  return Object.values(bundle).filter(isShared);
+}
+
+/** Instead of code that is written once, passes on that of a folder beside. Adds the names of such files to `shared`. */
+function passedOnFrom(folder, shared) {
   return {
-    name: 'core-of',
+    name: 'passed-on-from',
     generateBundle(_options, bundle) {
-      // Of an entry that only exports what its chunk has, there are both.
-      const core = Object.values(bundle).filter(({ name }) => name === 'core');
-      const { fileName, exports } = core.find(({ isEntry }) => !isEntry) ?? core[0];
-      const names = fileName.endsWith('.d.ts') ? '*' : `{ ${exports.join(', ')} }`;
-      const path = posix
-        .join(posix.relative(dirname(fileName), '.'), '..', folder, fileName)
-        .replace(/\.d\.ts$/, '.js');
-      // Node.js looks for the names of what it imports from CommonJS in its text: that is short in a file that only passes them on.
-      const passedOn = fileName.endsWith('.d.ts') ? path : path.replace(/\.js$/, '-names.js');
-      bundle[fileName].code = `export ${names} from '${passedOn}';\n`;
+      for (const { fileName, exports, isEntry } of sharedChunks(bundle, this.getModuleInfo)) {
+        const file = besides(folder, fileName);
+        bundle[fileName].code = `export { ${exports.join(', ')} } from '${isEntry ? file : namesFile(file)}';\n`;
+        shared.add(fileName);
+      }
     },
   };
 }
 
-/** Beside the core, a file that passes on what it exports. */
-function coreNames() {
+/** The types of code that is written once are, too. */
+function typesPassedOnFrom(folder, shared) {
   return {
-    name: 'core-names',
+    name: 'types-passed-on-from',
     generateBundle(_options, bundle) {
-      const core = Object.values(bundle).filter(({ name }) => name === 'core');
-      const { fileName, exports } = core.find(({ isEntry }) => !isEntry) ?? core[0];
-      const lines = exports.map((name) => `exports.${name} = core.${name};\n`);
-      const source = `'use strict';\nconst core = require('./${posix.basename(fileName)}');\n${lines.join('')}`;
-      this.emitFile({ type: 'asset', fileName: fileName.replace(/\.js$/, '-names.js'), source });
+      for (const { fileName } of Object.values(bundle)) {
+        const code = fileName.replace(/\.d\.ts$/, '.js');
+        if (shared.has(code)) bundle[fileName].code = `export * from '${besides(folder, code)}';\n`;
+      }
     },
   };
+}
+
+/** How a file imports that of the same name in a folder beside its own format's. */
+function besides(folder, file) {
+  return posix.join(posix.relative(dirname(file), '.'), '..', folder, file);
+}
+
+/**
+ * Beside a chunk that is written once, a file that passes on what it exports. Node.js looks for the names of what it imports from
+ * CommonJS in its text, which is short there.
+ */
+function namesBeside() {
+  return {
+    name: 'names-beside',
+    generateBundle(_options, bundle) {
+      for (const { fileName, exports } of sharedChunks(bundle, this.getModuleInfo).filter(({ isEntry }) => !isEntry)) {
+        const lines = exports.map((name) => `exports.${name} = chunk.${name};\n`);
+        const source = `'use strict';\nconst chunk = require('./${posix.basename(fileName)}');\n${lines.join('')}`;
+        this.emitFile({ type: 'asset', fileName: namesFile(fileName), source });
+      }
+    },
+  };
+}
+
+function namesFile(file) {
+  return file.replace(/\.js$/, '-names.js');
 }
 
 /** A program is written once. */
@@ -128,12 +168,16 @@ function withoutCommands() {
   };
 }
 
-/** Takes out comments, and most of the indentation. */
+/** Takes out comments, most of the indentation, and long names of variables. */
 function compact() {
   return {
     name: 'compact',
-    async renderChunk(code, _chunk, { format }) {
-      const options = { compress: false, mangle: false, module: format === 'es' };
+    async renderChunk(code) {
+      // The function in `const wake = () => …` is called wake in a stack trace.
+      const reserved = [...code.matchAll(/\b(\w+) = (?:async )?(?:\([^()]*\)|\w+) =>/g)].map(([, name]) => name);
+      const mangle = { keep_classnames: true, keep_fnames: true, reserved };
+      // Not as a module: that would shorten the names of its functions.
+      const options = { compress: false, mangle, module: false };
       return (await minify(code, { ...options, format: { beautify: true, indent_level: 1 } })).code;
     },
   };

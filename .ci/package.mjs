@@ -1,5 +1,10 @@
-// npm run test:package: applications that users may have compile against the packed library, with the settings of theirs.
+// npm run test:package: applications that users may have, made anew, compile against the packed library, with the settings of theirs,
+// and run what README.md shows.
 import { finishWithJest, only, step } from './jest-run.mjs';
+import { provideRedis } from './provide-redis.mjs';
 
-step('scripts', '.ci/embed.mjs');
+if (!provideRedis()) process.exit(1);
+
+step('build', '.ci/build.mjs');
+process.env.JUST_BUILT = '1';
 finishWithJest(...only('test/package/matrix/'), '--verbose', ...process.argv.slice(2));

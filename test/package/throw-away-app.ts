@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
@@ -68,7 +68,12 @@ export class ThrowAwayApp {
    * @param compiler a `tsc` of this repository, instead of the app's
    */
   async compile(program: string, options: Record<string, unknown>, compiler?: string): Promise<void> {
-    await cp(join(PROGRAMS, program), join(this.folder, program));
+    await this.add(program);
+    await this.compileFiles([program], options, compiler);
+  }
+
+  /** The same with files that the app has. */
+  async compileFiles(files: readonly string[], options: Record<string, unknown>, compiler?: string): Promise<void> {
     const compilerOptions = {
       target: 'es2022',
       strict: true,
@@ -77,16 +82,41 @@ export class ThrowAwayApp {
       types: ['node'],
       ...options,
     };
-    await writeFile(join(this.folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: [program] }));
+    await writeFile(join(this.folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }));
     await node(this.folder, [compiler === undefined ? this.compiler : join(ROOT, 'node_modules', compiler)]);
   }
 
   /** Runs a program of the app (copied from `programs`, when it was not compiled) and gives what it printed, as JSON. */
   async run(program: string, env: Record<string, string> = {}): Promise<unknown> {
-    if (program.endsWith('.mjs')) {
-      await cp(join(PROGRAMS, program), join(this.folder, program));
-    }
-    return JSON.parse(await node(this.folder, [program], env));
+    if (program.endsWith('.mjs')) await this.add(program);
+    return JSON.parse(await this.node([program], env));
+  }
+
+  /** Runs Node.js in the app, and gives what it printed. */
+  node(args: string[], env: Record<string, string> = {}): Promise<string> {
+    return node(this.folder, args, env);
+  }
+
+  /** Copies a file of the folder `programs`, or all files of a folder in it, into the app. */
+  async add(program: string): Promise<void> {
+    const isFile = program.includes('.');
+    await cp(join(PROGRAMS, program), isFile ? join(this.folder, program) : this.folder, { recursive: true });
+  }
+
+  async write(file: string, text: string): Promise<void> {
+    await mkdir(dirname(join(this.folder, file)), { recursive: true });
+    await writeFile(join(this.folder, file), text);
+  }
+
+  read(file: string): Promise<string> {
+    return readFile(join(this.folder, file), 'utf8');
+  }
+
+  /** Lets the app use a package that this repository has installed, which saves installing a large one again and again. */
+  async link(name: string): Promise<void> {
+    const path = join(this.folder, 'node_modules', name);
+    await mkdir(dirname(path), { recursive: true });
+    await symlink(join(ROOT, 'node_modules', name), path);
   }
 
   /** Runs the compiled tests with the app's Vitest, and gives how many passed. */
