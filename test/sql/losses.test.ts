@@ -65,10 +65,10 @@ describe.each(SQL_SERVERS)('the loss of a row lock, %s', (kind) => {
   });
 
   it('keeps the lock of a holder that works for longer than its lease', async () => {
-    const [ann, bob] = [world.service({}, { watchdogTimeout: 1_000 }), world.service()];
+    const [ann, bob] = [world.service({}, { watchdogTimeout: LEASE }), world.service()];
     const name = world.name();
     const lease = await ann.acquire(name);
-    expect(await bob.tryAcquire(name, { waitTime: 3_500 })).toBeNull();
+    expect(await bob.tryAcquire(name, { waitTime: 3 * LEASE })).toBeNull();
     expect(lease.held).toBe(true);
     await lease.release();
   });
