@@ -47,13 +47,18 @@ export class Child {
 
   /** Waits until the program has printed something that matches `pattern`. */
   async ready(pattern: RegExp): Promise<RegExpMatchArray> {
-    const deadline = performance.now() + READY_TIMEOUT;
+    const match = await this.printed(pattern, READY_TIMEOUT);
+    if (match) return match;
+    throw new Error(`${this.title} did not start:\n${this.output.trim()}`);
+  }
+
+  /** As {@link ready}, for at most `timeout` milliseconds. Looks at the last 20,000 characters only. */
+  async printed(pattern: RegExp, timeout: number): Promise<RegExpMatchArray | undefined> {
+    const deadline = performance.now() + timeout;
     for (;;) {
       const match = this.output.match(pattern);
       if (match) return match;
-      if (this.ended || performance.now() > deadline) {
-        throw new Error(`${this.title} did not start:\n${this.output.trim()}`);
-      }
+      if (this.ended || performance.now() > deadline) return undefined;
       await Promise.race([this.exited, sleep(20)]);
     }
   }

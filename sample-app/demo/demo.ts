@@ -1,13 +1,15 @@
 // Shows what the shop's locks are good for: npm run demo
-//   npm run demo -- --serve    leaves the shop running under load, with the page that shows its locks
+//   npm run demo -- --serve                leaves the shop running under load, with the page that shows its locks
+//   npm run demo -- --stuck [--after 8]    one process is stuck in a lock, for 40 s or as many as given: what each tool says
 import { randomBytes } from 'node:crypto';
-import { styleText } from 'node:util';
+import { parseArgs, styleText } from 'node:util';
 import { stopChildren } from './children.js';
 import { cronRuns } from './cron.js';
 import { complaintsAbout, describeResults } from './result.js';
 import { rush } from './rush.js';
 import { clearStock, keepOrdering, SLOW_PAYMENTS } from './serve.js';
 import { openShop, type Shop } from './shop.js';
+import { NEVER_PAID, STUCK_FOR, stuckLock, TELEMETRY } from './stuck.js';
 import { crossedTransfers } from './transfers.js';
 
 const SALE = { inStock: 40, ordered: 120 };
@@ -93,6 +95,27 @@ async function serve(): Promise<never> {
   return keepOrdering(shop.replicas);
 }
 
+/** @returns whether every tool had something to say */
+async function stuck(seconds: number): Promise<boolean> {
+  print('');
+  const shop = await step('The shop opens', () => openShop(NEVER_PAID, [TELEMETRY]));
+  print(...describeShop(shop));
+  return stuckLock(shop, seconds, (heading, text) => {
+    print('', `── ${heading} ${'─'.repeat(Math.max(0, 76 - heading.length))}`, '', ...text.trimEnd().split('\n'));
+  });
+}
+
+function start(): Promise<boolean> {
+  const { values } = parseArgs({
+    options: { serve: { type: 'boolean' }, stuck: { type: 'boolean' }, after: { type: 'string' } },
+  });
+  if (values.serve) return serve();
+  if (!values.stuck) return demo();
+  const seconds = Number(values.after ?? STUCK_FOR);
+  if (!(seconds >= 2 && seconds <= 60)) throw new Error(`--after is '${values.after}'; it must be 2 to 60 seconds`);
+  return stuck(seconds);
+}
+
 let open: Shop | undefined;
 
 for (const [signal, number] of Object.entries(SIGNALS)) {
@@ -105,8 +128,7 @@ for (const [signal, number] of Object.entries(SIGNALS)) {
 }
 
 try {
-  const well = process.argv.includes('--serve') ? await serve() : await demo();
-  process.exitCode = well ? 0 : 1;
+  process.exitCode = (await start()) ? 0 : 1;
 } catch (error) {
   const { message, cause } = error as Error;
   if (!interrupted) print('', `✗ ${message}${cause ? `: ${(cause as Error).message}` : ''}`);

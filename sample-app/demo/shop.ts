@@ -21,15 +21,21 @@ export class Replica {
   constructor(
     readonly name: string,
     readonly url: string,
+    readonly program: Child,
   ) {}
 
-  async ask<T>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: object): Promise<Answer<T>> {
+  async ask<T>(
+    method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+    path: string,
+    body?: object,
+    signal = AbortSignal.timeout(REQUEST_TIMEOUT),
+  ): Promise<Answer<T>> {
     const start = performance.now();
     const response = await fetch(this.url + path, {
       method,
       headers: { 'content-type': 'application/json' },
       body: body && JSON.stringify(body),
-      signal: AbortSignal.timeout(REQUEST_TIMEOUT),
+      signal,
     });
     const text = await response.text();
     return { status: response.status, body: text && JSON.parse(text), took: performance.now() - start };
@@ -45,29 +51,36 @@ export interface Shop {
  * Two processes when they can share a Redis, otherwise one.
  *
  * @param env settings of the processes
+ * @param imports URLs of modules that they load first
  */
-export async function openShop(env: NodeJS.ProcessEnv = {}): Promise<Shop> {
+export async function openShop(env: NodeJS.ProcessEnv = {}, imports: readonly string[] = []): Promise<Shop> {
   const redis = await sharedRedis();
   const names = redis ? ['shop-1', 'shop-2'] : ['shop-1'];
-  const replicas = await Promise.all(names.map((name) => startReplica(name, redis?.url, env)));
+  const replicas = await Promise.all(names.map((name) => startReplica(name, redis?.url, env, imports)));
   return { redis, replicas };
 }
 
-async function startReplica(name: string, redisUrl = '', env: NodeJS.ProcessEnv): Promise<Replica> {
+async function startReplica(
+  name: string,
+  redisUrl = '',
+  env: NodeJS.ProcessEnv,
+  imports: readonly string[],
+): Promise<Replica> {
   // .js, or .ts when the sources run without a build
   const main = fileURLToPath(new URL(`../main${extname(import.meta.url)}`, import.meta.url));
-  const process_ = await Child.start(name, process.execPath, [...process.execArgv, main], {
+  const first = imports.flatMap((url) => ['--import', url]);
+  const program = await Child.start(name, process.execPath, [...process.execArgv, ...first, main], {
     ...process.env,
-    ...env,
     PORT: '0',
     HOST: '127.0.0.1',
     NO_COLOR: '1',
     SHOP_NAME: name,
     REDIS_URL: redisUrl,
     REPORT_CRON: `*/${REPORT_PERIOD / 1000} * * * * *`,
+    ...env,
   });
-  const [, url] = await process_.ready(/listens on (http:\S+)/);
-  return new Replica(name, url!);
+  const [, url] = await program.ready(/listens on (http:\S+)/);
+  return new Replica(name, url!, program);
 }
 
 /** Sends `count` requests at once, to each replica in turn. */

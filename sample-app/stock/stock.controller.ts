@@ -29,6 +29,11 @@ export class StockController {
     return this.stock.remove(sku);
   }
 
+  @Post(':sku/deliveries')
+  async deliver(@Param('sku', ParseSkuPipe) sku: string, @Body('quantity', new ParseQuantityPipe()) quantity: number) {
+    return { sku, quantity: await this.stock.deliver(sku, quantity) };
+  }
+
   @Post('transfers')
   transfer(
     @Body('from', ParseSkuPipe) from: string,

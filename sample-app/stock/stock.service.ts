@@ -41,6 +41,14 @@ export class StockService {
     return { [from]: source - quantity, [to]: target + quantity };
   }
 
+  /** Adds pieces that a supplier has brought. Nobody stands in the shop for them, so it waits for as long as it takes. */
+  @DistributedLock({ key: 'sku:#<args[0]>' })
+  async deliver(sku: string, quantity: number): Promise<number> {
+    const delivered = (await this.quantityOf(sku)) + quantity;
+    await this.write({ sku, quantity: delivered, fencingToken: currentLease()?.fencingToken });
+    return delivered;
+  }
+
   /** Records what was counted in stocktaking, unless the article stays locked for half a second. */
   async recount(sku: string, quantity: number): Promise<void> {
     await this.locks.withLock(`sku:${sku}`, { waitTime: '500ms' }, (lease) =>

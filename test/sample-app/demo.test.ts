@@ -16,12 +16,12 @@ class Demo {
   private readonly mark = `${MARK}=${process.pid}-${Math.random()}`;
   private readonly process: ChildProcess;
 
-  constructor(env: NodeJS.ProcessEnv) {
+  constructor(env: NodeJS.ProcessEnv, ...options: string[]) {
     const [name, value] = this.mark.split('=') as [string, string];
     const [loader, demo] = ['../support/typescript-loader.mjs', '../../sample-app/demo/demo.ts'].map((file) =>
       fileURLToPath(new URL(file, import.meta.url)),
     );
-    this.process = spawn(process.execPath, ['--import', loader!, demo!], {
+    this.process = spawn(process.execPath, ['--import', loader!, demo!, ...options], {
       env: { ...process.env, NODE_OPTIONS: '', REDIS_URL: '', [name]: value, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -68,6 +68,12 @@ function read(path: string): string {
 
 const row = (label: string, ...cells: (string | number)[]) =>
   new RegExp(`^ *${label.replace(/[+]/g, '\\+')} +${cells.join(' +')}`, 'm');
+
+/** What the demo printed below the first heading that begins like this. */
+function sectionOf(output: string, heading: string): string {
+  const section = output.split(/^ *── /m).find((text) => text.startsWith(heading));
+  return section?.slice(section.indexOf('\n')) ?? '';
+}
 
 describe('the demo', () => {
   let demo: Demo | undefined;
@@ -122,6 +128,56 @@ describe('the demo', () => {
       await until(() => demo?.running.length === 0);
     },
     90_000,
+  );
+
+  it('tells what each tool says about a process that is stuck in a lock, and leaves nothing in Redis', async () => {
+    const redis = await startRedis();
+    demo = new Demo({ REDIS_URL: redis.url }, '--stuck', '--after', '3');
+    const code = await demo.exitCode();
+    const { output } = demo;
+    const under = (heading: string) => sectionOf(output, heading);
+    const holder = /shop-1 on \S+, pid \d+/;
+    expect(under('await locks.inspect')).toMatch(/application: 'shop-1'.*method: 'OrdersService\.order'.*waiting: 1/s);
+    expect(under('npx nestjs-redis-lock inspect')).toMatch(
+      new RegExp(`held by +${holder.source}, in OrdersService\\.order, since .*waiting +1`, 's'),
+    );
+    expect(under('npx nestjs-redis-lock ls')).toMatch(
+      new RegExp(`sku:lamp-\\w+ +exclusive +${holder.source} +OrdersService\\.order `),
+    );
+    expect(under('npx nestjs-redis-lock clients')).toMatch(/shop-2 .*shop-1 /s);
+    expect(under('GET /metrics of shop-1')).toMatch(/^ *distributed_lock_held\{group="sku:#<args\[0\]>".*\} 1$/m);
+    expect(under('GET /metrics of shop-2')).toMatch(/^ *distributed_lock_waiting\{group="sku:#<args\[0\]>".*\} 1$/m);
+    const board = JSON.parse(under('GET http://'));
+    expect(board.locks.rows).toMatchObject([
+      {
+        owners: [{ application: 'shop-1', method: 'OrdersService.order' }],
+        waiters: [{ application: 'shop-2', method: 'StockService.deliver' }],
+      },
+    ]);
+    expect(under('npx nestjs-redis-lock release')).toMatch(/Released by force at .*: the payment provider is down/);
+    expect(under('shop-2 goes on')).toMatch(/delivered: 201 .*"quantity":50/);
+    expect(under('a span of shop-1')).toMatch(/name: 'lock hold sku:.*outcome': 'lost'/s);
+    expect(under('a span of shop-2')).toMatch(/name: 'lock acquire sku:.*outcome': 'acquired'/s);
+    expect(code).toBe(0);
+    expect(demo.running).toEqual([]);
+    expect(await redis.client().keys('{shop}*')).toEqual([]);
+    await redis.stop();
+  }, 90_000);
+
+  it.each([
+    { options: ['--stuck', '--after', 'soon'], says: "--after is 'soon'; it must be 2 to 60 seconds" },
+    { options: ['--stick'], says: "Unknown option '--stick'" },
+    { options: ['--stuck'], says: '--stuck needs two processes that share a Redis' },
+  ])(
+    '$options: fails, and says why',
+    async ({ options, says }) => {
+      const nothing = mkdtempSync(join(tmpdir(), 'no-redis-'));
+      demo = new Demo({ PATH: nothing }, ...options);
+      expect(await demo.exitCode()).toBe(1);
+      rmSync(nothing, { recursive: true });
+      expect(demo.output).toContain(`✗ ${says}`);
+    },
+    60_000,
   );
 
   it('says that a Redis cannot be reached, and fails', async () => {

@@ -2,11 +2,13 @@ import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { transform } from '@swc/core';
 
-const OURS = { 'nestjs-redis-lock': '../../lib/index.ts', 'nestjs-redis-lock/core': '../../lib/core.ts' };
+/** The entries of the package: `nestjs-redis-lock/otel` is lib/otel.ts. */
+const OURS = /^nestjs-redis-lock(?:\/([\w-]+))?$/;
 
 export function resolve(specifier, context, next) {
-  if (specifier in OURS) {
-    return next(new URL(OURS[specifier], import.meta.url).href, context);
+  const [ours, entry = 'index'] = OURS.exec(specifier) ?? [];
+  if (ours) {
+    return next(new URL(`../../lib/${entry}.ts`, import.meta.url).href, context);
   }
   if (/^\.{1,2}\/.*\.js$/.test(specifier) && context.parentURL?.endsWith('.ts')) {
     const source = new URL(specifier.replace(/\.js$/, '.ts'), context.parentURL);
