@@ -20,6 +20,14 @@ describe('stock', () => {
     expect((await shop.request('GET', '/stock/table')).status).toBe(404);
   });
 
+  it('is more after a delivery', async () => {
+    await shop.put('chair', 3);
+    const delivery = await shop.request('POST', '/stock/chair/deliveries', { quantity: 4 });
+    expect(delivery).toMatchObject({ status: 201, body: { sku: 'chair', quantity: 7 } });
+    expect((await shop.request('POST', '/stock/lamp/deliveries', { quantity: 4 })).status).toBe(404);
+    expect(await shop.quantityOf('chair')).toBe(7);
+  });
+
   it('moves from one article to the other', async () => {
     await shop.put('chair', 10);
     await shop.put('table', 1);
