@@ -132,7 +132,7 @@ describe('the demo', () => {
 
   it('tells what each tool says about a process that is stuck in a lock, and leaves nothing in Redis', async () => {
     const redis = await startRedis();
-    demo = new Demo({ REDIS_URL: redis.url }, '--stuck', '--after', '3');
+    demo = new Demo({ REDIS_URL: redis.url }, '--stuck', '--after', '5');
     const code = await demo.exitCode();
     const { output } = demo;
     const under = (heading: string) => sectionOf(output, heading);
