@@ -185,7 +185,7 @@ describe('answers that a broken connection lost', () => {
   });
 
   it.each(SCENES)('$what takes effect once when its answer came too late', async (scene) => {
-    const locks = await world.service({ connection: proxy.url, commandTimeout: 200 });
+    const locks = await world.service({ connection: proxy.url, commandTimeout: 500 });
     await scene.prepare?.(locks);
     const lost = proxy.droppedReplies;
     proxy.dropReplies({ after: /evalsha/i });
