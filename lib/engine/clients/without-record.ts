@@ -10,5 +10,7 @@ export function withoutRecord(owner: string): string {
 
 /** The same with the reason, for logs. */
 export function withoutRecordBecause(owner: string): string {
-  return isRedisson(owner) ? REDISSON : `${OURS}: its process has ended, or has held nothing for a second`;
+  return isRedisson(owner)
+    ? REDISSON
+    : `${OURS}: its process has ended, has held nothing for a second yet, or uses a quorum`;
 }
