@@ -22,7 +22,7 @@ export type LockHealthResult<Key extends string = string> = Record<
  * }
  * ```
  *
- * terminus 10 wants an error: `if (result.locks.status === 'down') throw new HealthCheckError('locks', result)`. For a module with a name:
+ * terminus 10 would answer 200 in any case. It wants an error: `if (result.locks.status === 'down') throw new HealthCheckError('locks', result)`. For a module with a name:
  * `{ provide: LockHealthIndicator, useFactory: (locks) => new LockHealthIndicator(locks), inject: [getLockServiceToken('name')] }`.
  *
  * @publicApi

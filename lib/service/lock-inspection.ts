@@ -23,7 +23,10 @@ export interface InspectedOwner {
   readonly mine: boolean;
   /** Milliseconds until its lease ends unless renewed; −1: it has no end. */
   readonly remainingTime: number;
-  /** Who that is. Undefined: the client has no record, because its process has ended, has held nothing for a second yet, or is Redisson's. */
+  /**
+   * Who that is. Undefined: the client has no record, because its process has ended, has held nothing for a second yet, uses a quorum, or is
+   * Redisson's.
+   */
   readonly client?: HolderClient;
   /** It has no record, and an id as clients of Redisson have it. */
   readonly redisson?: true;

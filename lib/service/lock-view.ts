@@ -11,6 +11,9 @@ const DEFAULT_COUNT = 100;
 const LARGEST_COUNT = 10_000;
 /** Records that were read so recently, in milliseconds, are not read again for the next page of a list. */
 const FRESH = 1_000;
+/** What is said of a backend without a directory. */
+const LIST_ELSEWHERE = 'cannot list locks; ask a service with a connection to one of its servers';
+const NO_CLIENTS = 'keeps no records of clients; inspect(name) tells the owners of one lock';
 
 type Records = ReadonlyMap<string, ClientRecord>;
 
@@ -36,7 +39,7 @@ export class LockView {
     const { match = '*', cursor, count = DEFAULT_COUNT } = checked(options);
     const { engine } = this;
     const { keyPrefix } = engine.settings;
-    const directory = this.directory('list()');
+    const directory = this.directory('list()', LIST_ELSEWHERE);
     const page = await engine.inspector.askBackend('list()', () => directory.list(keyPrefix, match, cursor, count));
     if (page === undefined)
       throw new LockConfigurationError(
@@ -53,7 +56,7 @@ export class LockView {
 
   async clients(): Promise<readonly LockClient[]> {
     const { clientId, keyPrefix } = this.engine.settings;
-    const directory = this.directory('clients()');
+    const directory = this.directory('clients()', NO_CLIENTS);
     const records = await this.engine.inspector.askBackend('clients()', () => directory.clients());
     return records.map((record) => toLockClient(record, keyPrefix, clientId));
   }
@@ -118,12 +121,10 @@ export class LockView {
     return records;
   }
 
-  private directory(method: string): LockDirectory {
+  private directory(method: string, refusal: string): LockDirectory {
     const { directory, description } = this.engine.settings.backend;
     if (directory !== undefined) return directory;
-    throw new LockConfigurationError(
-      `${method}: the backend (${description}) cannot list locks and clients; ask a service with a connection to one of its servers`,
-    );
+    throw new LockConfigurationError(`${method}: the backend (${description}) ${refusal}`);
   }
 }
 

@@ -116,6 +116,7 @@ describe.each(PLACES.slice(0, 2))('the tracing channels, with locks in %s', (nam
       () => locks.tryAcquire('order:1'),
       () => locks.acquire('order:1', { signal: AbortSignal.abort() }),
       () => locks.acquire(''),
+      () => locks.acquire('order:1', { waitTime: -1 }),
       () => lease.run(() => locks.acquire('order:1', { type: 'write' })),
     ];
     for (const attempt of tries) await attempt().catch(() => {});

@@ -1,13 +1,12 @@
 import { describeHolder } from '../../engine/clients/holder-client.js';
+import { withoutRecordBecause } from '../../engine/clients/without-record.js';
 import type { InspectedOwner, LockInspection } from '../../service/lock-inspection.js';
 import { leaseText } from './duration-text.js';
 import { printable } from './printable.js';
 
-const NO_RECORD = 'no record: its process has ended, or has held nothing for a second';
-
 /** `shop-2 on web-7, pid 4242, in OrdersService.pay, since 31 s (7242…:17)` */
-export function holderText({ owner, client, redisson }: InspectedOwner): string {
-  return printable(describeHolder(owner, client, redisson ? 'a Redisson client' : NO_RECORD));
+export function holderText({ owner, client }: InspectedOwner): string {
+  return printable(describeHolder(owner, client, withoutRecordBecause(owner)));
 }
 
 /** What is known about a lock that is held, a line each. */

@@ -112,7 +112,7 @@ customElements.define('lock-table', LockTable);
 /** `shop-2 on web-7, pid 4242` */
 export function placeOf({ application, host, pid, redisson }) {
   if (redisson) return 'a Redisson client';
-  return application ? `${application} on ${host}, pid ${pid}` : 'not known';
+  return application ? `${application} on ${host}, pid ${pid}` : 'a client without a record';
 }
 
 function holderOf({ owners, ownerCount }) {

@@ -3,6 +3,7 @@ import type { Runtime } from '../../backends/runtime.js';
 import type { HeldLock } from '../lease/held-lock.js';
 import { type ClientIdentity, clientOf, isRedisson } from './client-identity.js';
 import { describeHolder, type HolderClient, holderIn } from './holder-client.js';
+import { withoutRecord, withoutRecordBecause } from './without-record.js';
 
 /** A record is read anew after so many milliseconds; after less where it does not mention the lock in question. */
 const FRESH = 10_000;
@@ -55,6 +56,14 @@ export class HolderLookup {
     return holderIn(agedRecord(known.record, this.settings.runtime.monotonic() - known.at), owner);
   }
 
+  /** How errors name an owner that has no record; undefined: it has one, or nobody has looked yet. */
+  unrecorded(owner: string | undefined): string | undefined {
+    if (owner === undefined || this.settings.backend.directory === undefined) return undefined;
+    const known = this.records.get(clientOf(owner));
+    const isMissing = known === undefined ? isRedisson(owner) : known.record === undefined;
+    return isMissing ? withoutRecord(owner) : undefined;
+  }
+
   /** Who an owner is; undefined where there is no record, or no answer. */
   async find(owner: string): Promise<HolderClient | undefined> {
     if (!this.isFresh(owner)) await this.read(clientOf(owner));
@@ -75,7 +84,7 @@ export class HolderLookup {
       return write(describeHolder(owner, client));
     const found = await this.find(owner);
     const isKnown = this.records.has(clientOf(owner));
-    write(describeHolder(owner, found, isKnown ? missing(owner) : undefined));
+    write(describeHolder(owner, found, isKnown ? withoutRecordBecause(owner) : undefined));
   }
 
   close(): void {
@@ -109,11 +118,4 @@ export class HolderLookup {
       // The holder stays unknown.
     }
   }
-}
-
-/** Why an owner has no record. */
-function missing(owner: string): string {
-  return isRedisson(owner)
-    ? 'a Redisson client'
-    : 'its client has no record: the process has ended, or has held nothing for a second';
 }

@@ -33,7 +33,7 @@ export type AcquireOutcome =
   | 'deadlock'
   /** The lock was lost in which it was to be re-entry. */
   | 'lost'
-  /** A bad name or option, or a reader that wants to write. */
+  /** A bad name, or a reader that wants to write. A bad option has no event: nothing was tried. */
   | 'refused';
 
 /** The events of `LockService.on`, with what their listeners are given. Times are in milliseconds. @publicApi */

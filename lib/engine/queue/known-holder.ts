@@ -23,7 +23,9 @@ export function knownHolder(
   const { busy, at } = seen ?? {};
   const unlimited = busy === undefined || at === undefined || busy.remaining < 0;
   const remaining = unlimited ? -1 : left(busy.remaining, clock.age(at));
-  return { holder: busy?.holder, here: false, remaining, client: holders.known(busy?.holder) };
+  const holder = busy?.holder;
+  const client = holders.known(holder);
+  return { holder, here: false, remaining, client, unrecorded: holders.unrecorded(holder) };
 }
 
 function left(time: number, age: number): number {

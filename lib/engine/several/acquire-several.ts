@@ -9,7 +9,7 @@ import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { abortedError } from '../waiting/caller.js';
 import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
-import { ofApplication } from '../waiting/wait-errors.js';
+import { ofClient } from '../waiting/wait-errors.js';
 import { Waiter } from '../waiting/waiter.js';
 import { HoldAndWait } from './hold-and-wait.js';
 import { type BusyLock, SeveralAttempt } from './several-attempt.js';
@@ -116,9 +116,11 @@ class SeveralAcquisition {
       return new LockUnavailableError(`The locks ${name} could not be acquired: ${cause.message}`, name, { cause });
     }
     const { wanted, remaining, holder } = this.busy;
-    const client = this.engine.context.holders.known(holder);
+    const { holders } = this.engine.context;
+    const client = holders.known(holder);
+    const who = `${holder ?? 'another owner'}${ofClient(client, holders.unrecorded(holder))}`;
     return new LockBusyError(
-      `Not all of the locks ${name} were free${within}: '${wanted.name}' is held by ${holder ?? 'another owner'}${ofApplication(client)}; none was taken`,
+      `Not all of the locks ${name} were free${within}: '${wanted.name}' is held by ${who}; none was taken`,
       name,
       remaining,
       holder,

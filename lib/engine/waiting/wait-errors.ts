@@ -14,6 +14,8 @@ export interface KnownHolder {
   readonly fixed?: boolean;
   /** Who that is. */
   readonly client?: HolderClient | undefined;
+  /** How to name it where it has no record. */
+  readonly unrecorded?: string | undefined;
 }
 
 /** A caller that gets no lock. */
@@ -24,10 +26,10 @@ interface Refused {
 
 export function busyError(
   { name, terms }: Refused,
-  { holder, here, remaining, fixed, client }: KnownHolder,
+  { holder, here, remaining, fixed, client, unrecorded }: KnownHolder,
 ): LockBusyError {
   const waited = terms.waitTime > 0 ? `: not free within ${terms.waitTime} ms` : '';
-  const who = `${holder ?? 'another owner'}${here ? ' (this process)' : ofApplication(client)}`;
+  const who = `${holder ?? 'another owner'}${here ? ' (this process)' : ofClient(client, unrecorded)}`;
   const lease = remaining >= 0 ? `, its lease ends in ${remaining} ms${fixed ? '' : ' unless renewed'}` : '';
   return new LockBusyError(
     `The lock '${name}' is busy${waited}; held by ${who}${lease}`,
@@ -40,8 +42,9 @@ export function busyError(
 }
 
 /** The message may reach a client of the application: it names neither host nor method. */
-export function ofApplication(client: HolderClient | undefined): string {
-  return client === undefined ? '' : ` of '${client.application}'`;
+export function ofClient(client: HolderClient | undefined, unrecorded: string | undefined): string {
+  if (client !== undefined) return ` of '${client.application}'`;
+  return unrecorded === undefined ? '' : ` of ${unrecorded}`;
 }
 
 /** @param failure the last failure; `undefined`: there was no answer at all */
