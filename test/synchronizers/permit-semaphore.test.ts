@@ -214,6 +214,30 @@ describe('permits that are renewed', () => {
     expect(await runtime.until(semaphore.acquiredPermits())).toBe(300);
   });
 
+  it('emit their renewals, and those that failed', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const semaphore = locks.getPermitExpirableSemaphore('licences');
+    await runtime.until(semaphore.setPermits(2));
+    const ids = await runtime.until(semaphore.acquireMany(2));
+    const owners: Record<string, string[]> = { renewed: [], renewalFailed: [] };
+    const remaining: number[] = [];
+    locks.on('renewed', ({ owner }) => owners.renewed?.push(owner));
+    locks.on('renewalFailed', ({ name, owner, type, remainingTime, error }) => {
+      owners.renewalFailed?.push(owner);
+      remaining.push(remainingTime);
+      expect([name, type, error]).toEqual(['licences', 'semaphore', expect.any(Error)]);
+    });
+    const watched = backend.synchronizerRequests;
+    watched.disturb(refused, 'renewPermits');
+    await runtime.advance(10_500);
+    expect(owners).toEqual({ renewed: [], renewalFailed: ids });
+    expect(Math.min(...remaining)).toBeGreaterThan(19_000);
+    expect(Math.max(...remaining)).toBeLessThanOrEqual(20_000);
+    watched.heal();
+    await runtime.advance(1_000);
+    expect(owners).toEqual({ renewed: ids, renewalFailed: ids });
+  });
+
   it('are lost when no renewal succeeds before their lease ends', async () => {
     const { locks, backend, runtime, logger } = await world.process();
     const semaphore = locks.getPermitExpirableSemaphore('licences');

@@ -10,7 +10,7 @@ import type { Synchronizer } from './synchronizer.js';
 const LARGEST_CALL = 512;
 
 /** What events say of every permit. */
-const PERMIT = { type: 'semaphore', group: '', method: '', held: undefined } as const;
+const PERMIT = { type: 'semaphore', group: '', method: '' } as const;
 
 /** Permits of one semaphore. */
 interface RenewedPermits {
@@ -127,27 +127,41 @@ export class PermitWatchdog {
     // Permits that were removed while other chunks were renewed may have a lease of another length by now.
     const due = chunk.filter((id) => ids.has(id));
     if (due.length === 0) return;
-    const sent = this.context.clock.now();
+    const { clock, events } = this.context;
+    const sent = clock.now();
     const renewed = await this.backend().renewPermits(semaphore.key, due, this.leaseTime);
     for (const [index, id] of due.entries()) {
       if (!renewed[index]) this.lose(semaphore, id, 'it was gone when it was to be renewed');
-      else if (ids.has(id)) ids.set(id, sent);
+      else if (ids.has(id)) {
+        ids.set(id, sent);
+        if (events.hears('renewed')) events.emit('renewed', { ...PERMIT, name: semaphore.name, owner: id });
+      }
     }
   }
 
-  private renewSoon(permits: RenewedPermits, { message }: Error): void {
+  private renewSoon(permits: RenewedPermits, error: Error): void {
     const { runtime, events } = this.context;
     this.loseExpired(permits);
     if (permits.ids.size === 0) return;
+    if (events.hears('renewalFailed')) this.announceFailed(permits, error);
     if (!permits.failing) {
       const { what } = permits.semaphore;
-      events.logger.warn(`Renewing permits of ${what} failed and is retried until their leases end: ${message}`);
+      events.logger.warn(`Renewing permits of ${what} failed and is retried until their leases end: ${error.message}`);
     }
     permits.failing = true;
     permits.retry = runtime.timer(Math.min(1_000, this.leaseTime / 20), () => {
       permits.retry = undefined;
       void this.renew(permits);
     });
+  }
+
+  /** Those of a chunk that was renewed before another one failed are renewed again with the rest. */
+  private announceFailed({ semaphore: { name }, ids }: RenewedPermits, error: Error): void {
+    const { clock, events } = this.context;
+    for (const [owner, confirmed] of [...ids]) {
+      const remainingTime = Math.round(validity(this.leaseTime) - clock.age(confirmed));
+      events.emit('renewalFailed', { ...PERMIT, name, owner, remainingTime, error });
+    }
   }
 
   private loseExpired({ semaphore, ids }: RenewedPermits): void {
@@ -161,7 +175,7 @@ export class PermitWatchdog {
     if (this.remove(semaphore, id) === undefined) return;
     const message = `A permit of ${semaphore.what} was lost: ${why}. Another process may hold it now; stop the work that needs it`;
     const error = new LockLostError(message, semaphore.name);
-    this.context.events.emit('lost', { ...PERMIT, name: semaphore.name, owner: id, error });
+    this.context.events.emit('lost', { ...PERMIT, name: semaphore.name, owner: id, held: undefined, error });
   }
 }
 
