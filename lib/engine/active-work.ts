@@ -16,7 +16,7 @@ export interface Activity {
   /** Changes of semaphores and latches that are under way. */
   readonly mutations: number;
   /** Permits that are renewed. */
-  readonly keptPermits: number;
+  readonly renewedPermits: number;
 }
 
 /** What one service has in hand: shutdown waits until it comes to its end. */

@@ -219,7 +219,7 @@ export const NOTHING = {
   severalLocks: 0,
   permitQueues: 0,
   mutations: 0,
-  keptPermits: 0,
+  renewedPermits: 0,
   requests: 0,
   subscriptions: 0,
   timers: 0,

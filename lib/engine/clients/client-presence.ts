@@ -9,6 +9,8 @@ const HEARTBEAT = 10_000;
 const LIFETIME = 3 * HEARTBEAT;
 /** How often the present holds and waits are looked at. */
 const LOOK = 1_000;
+/** The same for each of them, so that those who hold very many look less often: with 100,000, a look takes a few milliseconds. */
+const LOOK_FOR_EACH = 0.1;
 /** The record is written early where it does not mention what has lasted for a second; not more often than this. */
 const SHORTEST_PAUSE = 2_000;
 
@@ -81,7 +83,7 @@ export class ClientPresence {
       this.mentioned = mentions;
       this.writing = this.write(stock, LIFETIME);
     }
-    this.heartbeat.schedule(this.resting ? HEARTBEAT - (now - (this.writtenAt as number)) : LOOK);
+    this.heartbeat.schedule(this.resting ? HEARTBEAT - (now - (this.writtenAt as number)) : untilNextLook(stock));
   }
 
   private write(stock: Stock, lifetime: number): Promise<void> {
@@ -96,6 +98,10 @@ export class ClientPresence {
       );
     });
   }
+}
+
+function untilNextLook({ held, waiting }: Stock): number {
+  return Math.min(HEARTBEAT, Math.max(LOOK, (held + waiting) * LOOK_FOR_EACH));
 }
 
 function lasting({ holds, waits }: Stock): string {

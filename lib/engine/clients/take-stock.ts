@@ -28,11 +28,20 @@ export class StockTaker {
   constructor(private readonly work: Work) {}
 
   take(now: number): Stock {
-    const queues = this.work.queues.values();
-    const waits = queues.flatMap((queue) => this.waitAt(queue, now) ?? []).sort(byWait);
+    const waits: WaitRecord[] = [];
+    let held = 0;
+    let waiting = 0;
+    this.work.queues.forEach((queue) => {
+      held += queue.holders.length;
+      if (queue.waiting.length === 0) return;
+      waiting += queue.waiting.length;
+      const wait = this.waitAt(queue, now);
+      if (wait !== undefined) waits.push(wait);
+    });
+    waits.sort(byWait);
     return {
-      held: queues.reduce((sum, { holders }) => sum + holders.length, 0),
-      waiting: queues.reduce((sum, { waiting }) => sum + waiting.length, 0),
+      held,
+      waiting,
       longestWait: waits[0]?.waitedFor ?? 0,
       holds: this.holds(now),
       waits: waits.slice(0, MOST_TOLD),

@@ -121,7 +121,7 @@ export class Watchdog {
   /** Answers and timers that are late leave less time until the next renewal than the heartbeat counts on. */
   private rest(held: HeldLock): void {
     this.idle.push(held);
-    this.heartbeat.bringForward(held.leaseTime / 3 - this.clock.age(held.confirmed));
+    if (this.idle.first === held) this.heartbeat.bringForward(held.leaseTime / 3 - this.clock.age(held.confirmed));
   }
 
   private guards(held: HeldLock): boolean {
@@ -192,7 +192,7 @@ export class Watchdog {
 
   private renew(held: HeldLock, sent = this.clock.now()): void {
     this.renewing.push(held);
-    this.heartbeat.bringForward(this.left(held));
+    if (this.renewing.first === held) this.heartbeat.bringForward(this.left(held));
     const { key, type, owner, longestExtension } = held;
     held.commandSent();
     // A renewal that overtakes an extension's answer must not cut the extension short.

@@ -54,9 +54,9 @@ export class Synchronizers {
   }
 
   /** What is waited for, changed and renewed, in numbers. */
-  activity(): { readonly permitQueues: number; readonly mutations: number; readonly keptPermits: number } {
+  activity(): { readonly permitQueues: number; readonly mutations: number; readonly renewedPermits: number } {
     const { queues, mutations, permitWatchdog } = this;
-    return { permitQueues: queues.size, mutations: mutations.size, keptPermits: permitWatchdog.size };
+    return { permitQueues: queues.size, mutations: mutations.size, renewedPermits: permitWatchdog.size };
   }
 
   /**

@@ -32,9 +32,14 @@ export class QueueTable {
     return this.maps.flatMap(({ queues }) => queues.get(name) ?? []);
   }
 
-  /** All present queues. */
+  /** The queues that are present now: none is passed over when others come and go meanwhile. */
   values(): AcquisitionQueue[] {
     return this.maps.flatMap(({ queues }) => [...queues.values()]);
+  }
+
+  /** Shows each queue, without a list of them: a service may hold a hundred thousand locks. Queues must not come or go meanwhile. */
+  forEach(show: (queue: AcquisitionQueue) => void): void {
+    for (const { queues } of this.maps) for (const queue of queues.values()) show(queue);
   }
 
   private mapOf(type: LockType): QueueMap {
