@@ -43,6 +43,18 @@ export const repeatsTokens: Breakage = (backend) =>
     },
   });
 
+/** Reserves whatever is asked for, however far that takes its clock ahead. */
+export const reservesWithoutLimit: Breakage = (backend) =>
+  broken(backend, {
+    async acquire(request) {
+      const { key, type, reserve } = request;
+      const reply = await backend.acquire(request);
+      if (!reply.acquired) return reply;
+      await backend.raiseToken(key, type, reply.token + reserve);
+      return { ...reply, reserved: reserve };
+    },
+  });
+
 /** Tells nobody of a release, and says that holders have no end. */
 export const losesWakeUps: Breakage = (backend) =>
   broken(backend, {

@@ -8,6 +8,7 @@ import {
   keepsWhatIsReleased,
   losesWakeUps,
   repeatsTokens,
+  reservesWithoutLimit,
 } from './broken-backends.js';
 import { History, type HistoryEvent, HistoryFile } from './history.js';
 import { checkHistory } from './history-checker.js';
@@ -177,6 +178,33 @@ describe('the history checker', () => {
     expect(rulesBroken(made(4))).toContain('growing tokens');
   });
 
+  it('finds a token that was given before the data was lost, also while older grants prove nothing', () => {
+    const made = (token: number, forgetsTokens: boolean) =>
+      history(
+        ['a', sent('a/1')],
+        ['a', granted('a/1', 5)],
+        ['s', { kind: 'upset', until: 100, reason: '', forgetsTokens }],
+        ['b', sent('b/1')],
+        ['b', granted('b/1', token)],
+      );
+    expect(rulesBroken(made(6, false))).not.toContain('growing tokens');
+    expect(rulesBroken(made(5, false))).toContain('growing tokens');
+    expect(rulesBroken(made(5, true))).not.toContain('growing tokens');
+  });
+
+  it('lets holders from before a loss hand off what they had reserved', () => {
+    const made = history(
+      ['a', sent('a/1')],
+      ['a', granted('a/1', 5)],
+      ['s', { kind: 'upset', until: 100, reason: '' }],
+      ['b', sent('b/1')],
+      ['b', granted('b/1', 150)],
+      ['a', sent('a/2')],
+      ['a', granted('a/2', 6)],
+    );
+    expect(rulesBroken(made)).not.toContain('growing tokens');
+  });
+
   it('finds a caller without an answer, one who got no reason, and one who would have waited', () => {
     const refused = (error: string): HistoryEvent => ({ kind: 'refused', call: 'a/1', error, message: '' });
     const rule = 'every caller answered';
@@ -266,6 +294,7 @@ describe('the history checker, of a backend that is broken', () => {
     ['grants a lock twice', grantsTwice, 'steady', ['no overlap']],
     ['ignores the owner of a release', ignoresOwner, 'lossy', ['no overlap']],
     ['repeats tokens', repeatsTokens, 'steady', ['growing tokens']],
+    ['reserves tokens without a limit', reservesWithoutLimit, 'flushed', ['growing tokens']],
     ['loses wake-ups', losesWakeUps, 'steady', ['every caller answered', 'served in time']],
     ['keeps what was released', keepsWhatIsReleased, 'steady', ['served in time']],
   ];

@@ -63,6 +63,8 @@ export type HistoryEvent =
       readonly lock?: string;
       readonly until: number;
       readonly reason: string;
+      /** The tokens are gone as well, and the clock that they are drawn from shows less than before. */
+      readonly forgetsTokens?: boolean;
       /** The leases are gone, and by then every holder knows. */
       readonly toldBy?: number;
     }

@@ -45,6 +45,18 @@ describe('fencing tokens in Redis', () => {
     60_000,
   );
 
+  it.each(['reentrant', 'fenced'] as const)(
+    'of %s locks start ahead after a loss of all data, also where a quorum has raised them first',
+    async (type) => {
+      const [key, backend] = [world.key(), world.backend()];
+      const before = await token(backend, type, key);
+      await world.redis.flushall();
+      const [seconds, micros] = await world.redis.time();
+      await backend.raiseToken(key, type, before);
+      expect(await token(world.backend(), type, key)).toBeGreaterThan(seconds * 1e6 + Number(micros) + 150_000);
+    },
+  );
+
   it('of a fenced lock start right above the clock of all locks, without a jump', async () => {
     const backend = world.backend();
     await token(backend);

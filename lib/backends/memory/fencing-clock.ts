@@ -19,14 +19,18 @@ export class FencingClock {
   constructor(public last: number) {}
 
   next(wallMicros: number, reserve: number): Acquired {
-    const token = Math.max(this.last + 1, this.last === 0 ? wallMicros + FIRST_LEAD : wallMicros);
+    const token = Math.max(this.last + 1, this.earliest(wallMicros));
     const reserved = Math.max(0, Math.min(reserve, wallMicros + MAX_LEAD - token));
     this.last = token + reserved;
     return { acquired: true, token, reserved };
   }
 
-  raise(token: number): void {
-    this.last = Math.max(this.last, token);
+  raise(token: number, wallMicros: number): void {
+    this.last = Math.max(token, this.last === 0 ? this.earliest(wallMicros) : this.last);
+  }
+
+  private earliest(wallMicros: number): number {
+    return this.last === 0 ? wallMicros + FIRST_LEAD : wallMicros;
   }
 }
 
@@ -53,7 +57,7 @@ export class FencingClocks {
 
   /** Makes the next token of this lock higher than `token`, unless it would be anyway. */
   raise(key: string, type: LockType, token: number, wallMicros: number): void {
-    this.use(key, type, wallMicros, (clock) => clock.raise(token));
+    this.use(key, type, wallMicros, (clock) => clock.raise(token, wallMicros));
   }
 
   lastOf(key: string, wallMicros: number): number | undefined {

@@ -1,4 +1,4 @@
-import type { Digest, Tenure } from './tenure.js';
+import { before, type Digest, type Instant, type Tenure } from './tenure.js';
 import type { Violation } from './violation.js';
 
 interface Seen {
@@ -10,12 +10,15 @@ interface Seen {
   readonly readers: Map<number, Tenure>;
   /** The highest of each process but for readers. */
   readonly own: Map<string, Tenure>;
+  /** The highest one at each exclusive grant, in order. */
+  readonly peaks: { readonly granted: Instant; readonly highest: Tenure }[];
 }
 
 /**
  * Tokens of one lock strictly grow in the order of the grants. Only readers beside each other may come in another order than that of
- * their tokens: their answers overtake one another. Of what one process gets this is also true while the server has lost its data or
- * its time: it says what it has seen.
+ * their tokens: their answers overtake one another. When the server has lost its data, holders from before may still hand off among
+ * themselves, and yet no token is as low as one that was granted before the loss. Of what one process gets this is even true when the
+ * server has lost its time as well: the process says what it has seen.
  */
 export function growingTokens({ tenures, calls }: Digest): Violation[] {
   const violations: Violation[] = [];
@@ -23,10 +26,10 @@ export function growingTokens({ tenures, calls }: Digest): Violation[] {
   for (const tenure of tenures) {
     const { lock, token, type } = tenure;
     if (token === undefined || isShare(tenure, calls)) continue;
-    const seen: Seen = locks.get(lock) ?? { readers: new Map(), own: new Map() };
+    const seen: Seen = locks.get(lock) ?? { readers: new Map(), own: new Map(), peaks: [] };
     locks.set(lock, seen);
     const any = type === 'read' ? (seen.readers.get(token) ?? seen.exclusive) : seen.highest;
-    const last = tenure.suspect ? seen.own.get(tenure.process) : any;
+    const last = isDoubtful(tenure) ? highestKnown(tenure, seen) : any;
     if (last !== undefined && token <= last.token!) {
       const order = token === last.token ? 'repeats that of' : `is lower than ${last.token} of`;
       const message = `${lock}: token ${token} of ${tenure.call} ${order} ${last.call}, which was granted before`;
@@ -37,10 +40,24 @@ export function growingTokens({ tenures, calls }: Digest): Violation[] {
     else {
       if (token > (seen.own.get(tenure.process)?.token ?? 0)) seen.own.set(tenure.process, tenure);
       seen.exclusive = seen.highest;
+      seen.peaks.push({ granted: tenure.granted, highest: seen.highest });
       seen.readers.clear();
     }
   }
   return violations;
+}
+
+/** Granted after what makes it suspect. */
+function isDoubtful({ doubt, granted }: Tenure): boolean {
+  return doubt !== undefined && before(doubt.since, granted);
+}
+
+/** What even a server that lost its data has to surpass. */
+function highestKnown({ doubt, process }: Tenure, { own, peaks }: Seen): Tenure | undefined {
+  const mine = own.get(process);
+  if (doubt === undefined || doubt.forgetsTokens) return mine;
+  const old = peaks.filter(({ granted }) => before(granted, doubt.since)).at(-1)?.highest;
+  return mine !== undefined && mine.token! > (old?.token ?? 0) ? mine : old;
 }
 
 /** Re-entry: the token is that of the lease which it is a share of. */

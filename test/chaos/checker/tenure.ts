@@ -19,11 +19,20 @@ export interface Stretch {
   to: Instant;
 }
 
+/** Why a grant proves little. */
+export interface Doubt {
+  readonly since: Instant;
+  /** Tokens from before may be repeated. */
+  readonly forgetsTokens: boolean;
+}
+
 /** One lock, or some permits, in the hands of one call: from the grant until it was given back, lost, or not renewed in time. */
 export class Tenure {
   readonly valid: Stretch[] = [];
-  /** Something upset the backend before it was granted: it is not known to exclude others, nor is its token. */
+  /** Something upset the backend before it was granted: it is not known to exclude others. */
   suspect = false;
+  /** What upset the backend first, of that which made it suspect. */
+  doubt?: Doubt;
   /** When the last lease ends that was confirmed. */
   deadline = Number.NEGATIVE_INFINITY;
   /** It is not kept for longer. */
@@ -111,19 +120,21 @@ export class Digest {
   readonly closing = new Map<string, Instant>();
   readonly crashed = new Map<string, Instant>();
   readonly left: (HistoryRecord & { kind: 'left' })[] = [];
-  readonly upsets: (HistoryRecord & { kind: 'upset' })[] = [];
+  readonly upsets: (HistoryRecord & { kind: 'upset' } & { readonly now: Instant })[] = [];
   readonly forced: (HistoryRecord & { kind: 'forced' } & { readonly now: Instant })[] = [];
   readonly stalls: (HistoryRecord & { kind: 'stalled' })[] = [];
   readonly latches = new Map<string, LatchRecord[]>();
   readonly permitsLeft: (HistoryRecord & { kind: 'permits-left' })[] = [];
   readonly end: Instant;
+  /** By lock and owner. */
+  private readonly doubts = new Map<string, Doubt>();
 
   constructor(history: History) {
     let order = 0;
     let last: Instant = { at: 0, order: 0 };
     for (const record of history.records) {
       last = { at: record.at, order: ++order };
-      if (record.kind === 'upset') this.upsets.push(record);
+      if (record.kind === 'upset') this.upsets.push({ ...record, now: last });
       this.read(record, last);
     }
     this.end = last;
@@ -140,7 +151,9 @@ export class Digest {
       case 'granted': {
         const { call, lock, type, owner, token, permits = 1, within, kept } = record;
         const tenure = new Tenure(process, call, lock, type, owner, token, permits, within, now, kept);
-        tenure.suspect = this.isSuspect(tenure, record.at);
+        tenure.doubt = this.doubtOf(tenure, record.at);
+        tenure.suspect = tenure.doubt !== undefined;
+        if (tenure.suspect) this.rememberDoubt(tenure);
         const closing = this.closing.get(process);
         if (closing !== undefined && tenure.kept) tenure.limit(closing.at);
         if (!tenure.suspect) tenure.confirm(now, record.validUntil ?? Number.POSITIVE_INFINITY);
@@ -198,7 +211,11 @@ export class Digest {
       case 'upset':
         for (const tenure of this.tenures) {
           if (record.lock !== undefined && tenure.lock !== record.lock) continue;
-          if (tenure.valid.length > 0 && before(now, tenure.valid.at(-1)!.to)) tenure.suspect = true;
+          if (tenure.isValid(now) && !tenure.suspect) {
+            tenure.suspect = true;
+            tenure.doubt = { since: now, forgetsTokens: record.forgetsTokens ?? false };
+            this.rememberDoubt(tenure);
+          }
           tenure.end(now);
         }
         return;
@@ -220,13 +237,17 @@ export class Digest {
   }
 
   /** Granted from what was there before an upset, or handed on from such a grant. */
-  private isSuspect(tenure: Tenure, at: number): boolean {
-    const { upsets } = this;
-    if (upsets.length === 0) return false;
-    return (
-      upsets.some(({ lock, until }) => at < until && (lock === undefined || lock === tenure.lock)) ||
-      this.tenures.some((other) => other.suspect && other.owner === tenure.owner && other.lock === tenure.lock)
-    );
+  private doubtOf({ lock, owner }: Tenure, at: number): Doubt | undefined {
+    const upsets = this.upsets.filter((upset) => at < upset.until && (upset.lock ?? lock) === lock);
+    const inherited = this.doubts.get(`${lock} ${owner}`);
+    if (upsets.length === 0) return inherited;
+    const forgetsTokens = upsets.some((upset) => upset.forgetsTokens) || (inherited?.forgetsTokens ?? false);
+    return { since: inherited?.since ?? upsets[0].now, forgetsTokens };
+  }
+
+  private rememberDoubt({ lock, owner, doubt }: Tenure): void {
+    const key = `${lock} ${owner}`;
+    if (doubt !== undefined && !this.doubts.has(key)) this.doubts.set(key, doubt);
   }
 
   private tenuresOf(call: string): readonly Tenure[] {

@@ -11,6 +11,15 @@ const UPSET = 1_100;
 /** Longer than any lease, extended ones included, and what a body may block the event loop for. */
 const LONGEST_BELIEF = 2_900;
 
+function announceLoss(simulation: Simulation): void {
+  const { server, time } = simulation;
+  // Until its clock shows what it has shown before, tokens grow for those alone that have seen the last ones.
+  simulation.upset('the server lost its data', Math.max(UPSET, server.behind + 100), {
+    forgetsTokens: server.behind > 0,
+    toldBy: time.now + LONGEST_BELIEF,
+  });
+}
+
 /** The process is killed; another one may take its place. */
 const crash: Fault = (simulation, member, chance) => {
   if (simulation.alive.length < 2) return;
@@ -27,6 +36,9 @@ const setWallClock: Fault = (_simulation, { process }, chance) =>
 
 const cut: Fault = (_simulation, { link }, chance) => link.cut(chance.between(1, 1_500), chance.chance(0.5));
 
+/** Longer than any lease but extended ones. */
+const longCut: Fault = (_simulation, { link }, chance) => link.cut(chance.between(1_000, 3_000), chance.chance(0.5));
+
 const disconnect: Fault = (_simulation, { link }) => link.disconnected();
 
 const freeze: Fault = ({ server }, _member, chance) => server.freeze(chance.between(1, 1_000));
@@ -34,15 +46,14 @@ const freeze: Fault = ({ server }, _member, chance) => server.freeze(chance.betw
 const restart: Fault = ({ server }, _member, chance) => server.restart(chance.between(1, 500), true);
 
 const loseData: Fault = (simulation, _member, chance) => {
-  const { server, time } = simulation;
-  // Until its clock shows what it has shown before, tokens grow for those alone that have seen the last ones.
-  simulation.upset(
-    'the server lost its data',
-    Math.max(UPSET, server.behind + 100),
-    undefined,
-    time.now + LONGEST_BELIEF,
-  );
+  announceLoss(simulation);
   simulation.server.restart(chance.between(20, 500), false);
+};
+
+/** FLUSHALL: everybody stays connected, and the next request comes a moment later. */
+const flush: Fault = (simulation) => {
+  announceLoss(simulation);
+  simulation.server.flush();
 };
 
 /** Restored from an old snapshot of the whole machine, so to speak: neither its data nor its clock can be believed. */
@@ -61,7 +72,7 @@ const advanceServerClock: Fault = (simulation, _member, chance) => {
 const forceRelease: Fault = (simulation, member, chance) => {
   const name = chance.pick(['stock', 'queue', 'ledger', 'page']);
   if (member.closing) return;
-  simulation.upset('force-release', UPSET, name);
+  simulation.upset('force-release', UPSET, { lock: name });
   member.locks.forceRelease(name).catch(() => {});
 };
 
@@ -75,10 +86,12 @@ export const FAULTS = {
   suspend,
   setWallClock,
   cut,
+  longCut,
   disconnect,
   freeze,
   restart,
   loseData,
+  flush,
   loseDataAndTime,
   setServerClockBack,
   advanceServerClock,

@@ -144,9 +144,13 @@ export class Simulation {
   }
 
   /** From now on, and until what is under way has come in, earlier grants prove nothing. */
-  upset(reason: string, duration: number, lock?: string, toldBy?: number): void {
+  upset(
+    reason: string,
+    duration: number,
+    details: { lock?: string; toldBy?: number; forgetsTokens?: boolean } = {},
+  ): void {
     const until = this.time.now + duration;
-    this.history.add('server', this.time.now, { kind: 'upset', until, reason, lock, toldBy });
+    this.history.add('server', this.time.now, { kind: 'upset', until, reason, ...details });
   }
 
   private fork(): SeededRandom {

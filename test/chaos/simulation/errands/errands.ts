@@ -3,6 +3,11 @@ import { LockBusyError } from '../../../../lib/engine/errors.js';
 import type { LockLease } from '../../../../lib/engine/lease/lock-lease.js';
 import type { Caller } from './caller.js';
 
+const BUSY_NAMES = Array.from({ length: 10 }, (_, index) => `busy-${index}`);
+/** As many as use up the first block of reserved tokens. */
+const FIRST_CROWD = 66;
+const WAVES = 12;
+
 /** Something that a caller does with locks. It never rejects: what went wrong is in the history. */
 export type Errand = (caller: Caller) => Promise<void>;
 
@@ -118,6 +123,27 @@ const crowd: Errand = async ({ recorder, process, chance }) => {
   await Promise.all(['stock', 'order', 'parcel', 'stock', 'order', 'parcel'].map(visit));
 };
 
+/**
+ * Many locks that many callers want at once: each of them reserves tokens, and the more of them, the faster it was handed off before, which
+ * takes no time at all here.
+ */
+const busyNames: Errand = async ({ recorder, process }) => {
+  const visit = async (name: string) => (await recorder.acquire(name))?.release();
+  const allAtOnce = (callers: number) =>
+    Promise.all(BUSY_NAMES.flatMap((name) => Array.from({ length: callers }, () => visit(name))));
+  await allAtOnce(FIRST_CROWD);
+  for (let wave = 0; wave < WAVES; wave++) {
+    await process.sleep(0);
+    await allAtOnce(3);
+  }
+};
+
+/** One of these, once. */
+const tryBusyName: Errand = async ({ recorder, chance }) => {
+  const recorded = await recorder.tryAcquire(chance.pick(BUSY_NAMES));
+  await recorded?.release();
+};
+
 /** In Redisson's style, with re-entry. */
 const handle: Errand = async (caller) => {
   const { recorder, chance } = caller;
@@ -156,5 +182,7 @@ export const ERRANDS = {
   extend,
   several,
   crowd,
+  busyNames,
+  tryBusyName,
   handle,
 };

@@ -59,6 +59,12 @@ export class SimulatedServer {
     for (const client of this.clients) client.disconnected();
   }
 
+  /** Its locks and tokens are gone, and all connections and subscriptions stay. */
+  flush(): void {
+    const { channels, clientChannels, synchronizers, ...data } = this.empty();
+    Object.assign(this.store, data);
+  }
+
   setClock(by: number): void {
     this.latest = Math.max(this.latest, this.wall());
     this.ahead += by;

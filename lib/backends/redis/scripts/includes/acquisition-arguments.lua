@@ -1,15 +1,9 @@
--- How every script that acquires a lock begins:
+-- What every script that acquires a lock is given:
 --   ARGV[1]  server time in ms after which the script does nothing: its caller has stopped waiting
 --   ARGV[2]  highest token that the caller has seen
 --   ARGV[3]  lease time in ms
--- Defines `micros`, the server's time in µs since 1970; `seen`; `leaseTime`; and `lease`, the lease time as the text that was sent, since
--- Redis would format a number again for each command. A lease time that Redis would refuse must not reach PEXPIRE: by then the key
--- would exist, and would stay.
-local time = redis.call('TIME')
-local micros = time[1] * 1000000 + time[2]
-if micros > ARGV[1] * 1000 then
-  return { 'expired', math.floor(micros / 1000) }
-end
+-- Defines `seen`; `leaseTime`; and `lease`, the lease time as the text that was sent, since Redis would format a number again for each
+-- command. A lease time that Redis would refuse must not reach PEXPIRE: by then the key would exist, and would stay.
 local lease = ARGV[3]
 local seen, leaseTime = tonumber(ARGV[2]), tonumber(lease)
 if not (seen and seen >= 0 and seen <= 9007199254740991) then

@@ -17,6 +17,7 @@
   Returns { ALL_ACQUIRED (1), token, ... }, or { ONE_IS_BUSY (0), index of the first busy one (from 0), ttl, holder }.
   Returns { 'expired', server time in ms } when it came too late.
 ]]
+-- @include acquisition-deadline
 -- @include acquisition-arguments
 -- @include ttl-replies
 -- @include server-time

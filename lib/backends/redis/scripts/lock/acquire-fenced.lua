@@ -14,6 +14,7 @@
   Returns { 0, answer, ... }, where an answer is { token, reserved, 1 }, { ttl, holder } when busy, or { { error, types of the keys } }.
   Returns { 'expired', server time in ms } when it came too late.
 ]]
+-- @include acquisition-deadline
 -- @include acquisition-arguments
 -- @include ttl-replies
 -- @include expire

@@ -12,11 +12,13 @@
 
   Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, type of the lock } }.
   If all were free and no tokens are reserved, returns the first token alone, and the others follow it: Redis sends a number faster than
-  a list. Returns { 'expired', server time in ms } when it came too late.
+  a list. Returns { 'expired', server time in ms } when it came too late to acquire anything; that all locks are busy it says in any case,
+  so that waiting costs one command less.
 ]]
 -- @include acquisition-arguments
 -- @include ttl-replies
 -- @include expire
+local micros
 -- @include tokens
 local call = redis.call
 local reserve = tonumber(ARGV[4])
@@ -24,13 +26,27 @@ local count = #ARGV - 4
 local answers = { 0 }
 local taken
 
+-- Reads the server's time, and reserves the tokens, unless that was done before. Returns the time when it is too late; nothing is written then.
+local function begin()
+  if upcoming then
+    return nil
+  end
+  local time = call('TIME')
+  micros = time[1] * 1000000 + time[2]
+  if micros > ARGV[1] * 1000 then
+    return math.floor(micros / 1000)
+  end
+  reserveTokens(KEYS[1], reserve, count)
+end
+
 -- Free locks first, before the functions for the others are defined: this path has to be fast.
 for i = 1, count do
   local lock = KEYS[1 + i]
   local ttl = call('PTTL', lock)
   if ttl == NO_KEY then
-    if not upcoming then
-      reserveTokens(KEYS[1], reserve, count)
+    local late = begin()
+    if late then
+      return { 'expired', late }
     end
     call('HSET', lock, ARGV[4 + i], '1')
     expire(lock, lease)
@@ -53,6 +69,7 @@ end
 -- @include holder
 -- @include plain/busy-plain
 -- @include plain/take-plain
+local late
 local function acquire(item)
   local i, ttl = item[1], item[2]
   local lock, owner = KEYS[1 + i], ARGV[4 + i]
@@ -60,8 +77,9 @@ local function acquire(item)
   if busy then
     return busy
   end
-  if not upcoming then
-    reserveTokens(KEYS[1], reserve, count)
+  late = begin()
+  if late then
+    return nil
   end
   takePlain(lock, owner, lease)
   return nextToken()
@@ -70,6 +88,9 @@ end
 for _, item in ipairs(taken) do
   local i = item[1]
   answers[1 + i] = answerOf(acquire, item, 1 + i, 1)
+  if late then
+    return { 'expired', late }
+  end
 end
 answers[1] = reserved or 0
 return answers

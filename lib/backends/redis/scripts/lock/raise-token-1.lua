@@ -1,5 +1,6 @@
 --[[
-  Advances a clock of fencing tokens, so that it continues above a token that another server has given.
+  Advances a clock of fencing tokens, so that it continues above a token that another server has given. A clock that does not exist starts
+  as far ahead as with its first token: this server may have lost its data.
 
   KEYS[1]  clock of the fencing tokens; for a fenced lock, its own counter
 
@@ -7,10 +8,19 @@
 
   Returns 1 when the clock was behind, else 0.
 ]]
-local clock, token = KEYS[1], ARGV[1]
+local seen = tonumber(ARGV[1])
+local micros
+-- @include tokens
+local clock = KEYS[1]
 
-if tonumber(redis.call('GET', clock) or 0) >= tonumber(token) then
+local last = redis.call('GET', clock)
+if not last then
+  local time = redis.call('TIME')
+  micros = time[1] * 1000000 + time[2]
+  setClock('SET', clock, math.max(micros + INITIAL_LEAD, seen), 0, 1)
+elseif tonumber(last) < seen then
+  redis.call('SET', clock, ARGV[1])
+else
   return 0
 end
-redis.call('SET', clock, token)
 return 1

@@ -14,6 +14,7 @@
   Returns { token, reserved }, or nil when neither of the two holds the lock.
   Returns { 'expired', server time in ms } when it came too late.
 ]]
+-- @include acquisition-deadline
 -- @include acquisition-arguments
 -- @include ttl-replies
 -- @include expire

@@ -16,6 +16,7 @@
   Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, types of the keys } }.
   Returns { 'expired', server time in ms } when it came too late.
 ]]
+-- @include acquisition-deadline
 -- @include acquisition-arguments
 -- @include ttl-replies
 -- @include server-time

@@ -18,6 +18,7 @@
   Returns { token, reserved }, or nil when neither of the two holds the write side, or the present owner goes on reading.
   Returns { 'expired', server time in ms } when it came too late.
 ]]
+-- @include acquisition-deadline
 -- @include acquisition-arguments
 -- @include ttl-replies
 -- @include prefixed
