@@ -145,12 +145,12 @@ export const KINDS = {
   },
   /** The server's data is deleted while tokens are reserved for many locks: what it gives afterwards is higher all the same. */
   flushed: {
-    errands: { busyNames: 1, tryBusyName: 10, hurry: 2, hold: 1 },
+    errands: { busyNames: 1, tryBusyName: 8, hurry: 4, hold: 4, holdLong: 2 },
     fates: {},
     unheard: 0,
     faults: ['flush'],
     eitherOf: [],
-    mostFaults: 3,
+    mostFaults: 4,
     drift: false,
     flawless: false,
   },

@@ -3,10 +3,8 @@ import { LockBusyError } from '../../../../lib/engine/errors.js';
 import type { LockLease } from '../../../../lib/engine/lease/lock-lease.js';
 import type { Caller } from './caller.js';
 
-const BUSY_NAMES = Array.from({ length: 10 }, (_, index) => `busy-${index}`);
-/** As many as use up the first block of reserved tokens. */
-const FIRST_CROWD = 66;
-const WAVES = 12;
+const BUSY_NAMES = ['busy-1', 'busy-2', 'busy-3', 'busy-4', 'busy-5', 'busy-6', 'busy-7', 'busy-8'];
+const CROWD = 100;
 
 /** Something that a caller does with locks. It never rejects: what went wrong is in the history. */
 export type Errand = (caller: Caller) => Promise<void>;
@@ -123,19 +121,10 @@ const crowd: Errand = async ({ recorder, process, chance }) => {
   await Promise.all(['stock', 'order', 'parcel', 'stock', 'order', 'parcel'].map(visit));
 };
 
-/**
- * Many locks that many callers want at once: each of them reserves tokens, and the more of them, the faster it was handed off before, which
- * takes no time at all here.
- */
-const busyNames: Errand = async ({ recorder, process }) => {
+/** Locks that many callers want at once: more of them than the first reserved tokens are for, so that many more are reserved next. */
+const busyNames: Errand = async ({ recorder }) => {
   const visit = async (name: string) => (await recorder.acquire(name))?.release();
-  const allAtOnce = (callers: number) =>
-    Promise.all(BUSY_NAMES.flatMap((name) => Array.from({ length: callers }, () => visit(name))));
-  await allAtOnce(FIRST_CROWD);
-  for (let wave = 0; wave < WAVES; wave++) {
-    await process.sleep(0);
-    await allAtOnce(3);
-  }
+  await Promise.all(BUSY_NAMES.flatMap((name) => Array.from({ length: CROWD }, () => visit(name))));
 };
 
 /** One of these, once. */
