@@ -11,8 +11,9 @@ function lossesToldInTime({ tenures, calls, crashed, closing, stalls, end }: Dig
   return tenures.flatMap(({ type, suspect, deadline, lost, call, lock, process }) => {
     const asked = calls.get(call);
     // Shutdown lets leases lapse; the other locks of a lease that is lost are not watched any more.
+    const closed = closing.get(process)?.at ?? Number.POSITIVE_INFINITY;
     const isLeft =
-      closing.has(process) || asked?.tenures.some((other) => other.lock !== lock && other.lost !== undefined);
+      closed <= deadline + within || asked?.tenures.some((other) => other.lock !== lock && other.lost !== undefined);
     if (type === 'permits' || type === 'latch' || suspect || isLeft || !Number.isFinite(deadline)) return [];
     let due = deadline;
     for (const { at, until, ...stall } of stalls)

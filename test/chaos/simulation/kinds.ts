@@ -156,7 +156,7 @@ export const KINDS = {
   },
   /** The server is out of reach for longer than most leases last: every holder is told when its own lease ends. */
   cutOff: {
-    errands: { extend: 3, holdLong: 4, seatLong: 4, hold: 1 },
+    errands: { keep: 4, extend: 2, holdLong: 2, seatLong: 4, hold: 1 },
     afterwards: { hold: 1, body: 1, seat: 1 },
     fates: { answeredLate: 0.2 },
     unheard: 0,

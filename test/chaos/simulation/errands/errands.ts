@@ -95,6 +95,22 @@ const extend: Errand = async (caller) => {
   await recorded.release();
 };
 
+/** Keeps locks that nobody else wants, some of them extended: each has a deadline of its own. */
+const keep: Errand = async (caller) => {
+  const { recorder, process, chance } = caller;
+  const keepOne = async (extended: boolean) => {
+    await process.sleep(chance.between(0, 300));
+    const recorded = await recorder.acquire(`own-${chance.whole(1, 1_000_000)}`);
+    if (recorded === undefined) return;
+    const { call, lease } = recorded;
+    if (extended) await lease.extend(chance.whole(500, 2_500)).catch(() => {});
+    if (!lease.released) recorder.extended(call, lease);
+    await process.sleep(chance.between(1_000, 4_000));
+    await recorded.release();
+  };
+  await Promise.all([keepOne(true), keepOne(false), keepOne(false)]);
+};
+
 /** All or none. */
 const several: Errand = async (caller) => {
   const { chance } = caller;
@@ -169,6 +185,7 @@ export const ERRANDS = {
   abort,
   fixedLease,
   extend,
+  keep,
   several,
   crowd,
   busyNames,
