@@ -4,6 +4,8 @@ export type { Moment } from '../../backends/runtime.js';
 
 /** How far the two clocks may diverge before neither is trusted. */
 const DIVERGENCE = 1_000;
+/** How far the wall clock may run ahead before timers, which go by the monotonic clock, count as late. */
+const TIMER_LAG = 10;
 
 /**
  * How old a lease is, by the clocks of this process alone. The monotonic clock may stop while a machine is suspended, and the wall clock may
@@ -27,6 +29,11 @@ export class LeaseClock {
   diverged(since: Moment): boolean {
     const monotonic = this.runtime.monotonic() - since.monotonic;
     return Math.abs(this.runtime.wall() - since.wall - monotonic) > DIVERGENCE;
+  }
+
+  /** Timers that were set before `since` fire too late for leases: the machine was suspended, or the wall clock was set forward. */
+  timersLag(since: Moment): boolean {
+    return this.runtime.wall() - since.wall - (this.runtime.monotonic() - since.monotonic) > TIMER_LAG;
   }
 }
 

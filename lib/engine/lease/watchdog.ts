@@ -1,7 +1,8 @@
 import type { LockBackend } from '../../backends/lock-backend.js';
-import type { Runtime, Timer } from '../../backends/runtime.js';
+import type { Runtime } from '../../backends/runtime.js';
 import { LockLostError } from '../errors.js';
 import type { EventHub } from '../events/events.js';
+import { Alarms } from './alarms.js';
 import { announceRenewalFailed, eventOf } from './announce.js';
 import { Heartbeat } from './heartbeat.js';
 import type { HeldLock } from './held-lock.js';
@@ -15,6 +16,7 @@ const RENEWALS_PER_TURN = 512;
 
 const GONE =
   'it was not there any more when it was to be renewed (force-released, deleted, or the backend lost its data?)';
+const ENDED_UNNOTICED = 'its lease ended while the machine was suspended or its clock was set';
 const TOO_LATE =
   'this process could not renew it before its lease ended (was the event loop blocked, or the machine suspended?)';
 
@@ -26,7 +28,7 @@ const TOO_LATE =
 export class Watchdog {
   private readonly idle = new RenewalList<HeldLock>();
   private readonly renewing = new RenewalList<HeldLock>();
-  private readonly timers = new Map<HeldLock, Timer>();
+  private readonly alarms: Alarms;
   private readonly heartbeat: Heartbeat;
   private lastBeat: Moment | undefined;
   private failing = false;
@@ -40,11 +42,16 @@ export class Watchdog {
     private readonly onHeartbeat: () => void,
   ) {
     this.heartbeat = new Heartbeat(runtime, () => this.round());
+    this.alarms = new Alarms(
+      runtime,
+      (held) => this.untilAlarm(held),
+      (held) => this.alarmed(held),
+    );
   }
 
   /** @param now a moment that has just been read */
   guard(held: HeldLock, now: Moment): void {
-    if (held.fixed) this.setAlarm(held);
+    if (held.fixed) this.alarms.set(held);
     else this.idle.push(held);
     // An acquisition that was under way for long may be due before the next heartbeat.
     if (this.heartbeat.isScheduled && now.monotonic - held.confirmed.monotonic < this.watchdogTimeout / 10) return;
@@ -82,9 +89,7 @@ export class Watchdog {
 
   drop(held: HeldLock): void {
     held.list?.remove(held);
-    if (this.timers.size === 0) return;
-    this.timers.get(held)?.cancel();
-    this.timers.delete(held);
+    this.alarms.clear(held);
   }
 
   /** Sets the lease of a guarded lock; a lease that the watchdog renews is never made shorter than it is anyway. */
@@ -94,8 +99,7 @@ export class Watchdog {
 
   close(): void {
     this.heartbeat.cancel();
-    for (const timer of this.timers.values()) timer.cancel();
-    this.timers.clear();
+    this.alarms.close();
   }
 
   private async set(held: HeldLock, leaseTime: number, what: 'extended' | 'confirmed'): Promise<void> {
@@ -104,8 +108,8 @@ export class Watchdog {
     // A command that shortens the lease may be executed long before its answer arrives, or without any answer.
     if (this.guards(held) && validity(leaseTime) < this.left(held)) this.confirm(held, sent, leaseTime);
     held.commandSent(leaseTime);
-    const renewed = this.backend.renew({ key, type, owner, leaseTime }).finally(() => held.commandSettled(leaseTime));
-    const isThere = await renewed;
+    const answer = this.backend.renew({ key, type, owner, leaseTime });
+    const isThere = await answer.finally(() => held.commandSettled(leaseTime));
     if (held.lost !== undefined || !this.guards(held)) return;
     if (!isThere) this.lose(held, `it was not there any more when it was to be ${what}`);
     else if (!held.hasShorterExtension(leaseTime)) this.confirm(held, sent, leaseTime);
@@ -114,7 +118,7 @@ export class Watchdog {
   private confirm(held: HeldLock, sent: Moment, leaseTime: number): void {
     this.drop(held);
     held.confirm(sent, leaseTime);
-    if (held.fixed || leaseTime > held.leaseTime) this.setAlarm(held);
+    if (held.fixed || leaseTime > held.leaseTime) this.alarms.set(held);
     else this.rest(held);
   }
 
@@ -125,25 +129,23 @@ export class Watchdog {
   }
 
   private guards(held: HeldLock): boolean {
-    return held.list !== undefined || this.timers.has(held);
+    return held.list !== undefined || this.alarms.has(held);
   }
 
-  /** Sets a timer for one lock: at the deadline of a fixed lease, and when an extended one has to be renewed again. */
-  private setAlarm(held: HeldLock): void {
-    const delay = this.left(held) - (held.fixed ? 0 : (held.leaseTime * 2) / 3);
-    const timer = this.runtime.timer(delay, () => {
-      this.timers.delete(held);
-      if (this.left(held) <= 0) this.lose(held, 'its lease ended');
-      else if (held.fixed) this.setAlarm(held);
-      else this.renew(held);
-    });
-    this.timers.set(held, timer);
+  /** At the deadline of a fixed lease, and when an extended one has to be renewed again. */
+  private untilAlarm(held: HeldLock): number {
+    return this.left(held) - (held.fixed ? 0 : (held.leaseTime * 2) / 3);
+  }
+
+  private alarmed(held: HeldLock): void {
+    if (this.left(held) <= 0) this.lose(held, 'its lease ended');
+    else if (held.fixed) this.alarms.set(held);
+    else this.renew(held);
   }
 
   private schedule(): void {
-    const { first } = this.idle;
-    const due = first === undefined ? HEARTBEAT : first.leaseTime / 3 - this.clock.age(first.confirmed);
-    const renewal = this.renewing.first;
+    const [next, renewal] = [this.idle.first, this.renewing.first];
+    const due = next === undefined ? HEARTBEAT : next.leaseTime / 3 - this.clock.age(next.confirmed);
     const deadline = renewal === undefined ? HEARTBEAT : this.left(renewal);
     // At most a third of the lease: a lock that is guarded after this must not be due before the heartbeat.
     this.heartbeat.schedule(Math.min(due, deadline, HEARTBEAT, this.watchdogTimeout / 3));
@@ -153,17 +155,14 @@ export class Watchdog {
   private round(jumpedAt = Number.NEGATIVE_INFINITY): void {
     this.heartbeat.cancel();
     const jumped = this.lastBeat !== undefined && this.clock.diverged(this.lastBeat);
+    if (this.lastBeat !== undefined && this.clock.timersLag(this.lastBeat)) this.catchUp();
     this.lastBeat = this.clock.now();
     const confirmedSince = jumped ? this.lastBeat.monotonic : jumpedAt;
     for (let held = this.renewing.first; held !== undefined && this.left(held) <= 0; held = this.renewing.first) {
       this.lose(held, 'the backend confirmed no renewal before its lease ended');
     }
-    if (jumped) this.loseWhatEndedUnnoticed();
-    if (this.renewWhatIsDue(confirmedSince)) {
-      this.runtime.nextTurn(() => this.round(confirmedSince));
-      return;
-    }
-    if ((this.idle.first ?? this.renewing.first) === undefined && this.timers.size === 0) {
+    if (this.renewWhatIsDue(confirmedSince)) return this.runtime.nextTurn(() => this.round(confirmedSince));
+    if ((this.idle.first ?? this.renewing.first) === undefined && this.alarms.isEmpty) {
       this.lastBeat = undefined;
       return;
     }
@@ -232,9 +231,10 @@ export class Watchdog {
     });
   }
 
-  private loseWhatEndedUnnoticed(): void {
-    for (const held of this.timers.keys())
-      if (this.left(held) <= 0) this.lose(held, 'its lease ended while the machine was suspended or its clock was set');
+  /** The machine was suspended, or the wall clock was set forward. */
+  private catchUp(): void {
+    for (const held of this.alarms.locks) if (this.left(held) <= 0) this.lose(held, ENDED_UNNOTICED);
+    this.alarms.reset();
   }
 
   /** Milliseconds for which it is certainly held. */

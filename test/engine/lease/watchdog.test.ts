@@ -382,6 +382,21 @@ describe('the watchdog', () => {
       await errorOf(lease.release());
     });
 
+    it('for less than a second, tells of the end of a fixed lease no later for that', async () => {
+      const { locks, runtime } = await world.process();
+      const lease = await locks.acquire('order', { leaseTime: '60s' });
+      const since = runtime.wall();
+      let lostAfter = 0;
+      lease.signal.addEventListener('abort', () => {
+        lostAfter = runtime.wall() - since;
+      });
+      await runtime.advance(20_000);
+      runtime.suspend(900);
+      await runtime.advance(45_000);
+      expect(lostAfter).toBeCloseTo(60_000 * 0.99, -2);
+      await errorOf(lease.release());
+    });
+
     it('renews each of many leases once', async () => {
       const { locks, backend, runtime } = await world.process();
       const leases = await Promise.all(Array.from({ length: 1_500 }, (_, i) => locks.acquire(`order:${i}`)));
