@@ -152,6 +152,21 @@ describe('the history checker', () => {
     expect(rulesBroken(made(0))).toContain('no overlap');
   });
 
+  it('finds a holder that was told too late, whatever ended the history', () => {
+    const made = (toldAt: number, closingAt: number) => {
+      const steps = history(['a', sent('a/1')], ['a', granted('a/1', 5, { validUntil: 10 })]);
+      const later: [number, HistoryEvent][] = [
+        [toldAt, { kind: 'lost', call: 'a/1', lock: 'order', reason: '' }],
+        [closingAt, { kind: 'closing' }],
+      ];
+      for (const [at, event] of later.sort(([one], [other]) => one - other)) steps.add('a', at, event);
+      return rulesBroken(steps, { lossesToldWithin: 6 });
+    };
+    expect(made(12, 100)).not.toContain('losses told');
+    expect(made(50, 100)).toContain('losses told');
+    expect(made(50, 15)).not.toContain('losses told'); // shutdown lets leases lapse
+  });
+
   it('counts permits', () => {
     const made = history(
       ['a', sent('a/1')],

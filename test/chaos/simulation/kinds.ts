@@ -145,7 +145,7 @@ export const KINDS = {
   },
   /** The server's data is deleted while tokens are reserved for many locks: what it gives afterwards is higher all the same. */
   flushed: {
-    errands: { busyNames: 1, tryBusyName: 8, hurry: 4, hold: 4, holdLong: 2 },
+    errands: { busyNames: 1, tryBusyName: 12, hurry: 8, hold: 8, holdLong: 2 },
     fates: {},
     unheard: 0,
     faults: ['flush'],
