@@ -56,14 +56,19 @@ export class LockBoard implements OnModuleDestroy {
     const life = setInterval(() => {
       if (stream.isReady) stream.send(JSON.stringify({ now: Date.now() }));
     }, SIGN_OF_LIFE);
-    const end = setTimeout(() => stream.end(), LONGEST_STREAM);
-    this.streams.add(stream);
-    stream.onClose(() => {
+    const leave = () => {
       this.streams.delete(stream);
       clearInterval(life);
       clearTimeout(end);
       stop();
-    });
+    };
+    // A viewer that has stopped to read is left, too: its connection may be there for long.
+    const end = setTimeout(() => {
+      leave();
+      stream.end();
+    }, LONGEST_STREAM);
+    this.streams.add(stream);
+    stream.onClose(leave);
   }
 
   /** @throws HttpException that says why nothing was released */
