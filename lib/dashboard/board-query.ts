@@ -9,6 +9,8 @@ export interface BoardQuery {
   readonly descending: boolean;
   /** From 1. */
   readonly page: number;
+  /** The name of the lock that the viewer looks at. `''`: none. */
+  readonly lock: string;
 }
 
 /** What locks are sorted by, as the page shows it: times are durations. What is not known comes last in any order. */
@@ -32,7 +34,7 @@ const LONGEST_SEARCH = 200;
 
 /** @throws BadRequestException that names the parameter */
 export function parseBoardQuery(parameters: Readonly<Record<string, unknown>> = {}): BoardQuery {
-  const { search = '', sort = 'wait', order = 'descending', page = '1' } = parameters;
+  const { search = '', sort = 'wait', order = 'descending', page = '1', lock = '' } = parameters;
   if (typeof search !== 'string' || search.length > LONGEST_SEARCH)
     throw new BadRequestException(`search must be a text of at most ${LONGEST_SEARCH} characters`);
   if (typeof sort !== 'string' || !Object.hasOwn(SORT_VALUES, sort))
@@ -41,11 +43,13 @@ export function parseBoardQuery(parameters: Readonly<Record<string, unknown>> = 
     throw new BadRequestException('order must be ascending or descending');
   if (typeof page !== 'string' || !/^[1-9]\d{0,5}$/.test(page))
     throw new BadRequestException('page must be a number from 1');
+  if (typeof lock !== 'string') throw new BadRequestException('lock must be the name of one lock');
   return {
     search: search.trim().toLowerCase(),
     sort: sort as SortKey,
     descending: order === 'descending',
     page: Number(page),
+    lock,
   };
 }
 

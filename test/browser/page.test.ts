@@ -112,7 +112,9 @@ describe('the page in Chromium', () => {
   it('keeps what it has seen while Redis does not answer, says so, and goes on', async () => {
     shop = await StuckShop.open(redis.url);
     const page = await viewer.open(app.url);
-    await page.getByRole('row', { name: /order:42/ }).waitFor(PATIENT);
+    const stuck = page.getByRole('row', { name: /order:42/ });
+    await stuck.getByText('OrdersService.pay').waitFor(PATIENT);
+    await stuck.getByRole('cell', { name: '5', exact: true }).waitFor(PATIENT);
     redis.pause();
     try {
       await page
