@@ -129,6 +129,7 @@ describe('the page in Chromium', () => {
     }
     await page.getByText('Live', { exact: true }).waitFor({ timeout: 40_000 });
     expect(await page.getByRole('alert').textContent()).toBe('');
+    expect(await page.getByRole('status').first().textContent()).toBe('The locks are read again.');
   });
 
   it('asks every two seconds where the stream does not come through, and says when the application is gone', async () => {

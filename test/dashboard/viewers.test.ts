@@ -55,6 +55,28 @@ describe.each<Platform>(['Express', 'Fastify'])('viewers of the dashboard on %s'
     await expectQuiet(count);
   });
 
+  it('have a hundred streams at most; one more is told to ask instead', async () => {
+    const { url } = await open({ platform });
+    const viewers = Array.from({ length: 100 }, () => askForStream(url));
+    let seen = 0;
+    for (const viewer of viewers) viewer.once('data', () => seen++);
+    await until(() => seen === viewers.length);
+    const refused = await fetch(`${url}/api/stream`);
+    expect(refused.status).toBe(503);
+    expect(await refused.json()).toMatchObject({
+      message: expect.stringMatching(/100 streams already: ask for api\/board/),
+    });
+    expect((await fetch(`${url}/api/board`)).status).toBe(200);
+    viewers[0].destroy();
+    await until(async () => {
+      const stop = new AbortController();
+      const { status } = await fetch(`${url}/api/stream`, { signal: stop.signal });
+      stop.abort();
+      return status === 200;
+    });
+    for (const viewer of viewers) viewer.destroy();
+  });
+
   it('leave nothing behind when they go while the guards are asked', async () => {
     let asked = 0;
     const answers: (() => void)[] = [];

@@ -194,7 +194,10 @@ class LockBoard extends HTMLElement {
   #showTrouble() {
     this.#showLive();
     const text = this.#trouble ?? (this.#outage ? `The locks cannot be read: ${this.#outage.message}` : undefined);
-    if (text === undefined) return this.#alert.replaceChildren();
+    if (text === undefined) {
+      if (this.#alert.firstChild) setText(this.#status, 'The locks are read again.');
+      return this.#alert.replaceChildren();
+    }
     const age = this.#seen > 0 ? ['What is shown was seen ', ago(this.#seen), ' ago.'] : ['Nothing was seen yet.'];
     this.#alert.replaceChildren(make('p', {}, text), make('p', { 'aria-live': 'off' }, ...age));
   }
