@@ -1,9 +1,16 @@
-import { Module } from '@nestjs/common';
+import { type DynamicModule, Module } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import { RedisLockDashboardModule } from '../../lib/dashboard.js';
 import { RedisLockModule } from '../../lib/index.js';
 import { type DashboardApp, openDashboard, PassGuard, type Platform } from './dashboard-app.js';
+
+it('tells the modules of two dashboards apart by their text, as NestJS 10 does', () => {
+  const [one, other] = ['locks', 'admin/locks'].map((path) => RedisLockDashboardModule.forRoot({ path, public: true }));
+  const text = ({ providers }: DynamicModule) =>
+    JSON.stringify(providers, (_key, value) => (typeof value === 'function' ? String(value) : value));
+  expect(text(one)).not.toBe(text(other));
+});
 
 describe.each<Platform>(['Express', 'Fastify'])('the place of a dashboard on %s', (platform) => {
   let app: DashboardApp | undefined;
