@@ -3,7 +3,7 @@ import type { BoardLock } from './board-lock.js';
 
 /** What a viewer wants to see of the locks. */
 export interface BoardQuery {
-  /** A part of a name, an application, a host, a method or an owner. `''`: all locks. */
+  /** A part of a name or an owner, or of an application, host or method that holds or waits. `''`: all locks. */
   readonly search: string;
   readonly sort: SortKey;
   readonly descending: boolean;
@@ -24,7 +24,8 @@ const SORT_VALUES = {
   lease: ({ leaseEnds }: BoardLock) => leaseEnds,
   token: ({ token }: BoardLock) => token,
   waiting: ({ waiting }: BoardLock) => waiting,
-  wait: ({ waitsSince }: BoardLock) => (waitsSince === null ? null : -waitsSince),
+  // A wait of unknown length is one all the same.
+  wait: ({ waitsSince, waiting }: BoardLock) => (waitsSince === null ? (waiting > 0 ? -Infinity : null) : -waitsSince),
 } satisfies Record<string, (lock: BoardLock) => string | number | null>;
 
 type SortKey = keyof typeof SORT_VALUES;
@@ -77,11 +78,11 @@ export function selectLocks(locks: readonly BoardLock[], { search, sort, descend
   return { matching: found.length, page: shown, pages, size: PAGE_SIZE, rows };
 }
 
-function textOf({ name, type, owners }: BoardLock): string {
-  const places = owners.map(
-    ({ owner, application, host, pid, method }) => `${owner} ${application} ${host} ${pid} ${method}`,
+function textOf({ name, type, owners, waiters }: BoardLock): string {
+  const places = [...owners, ...waiters].map(
+    ({ application, host, pid, method }) => `${application} ${host} ${pid} ${method}`,
   );
-  return [name, type, ...places].join('\n').toLowerCase();
+  return [name, type, ...owners.map(({ owner }) => owner), ...places].join('\n').toLowerCase();
 }
 
 function compare(one: string | number | null, other: string | number | null, sign: number): number {

@@ -134,7 +134,8 @@ class LockBoard extends HTMLElement {
     this.#tabs.setTitle('locks', isKnown ? `Locks (${number(held)})` : 'Locks');
     this.#tabs.setTitle('clients', isKnown ? `Clients (${number(clients)})` : 'Clients');
     this.#tabs.setTitle('events', `Events (${number(events)})`);
-    document.title = waiting > 0 ? `(${waiting} waiting) Locks` : 'Locks';
+    // The host tells the tabs of several environments apart.
+    document.title = `${waiting > 0 ? `(${waiting} waiting) ` : ''}Locks · ${location.host}`;
   }
 
   /** Of a row that has not changed, only the name is there. */
