@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { INestApplication } from '@nestjs/common';
 import type { Page } from 'playwright-core';
 import { type DashboardApp, openDashboard } from '../dashboard/dashboard-app.js';
@@ -58,7 +59,7 @@ describe('the connection of the page in Chromium', () => {
     await next;
     await app.locks.acquire('order:1');
     await page.getByRole('row', { name: /order:1/ }).waitFor(PATIENT);
-    expect(await page.getByText('Live', { exact: true }).count()).toBe(1);
+    await page.getByText('Live', { exact: true }).waitFor(PATIENT);
   });
 
   it('is left to other tabs while this one is in the background', async () => {
@@ -111,6 +112,20 @@ describe('the connection of the page in Chromium', () => {
       .waitFor(PATIENT);
     signedIn = true;
     await page.getByText(/^Live/).waitFor(PATIENT);
+  });
+
+  it('tells the age of what is shown where it takes long to read', async () => {
+    app = await openDashboard();
+    const { locks } = app;
+    const page = await viewer.open(app.url);
+    await page.getByText('Live', { exact: true }).waitFor(PATIENT);
+    const list = locks.list.bind(locks);
+    locks.list = async (options) => {
+      await sleep(18_000);
+      return list(options);
+    };
+    await page.getByText(/^Live, as of \d+ s ago$/).waitFor(PATIENT);
+    await page.getByText('Live', { exact: true }).waitFor({ timeout: 30_000 });
   });
 
   it('does not say that no lock is held when nothing could be read yet', async () => {

@@ -4,10 +4,13 @@ import './lock-dialog.js';
 import './lock-table.js';
 import { make, setText } from './dom.js';
 import { Feed } from './feed.js';
-import { ago, setServerTime } from './live-time.js';
+import { ago, serverTime, setServerTime } from './live-time.js';
 
 /** Typing is over when nothing was typed for so long, in milliseconds. */
 const TYPING = 200;
+
+/** Where reading takes long, its age is shown when what is shown is so old, in milliseconds. */
+const OLD = 10_000;
 
 /** The whole page: `<lock-board>`. */
 class LockBoard extends HTMLElement {
@@ -188,7 +191,9 @@ class LockBoard extends HTMLElement {
   #showLive() {
     const isLive = this.#trouble === undefined && this.#outage === null;
     const live = this.#feed.mode === 'stream' ? 'Live' : 'Live, every 2 s';
-    if (this.#summary || !isLive) setText(this.#live, isLive ? live : 'Not live');
+    const age = serverTime() - this.#seen;
+    const asOf = age > OLD ? `, as of ${Math.round(age / 1_000)} s ago` : '';
+    if (this.#summary || !isLive) setText(this.#live, isLive ? live + asOf : 'Not live');
     this.classList.toggle('stale', !isLive);
   }
 
