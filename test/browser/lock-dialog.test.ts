@@ -42,6 +42,23 @@ describe('the view of a lock in Chromium', () => {
     await second.release();
   });
 
+  it('says so without a word of releases where the dashboard is read-only', async () => {
+    const readOnly = await openDashboard();
+    try {
+      const first = await readOnly.locks.acquire('order:42');
+      const page = await viewer.open(readOnly.url);
+      await page.getByRole('button', { name: 'order:42' }).click(PATIENT);
+      const dialog = page.getByRole('dialog', { name: 'order:42' });
+      await dialog.getByText(first.owner).waitFor();
+      expect(await dialog.getByText(/release/i).count()).toBe(0);
+      await first.release();
+      await readOnly.locks.acquire('order:42');
+      await dialog.getByText('Somebody else holds it by now.', { exact: true }).waitFor(PATIENT);
+    } finally {
+      await readOnly.close();
+    }
+  });
+
   it('goes on when the lock leaves the page of locks that is shown', async () => {
     const lease = await app.locks.acquire('order:42');
     const page = await viewer.open(app.url);

@@ -43,9 +43,9 @@ class LockDialog extends HTMLElement {
 
   /** @param lock null: it is not held any more */
   update(lock) {
-    const isSame = lock?.owners.some(({ owner }) => this.#owners.includes(owner)) ?? false;
+    const isSame = lock !== null && this.#isHeldAsBefore(lock);
     this.#release.disabled = !isSame;
-    setText(this.#note, noteOn(lock, isSame));
+    setText(this.#note, noteOn(lock, isSame, this.#form.hasChildNodes()));
     this.#facts.hidden = lock === null;
     if (lock === null) return;
     this.#lock = lock;
@@ -64,6 +64,11 @@ class LockDialog extends HTMLElement {
         ? []
         : [make('h3', {}, 'Waited for by'), make('ul', {}, ...lock.waiters.map(waiterItem))]),
     );
+  }
+
+  /** Of some locks no owner is known. */
+  #isHeldAsBefore({ owners }) {
+    return owners.length + this.#owners.length === 0 || owners.some(({ owner }) => this.#owners.includes(owner));
   }
 
   #closed() {
@@ -106,9 +111,10 @@ class LockDialog extends HTMLElement {
 
 customElements.define('lock-dialog', LockDialog);
 
-function noteOn(lock, isSame) {
+function noteOn(lock, isSame, canRelease) {
   if (lock === null) return 'It is not held any more.';
-  return isSame ? '' : 'Somebody else holds it by now. To release it, close this and open it again.';
+  if (isSame) return '';
+  return `Somebody else holds it by now.${canRelease ? ' To release it, close this and open it again.' : ''}`;
 }
 
 function fact(title, value) {
