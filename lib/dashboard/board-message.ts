@@ -31,6 +31,8 @@ export function boardMessage(snapshot: Snapshot, events: readonly BoardEvent[], 
       took,
     },
     locks: selectLocks(locks, query),
+    /** The one that is looked at; null: it is not held. */
+    ...(query.lock === '' || at === 0 ? {} : { lock: locks.find(({ name }) => name === query.lock) ?? null }),
     clients: longest.slice(0, MOST_CLIENTS),
     events,
   };

@@ -3,12 +3,14 @@ import type { BoardLock } from './board-lock.js';
 
 /** What a viewer wants to see of the locks. */
 export interface BoardQuery {
-  /** A part of a name, an application, a host, a method or an owner. `''`: all locks. */
+  /** A part of a name or an owner, or of an application, host or method that holds or waits. `''`: all locks. */
   readonly search: string;
   readonly sort: SortKey;
   readonly descending: boolean;
   /** From 1. */
   readonly page: number;
+  /** The name of the lock that the viewer looks at. `''`: none. */
+  readonly lock: string;
 }
 
 /** What locks are sorted by, as the page shows it: times are durations. What is not known comes last in any order. */
@@ -22,7 +24,8 @@ const SORT_VALUES = {
   lease: ({ leaseEnds }: BoardLock) => leaseEnds,
   token: ({ token }: BoardLock) => token,
   waiting: ({ waiting }: BoardLock) => waiting,
-  wait: ({ waitsSince }: BoardLock) => (waitsSince === null ? null : -waitsSince),
+  // A wait of unknown length is one all the same.
+  wait: ({ waitsSince, waiting }: BoardLock) => (waitsSince === null ? (waiting > 0 ? -Infinity : null) : -waitsSince),
 } satisfies Record<string, (lock: BoardLock) => string | number | null>;
 
 type SortKey = keyof typeof SORT_VALUES;
@@ -32,7 +35,7 @@ const LONGEST_SEARCH = 200;
 
 /** @throws BadRequestException that names the parameter */
 export function parseBoardQuery(parameters: Readonly<Record<string, unknown>> = {}): BoardQuery {
-  const { search = '', sort = 'wait', order = 'descending', page = '1' } = parameters;
+  const { search = '', sort = 'wait', order = 'descending', page = '1', lock = '' } = parameters;
   if (typeof search !== 'string' || search.length > LONGEST_SEARCH)
     throw new BadRequestException(`search must be a text of at most ${LONGEST_SEARCH} characters`);
   if (typeof sort !== 'string' || !Object.hasOwn(SORT_VALUES, sort))
@@ -41,11 +44,13 @@ export function parseBoardQuery(parameters: Readonly<Record<string, unknown>> = 
     throw new BadRequestException('order must be ascending or descending');
   if (typeof page !== 'string' || !/^[1-9]\d{0,5}$/.test(page))
     throw new BadRequestException('page must be a number from 1');
+  if (typeof lock !== 'string') throw new BadRequestException('lock must be the name of one lock');
   return {
     search: search.trim().toLowerCase(),
     sort: sort as SortKey,
     descending: order === 'descending',
     page: Number(page),
+    lock,
   };
 }
 
@@ -73,11 +78,11 @@ export function selectLocks(locks: readonly BoardLock[], { search, sort, descend
   return { matching: found.length, page: shown, pages, size: PAGE_SIZE, rows };
 }
 
-function textOf({ name, type, owners }: BoardLock): string {
-  const places = owners.map(
-    ({ owner, application, host, pid, method }) => `${owner} ${application} ${host} ${pid} ${method}`,
+function textOf({ name, type, owners, waiters }: BoardLock): string {
+  const places = [...owners, ...waiters].map(
+    ({ application, host, pid, method }) => `${application} ${host} ${pid} ${method}`,
   );
-  return [name, type, ...places].join('\n').toLowerCase();
+  return [name, type, ...owners.map(({ owner }) => owner), ...places].join('\n').toLowerCase();
 }
 
 function compare(one: string | number | null, other: string | number | null, sign: number): number {

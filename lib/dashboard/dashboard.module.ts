@@ -5,6 +5,8 @@ import { createDashboardController } from './dashboard.controller.js';
 import { checkDashboardOptions, type RedisLockDashboardOptions } from './dashboard.options.js';
 import { LockBoard } from './lock-board.js';
 
+const DASHBOARD_PATH = 'REDIS_LOCK_DASHBOARD_PATH';
+
 /**
  * A page that shows which locks are held, by whom and since when, who waits, the clients, and recent losses.
  *
@@ -29,13 +31,15 @@ import { LockBoard } from './lock-board.js';
 export class RedisLockDashboardModule {
   static forRoot(options: RedisLockDashboardOptions): DynamicModule {
     checkDashboardOptions(options);
-    const { imports = [], name } = options;
+    const { imports = [], name, path } = options;
     const logger = new Logger('RedisLockDashboard');
     return {
       module: RedisLockDashboardModule,
       imports: [...imports],
       controllers: [createDashboardController(options)],
       providers: [
+        // NestJS 10 takes two modules for one when the texts of their metadata are the same: this tells dashboards apart.
+        { provide: DASHBOARD_PATH, useValue: path },
         {
           provide: LockBoard,
           useFactory: (locks: LockService) => new LockBoard(locks, logger, options),

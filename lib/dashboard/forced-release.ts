@@ -2,6 +2,7 @@ import {
   BadRequestException,
   ConflictException,
   ForbiddenException,
+  InternalServerErrorException,
   type LoggerService,
   NotFoundException,
 } from '@nestjs/common';
@@ -33,6 +34,7 @@ export class ForcedRelease {
   /** @throws HttpException, or an error of the lock service: then nothing was released */
   async release(request: HttpRequest, nameInPath: string | undefined): Promise<void> {
     const { name, reason, owners } = this.check(request, nameInPath);
+    const user = await this.userOf(request);
     const { owners: present } = await this.locks.inspect(name);
     if (present.length > 0 && owners !== undefined && !present.some(({ owner }) => owners.includes(owner)))
       throw new ConflictException(`'${name}' is held by somebody else by now; nothing was released`);
@@ -41,10 +43,27 @@ export class ForcedRelease {
     const holder = present.map(({ owner, client }) =>
       client ? `${client.application} on ${client.host}, pid ${client.pid} (${owner})` : owner,
     );
-    const user = this.options.userOf?.(request as never);
-    const text = `released by force${user ? ` by ${inLog(user)}` : ''}: ${reason}; it was held by ${holder.join(' and ') || 'an owner not known here'}`;
+    const text = inLog(
+      `released by force${user ? ` by ${user}` : ''}: ${reason}; it was held by ${holder.join(' and ') || 'an owner not known here'}`,
+    );
     this.logger.warn(`'${inLog(name)}' was ${text}`);
     this.events.add({ kind: 'released', name, method: '', text });
+  }
+
+  /** @throws InternalServerErrorException when it cannot be told: what nobody answers for is not done */
+  private async userOf(request: HttpRequest): Promise<string | undefined> {
+    try {
+      const user = (await this.options.userOf?.(request as never)) ?? undefined;
+      if (user === undefined || typeof user === 'string') return user;
+      throw new TypeError(`it returned a value of type ${typeof user}, not a text`);
+    } catch (error) {
+      this.logger.error(
+        `The option userOf of RedisLockDashboardModule failed; nothing was released: ${inLog(String(error))}`,
+      );
+      throw new InternalServerErrorException(
+        'The option userOf of the dashboard failed, see the log; nothing was released',
+      );
+    }
   }
 
   private check({ headers, body }: HttpRequest, nameInPath: string | undefined): ReleaseRequest {

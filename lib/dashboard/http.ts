@@ -75,8 +75,10 @@ export class EventStream {
     this.raw.write(`data: ${data}\n\n`);
   }
 
+  /** Calls the listener when the viewer has gone: at once, if that was before the stream began. */
   onClose(listener: () => void): void {
-    this.raw.once('close', listener);
+    if (this.raw.destroyed) listener();
+    else this.raw.once('close', listener);
   }
 
   end(): void {

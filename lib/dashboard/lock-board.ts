@@ -14,6 +14,8 @@ import { takeSnapshot } from './take-snapshot.js';
 const SIGN_OF_LIFE = 3_000;
 /** A stream is ended after so long; the page opens a new one, and the guards are asked again. */
 const LONGEST_STREAM = 5 * 60_000;
+/** So many viewers have a stream at once, as each costs memory and time; the pages of others ask every two seconds. */
+const MOST_STREAMS = 100;
 const STATUS_OF: Readonly<Record<string, number>> = {
   LockKeyError: 400,
   LockConfigurationError: 400,
@@ -44,9 +46,17 @@ export class LockBoard implements OnModuleDestroy {
     return this.message(await this.feed.current(), query);
   }
 
-  /** Sends what `query` asks for, and then what changes, until the viewer goes. */
+  /**
+   * Sends what `query` asks for, and then what changes, until the viewer goes.
+   *
+   * @throws ServiceUnavailableException when there are too many viewers, or the application is shutting down
+   */
   stream(response: HttpResponse, query: BoardQuery): void {
     if (this.closed) throw new ServiceUnavailableException('The application is shutting down');
+    if (this.streams.size >= MOST_STREAMS)
+      throw new ServiceUnavailableException(
+        `There are ${MOST_STREAMS} streams already: ask for api/board now and then`,
+      );
     const stream = new EventStream(response);
     const updates = new BoardUpdates();
     const show = (snapshot: Snapshot) => {
@@ -56,14 +66,19 @@ export class LockBoard implements OnModuleDestroy {
     const life = setInterval(() => {
       if (stream.isReady) stream.send(JSON.stringify({ now: Date.now() }));
     }, SIGN_OF_LIFE);
-    const end = setTimeout(() => stream.end(), LONGEST_STREAM);
-    this.streams.add(stream);
-    stream.onClose(() => {
+    const leave = () => {
       this.streams.delete(stream);
       clearInterval(life);
       clearTimeout(end);
       stop();
-    });
+    };
+    // A viewer that has stopped to read is left, too: its connection may be there for long.
+    const end = setTimeout(() => {
+      leave();
+      stream.end();
+    }, LONGEST_STREAM);
+    this.streams.add(stream);
+    stream.onClose(leave);
   }
 
   /** @throws HttpException that says why nothing was released */

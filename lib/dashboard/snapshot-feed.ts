@@ -21,23 +21,21 @@ export class SnapshotFeed {
 
   /** The latest snapshot, or a new one if that is old. Never rejects: an outage is what a snapshot shows. */
   current(): Promise<Snapshot> {
-    if (this.taking !== undefined) return this.taking;
-    if (this.latest !== undefined && performance.now() < this.nextAt) return Promise.resolve(this.latest);
-    this.taking = this.takeNext();
-    return this.taking;
+    if (this.latest !== undefined && this.taking === undefined && performance.now() < this.nextAt)
+      return Promise.resolve(this.latest);
+    return this.next();
   }
 
   /**
-   * Calls the listener with each new snapshot, and first with the latest.
+   * Calls the listener with each new snapshot, and first with the latest unless that is old.
    *
    * @returns a function that removes the listener
    */
   follow(listener: (snapshot: Snapshot) => void): () => void {
     this.listeners.add(listener);
-    void this.current().then((snapshot) => {
-      if (this.listeners.has(listener)) listener(snapshot);
-      this.schedule();
-    });
+    if (this.latest !== undefined && performance.now() < this.nextAt) listener(this.latest);
+    else void this.next();
+    this.schedule();
     return () => {
       this.listeners.delete(listener);
       if (this.listeners.size === 0) this.stop();
@@ -50,32 +48,37 @@ export class SnapshotFeed {
     this.stop();
   }
 
+  private next(): Promise<Snapshot> {
+    this.taking ??= this.takeNext();
+    return this.taking;
+  }
+
   private async takeNext(): Promise<Snapshot> {
     const { latest } = this;
     const started = performance.now();
+    let rest = REST;
     try {
       this.latest = await this.take(latest);
     } catch (error) {
+      // To wait for an answer is no work, and that Redis is back is to be seen soon.
+      rest = 0;
       const since = latest?.outage?.since ?? Date.now();
       this.latest = { ...(latest ?? EMPTY), outage: { message: (error as Error).message, since } };
     }
-    const ended = performance.now();
-    this.nextAt = ended + Math.max(SHORTEST_PAUSE - (ended - started), REST * (ended - started));
+    const took = performance.now() - started;
+    this.nextAt = started + took + Math.max(SHORTEST_PAUSE - took, rest * took);
     this.taking = undefined;
+    for (const listener of [...this.listeners]) listener(this.latest);
+    this.schedule();
     return this.latest;
   }
 
+  /** The next snapshot, unless one is being taken: then its end calls this again. */
   private schedule(): void {
-    if (this.timer !== undefined || this.listeners.size === 0 || this.closed) return;
-    this.timer = setTimeout(() => this.tick(), Math.max(1, this.nextAt - performance.now()));
+    this.stop();
+    if (this.taking !== undefined || this.listeners.size === 0 || this.closed) return;
+    this.timer = setTimeout(() => void this.next(), Math.max(1, this.nextAt - performance.now()));
     this.timer.unref();
-  }
-
-  private async tick(): Promise<void> {
-    const snapshot = await this.current();
-    this.timer = undefined;
-    for (const listener of [...this.listeners]) listener(snapshot);
-    this.schedule();
   }
 
   private stop(): void {

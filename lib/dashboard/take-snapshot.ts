@@ -13,25 +13,26 @@ const JITTER = 1_500;
 /** @param before the snapshot taken last, whose times stay as they are where nothing happened */
 export async function takeSnapshot(locks: LockService, before: Snapshot | undefined): Promise<Snapshot> {
   const started = Date.now();
-  const clients = await locks.clients();
+  // Where the backend has neither, it is the list that is missed.
+  let [page, clients] = await Promise.all([locks.list({ count: PAGE }), locks.clients()]);
   const waits = waitsByLock(clients, Date.now());
   const known = new Map(before?.locks.map((lock) => [lock.name, lock]));
   const found = new Map<string, BoardLock>();
-  let cursor: string | undefined;
-  do {
-    const page = await locks.list({ cursor, count: PAGE });
+  for (;;) {
     const now = Date.now();
     for (const lock of page.locks)
       found.set(lock.name, toBoardLock(lock, waits.get(lock.name), now, known.get(lock.name)));
-    cursor = page.cursor;
-  } while (cursor !== undefined && found.size < MOST_LOCKS);
+    const { cursor } = page;
+    if (cursor === undefined || found.size >= MOST_LOCKS) break;
+    page = await locks.list({ cursor, count: PAGE });
+  }
   const at = Date.now();
   return {
     at,
     took: at - started,
     locks: [...found.values()],
     clients: clients.map((client) => toBoardClient(client, at, before)),
-    incomplete: cursor !== undefined,
+    incomplete: page.cursor !== undefined,
     outage: null,
   };
 }

@@ -50,6 +50,7 @@ describe('the page in Chromium', () => {
     await page.getByText('Live', { exact: true }).waitFor();
     // The longest wait comes first.
     expect(await page.locator('lock-table tbody tr').first().textContent()).toContain('order:42');
+    expect(await page.title()).toMatch(/^\(6 waiting\) Locks · 127\.0\.0\.1:\d+$/);
     await page.waitForTimeout(Number(process.env.STUCK_FOR ?? 0));
     await picture(page, 'full');
     await picture(await viewer.open(app.url, DARK), 'full-dark');
@@ -69,6 +70,10 @@ describe('the page in Chromium', () => {
     await page.keyboard.type('nightly');
     await page.locator('lock-table tbody tr').nth(1).waitFor({ state: 'detached' });
     expect(await page.getByRole('status').first().textContent()).toBe('1 locks match');
+    // Also by who waits.
+    await page.keyboard.press('ControlOrMeta+A');
+    await page.keyboard.type('refundsservice');
+    await page.locator('lock-table tbody tr').filter({ hasText: 'order:42' }).waitFor(PATIENT);
     await page.keyboard.press('ControlOrMeta+A');
     await page.keyboard.press('Delete');
     await page.locator('lock-table tbody tr').nth(1).waitFor();
@@ -103,6 +108,11 @@ describe('the page in Chromium', () => {
     await page.getByRole('tab', { name: /Events/ }).click();
     await page.getByText(/released by force: hangs since midnight; it was held by shop-2/).waitFor(PATIENT);
     await picture(page, 'events');
+    await page.setViewportSize(PHONE.viewport);
+    await picture(page, 'events-phone');
+    await page.getByRole('tab', { name: /Clients/ }).click();
+    await picture(page, 'clients-phone');
+    await page.setViewportSize(DESKTOP.viewport);
     await page.getByRole('tab', { name: /^Locks/ }).click();
     await page.getByRole('button', { name: 'report:nightly' }).waitFor({ state: 'detached', ...PATIENT });
     expect(await app.locks.isLocked('report:nightly')).toBe(false);
@@ -112,7 +122,9 @@ describe('the page in Chromium', () => {
   it('keeps what it has seen while Redis does not answer, says so, and goes on', async () => {
     shop = await StuckShop.open(redis.url);
     const page = await viewer.open(app.url);
-    await page.getByRole('row', { name: /order:42/ }).waitFor(PATIENT);
+    const stuck = page.getByRole('row', { name: /order:42/ });
+    await stuck.getByText('OrdersService.pay').waitFor(PATIENT);
+    await stuck.getByRole('cell', { name: '5', exact: true }).waitFor(PATIENT);
     redis.pause();
     try {
       await page
@@ -127,6 +139,7 @@ describe('the page in Chromium', () => {
     }
     await page.getByText('Live', { exact: true }).waitFor({ timeout: 40_000 });
     expect(await page.getByRole('alert').textContent()).toBe('');
+    expect(await page.getByRole('status').first().textContent()).toBe('The locks are read again.');
   });
 
   it('asks every two seconds where the stream does not come through, and says when the application is gone', async () => {

@@ -26,8 +26,11 @@ export class Viewer {
     const page = await this.browser.newPage(options);
     page.on('pageerror', ({ message }) => this.errors.push(message));
     page.on('console', (message) => {
-      // That a server does not answer is what some of the tests are about.
-      if (message.type() === 'error' && !/Failed to load resource|net::ERR/.test(message.text()))
+      // That a server does not answer, or with something else, is what some of the tests are about.
+      if (
+        message.type() === 'error' &&
+        !/Failed to load resource|net::ERR|^EventSource's response/.test(message.text())
+      )
         this.errors.push(message.text());
     });
     await page.goto(url);

@@ -40,7 +40,7 @@ export async function openDashboard(options: DashboardAppOptions = {}): Promise<
   @Module({
     imports: [
       RedisLockModule.forRoot({
-        ...(locks.connection === undefined ? inMemory() : {}),
+        ...(locks.connection === undefined && locks.quorum === undefined ? inMemory() : {}),
         shutdownTimeout: 100,
         ...locks,
       }),

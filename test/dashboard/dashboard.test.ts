@@ -148,15 +148,35 @@ describe('what the dashboard shows', () => {
     await Promise.all(leases.map((lease) => lease.release()));
   });
 
-  it.each(['?sort=size', '?order=up', '?page=0', '?page=x', '?search=a&search=b', `?search=${'x'.repeat(201)}`])(
-    'refuses %s with a reason',
-    async (query) => {
-      await open();
-      const response = await app!.get(`/api/board${query}`);
-      expect(response.status).toBe(400);
-      expect(((await response.json()) as { message: string }).message).toMatch(/must be|one of/);
-    },
-  );
+  it('puts locks that are waited for first, also where it is not known for how long', async () => {
+    await open();
+    // The record of a client has 20 of its waits.
+    const names = ['idle', ...Array.from({ length: 25 }, (_, n) => `order:${n}`)];
+    const leases = [];
+    for (const name of names) leases.push(await app!.locks.acquire(name));
+    const waiting = names.slice(1).map((name) => app!.locks.acquire(name));
+    const rows = async () => (await app!.board()).locks.rows as { name: string; waitsSince: number | null }[];
+    await until(async () => (await rows()).some(({ waitsSince }) => waitsSince !== null), 30_000);
+    expect((await rows()).filter(({ waitsSince }) => waitsSince === null).length).toBeGreaterThan(1);
+    expect((await rows()).at(-1)?.name).toBe('idle');
+    for (const lease of leases) await lease.release();
+    for (const lease of waiting) await (await lease).release();
+  });
+
+  it.each([
+    '?sort=size',
+    '?order=up',
+    '?page=0',
+    '?page=x',
+    '?search=a&search=b',
+    '?lock=a&lock=b',
+    `?search=${'x'.repeat(201)}`,
+  ])('refuses %s with a reason', async (query) => {
+    await open();
+    const response = await app!.get(`/api/board${query}`);
+    expect(response.status).toBe(400);
+    expect(((await response.json()) as { message: string }).message).toMatch(/must be|one of/);
+  });
 
   it('takes one snapshot a second at most, however many ask, and none while nobody does', async () => {
     await open();

@@ -1,9 +1,17 @@
 const API = new URL('../api/', import.meta.url);
-/** The stream tells something every three seconds. Where nothing comes through for so long, it is not used. */
+/** The stream tells something every three seconds. Where nothing comes through for so long, it is given up. */
 const SILENCE = 8_000;
-const POLL = 2_000;
-/** While polling, the stream is tried again after so long. */
+/** Where its first message is not there after so long, the locks are asked for meanwhile: a proxy may collect what is sent. */
+const PATIENCE = 2_500;
+/** A stream that was given up is tried again after so long. */
 const RETRY_STREAM = 60_000;
+/** A stream that has lasted so long did not fail when it ends: the application ends each one after five minutes. */
+const LASTING = 10_000;
+const POLL = 2_000;
+/** A tab in the background leaves its connection to others: a browser has six of them for all tabs of a site. */
+const POLL_IN_BACKGROUND = 15_000;
+
+const SIGN_IN = 'You may have to sign in again: reload the page.';
 
 /**
  * Brings what a query shows, and what changes: by server-sent events, and where these do not come through, by asking every two seconds.
@@ -15,10 +23,13 @@ export class Feed {
   #source;
   #timers = new Set();
   #run = 0;
+  #streamFrom = 0;
+  #parts = new Map();
 
   constructor(onUpdate, onTrouble) {
     this.onUpdate = onUpdate;
     this.onTrouble = onTrouble;
+    document.addEventListener('visibilitychange', () => this.#start());
   }
 
   /** `stream` or `polling`: how the data comes. */
@@ -26,57 +37,74 @@ export class Feed {
 
   open(query) {
     this.#query = new URLSearchParams(query).toString();
-    this.#start(this.mode);
+    // They are about the query.
+    this.#parts.delete('locks');
+    this.#parts.delete('lock');
+    this.#start();
   }
 
-  #start(mode) {
-    this.#stop();
-    this.mode = mode;
-    if (mode === 'stream') this.#stream(++this.#run);
-    else {
-      const run = ++this.#run;
-      this.#after(RETRY_STREAM, () => this.#start('stream'));
-      void this.#poll(run);
-    }
-  }
-
-  #stop() {
+  #start() {
     this.#source?.close();
     for (const timer of this.#timers) clearTimeout(timer);
     this.#timers.clear();
+    const run = ++this.#run;
+    const wait = this.#streamFrom - performance.now();
+    if (!document.hidden && wait <= 0) return this.#stream(run);
+    if (!document.hidden) this.#after(wait, () => this.#start());
+    void this.#poll(run);
   }
 
   #stream(run) {
     const source = new EventSource(new URL(`stream?${this.#query}`, API));
+    const opened = performance.now();
+    let lasted = 0;
+    let silence = this.#after(SILENCE, () => this.#giveUp());
+    const patience = this.#after(PATIENCE, () => this.#poll(run));
     this.#source = source;
-    let silence = this.#after(SILENCE, () => this.#start('polling'));
     source.addEventListener('message', ({ data }) => {
       if (run !== this.#run) return;
+      this.mode = 'stream';
+      lasted = performance.now() - opened;
+      this.#cancel(patience);
       this.#cancel(silence);
-      silence = this.#after(SILENCE, () => this.#start('polling'));
+      silence = this.#after(SILENCE, () => this.#giveUp());
       this.#arrived(JSON.parse(data));
     });
-    // The browser connects again by itself, unless the answer was an error: then polling finds out which.
     source.addEventListener('error', () => {
-      if (run === this.#run) this.#start('polling');
+      if (run !== this.#run) return;
+      if (lasted > LASTING) this.#start();
+      else this.#giveUp();
     });
   }
 
-  async #poll(run) {
-    try {
-      const response = await fetch(new URL(`board?${this.#query}`, API), { signal: AbortSignal.timeout(15_000) });
-      if (run !== this.#run) return;
-      if (response.ok) this.#arrived(await response.json());
-      else this.onTrouble(await refusal(response));
-    } catch {
-      if (run === this.#run) this.onTrouble('The application does not answer. It is asked again every two seconds.');
-    }
-    if (run === this.#run) this.#after(POLL, () => this.#poll(run));
+  #giveUp() {
+    this.#streamFrom = performance.now() + RETRY_STREAM;
+    this.#start();
   }
 
-  #arrived(update) {
+  /** Asks again and again, until the stream brings something. */
+  async #poll(run) {
+    if (run !== this.#run) return;
+    this.mode = 'polling';
+    const { answer, refusal } = await ask(`board?${this.#query}`, { signal: AbortSignal.timeout(15_000) });
+    if (run !== this.#run || this.mode === 'stream') return;
+    if (answer) this.#arrived(answer);
+    else this.onTrouble(refusal ?? 'The application does not answer. It is asked again every two seconds.');
+    this.#after(document.hidden ? POLL_IN_BACKGROUND : POLL, () => {
+      if (this.mode !== 'stream') void this.#poll(run);
+    });
+  }
+
+  /** What is as before is left out: it is not written anew, and not read aloud again. */
+  #arrived({ now, seen, ...parts }) {
     this.onTrouble(undefined);
-    this.onUpdate(update);
+    const changed = Object.entries(parts).filter(([part, value]) => {
+      const text = JSON.stringify(value);
+      if (this.#parts.get(part) === text) return false;
+      this.#parts.set(part, text);
+      return true;
+    });
+    this.onUpdate({ now, seen, ...Object.fromEntries(changed) });
   }
 
   #after(time, action) {
@@ -99,23 +127,29 @@ export async function releaseLock(name, owners, reason) {
   // A path cannot carry every name: `..`, or a long one. Then the body has it.
   const fits = /^[\w.:~@-]{3,90}$/.test(name);
   const path = fits ? `locks/${encodeURIComponent(name)}/release` : 'release';
-  try {
-    const response = await fetch(new URL(path, API), {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-redis-lock-dashboard': 'release' },
-      body: JSON.stringify({ name, owners, reason }),
-    });
-    return response.ok ? undefined : await refusal(response);
-  } catch {
-    return 'The application does not answer. Look whether the lock is still held before you try again.';
-  }
+  const { answer, refusal } = await ask(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-redis-lock-dashboard': 'release' },
+    body: JSON.stringify({ name, owners, reason }),
+  });
+  if (answer?.released === true) return undefined;
+  return refusal ?? 'The application does not answer. Look whether the lock is still held before you try again.';
 }
 
-async function refusal(response) {
-  if (response.status === 401 || response.status === 403) {
-    const { message } = await response.json().catch(() => ({}));
-    return `You are not allowed to do this${message ? ` (${message})` : ''}. You may have to sign in again: reload the page.`;
+/** @returns `answer`, or `refusal`: why there is none; neither when the application does not answer */
+async function ask(path, options) {
+  try {
+    // A redirect leads to a page where one signs in, and what comes from there is no answer.
+    const response = await fetch(new URL(path, API), { ...options, redirect: 'manual' });
+    if (response.type === 'opaqueredirect') return { refusal: SIGN_IN };
+    const body = await response.json().catch(() => undefined);
+    if (response.ok)
+      return body ? { answer: body } : { refusal: `The application answered something else. ${SIGN_IN}` };
+    const { message } = body ?? {};
+    if (response.status !== 401 && response.status !== 403)
+      return { refusal: message ?? `The application answered ${response.status}.` };
+    return { refusal: `You are not allowed to do this${message ? ` (${message})` : ''}. ${SIGN_IN}` };
+  } catch {
+    return {};
   }
-  const { message } = await response.json().catch(() => ({}));
-  return message ?? `The application answered ${response.status}.`;
 }

@@ -1,4 +1,4 @@
-import { make } from './dom.js';
+import { make, setText } from './dom.js';
 import { releaseLock } from './feed.js';
 import { ago, until } from './live-time.js';
 import { placeOf } from './lock-table.js';
@@ -7,8 +7,12 @@ import { placeOf } from './lock-table.js';
 class LockDialog extends HTMLElement {
   #dialog = make('dialog', { 'aria-labelledby': 'lock-title', close: () => this.#closed() });
   #facts = make('div');
+  #note = make('p', { role: 'status', class: 'note' });
   #form = make('div');
+  #release;
   #lock;
+  /** Who held it when it was opened: a release is about them, not about who holds it by now. */
+  #owners = [];
 
   connectedCallback() {
     if (this.firstChild) return;
@@ -16,6 +20,7 @@ class LockDialog extends HTMLElement {
     this.#dialog.append(
       make('h2', { id: 'lock-title', tabindex: '-1', autofocus: true }),
       this.#facts,
+      this.#note,
       this.#form,
       close,
     );
@@ -29,14 +34,20 @@ class LockDialog extends HTMLElement {
 
   open(lock, readOnly) {
     this.#dialog.querySelector('h2').textContent = lock.name;
-    this.#form.replaceChildren(...(readOnly ? [] : [this.#releaseForm()]));
-    this.update(lock);
+    this.#owners = lock.owners.map(({ owner }) => owner);
+    this.#release = make('button', { class: 'danger', 'aria-describedby': 'release-warning' }, 'Release by force');
+    this.#form.replaceChildren(...(readOnly ? [] : [this.#releaseForm(lock.name)]));
     this.#dialog.showModal();
+    this.update(lock);
   }
 
-  /** @param lock undefined: it is not held any more, or not on the page that is shown */
+  /** @param lock null: it is not held any more */
   update(lock) {
-    if (lock === undefined || lock === this.#lock) return;
+    const isSame = lock !== null && this.#isHeldAsBefore(lock);
+    this.#release.disabled = !isSame;
+    setText(this.#note, noteOn(lock, isSame, this.#form.hasChildNodes()));
+    this.#facts.hidden = lock === null;
+    if (lock === null) return;
     this.#lock = lock;
     this.#facts.replaceChildren(
       make(
@@ -55,12 +66,17 @@ class LockDialog extends HTMLElement {
     );
   }
 
+  /** Of some locks no owner is known. */
+  #isHeldAsBefore({ owners }) {
+    return owners.length + this.#owners.length === 0 || owners.some(({ owner }) => this.#owners.includes(owner));
+  }
+
   #closed() {
     this.#lock = undefined;
     this.dispatchEvent(new CustomEvent('closed'));
   }
 
-  #releaseForm() {
+  #releaseForm(name) {
     const reason = make('input', {
       id: 'reason',
       required: true,
@@ -68,23 +84,18 @@ class LockDialog extends HTMLElement {
       maxlength: '500',
       autocomplete: 'off',
     });
-    const button = make('button', { class: 'danger' }, 'Release by force');
+    const button = this.#release;
     const outcome = make('p', { role: 'status' });
     const submit = async (event) => {
       event.preventDefault();
       button.disabled = true;
-      const { name, owners } = this.#lock;
-      const failure = await releaseLock(
-        name,
-        owners.map(({ owner }) => owner),
-        reason.value,
-      );
+      const failure = await releaseLock(name, this.#owners, reason.value);
       outcome.className = failure === undefined ? '' : 'failed';
       outcome.textContent = failure ?? 'It was released.';
       button.disabled = failure === undefined;
     };
     const warning =
-      'The holder may still be working: what it protects by this lock can then be changed by two at once. Its method is told only when it next renews the lock.';
+      'The holder may still be working: what it protects by this lock can then be changed by two at once. Its signal is aborted, but nothing stops code that does not listen to it.';
     return make(
       'form',
       { submit },
@@ -99,6 +110,12 @@ class LockDialog extends HTMLElement {
 }
 
 customElements.define('lock-dialog', LockDialog);
+
+function noteOn(lock, isSame, canRelease) {
+  if (lock === null) return 'It is not held any more.';
+  if (isSame) return '';
+  return `Somebody else holds it by now.${canRelease ? ' To release it, close this and open it again.' : ''}`;
+}
 
 function fact(title, value) {
   return [make('dt', {}, title), make('dd', {}, value)];

@@ -1,0 +1,91 @@
+import { type DashboardApp, openDashboard } from '../dashboard/dashboard-app.js';
+import { PHONE, picture, Viewer } from './viewer.js';
+
+const PATIENT = { timeout: 20_000 };
+
+describe('the view of a lock in Chromium', () => {
+  let viewer: Viewer;
+  let app: DashboardApp;
+  beforeAll(async () => {
+    viewer = await Viewer.start();
+  });
+  beforeEach(async () => {
+    app = await openDashboard({ dashboard: { readOnly: false } });
+  });
+  afterEach(async () => {
+    await app.close();
+    expect(viewer.errors.splice(0)).toEqual([]);
+  });
+  afterAll(() => viewer.close());
+
+  it('says when the lock is not held any more, and when somebody else holds it: that one is not released', async () => {
+    const first = await app.locks.acquire('order:42');
+    const page = await viewer.open(app.url);
+    await page.getByRole('button', { name: 'order:42' }).click(PATIENT);
+    const dialog = page.getByRole('dialog', { name: 'order:42' });
+    await dialog.getByLabel('Reason, for the log').fill('hangs since midnight');
+    const release = dialog.getByRole('button', { name: 'Release by force' });
+    expect(await release.isEnabled()).toBe(true);
+    await first.release();
+    await dialog.getByText('It is not held any more.').waitFor(PATIENT);
+    expect(await release.isEnabled()).toBe(false);
+    const second = await app.locks.acquire('order:42');
+    await dialog.getByText(/Somebody else holds it by now/).waitFor(PATIENT);
+    await dialog.getByText(second.owner).waitFor();
+    expect(await release.isEnabled()).toBe(false);
+    await page.keyboard.press('Enter');
+    await picture(page, 'lock-of-another');
+    expect(await app.locks.isLocked('order:42')).toBe(true);
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'order:42' }).click();
+    expect(await release.isEnabled()).toBe(true);
+    await second.release();
+  });
+
+  it('says so without a word of releases where the dashboard is read-only', async () => {
+    const readOnly = await openDashboard();
+    try {
+      const first = await readOnly.locks.acquire('order:42');
+      const page = await viewer.open(readOnly.url);
+      await page.getByRole('button', { name: 'order:42' }).click(PATIENT);
+      const dialog = page.getByRole('dialog', { name: 'order:42' });
+      await dialog.getByText(first.owner).waitFor();
+      expect(await dialog.getByText(/release/i).count()).toBe(0);
+      await first.release();
+      await readOnly.locks.acquire('order:42');
+      await dialog.getByText('Somebody else holds it by now.', { exact: true }).waitFor(PATIENT);
+    } finally {
+      await readOnly.close();
+    }
+  });
+
+  it('goes on when the lock leaves the page of locks that is shown', async () => {
+    const lease = await app.locks.acquire('order:42');
+    const page = await viewer.open(app.url);
+    await page.getByRole('button', { name: 'order:42' }).click(PATIENT);
+    const dialog = page.getByRole('dialog', { name: 'order:42' });
+    const waiting = app.locks.acquire('order:42');
+    // More than a page of locks that are before it: their waits are as long, and they are older or come first by name.
+    const others = await Promise.all(Array.from({ length: 60 }, (_, n) => app.locks.acquire(`a:${n}`)));
+    const waiters = Array.from({ length: 60 }, (_, n) => app.locks.acquire(`a:${n}`));
+    await dialog.getByText('Waiting', { exact: true }).waitFor();
+    await lease.release();
+    await dialog.getByText(/Somebody else holds it by now/).waitFor(PATIENT);
+    await picture(page, 'lock-elsewhere');
+    await Promise.all(others.map((other) => other.release()));
+    await Promise.all(waiters.map(async (waiter) => (await waiter).release()));
+    await (await waiting).release();
+  });
+
+  it('is read on a phone, with names that are long', async () => {
+    const name = `invoice:${'2026-11-very-long-customer-name/'.repeat(8)}`;
+    const lease = await app.locks.withLock(name, async () => {
+      const page = await viewer.open(app.url, PHONE);
+      await page.getByRole('button', { name }).click(PATIENT);
+      await page.getByRole('dialog').getByText('Held by', { exact: true }).waitFor();
+      await picture(page, 'lock-phone');
+      expect(await page.evaluate('document.documentElement.scrollWidth === innerWidth')).toBe(true);
+    });
+    expect(lease).toBeUndefined();
+  });
+});

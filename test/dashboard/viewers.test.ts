@@ -1,0 +1,120 @@
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../support/until.js';
+import { type DashboardApp, type DashboardAppOptions, openDashboard, type Platform } from './dashboard-app.js';
+
+let app: DashboardApp | undefined;
+const open = async (options?: DashboardAppOptions) => {
+  app = await openDashboard(options);
+  return app;
+};
+afterEach(async () => {
+  await app?.close();
+  app = undefined;
+});
+
+/** Counts the snapshots that are taken. */
+function countSnapshots({ locks }: DashboardApp): { taken: number } {
+  const count = { taken: 0 };
+  const list = locks.list.bind(locks);
+  locks.list = (options) => {
+    count.taken++;
+    return list(options);
+  };
+  return count;
+}
+
+/** Nobody looks: nothing is read any more. */
+async function expectQuiet(count: { taken: number }): Promise<void> {
+  await until(async () => {
+    const before = count.taken;
+    await sleep(2_500);
+    return count.taken === before;
+  });
+}
+
+/** Asks for the stream by a socket of its own. */
+function askForStream(url: string): Socket {
+  const { hostname, port, pathname } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => {});
+  socket.write(`GET ${pathname}/api/stream HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`);
+  return socket;
+}
+
+describe.each<Platform>(['Express', 'Fastify'])('viewers of the dashboard on %s', (platform) => {
+  it('leave nothing behind when they go', async () => {
+    const dashboard = await open({ platform });
+    const count = countSnapshots(dashboard);
+    const viewers = Array.from({ length: 40 }, () => askForStream(dashboard.url));
+    let seen = 0;
+    for (const viewer of viewers) viewer.once('data', () => seen++);
+    await until(() => seen === viewers.length);
+    await until(() => count.taken > 1);
+    for (const viewer of viewers) viewer.destroy();
+    await expectQuiet(count);
+  });
+
+  it('have a hundred streams at most; one more is told to ask instead', async () => {
+    const { url } = await open({ platform });
+    const viewers = Array.from({ length: 100 }, () => askForStream(url));
+    let seen = 0;
+    for (const viewer of viewers) viewer.once('data', () => seen++);
+    await until(() => seen === viewers.length);
+    const refused = await fetch(`${url}/api/stream`);
+    expect(refused.status).toBe(503);
+    expect(await refused.json()).toMatchObject({
+      message: expect.stringMatching(/100 streams already: ask for api\/board/),
+    });
+    expect((await fetch(`${url}/api/board`)).status).toBe(200);
+    viewers[0].destroy();
+    await until(async () => {
+      const stop = new AbortController();
+      const { status } = await fetch(`${url}/api/stream`, { signal: stop.signal });
+      stop.abort();
+      return status === 200;
+    });
+    for (const viewer of viewers) viewer.destroy();
+  });
+
+  it('leave nothing behind when they go while the guards are asked', async () => {
+    let asked = 0;
+    const answers: (() => void)[] = [];
+    const slow = {
+      canActivate: () => {
+        asked++;
+        return new Promise<boolean>((resolve) => answers.push(() => resolve(true)));
+      },
+    };
+    const dashboard = await open({ platform, dashboard: { public: false, guards: [slow] } });
+    const count = countSnapshots(dashboard);
+    const viewer = askForStream(dashboard.url);
+    await until(() => asked === 1);
+    viewer.destroy();
+    await sleep(300);
+    for (const answer of answers) answer();
+    await expectQuiet(count);
+  });
+
+  it('do not keep the application from closing when they have stopped to read', async () => {
+    const dashboard = await open({
+      platform,
+      // What the viewer does not read fills all buffers on the way.
+      setUp: (nest) =>
+        nest.use((request: { socket: Socket }, _response: unknown, next: () => void) => {
+          request.socket.write(Buffer.alloc(64_000_000));
+          next();
+        }),
+    });
+    const count = countSnapshots(dashboard);
+    const viewer = askForStream(dashboard.url).pause();
+    await until(() => count.taken > 0);
+    app = undefined;
+    try {
+      const closed = dashboard.close().then(() => 'closed');
+      expect(await Promise.race([closed, sleep(12_000, 'open')])).toBe('closed');
+    } finally {
+      viewer.destroy();
+    }
+  });
+});
