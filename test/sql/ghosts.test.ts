@@ -12,7 +12,7 @@ describe.each(SQL_SERVERS)('a holder that could not be struck out, %s', (kind) =
     const isPostgres = kind === 'PostgreSQL';
     const other = isPostgres ? new pg.Client(world.server.url) : await mysql.createConnection(world.server.url);
     await other.connect();
-    const run = (sql: string) => other.query(sql as never) as Promise<unknown>;
+    const run = (sql: string): Promise<unknown> => (other as pg.Client).query(sql);
     await run('BEGIN');
     await run(`SELECT 1 FROM distributed_lock_state WHERE lock_name = 'lock:${name}' FOR UPDATE`);
     await lease.release();
