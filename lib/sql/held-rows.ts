@@ -33,12 +33,18 @@ export class HeldRows {
     if (holding === undefined) return false;
     const { connection } = holding.session;
     const isLast = this.holdings.remove(holding);
-    const forgotten = control.run((controlling) => server.forget(controlling, key, owner)).catch(() => {});
+    const forgetting = control
+      .run((controlling) => server.forget(controlling, key, owner))
+      .then(
+        () => true,
+        () => false,
+      );
     // Rows of one transaction become free together.
     if (!isLast) return true;
     try {
-      const [isCommitted] = await Promise.all([server.commit(connection), forgotten]);
-      if (isCommitted) pool.give(connection);
+      const [isCommitted, isForgotten] = await Promise.all([server.commit(connection), forgetting]);
+      // A session that is still noted as the holder's must end: its next lock would be shown, and ended by force, as this one.
+      if (isCommitted && isForgotten) pool.give(connection);
       else pool.drop(connection);
       return isCommitted;
     } catch (error) {

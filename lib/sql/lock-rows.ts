@@ -24,7 +24,8 @@ const OPTION_NAMES = ['mode', 'waitTime', 'table', 'keyPrefix'];
  *
  * @param query runs one statement in your transaction, and gives its rows (or what `pg` or `mysql2` gives). Placeholders are the driver's own
  * @throws LockBusyError when `waitTime` is over
- * @throws LockKeyError, LockConfigurationError for a bad name or option, or when a row is missing: see {@link makeLockRows}
+ * @throws LockKeyError, LockConfigurationError for a bad name or option, when a row is missing (see {@link makeLockRows}), or when `query` runs
+ * outside of a transaction (Oracle's MySQL does not tell that)
  * @throws what `query` throws, such as the database's error of a deadlock
  * @publicApi
  */
@@ -44,6 +45,10 @@ export async function lockRows(
   await dialect.within(query, waitTime, async () => {
     for (const key of all) await lockRow(query, dialect, rows, key, mode, waitTime === 0);
   });
+  if (!(await dialect.isInTransaction(query)))
+    throw wrong(
+      'the query function runs outside of a transaction, so that nothing is locked: give that of the transaction, such as (sql, params) => manager.query(sql, params)',
+    );
 }
 
 /**

@@ -67,7 +67,11 @@ export class RowWait implements SessionClaim {
     const confirmed = { monotonic: runtime.monotonic(), wall: runtime.wall() };
     // The lease counts from the statement that is sent now: the grant may be long ago.
     const [noted] = await Promise.allSettled([acquisition.note(this.request), acquisition.touch()]);
-    if (this.stopped) return this.giveUp(acquisition);
+    if (this.stopped) {
+      // It is noted as the holder: a session that lives on would be taken for one.
+      acquisition.abandon();
+      return undefined;
+    }
     if (noted.status === 'rejected') throw noted.reason;
     if (acquisition.connection.ended !== undefined)
       throw this.tools.failures.toBackendError(acquisition.connection.ended);

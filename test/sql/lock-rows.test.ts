@@ -116,6 +116,17 @@ describe.each(SQL_SERVERS)('lockRows, %s', (kind) => {
       expect(done).toEqual([0, 1, 2]);
     });
 
+    it('refuses a query function that runs outside of a transaction', async () => {
+      const names = [world.name(), world.name()];
+      await makeLockRows(recipe.query, names);
+      for (const options of [{}, { mode: 'share' }, { waitTime: 0 }] as const) {
+        const attempt = lockRows(recipe.query, names, options);
+        await expect(attempt).rejects.toThrow(LockConfigurationError);
+        await expect(attempt).rejects.toThrow(/outside of a transaction, so that nothing is locked/);
+        await locked(names, options, nothing);
+      }
+    });
+
     it('says what to do about a row that is missing, and about bad names', async () => {
       const attempt = (names: string | string[]) => recipe.transaction((query) => lockRows(query, names));
       await expect(attempt(world.name())).rejects.toThrow(LockConfigurationError);

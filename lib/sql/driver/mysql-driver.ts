@@ -1,4 +1,5 @@
-import type { Connection, ConnectionOptions, Pool } from 'mysql2';
+import type { Connection, ConnectionOptions, Pool, PoolConnection } from 'mysql2';
+import { fromPool } from './from-pool.js';
 import { loadDriver } from './load-driver.js';
 import type { Driver, DriverConnection, SqlResult } from './sql-connection.js';
 
@@ -32,9 +33,11 @@ export function mysqlPoolDriver(pool: Pool, description: string): Driver {
   return {
     description,
     async connect() {
-      const connection = await new Promise<Connection>((resolve, reject) =>
-        pool.getConnection((error, got) => (error ? reject(error) : resolve(got))),
-      );
+      const take = () =>
+        new Promise<PoolConnection>((resolve, reject) =>
+          pool.getConnection((error, got) => (error ? reject(error) : resolve(got))),
+        );
+      const connection = await fromPool(take, (late) => late.release());
       return toConnection(connection, listenToEnd(connection), () => connection.destroy());
     },
   };

@@ -1,4 +1,5 @@
 import type { Client, ClientConfig, Pool, QueryResult } from 'pg';
+import { fromPool } from './from-pool.js';
 import { loadDriver } from './load-driver.js';
 import type { Driver, DriverConnection, SqlResult } from './sql-connection.js';
 
@@ -31,7 +32,10 @@ export function postgresPoolDriver(pool: Pool, description: string): Driver {
   return {
     description,
     async connect() {
-      const client = await pool.connect();
+      const client = await fromPool(
+        () => pool.connect(),
+        (late) => late.release(),
+      );
       return toConnection(client as unknown as Client, listenToEnd(client as unknown as Client), () =>
         client.release(true),
       );

@@ -42,6 +42,11 @@ export class MysqlRows {
     return rowsOf(answer).length > 0;
   }
 
+  async isInTransaction(query: RowQuery): Promise<boolean> {
+    if (!this.isMariaDb) return true;
+    return rowsOf(await query('SELECT 1 AS open FROM (SELECT 1) AS one WHERE @@in_transaction = 1', [])).length > 0;
+  }
+
   isBusy(error: unknown): boolean {
     return codesOf(error).some((code) => BUSY.includes(Number(code)));
   }

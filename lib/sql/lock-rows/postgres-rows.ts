@@ -8,6 +8,9 @@ const LONGEST_TIMEOUT = 2 ** 31 - 1;
 export class PostgresRows {
   readonly quote = '"';
 
+  /** @param version the first number of the server's */
+  constructor(private readonly version: number) {}
+
   async makeRow(autocommit: RowQuery, table: string, key: string): Promise<void> {
     if (rowsOf(await autocommit(`SELECT 1 FROM ${table} WHERE lock_name = $1`, [key])).length > 0) return;
     await autocommit(`INSERT INTO ${table} (lock_name) VALUES ($1) ON CONFLICT DO NOTHING`, [key]);
@@ -33,6 +36,12 @@ export class PostgresRows {
     const how = `${mode === 'share' ? 'FOR SHARE' : 'FOR UPDATE'}${isTry ? ' NOWAIT' : ''}`;
     const answer = await query(`SELECT 1 FROM ${table} WHERE lock_name = $1 ${how}`, [key]);
     return rowsOf(answer).length > 0;
+  }
+
+  /** A transaction that has locked a row has a number. */
+  async isInTransaction(query: RowQuery): Promise<boolean> {
+    if (!(this.version >= 10)) return true;
+    return rowsOf(await query('SELECT 1 AS open WHERE txid_current_if_assigned() IS NOT NULL', [])).length > 0;
   }
 
   isBusy(error: unknown): boolean {

@@ -12,6 +12,8 @@ export interface RowDialect {
   within(query: RowQuery, waitTime: number | undefined, work: () => Promise<void>): Promise<void>;
   /** False: there is no such row. */
   lock(query: RowQuery, table: string, key: string, mode: 'exclusive' | 'share', isTry: boolean): Promise<boolean>;
+  /** False: what was locked is free again, because the statements run outside of a transaction. True where the server does not tell. */
+  isInTransaction(query: RowQuery): Promise<boolean>;
   /** Whether an error says that somebody else has the row locked. */
   isBusy(error: unknown): boolean;
 }
@@ -20,6 +22,7 @@ export interface RowDialect {
 export async function dialectOf(query: RowQuery): Promise<RowDialect> {
   const [row] = rowsOf(await query('SELECT version() AS version', []));
   const version = String(row?.version);
-  if (version.startsWith('PostgreSQL')) return new PostgresRows();
+  if (version.startsWith('PostgreSQL'))
+    return new PostgresRows(Number.parseInt(version.slice('PostgreSQL '.length), 10));
   return new MysqlRows(/mariadb/i.test(version));
 }

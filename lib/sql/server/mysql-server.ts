@@ -16,6 +16,7 @@ import type { TableNames } from './table-name.js';
 const LONGEST_TIMEOUT = 31_536_000;
 /** How long a session that is ended by force may take for it, in milliseconds. */
 const KILL_TIME = 1_000;
+const TRANSACTIONS = 'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE';
 const NOW = 'CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)';
 
 /**
@@ -49,13 +50,14 @@ export class MysqlServer implements LockServer {
     return (error as { errno?: number }).errno === 1050;
   }
 
+  /** Autocommit and the transactions' settings are set whatever the server's defaults are: a token is to be committed at once. */
   async prepareControl(control: SqlConnection): Promise<void> {
     const { rows } = await control.run('SELECT VERSION() AS version');
     this.isMariaDb = checkMysqlVersion(String(rows[0].version)) === 'MariaDB';
     await control.run(
-      `SET SESSION sql_mode = '', time_zone = '+00:00', innodb_lock_wait_timeout = ${this.isMariaDb ? 0 : 1}, wait_timeout = 28800`,
+      `SET SESSION sql_mode = '', autocommit = 1, time_zone = '+00:00', innodb_lock_wait_timeout = ${this.isMariaDb ? 0 : 1}, wait_timeout = 28800`,
     );
-    await control.run('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED');
+    await control.run(TRANSACTIONS);
   }
 
   async checkTables(control: SqlConnection): Promise<void> {
@@ -66,9 +68,9 @@ export class MysqlServer implements LockServer {
     const own = this.isMariaDb
       ? 'max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, idle_write_transaction_timeout = 0'
       : 'max_execution_time = 0';
-    const settings = `sql_mode = '', autocommit = 0, innodb_lock_wait_timeout = 100000000, lock_wait_timeout = 31536000, ${own}`;
+    const settings = `sql_mode = '', autocommit = 0, completion_type = 0, innodb_lock_wait_timeout = 100000000, lock_wait_timeout = 31536000, ${own}`;
     await session.run(`SET SESSION ${settings}`);
-    await session.run('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED');
+    await session.run(TRANSACTIONS);
   }
 
   async begin(session: SqlConnection, leaseTime: number): Promise<void> {

@@ -49,7 +49,10 @@ export class PostgresServer implements LockServer {
   async prepareControl(control: SqlConnection): Promise<void> {
     const { rows } = await control.run('SHOW server_version_num');
     checkPostgresVersion(Number(rows[0].server_version_num));
-    await control.run("SET lock_timeout = '1s'");
+    // Whatever the defaults of the role and of the database are.
+    await control.run(
+      "SET lock_timeout = '1s'; SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off",
+    );
   }
 
   async checkTables(control: SqlConnection): Promise<void> {

@@ -2,8 +2,20 @@ import { BackendError } from '../../backends/lock-backend.js';
 import { LockError } from '../../engine/errors.js';
 import { UnsuitableServer } from '../server/lock-server.js';
 
-/** What no repetition makes better: a wrong user, database, table or right. SQLSTATE of PostgreSQL, error numbers of MySQL and MariaDB. */
-const PERMANENT_STATES = ['28P01', '28000', '3D000', '3F000', '42501', '42703', '42P01', '42804', '42883'];
+/** What no repetition makes better: a wrong user, database, table or right, or a name that a database cannot store. SQLSTATE of PostgreSQL, error numbers of MySQL and MariaDB. */
+const PERMANENT_STATES = [
+  '28P01',
+  '28000',
+  '3D000',
+  '3F000',
+  '42501',
+  '42703',
+  '42P01',
+  '42804',
+  '42883',
+  '22021',
+  '22P05',
+];
 const PERMANENT_NUMBERS = [1044, 1045, 1049, 1054, 1142, 1143, 1146, 1227, 1698];
 
 /** What drivers give their errors. */

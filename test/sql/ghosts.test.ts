@@ -1,0 +1,27 @@
+import mysql from 'mysql2/promise';
+import pg from 'pg';
+import { SQL_SERVERS } from '../support/sql/sql-server.js';
+import { openSqlWorld } from './sql-world.js';
+
+describe.each(SQL_SERVERS)('a holder that could not be struck out, %s', (kind) => {
+  const world = openSqlWorld(kind);
+
+  it('is not shown any more, so that a release by force cannot hit the next user of its session', async () => {
+    const [ann, bob, name] = [world.service({ connections: 1 }), world.service(), world.name()];
+    const lease = await ann.acquire(name);
+    const isPostgres = kind === 'PostgreSQL';
+    const other = isPostgres ? new pg.Client(world.server.url) : await mysql.createConnection(world.server.url);
+    await other.connect();
+    const run = (sql: string): Promise<unknown> => (other as pg.Client).query(sql);
+    await run('BEGIN');
+    await run(`SELECT 1 FROM distributed_lock_state WHERE lock_name = 'lock:${name}' FOR UPDATE`);
+    await lease.release();
+    await run('ROLLBACK');
+    const later = await ann.acquire(world.name());
+    expect((await bob.inspect(name)).owners).toEqual([]);
+    expect(await bob.forceRelease(name)).toBe(false);
+    expect(later.held).toBe(true);
+    await later.release();
+    await other.end();
+  });
+});
