@@ -1,5 +1,5 @@
 export default {
-  testEnvironment: './test/support/test-environment.mjs',
+  testEnvironment: './test/support/jest/test-environment.mjs',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   // These have scripts of their own, which give another list here.
@@ -7,7 +7,7 @@ export default {
     '/node_modules/',
     '<rootDir>/test/(benchmark|browser|chaos|docs|interop|package/matrix|sql)/',
   ],
-  testSequencer: './test/support/longest-first.mjs',
+  testSequencer: './test/support/jest/longest-first.mjs',
   // Most tests wait more than they compute: six workers keep two cores busy.
   maxWorkers: 6,
   // Tests that wait come to seconds; those that compute are ten times as slow on a machine that is busy elsewhere.

@@ -16,7 +16,7 @@ const SUITES = [
   'test/contract/redis-',
   'test/redis/',
   'test/synchronizers/(synchronizer-backend|redis-layout)',
-  'test/support/redis-',
+  'test/support/servers/redis-',
 ];
 
 const names = process.argv.slice(2).filter((argument) => argument in SERVERS);

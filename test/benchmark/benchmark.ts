@@ -3,7 +3,7 @@
 //   --quick    a look at the figures: fewer, shorter rounds; writes nothing
 //   --alone    this library and the floor, without the peers; writes nothing
 import { parseArgs } from 'node:util';
-import { startRedis } from '../support/redis-server.js';
+import { startRedis } from '../support/servers/redis-server.js';
 import type { Contestant } from './contestants/contestant.js';
 import { CONTESTANTS, PEERS } from './contestants/contestants.js';
 import { redisson } from './contestants/redisson.js';

@@ -2,8 +2,8 @@
 //   npm run bench:sql [-- <seconds>]    needs redis-server, PostgreSQL and MariaDB
 import mysql from 'mysql2/promise';
 import pg from 'pg';
-import { startRedis } from '../support/redis-server.ts';
-import { startSqlServer } from '../support/sql/sql-server.ts';
+import { startRedis } from '../support/servers/redis-server.ts';
+import { startSqlServer } from '../support/servers/sql/sql-server.ts';
 
 const LIBRARY = new URL('../../dist/esm/', import.meta.url);
 const { createLockService } = await import(new URL('core.js', LIBRARY).href);

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { INestApplication } from '@nestjs/common';
 import type { Page } from 'playwright-core';
 import { type DashboardApp, openDashboard } from '../dashboard/dashboard-app.js';
-import { freePort } from '../support/free-port.js';
+import { freePort } from '../support/servers/free-port.js';
 import { until } from '../support/until.js';
 import { BufferingProxy } from './buffering-proxy.js';
 import { picture, Viewer } from './viewer.js';

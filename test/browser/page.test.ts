@@ -1,5 +1,5 @@
 import { type DashboardApp, openDashboard } from '../dashboard/dashboard-app.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { StuckShop } from './stuck-shop.js';
 import { DARK, DESKTOP, PHONE, picture, Viewer } from './viewer.js';
 

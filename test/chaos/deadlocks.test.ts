@@ -1,7 +1,7 @@
 /** Random nested acquisitions, with a wait-for graph of the test's own: many of what test/engine/deadlock/random-flows.test.ts has few of. */
 import { fuzzMemory } from '../support/deadlocks/fuzz-memory.js';
 import { fuzzProcesses } from '../support/deadlocks/fuzz-processes.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 
 const LONG = Number(process.env.CHAOS_LONG ?? 1);
 const SEED = Number(process.env.DEADLOCK_SEED ?? 1_000);

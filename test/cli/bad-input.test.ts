@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import type { Lease } from '../../lib/engine/lease/lease.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { runCli } from './run-cli.js';
 
 describe('a command line that is wrong', () => {

@@ -1,6 +1,6 @@
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import { type RedisCluster, startCluster } from '../support/redis-cluster.js';
+import { type RedisCluster, startCluster } from '../support/servers/redis-cluster.js';
 import { runCli } from './run-cli.js';
 
 describe('the command line on a cluster', () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import { checkRights } from '../../lib/cli/doctor/rights/check-rights.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { runCli } from './run-cli.js';
 
 /** What docs/permissions.md gives a user, one rule each. */

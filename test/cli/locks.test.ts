@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { startProcess } from '../support/processes/start-process.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { runCli } from './run-cli.js';
 

@@ -6,7 +6,7 @@ const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.u
 /** What `npm test` has just built; else the sources, so that dist need not be there. */
 const PROGRAM =
   process.env.JUST_BUILT === undefined
-    ? ['--import', path('../support/typescript-loader.mjs'), path('../../lib/cli.ts')]
+    ? ['--import', path('../support/jest/typescript-loader.mjs'), path('../../lib/cli.ts')]
     : [path('../../dist/esm/cli.js')];
 
 export interface CliResult {

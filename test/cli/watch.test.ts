@@ -1,5 +1,5 @@
 import { createLockService } from '../../lib/service/create-lock-service.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { startCli } from './run-cli.js';
 

@@ -1,21 +1,21 @@
-import './matchers.js';
-import { describeAcquireAll } from './acquire-all.contract.js';
-import { describeClose } from './close.contract.js';
-import { describeConcurrency } from './concurrency.contract.js';
-import { ContractWorld } from './contract-world.js';
-import { describeDowngrade } from './downgrade.contract.js';
-import { describeExclusion } from './exclusion.contract.js';
-import { describeFairness } from './fair.contract.js';
-import { describeFairWaiters } from './fair-waiters.contract.js';
-import type { Capabilities, Fixture } from './fixture.js';
-import { describeInspection } from './inspect.contract.js';
-import { describeOwnership } from './ownership.contract.js';
-import { describeReadWrite } from './read-write.contract.js';
-import { describeTickets } from './tickets.contract.js';
-import { describeTokens } from './tokens.contract.js';
-import { describeWaitingWriters } from './waiting-writers.contract.js';
-import { describeWaits } from './waits.contract.js';
-import { describeWakeUps } from './wake-ups.contract.js';
+import './support/matchers.js';
+import { describeAcquireAll } from './clauses/acquire-all.contract.js';
+import { describeClose } from './clauses/close.contract.js';
+import { describeConcurrency } from './clauses/concurrency.contract.js';
+import { describeDowngrade } from './clauses/downgrade.contract.js';
+import { describeExclusion } from './clauses/exclusion.contract.js';
+import { describeFairness } from './clauses/fair.contract.js';
+import { describeFairWaiters } from './clauses/fair-waiters.contract.js';
+import { describeInspection } from './clauses/inspect.contract.js';
+import { describeOwnership } from './clauses/ownership.contract.js';
+import { describeReadWrite } from './clauses/read-write.contract.js';
+import { describeTickets } from './clauses/tickets.contract.js';
+import { describeTokens } from './clauses/tokens.contract.js';
+import { describeWaitingWriters } from './clauses/waiting-writers.contract.js';
+import { describeWaits } from './clauses/waits.contract.js';
+import { describeWakeUps } from './clauses/wake-ups.contract.js';
+import { ContractWorld } from './support/contract-world.js';
+import type { Capabilities, Fixture } from './support/fixture.js';
 
 /**
  * The contract of every backend: the rules of {@link LockBackend}, on a real store, with three clients.

@@ -1,5 +1,5 @@
 import { describeLockBackend } from './describe-lock-backend.js';
-import { WatchedServer } from './watched-server.js';
+import { WatchedServer } from './support/watched-server.js';
 
 const watched = new WatchedServer();
 

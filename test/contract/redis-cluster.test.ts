@@ -1,6 +1,6 @@
-import { startCluster } from '../support/redis-cluster.js';
+import { startCluster } from '../support/servers/redis-cluster.js';
 import { describeLockBackend } from './describe-lock-backend.js';
-import { redisFixture } from './redis-fixture.js';
+import { redisFixture } from './support/redis-fixture.js';
 
 describeLockBackend(
   'RedisBackend, cluster',

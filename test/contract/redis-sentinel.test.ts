@@ -1,6 +1,6 @@
-import { startSentinel } from '../support/redis-sentinel.js';
+import { startSentinel } from '../support/servers/redis-sentinel.js';
 import { describeLockBackend } from './describe-lock-backend.js';
-import { redisFixture } from './redis-fixture.js';
+import { redisFixture } from './support/redis-fixture.js';
 
 describeLockBackend('RedisBackend, Sentinel', async () => {
   const sentinel = await startSentinel();

@@ -1,5 +1,5 @@
 import { startNodes } from '../quorum/redis-nodes.js';
-import { freePort } from '../support/free-port.js';
+import { freePort } from '../support/servers/free-port.js';
 import { type DashboardApp, openDashboard } from './dashboard-app.js';
 
 describe('a dashboard', () => {

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { BLOCKS, compile, writeBlocks } from './support/compile.js';
 import { database } from './support/database.js';
 import { parsePage, readPages } from './support/markdown.js';

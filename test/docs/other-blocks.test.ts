@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createLockService, LockService } from 'nestjs-redis-lock';
 import { ACL_RECIPE } from '../chaos/security/acl-recipe.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { Database } from './support/database.js';
 import { type CodeBlock, ROOT, readPages } from './support/markdown.js';
 

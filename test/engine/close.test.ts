@@ -4,9 +4,9 @@ import type { LockBackend } from '../../lib/backends/lock-backend.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { ms, openVirtualWorld } from '../support/lock-world.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { startTcpProxy, type TcpProxy } from '../support/network/tcp-proxy.js';
 import { errorOf } from '../support/section.js';
-import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 
 const SHUTDOWN = 1_000;

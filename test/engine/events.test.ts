@@ -4,7 +4,7 @@ import { currentLease } from '../../lib/engine/scope/lock-scope.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { ms, openVirtualWorld } from '../support/lock-world.js';
 import { errorOf } from '../support/section.js';
-import { refused } from '../support/watched-backend.js';
+import { refused } from '../support/watched/watched-backend.js';
 
 const ALL: readonly LockEventName[] = ['acquired', 'released', 'renewed', 'lost', 'busy', 'handoff', 'error'];
 

@@ -1,6 +1,6 @@
 import { ms, openVirtualWorld } from '../support/lock-world.js';
 import { errorOf } from '../support/section.js';
-import { refused } from '../support/watched-backend.js';
+import { refused } from '../support/watched/watched-backend.js';
 
 describe('timers', () => {
   const world = openVirtualWorld();

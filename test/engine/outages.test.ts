@@ -2,7 +2,7 @@ import { BackendError } from '../../lib/backends/lock-backend.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from '../../lib/engine/errors.js';
 import { leftovers, NOTHING, openVirtualWorld } from '../support/lock-world.js';
 import { errorOf, latch } from '../support/section.js';
-import { answerLost, type Disturbance, refused } from '../support/watched-backend.js';
+import { answerLost, type Disturbance, refused } from '../support/watched/watched-backend.js';
 
 const silent: Disturbance = () => new Promise(() => {});
 

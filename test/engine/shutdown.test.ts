@@ -2,7 +2,7 @@ import { LockAbortedError, LockUnavailableError } from '../../lib/engine/errors.
 import type { Lease } from '../../lib/engine/lease/lease.js';
 import { leftovers, ms, NOTHING, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
-import { answerAfter } from '../support/watched-backend.js';
+import { answerAfter } from '../support/watched/watched-backend.js';
 
 describe('shutdown', () => {
   const world = openVirtualWorld();

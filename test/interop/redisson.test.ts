@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import type { LockType } from '../../lib/backends/lock-backend.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { RedissonPeer } from './redisson-peer.js';
 

@@ -3,7 +3,7 @@ import type { LockService } from '../../lib/service/lock-service.js';
 import { type LockProcess, ms, openWorld, STORES } from '../support/lock-world.js';
 import { latch, Section } from '../support/section.js';
 import { until } from '../support/until.js';
-import { answerAfter, refused } from '../support/watched-backend.js';
+import { answerAfter, refused } from '../support/watched/watched-backend.js';
 import { locked } from './locked.js';
 
 /** How long a dead waiter holds others up. */

@@ -11,7 +11,7 @@ import { currentLease } from '../../lib/engine/scope/lock-scope.js';
 import { ms, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
 import { until } from '../support/until.js';
-import { refused } from '../support/watched-backend.js';
+import { refused } from '../support/watched/watched-backend.js';
 import { locked } from './locked.js';
 
 describe.each(STORES)('the multi-lock, on %s and another store', (store) => {

@@ -6,7 +6,7 @@ import type { LockService } from '../../lib/service/lock-service.js';
 import { ms, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, Section } from '../support/section.js';
 import { until } from '../support/until.js';
-import { refused } from '../support/watched-backend.js';
+import { refused } from '../support/watched/watched-backend.js';
 import { locked } from './locked.js';
 
 const SHORT = 300;

@@ -11,7 +11,7 @@ import type { LockService } from '../../lib/service/lock-service.js';
 import { type LockProcess, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
 import { until } from '../support/until.js';
-import { refused } from '../support/watched-backend.js';
+import { refused } from '../support/watched/watched-backend.js';
 import { locked } from './locked.js';
 
 describe.each(STORES)('the red lock over three services, on %s', (store) => {

@@ -3,8 +3,8 @@ import { LockAbortedError, LockError, LockLostError, LockUnavailableError } from
 import type { Lease } from '../../lib/engine/lease/lease.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { ms, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
-import { type RedisCluster, startCluster } from '../support/redis-cluster.js';
 import { errorOf, Section } from '../support/section.js';
+import { type RedisCluster, startCluster } from '../support/servers/redis-cluster.js';
 import { until } from '../support/until.js';
 
 /** Lets `contenders` callers, spread over the services, into one lock, and tells how often each was served. */
@@ -78,7 +78,7 @@ describe.each(STORES)('re-entrant lock, acceptance, on %s', (store) => {
     expect(await other.locks.isLocked('order')).toBe(false);
   });
 
-  // Through a handle this cannot be written: what was given is what can be released. For owners, see test/contract/ownership.contract.ts,
+  // Through a handle this cannot be written: what was given is what can be released. For owners, see test/contract/clauses/ownership.contract.ts,
   // for Java's unlock of our lock, test/interop.
   it('unlock by a non-owner fails and changes nothing: a lease that was lost frees nothing of its successor', async () => {
     const [locks, other] = await world.services(2);

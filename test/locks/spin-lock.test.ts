@@ -2,7 +2,7 @@ import { LockAbortedError, LockUnavailableError } from '../../lib/engine/errors.
 import { leftovers, NOTHING, nothingIsLeft, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
 import { until } from '../support/until.js';
-import { refused } from '../support/watched-backend.js';
+import { refused } from '../support/watched/watched-backend.js';
 import { locked } from './locked.js';
 
 describe.each(STORES)('the spin lock, on %s', (store) => {

@@ -3,7 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import { SpanStatusCode } from '@opentelemetry/api';
 import { DistributedLock, RedisLockModule } from '../../lib/index.js';
 import { instrumentLocks, type LockInstrumentation } from '../../lib/otel.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { about, Telemetry } from './telemetry.js';
 
 @Injectable()

@@ -109,7 +109,7 @@ describe('instrumentLocks()', () => {
   });
 
   it('loads neither the locks nor ioredis, which may have to be instrumented first', async () => {
-    const loader = fileURLToPath(new URL('../support/typescript-loader.mjs', import.meta.url));
+    const loader = fileURLToPath(new URL('../support/jest/typescript-loader.mjs', import.meta.url));
     const entry = new URL('../../lib/otel.ts', import.meta.url).href;
     const program = `await import(${JSON.stringify(entry)});
       const { default: modules } = await import('node:module');

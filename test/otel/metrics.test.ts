@@ -3,8 +3,8 @@ import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import { instrumentLocks, type LockInstrumentation } from '../../lib/otel.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { Place } from '../seen/places.js';
-import { freePort } from '../support/free-port.js';
-import { startRedis } from '../support/redis-server.js';
+import { freePort } from '../support/servers/free-port.js';
+import { startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { about, Telemetry } from './telemetry.js';
 

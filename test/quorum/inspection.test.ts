@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { LockConfigurationError } from '../../lib/engine/errors.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import type { RedisServer } from '../support/redis-server.js';
+import type { RedisServer } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { startNodes } from './redis-nodes.js';
 

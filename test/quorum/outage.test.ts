@@ -6,8 +6,8 @@ import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { FOREVER } from '../../lib/engine/terms/duration.js';
 import { LockService } from '../../lib/service/lock-service.js';
 import { ms, RecordingLogger } from '../support/lock-world.js';
-import type { RedisServer } from '../support/redis-server.js';
 import { errorOf, Section } from '../support/section.js';
+import type { RedisServer } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { connectQuorum, startNodes } from './redis-nodes.js';
 

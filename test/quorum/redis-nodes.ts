@@ -2,7 +2,7 @@ import type { LockBackend } from '../../lib/backends/lock-backend.js';
 import { QuorumBackend } from '../../lib/backends/quorum/quorum-backend.js';
 import { RedisBackend } from '../../lib/backends/redis/redis-backend.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 
 /** Types that a quorum knows. */
 export const QUORUM_TYPES = ['reentrant', 'read', 'write', 'fenced'] as const;

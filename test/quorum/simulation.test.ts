@@ -6,7 +6,7 @@ import { LockEngine } from '../../lib/engine/lock-engine.js';
 import { FOREVER } from '../../lib/engine/terms/duration.js';
 import { LockService } from '../../lib/service/lock-service.js';
 import { ms, RecordingLogger } from '../support/lock-world.js';
-import { VirtualRuntime } from '../support/virtual-runtime.js';
+import { VirtualRuntime } from '../support/runtime/virtual-runtime.js';
 import { type NetworkConditions, UnreliableNode } from './unreliable-node.js';
 
 const SERVICES = 3;

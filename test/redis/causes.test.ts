@@ -4,9 +4,9 @@ import { LockUnavailableError } from '../../lib/engine/errors.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
-import { freePort } from '../support/free-port.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
 import { errorOf } from '../support/section.js';
+import { freePort } from '../support/servers/free-port.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 
 const SECRET = 'Tr0ub4dor';

@@ -4,8 +4,8 @@ import { slotOf, tagOf } from '../../lib/backends/redis/hash-slot.js';
 import { RedisBackend } from '../../lib/backends/redis/redis-backend.js';
 import type { RedisBackendOptions } from '../../lib/backends/redis/redis-backend-options.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
-import { blockEventLoop } from '../support/block-event-loop.js';
-import { type RedisCluster, startCluster } from '../support/redis-cluster.js';
+import { blockEventLoop } from '../support/runtime/block-event-loop.js';
+import { type RedisCluster, startCluster } from '../support/servers/redis-cluster.js';
 import { until } from '../support/until.js';
 import { CLIENT, WakeRecorder } from './redis-world.js';
 

@@ -3,8 +3,8 @@ import { LockLostError, LockUnavailableError } from '../../lib/engine/errors.js'
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
-import { freePort } from '../support/free-port.js';
 import { errorOf } from '../support/section.js';
+import { freePort } from '../support/servers/free-port.js';
 import { until } from '../support/until.js';
 import { RedisWorld } from './redis-world.js';
 

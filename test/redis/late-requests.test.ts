@@ -1,6 +1,6 @@
 import { connect as connectTo, createServer, type Socket } from 'node:net';
 import type { RedisBackend } from '../../lib/backends/redis/redis-backend.js';
-import { freePort } from '../support/free-port.js';
+import { freePort } from '../support/servers/free-port.js';
 import { until } from '../support/until.js';
 import { failure, RedisWorld, succeeds } from './redis-world.js';
 

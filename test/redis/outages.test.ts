@@ -1,6 +1,6 @@
-import { blockEventLoop } from '../support/block-event-loop.js';
-import { freePort } from '../support/free-port.js';
-import { startTcpProxy } from '../support/tcp-proxy.js';
+import { startTcpProxy } from '../support/network/tcp-proxy.js';
+import { blockEventLoop } from '../support/runtime/block-event-loop.js';
+import { freePort } from '../support/servers/free-port.js';
 import { until } from '../support/until.js';
 import { failure, RedisWorld, succeeds } from './redis-world.js';
 

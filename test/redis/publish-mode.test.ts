@@ -2,8 +2,8 @@ import type { AcquireRequest } from '../../lib/backends/lock-backend.js';
 import type { Connection } from '../../lib/backends/redis/client/connection.js';
 import { RedisBackend } from '../../lib/backends/redis/redis-backend.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
-import { type RedisCluster, startCluster } from '../support/redis-cluster.js';
-import { ScriptMonitor } from '../support/script-monitor.js';
+import { type RedisCluster, startCluster } from '../support/servers/redis-cluster.js';
+import { ScriptMonitor } from '../support/servers/script-monitor.js';
 import { until } from '../support/until.js';
 import { CLIENT, WakeRecorder } from './redis-world.js';
 

@@ -9,7 +9,7 @@ import {
 import { RedisBackend } from '../../lib/backends/redis/redis-backend.js';
 import type { RedisBackendOptions } from '../../lib/backends/redis/redis-backend-options.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
-import { type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.js';
+import { type RedisServer, type RedisServerOptions, startRedis } from '../support/servers/redis-server.js';
 
 /** A client id in Redisson's format. */
 export const CLIENT = '11111111-2222-3333-4444-555555555555';

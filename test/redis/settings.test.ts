@@ -4,9 +4,9 @@ import { ConnectionError } from '../../lib/backends/redis/client/connection-erro
 import { LockConfigurationError, LockUnavailableError } from '../../lib/engine/errors.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import { startRedis } from '../support/redis-server.js';
+import { startTcpProxy, type TcpProxy } from '../support/network/tcp-proxy.js';
 import { errorOf } from '../support/section.js';
-import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { RedisWorld } from './redis-world.js';
 

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisBackend } from '../../lib/backends/redis/redis-backend.js';
 import type { Runtime } from '../../lib/backends/runtime.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
-import { blockEventLoop } from '../support/block-event-loop.js';
-import { startTcpProxy } from '../support/tcp-proxy.js';
+import { startTcpProxy } from '../support/network/tcp-proxy.js';
+import { blockEventLoop } from '../support/runtime/block-event-loop.js';
 import { until } from '../support/until.js';
 import { CLIENT, RedisWorld, WakeRecorder } from './redis-world.js';
 

@@ -4,8 +4,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '../support/free-port.js';
-import { startRedis } from '../support/redis-server.js';
+import { freePort } from '../support/servers/free-port.js';
+import { startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 
 const MARK = 'DEMO_TEST_RUN';
@@ -18,7 +18,7 @@ class Demo {
 
   constructor(env: NodeJS.ProcessEnv, ...options: string[]) {
     const [name, value] = this.mark.split('=') as [string, string];
-    const [loader, demo] = ['../support/typescript-loader.mjs', '../../sample-app/demo/demo.ts'].map((file) =>
+    const [loader, demo] = ['../support/jest/typescript-loader.mjs', '../../sample-app/demo/demo.ts'].map((file) =>
       fileURLToPath(new URL(file, import.meta.url)),
     );
     this.process = spawn(process.execPath, ['--import', loader!, demo!, ...options], {

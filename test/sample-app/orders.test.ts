@@ -1,7 +1,7 @@
 import { LockService } from 'nestjs-redis-lock';
 import { PaymentsService } from '../../sample-app/orders/payments.service.js';
 import type { Receipt } from '../../sample-app/orders/receipt.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { openShop, type TestShop } from './shop.js';
 

@@ -1,7 +1,7 @@
 import { SchedulerRegistry } from '@nestjs/schedule';
 import { LockService } from 'nestjs-redis-lock';
 import { NightlyReportService, type Report } from '../../sample-app/reports/nightly-report.service.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { openShop, type TestShop } from './shop.js';
 

@@ -1,7 +1,7 @@
 import { MemoryStockStore } from '../../sample-app/stock/memory-stock.store.js';
 import { RedisStockStore } from '../../sample-app/stock/redis-stock.store.js';
 import { StaleWriteException, type StockStore } from '../../sample-app/stock/stock.store.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 
 describe.each(['memory', 'Redis'])('the stock in %s', (kind) => {
   let redis: RedisServer | undefined;

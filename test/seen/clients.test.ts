@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { LockBusyError } from '../../lib/engine/errors.js';
 import type { LockClient } from '../../lib/service/lock-client.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import { startRedis } from '../support/redis-server.js';
+import { startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { PLACES, Place } from './places.js';
 

@@ -8,8 +8,8 @@ import { RedisLockModule } from '../../lib/nest/redis-lock.module.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import { LockService } from '../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
-import { freePort } from '../support/free-port.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { freePort } from '../support/servers/free-port.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { PLACES, Place } from './places.js';
 

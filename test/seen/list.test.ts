@@ -1,7 +1,7 @@
 import { LockConfigurationError, LockUnavailableError } from '../../lib/engine/errors.js';
 import type { ListedLock, ListOptions } from '../../lib/service/lock-inspection.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import { startRedis } from '../support/redis-server.js';
+import { startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { PLACES, Place } from './places.js';
 

@@ -4,7 +4,7 @@ import { NestFactory } from '@nestjs/core';
 import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { RedisLockModule } from '../../lib/nest/redis-lock.module.js';
 import { LockService } from '../../lib/service/lock-service.js';
-import { startRedis } from '../support/redis-server.js';
+import { startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { Place } from './places.js';
 

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { takeSnapshot } from '../../lib/dashboard/take-snapshot.js';
 import { toClientId } from '../../lib/engine/clients/client-identity.js';
 import { runCli } from '../cli/run-cli.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { Place } from './places.js';
 

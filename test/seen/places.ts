@@ -4,8 +4,8 @@ import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
-import { startCluster } from '../support/redis-cluster.js';
-import { startRedis } from '../support/redis-server.js';
+import { startCluster } from '../support/servers/redis-cluster.js';
+import { startRedis } from '../support/servers/redis-server.js';
 
 export type PlaceName = 'memory' | 'Redis' | 'a cluster';
 

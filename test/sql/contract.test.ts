@@ -1,7 +1,7 @@
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { rowLocks } from '../../lib/sql.js';
 import { describeLockBackend } from '../contract/describe-lock-backend.js';
-import { SQL_SERVERS, startSqlServer } from '../support/sql/sql-server.js';
+import { SQL_SERVERS, startSqlServer } from '../support/servers/sql/sql-server.js';
 
 describe.each(SQL_SERVERS)('%s', (kind) => {
   describeLockBackend(

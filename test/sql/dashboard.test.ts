@@ -1,6 +1,6 @@
 import { rowLocks } from '../../lib/sql.js';
 import { openDashboard } from '../dashboard/dashboard-app.js';
-import { SQL_SERVERS } from '../support/sql/sql-server.js';
+import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
 import { openSqlWorld } from './sql-world.js';
 

@@ -1,4 +1,4 @@
-import { SQL_SERVERS } from '../support/sql/sql-server.js';
+import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { query } from './sessions.js';
 import { openSqlWorld } from './sql-world.js';
 

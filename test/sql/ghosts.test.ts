@@ -1,6 +1,6 @@
 import mysql from 'mysql2/promise';
 import pg from 'pg';
-import { SQL_SERVERS } from '../support/sql/sql-server.js';
+import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { openSqlWorld } from './sql-world.js';
 
 describe.each(SQL_SERVERS)('a holder that could not be struck out, %s', (kind) => {

@@ -3,7 +3,7 @@ import knex, { type Knex } from 'knex';
 import { DataSource } from 'typeorm';
 import { LockBusyError, LockConfigurationError, LockKeyError } from '../../lib/engine/errors.js';
 import { type LockRowsOptions, lockRows, makeLockRows, type RowQuery } from '../../lib/sql.js';
-import { SQL_SERVERS } from '../support/sql/sql-server.js';
+import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { openSqlWorld, type SqlWorld } from './sql-world.js';
 
 /** A library by which applications use a database. */

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError, LockLostError } from '../../lib/engine/errors.js';
+import { startTcpProxy } from '../support/network/tcp-proxy.js';
 import { startProcess } from '../support/processes/start-process.js';
-import { SQL_SERVERS } from '../support/sql/sql-server.js';
-import { startTcpProxy } from '../support/tcp-proxy.js';
+import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
 import { query, startAgain } from './sessions.js';
 import { openSqlWorld, type SqlWorld } from './sql-world.js';

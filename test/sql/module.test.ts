@@ -6,7 +6,7 @@ import { currentLease } from '../../lib/engine/scope/lock-scope.js';
 import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { rowLocks } from '../../lib/sql.js';
 import { startApp } from '../nest/support/start-app.js';
-import { SQL_SERVERS } from '../support/sql/sql-server.js';
+import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
 import { openSqlWorld } from './sql-world.js';
 

@@ -1,5 +1,5 @@
 import { LockUnavailableError } from '../../lib/engine/errors.js';
-import { SQL_SERVERS } from '../support/sql/sql-server.js';
+import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { openSqlWorld } from './sql-world.js';
 
 describe.each(SQL_SERVERS)('names that look alike, %s', (kind) => {

@@ -6,7 +6,7 @@ import { loadDriver } from '../../lib/sql/driver/load-driver.js';
 import { checkMysqlVersion } from '../../lib/sql/server/mysql-server.js';
 import { checkPostgresVersion } from '../../lib/sql/server/postgres-server.js';
 import { rowLocks } from '../../lib/sql.js';
-import { PASSWORD, SQL_SERVERS } from '../support/sql/sql-server.js';
+import { PASSWORD, SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
 import { addUser } from './sessions.js';
 import { openSqlWorld } from './sql-world.js';

@@ -5,7 +5,7 @@ import type { LockService } from '../../lib/service/lock-service.js';
 import { rowLocks } from '../../lib/sql.js';
 import { type DashboardApp, openDashboard } from '../dashboard/dashboard-app.js';
 import { startProcess } from '../support/processes/start-process.js';
-import { SQL_SERVERS } from '../support/sql/sql-server.js';
+import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
 import { query } from './sessions.js';
 import { openSqlWorld } from './sql-world.js';

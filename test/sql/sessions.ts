@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import mysql from 'mysql2/promise';
 import pg from 'pg';
-import { PASSWORD, type SqlServer } from '../support/sql/sql-server.js';
+import { PASSWORD, type SqlServer } from '../support/servers/sql/sql-server.js';
 
 /** How many sessions of the tests' user wait for a row, and how many there are, but for the one that asks. */
 export async function countSessions(server: SqlServer): Promise<{ waiting: number; all: number }> {

@@ -4,7 +4,7 @@ import type { LockService } from '../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
 import { type RowLocksOptions, rowLocks } from '../../lib/sql.js';
 import { RecordingLogger } from '../support/lock-world.js';
-import { type SqlServer, type SqlServerKind, startSqlServer } from '../support/sql/sql-server.js';
+import { type SqlServer, type SqlServerKind, startSqlServer } from '../support/servers/sql/sql-server.js';
 
 /** One server for the tests of a `describe`, and services on it that are closed after each test. */
 export class SqlWorld {

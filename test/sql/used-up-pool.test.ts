@@ -1,7 +1,7 @@
 import mysql from 'mysql2/promise';
 import pg from 'pg';
 import { LockUnavailableError } from '../../lib/engine/errors.js';
-import { SQL_SERVERS } from '../support/sql/sql-server.js';
+import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { openSqlWorld } from './sql-world.js';
 
 describe.each(SQL_SERVERS)('a given pool that others have used up, %s', (kind) => {

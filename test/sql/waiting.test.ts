@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockAbortedError, LockBusyError, LockUnavailableError } from '../../lib/engine/errors.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import { SQL_SERVERS } from '../support/sql/sql-server.js';
+import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
 import { countSessions } from './sessions.js';
 import { openSqlWorld } from './sql-world.js';

@@ -8,11 +8,11 @@ import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { FOREVER, type Milliseconds } from '../../lib/engine/terms/duration.js';
 import { LockService } from '../../lib/service/lock-service.js';
 import type { Connection } from '../../lib/service/redis-lock-options.js';
-import { CountingRuntime } from './counting-runtime.js';
-import { type RedisServer, startRedis } from './redis-server.js';
+import { CountingRuntime } from './runtime/counting-runtime.js';
+import { VirtualRuntime } from './runtime/virtual-runtime.js';
+import { type RedisServer, startRedis } from './servers/redis-server.js';
 import { until } from './until.js';
-import { VirtualRuntime } from './virtual-runtime.js';
-import { WatchedBackend } from './watched-backend.js';
+import { WatchedBackend } from './watched/watched-backend.js';
 
 /** Where the locks of a world are kept. */
 export type StoreName = 'memory' | 'Redis';

@@ -1,5 +1,5 @@
 // Run by redis-server.test.ts: starts a server, says which, and is killed.
-import { startRedis } from './redis-server.js';
+import { startRedis } from './servers/redis-server.js';
 
 const server = await startRedis();
 process.stdout.write(JSON.stringify({ pid: server.pid, folder: server.folder }));

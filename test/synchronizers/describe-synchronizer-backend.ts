@@ -1,5 +1,5 @@
 import type { RequestId, SynchronizerBackend, SynchronizerKind } from '../../lib/backends/synchronizer-backend.js';
-import type { Client, Fixture } from '../contract/fixture.js';
+import type { Client, Fixture } from '../contract/support/fixture.js';
 import { until } from '../support/until.js';
 
 const LONG = 60_000;

@@ -1,6 +1,6 @@
 import { type LockProcess, openWorld, STORES } from '../support/lock-world.js';
 import { until } from '../support/until.js';
-import { WatchedAbort } from '../support/watched-signal.js';
+import { WatchedAbort } from '../support/watched/watched-signal.js';
 import { asleep } from './asleep.js';
 
 describe.each(STORES)('waiters leave nothing behind, in %s', (store) => {

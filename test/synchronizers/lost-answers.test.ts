@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { openWorld, STORES } from '../support/lock-world.js';
-import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { startTcpProxy, type TcpProxy } from '../support/network/tcp-proxy.js';
 import { until } from '../support/until.js';
-import { answerLost, type Disturbance, refused } from '../support/watched-backend.js';
+import { answerLost, type Disturbance, refused } from '../support/watched/watched-backend.js';
 
 /** What is called while answers get lost, and the state that must result. */
 const SCENES: readonly {

@@ -1,8 +1,8 @@
 import { ms, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
+import type { VirtualRuntime } from '../support/runtime/virtual-runtime.js';
 import { latch } from '../support/section.js';
 import { until } from '../support/until.js';
-import type { VirtualRuntime } from '../support/virtual-runtime.js';
-import { answerAfter, type Disturbance, refused } from '../support/watched-backend.js';
+import { answerAfter, type Disturbance, refused } from '../support/watched/watched-backend.js';
 import { asleep, watch } from './asleep.js';
 
 const FOREIGN_ID = '0123456789abcdef0123456789abcdef';

@@ -1,9 +1,9 @@
 import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
-import { redisFixture } from '../contract/redis-fixture.js';
-import { WatchedServer } from '../contract/watched-server.js';
-import { startCluster } from '../support/redis-cluster.js';
+import { redisFixture } from '../contract/support/redis-fixture.js';
+import { WatchedServer } from '../contract/support/watched-server.js';
+import { startCluster } from '../support/servers/redis-cluster.js';
 import { describeSynchronizerBackend } from './describe-synchronizer-backend.js';
 
 describeSynchronizerBackend('memory', async () => {

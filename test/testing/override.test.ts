@@ -10,7 +10,7 @@ import {
   RedisLockModule,
 } from '../../lib/index.js';
 import { getLockTestingToken, LockTestingController, LockTestingModule } from '../../lib/testing.js';
-import { freePort } from '../support/free-port.js';
+import { freePort } from '../support/servers/free-port.js';
 import { until } from '../support/until.js';
 
 let connections = 0;

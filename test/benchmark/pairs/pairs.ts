@@ -4,7 +4,7 @@
 // AsyncLocalStorage is on in both, as in an application; BENCH_SCOPES=off leaves it to the libraries.
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
-import { startRedis } from '../../support/redis-server.js';
+import { startRedis } from '../../support/servers/redis-server.js';
 import type { Contestant } from '../contestants/contestant.js';
 import type { Crew } from '../crew/crew.js';
 import { startNodeCrew } from '../crew/node-crew.js';

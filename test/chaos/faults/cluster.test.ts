@@ -1,5 +1,5 @@
 import { LockLostError } from '../../../lib/engine/errors.js';
-import { type RedisCluster, startCluster } from '../../support/redis-cluster.js';
+import { type RedisCluster, startCluster } from '../../support/servers/redis-cluster.js';
 import { until } from '../../support/until.js';
 import { machineTime } from '../history.js';
 import { CREWS, FaultRun } from './fault-run.js';

@@ -3,9 +3,9 @@ import type { Redis } from 'ioredis';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { leftBehind } from '../../support/left-behind.js';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { startTcpProxy, type TcpProxy } from '../../support/network/tcp-proxy.js';
 import { SeededRandom } from '../../support/seeded-random.js';
-import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 import { fault, ms, printFaultTable } from './fault-table.js';
 

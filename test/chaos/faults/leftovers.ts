@@ -1,5 +1,5 @@
 import { isClientRecord } from '../../support/left-behind.js';
-import type { RedisServer } from '../../support/redis-server.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 
 /** One token clock a slot, and the last token of each fenced lock, are there to stay. Records of clients last half a minute. */

@@ -26,7 +26,7 @@ export class LoadProcess {
     readonly spec: LoadSpec,
     tell: (record: HistoryRecord) => void,
   ) {
-    const args = ['--import', './test/support/typescript-loader.mjs', 'test/chaos/faults/load-program.ts'];
+    const args = ['--import', './test/support/jest/typescript-loader.mjs', 'test/chaos/faults/load-program.ts'];
     const child = spawn(process.execPath, [...args, JSON.stringify(spec)], {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: { ...process.env, NODE_OPTIONS: '' },

@@ -1,7 +1,7 @@
 import { LockLostError, LockUnavailableError } from '../../../lib/engine/errors.js';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { startTcpProxy, type TcpProxy } from '../../support/network/tcp-proxy.js';
 import { errorOf } from '../../support/section.js';
-import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 import { machineTime } from '../history.js';
 import { COMMAND_TIMEOUT, FaultRun, LEASE } from './fault-run.js';

@@ -1,4 +1,4 @@
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 import { machineTime } from '../history.js';
 import { FaultRun, LEASE } from './fault-run.js';

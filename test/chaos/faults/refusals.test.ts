@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { LockKeyError, LockUnavailableError } from '../../../lib/engine/errors.js';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
 import { errorOf } from '../../support/section.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 import { machineTime } from '../history.js';
 import { COMMAND_TIMEOUT, FaultRun } from './fault-run.js';

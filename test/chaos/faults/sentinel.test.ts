@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { LockLostError } from '../../../lib/engine/errors.js';
-import { type RedisSentinel, startSentinel } from '../../support/redis-sentinel.js';
-import type { RedisServer } from '../../support/redis-server.js';
+import { type RedisSentinel, startSentinel } from '../../support/servers/redis-sentinel.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 import { machineTime } from '../history.js';
 import { FaultRun } from './fault-run.js';

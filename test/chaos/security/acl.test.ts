@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
-import { type RedisCluster, startCluster } from '../../support/redis-cluster.js';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { type RedisCluster, startCluster } from '../../support/servers/redis-cluster.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 import { ACL_RECIPE } from './acl-recipe.js';
 import { useEverything } from './everything.js';

@@ -6,7 +6,7 @@ import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { isClientRecord } from '../../support/left-behind.js';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 
 /** Somebody who may use the same Redis, knows the names, and says that the lock is his. */

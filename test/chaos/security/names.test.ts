@@ -4,8 +4,8 @@ import { LockKeyError } from '../../../lib/engine/errors.js';
 import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
 import { startApp } from '../../nest/support/start-app.js';
 import { isClientRecord } from '../../support/left-behind.js';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
 import { errorOf } from '../../support/section.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 
 const HOSTILE: readonly [string, string][] = [
   ['braces', '{a}'],

@@ -2,8 +2,8 @@ import { inspect } from 'node:util';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../../lib/service/redis-lock-options.js';
-import { freePort } from '../../support/free-port.js';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { freePort } from '../../support/servers/free-port.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 
 const SECRET = 'Tr0ub4dor&3';
 /** As it stands in a URL, and as a shell or a log would show parts of it. */

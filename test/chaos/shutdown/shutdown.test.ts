@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Redis } from 'ioredis';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 import { fault, ms, printFaultTable } from '../faults/fault-table.js';
 import { leftInRedis } from '../faults/leftovers.js';
@@ -15,7 +15,7 @@ interface Said {
   readonly error?: string;
 }
 
-/** A Nest application in a process of its own; test/nest/shutdown.test.ts shows the same in this one. */
+/** A Nest application in a process of its own; test/nest/module/shutdown.test.ts shows the same in this one. */
 describe('an application under load that gets SIGTERM', () => {
   let redis: RedisServer;
   let watch: Redis;
@@ -62,7 +62,7 @@ describe('an application under load that gets SIGTERM', () => {
 });
 
 function startApp(url: string, said: Said[]): ChildProcess {
-  const args = ['--import', './test/support/typescript-loader.mjs', 'test/chaos/shutdown/busy-app.ts', url];
+  const args = ['--import', './test/support/jest/typescript-loader.mjs', 'test/chaos/shutdown/busy-app.ts', url];
   const app = spawn(process.execPath, args, {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, NODE_OPTIONS: '' },

@@ -2,7 +2,7 @@ import { InProcessWaits, WaitStore } from '../../../lib/backends/in-process-wait
 import { confirmCycle } from '../../../lib/engine/deadlock/confirm-cycle.js';
 import { findCycle, WaitReader } from '../../../lib/engine/deadlock/find-cycle.js';
 import type { WaitRecord } from '../../../lib/engine/deadlock/wait-record.js';
-import { VirtualRuntime } from '../../support/virtual-runtime.js';
+import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
 /** Waits as processes write them: wait `n` began at second n, is held by owner `n`, and waits for other owners. */
 class Waits {

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockDeadlockError } from '../../../lib/engine/errors.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
-import { startCluster } from '../../support/redis-cluster.js';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
 import { errorOf, latch } from '../../support/section.js';
+import { startCluster } from '../../support/servers/redis-cluster.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 
 const WAITS = 'nestjs_redis_lock_waits*';

@@ -1,7 +1,7 @@
 /** Random nested acquisitions, with a wait-for graph of the test's own. test/chaos/deadlocks.test.ts has more of them. */
 import { fuzzMemory } from '../../support/deadlocks/fuzz-memory.js';
 import { fuzzProcesses } from '../../support/deadlocks/fuzz-processes.js';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 
 describe('random flows of nested acquisitions', () => {
   it('end, and none is refused that is in no deadlock: three services in memory', async () => {

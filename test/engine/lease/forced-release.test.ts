@@ -6,7 +6,7 @@ import { type LockProcess, nothingIsLeft, openWorld, STORES } from '../../suppor
 import { startProcess } from '../../support/processes/start-process.js';
 import { latch } from '../../support/section.js';
 import { until } from '../../support/until.js';
-import { answerAfter } from '../../support/watched-backend.js';
+import { answerAfter } from '../../support/watched/watched-backend.js';
 
 const TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];
 

@@ -1,7 +1,7 @@
 import { LockLostError } from '../../../lib/engine/errors.js';
 import { leftovers, ms, NOTHING, openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf } from '../../support/section.js';
-import { refused, type WatchedBackend } from '../../support/watched-backend.js';
+import { refused, type WatchedBackend } from '../../support/watched/watched-backend.js';
 
 describe('a lock with holdAtLeast', () => {
   const world = openVirtualWorld();

@@ -1,6 +1,6 @@
 import type { Lease } from '../../../lib/engine/lease/lease.js';
 import { openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';
-import type { Disturbance } from '../../support/watched-backend.js';
+import type { Disturbance } from '../../support/watched/watched-backend.js';
 
 const LEASE = { leaseTime: '30s' } as const;
 

@@ -9,7 +9,7 @@ import type { Lease } from '../../../lib/engine/lease/lease.js';
 import { openWorld, STORES } from '../../support/lock-world.js';
 import { errorOf } from '../../support/section.js';
 import { until } from '../../support/until.js';
-import { answerLost, refused } from '../../support/watched-backend.js';
+import { answerLost, refused } from '../../support/watched/watched-backend.js';
 
 describe.each(STORES)('leases, on %s', (store) => {
   const world = openWorld(store);

@@ -2,7 +2,7 @@ import { LockLostError, LockUnavailableError } from '../../../lib/engine/errors.
 import type { Lease } from '../../../lib/engine/lease/lease.js';
 import { leftovers, ms, NOTHING, openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
-import { answerAfter, answerLost, refused } from '../../support/watched-backend.js';
+import { answerAfter, answerLost, refused } from '../../support/watched/watched-backend.js';
 
 /** What is certainly left of a lease of 30 s: 1 % and 2 ms are allowed for clock drift. */
 const VALID = 29_698;

@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 const PROGRAM = path('../../package/programs/exclusion.mjs');
-const LOADER = path('../../support/typescript-loader.mjs');
+const LOADER = path('../../support/jest/typescript-loader.mjs');
 const LIBRARY = new URL('../../../lib/core.ts', import.meta.url).href;
 
 /** In a process each: the first of them is its first use of the library. */

@@ -12,7 +12,7 @@ import {
   type VirtualProcess,
 } from '../../support/lock-world.js';
 import { errorOf, latch, Section } from '../../support/section.js';
-import { answerAfter, answerLost, type Disturbance, refused } from '../../support/watched-backend.js';
+import { answerAfter, answerLost, type Disturbance, refused } from '../../support/watched/watched-backend.js';
 
 describe('hand-off', () => {
   const world = openVirtualWorld();

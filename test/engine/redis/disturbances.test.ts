@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockKeyError } from '../../../lib/engine/errors.js';
-import { blockEventLoop } from '../../support/block-event-loop.js';
 import { type LockProcess, ms, openWorld } from '../../support/lock-world.js';
+import { startTcpProxy } from '../../support/network/tcp-proxy.js';
 import { startProcess } from '../../support/processes/start-process.js';
+import { blockEventLoop } from '../../support/runtime/block-event-loop.js';
 import { latch, Section } from '../../support/section.js';
-import { startTcpProxy } from '../../support/tcp-proxy.js';
 import { until } from '../../support/until.js';
 
 describe('a lock service on Redis', () => {

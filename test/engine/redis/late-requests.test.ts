@@ -6,9 +6,9 @@ import type { LockService } from '../../../lib/service/lock-service.js';
 import type { Connection } from '../../../lib/service/redis-lock-options.js';
 import { leftBehind } from '../../support/left-behind.js';
 import { ms, openWorld } from '../../support/lock-world.js';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { startTcpProxy, type TcpProxy } from '../../support/network/tcp-proxy.js';
 import { errorOf } from '../../support/section.js';
-import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 
 const COMMAND_TIMEOUT = 1_000;

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockAbortedError, LockUnavailableError } from '../../../lib/engine/errors.js';
-import { freePort } from '../../support/free-port.js';
 import { type LockProcess, openWorld } from '../../support/lock-world.js';
+import { startTcpProxy } from '../../support/network/tcp-proxy.js';
 import { errorOf } from '../../support/section.js';
-import { startTcpProxy } from '../../support/tcp-proxy.js';
+import { freePort } from '../../support/servers/free-port.js';
 import { until } from '../../support/until.js';
 
 describe('a lock service on Redis', () => {

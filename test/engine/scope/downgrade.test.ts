@@ -1,5 +1,5 @@
 import { openVirtualWorld } from '../../support/lock-world.js';
-import { answerLost, refused } from '../../support/watched-backend.js';
+import { answerLost, refused } from '../../support/watched/watched-backend.js';
 
 describe('a writer that reads in its own scope', () => {
   const world = openVirtualWorld();

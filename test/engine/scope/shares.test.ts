@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockLostError, LockUnavailableError, LockUpgradeError } from '../../../lib/engine/errors.js';
 import type { Lease } from '../../../lib/engine/lease/lease.js';
-import { blockEventLoop } from '../../support/block-event-loop.js';
 import { openVirtualWorld, openWorld, STORES } from '../../support/lock-world.js';
 import { startProcess } from '../../support/processes/start-process.js';
+import { blockEventLoop } from '../../support/runtime/block-event-loop.js';
 import { errorOf, latch, Section } from '../../support/section.js';
 import { until } from '../../support/until.js';
-import { refused } from '../../support/watched-backend.js';
+import { refused } from '../../support/watched/watched-backend.js';
 
 describe.each(STORES)('the children of a share, on %s', (store) => {
   const world = openWorld(store);

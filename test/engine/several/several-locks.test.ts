@@ -19,8 +19,8 @@ import {
 } from '../../support/lock-world.js';
 import { errorOf, latch, Section } from '../../support/section.js';
 import { until } from '../../support/until.js';
-import { answerAfter, answerLost, refused } from '../../support/watched-backend.js';
-import { WatchedAbort } from '../../support/watched-signal.js';
+import { answerAfter, answerLost, refused } from '../../support/watched/watched-backend.js';
+import { WatchedAbort } from '../../support/watched/watched-signal.js';
 
 describe.each(STORES)('several locks at once, on %s', (store) => {
   const world = openWorld(store);

@@ -4,8 +4,8 @@ import type { Lease } from '../../../lib/engine/lease/lease.js';
 import { type LockProcess, nothingIsLeft, openWorld, STORES } from '../../support/lock-world.js';
 import { errorOf, latch, Section } from '../../support/section.js';
 import { until } from '../../support/until.js';
-import { answerAfter } from '../../support/watched-backend.js';
-import { WatchedAbort } from '../../support/watched-signal.js';
+import { answerAfter } from '../../support/watched/watched-backend.js';
+import { WatchedAbort } from '../../support/watched/watched-signal.js';
 
 describe.each(STORES)('waiting, on %s', (store) => {
   const world = openWorld(store);

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { packLibrary, ThrowAwayApp } from '../throw-away-app.js';
 
 const INSTALL_TIMEOUT = 300_000;

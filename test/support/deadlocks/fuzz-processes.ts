@@ -6,7 +6,7 @@ import { SeededRandom } from '../seeded-random.js';
 import type { FlowEvent } from './run-plans.js';
 import { judge, type Verdict } from './wait-for-graph.js';
 
-const LOADER = fileURLToPath(new URL('../typescript-loader.mjs', import.meta.url));
+const LOADER = fileURLToPath(new URL('../jest/typescript-loader.mjs', import.meta.url));
 const PROGRAM = fileURLToPath(new URL('fuzz-program.ts', import.meta.url));
 
 /** On a machine that is busy with other things. */

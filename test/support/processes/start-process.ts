@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-const LOADER = fileURLToPath(new URL('../typescript-loader.mjs', import.meta.url));
+const LOADER = fileURLToPath(new URL('../jest/typescript-loader.mjs', import.meta.url));
 
 /**
  * Runs a program of this folder in a process of its own, until the test ends it.

@@ -1,0 +1,109 @@
+import type { LockType } from '../../../lib/backends/lock-backend.js';
+import { until } from '../../support/until.js';
+import { ALL_TYPES, type Capabilities, type Client, type Fixture } from './fixture.js';
+import { Listener } from './listener.js';
+import { Owner } from './owner.js';
+
+/** Long enough for a slow machine to do something within it, short enough to wait for its end. */
+export const SHORT = 700;
+
+/** For a lease or a waiter that only has to expire. A quorum gives each of its nodes half of that to answer. */
+export const LAPSING = 500;
+
+/** What a suite works with: three clients of one store, keys that nobody used before, owners and listeners. */
+export class ContractWorld {
+  clients: Client[] = [];
+  private fixture!: Fixture;
+  private readonly extra: Client[] = [];
+  private readonly listeners: Listener[] = [];
+  private count = 0;
+
+  constructor(
+    private readonly openFixture: () => Promise<Fixture>,
+    readonly capabilities: Capabilities,
+  ) {}
+
+  get types(): readonly LockType[] {
+    return this.capabilities.types ?? ALL_TYPES;
+  }
+
+  /** A lease as the backend rounds it. */
+  rounded(lease: number): number {
+    const { leaseUnit = 1 } = this.capabilities;
+    return Math.ceil(lease / leaseUnit) * leaseUnit;
+  }
+
+  has(...types: LockType[]): boolean {
+    return types.every((type) => this.types.includes(type));
+  }
+
+  async open(): Promise<void> {
+    this.fixture = await this.openFixture();
+    for (let n = 0; n < 3; n++) this.clients.push(await this.fixture.connect());
+  }
+
+  /** Ends what a test left open. */
+  async tidy(): Promise<void> {
+    for (const listener of this.listeners.splice(0)) listener.close();
+    await Promise.all(this.extra.splice(0).map(({ backend }) => backend.close()));
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.clients.map(({ backend }) => backend.close()));
+    await this.fixture?.stop();
+  }
+
+  /** One more client, closed at the end of the test. */
+  async connect(): Promise<Client> {
+    const client = await this.fixture.connect();
+    this.extra.push(client);
+    return client;
+  }
+
+  key(name = 'order'): string {
+    return `lock:${name}:${++this.count}`;
+  }
+
+  /** Owners of one lock, each of another client as far as they go. */
+  owners(type: LockType, count: number, key = this.key()): Owner[] {
+    return Array.from({ length: count }, (_, n) => this.owner(type, key, this.clients[n % this.clients.length]));
+  }
+
+  /** Owners of one lock that can give back what was transferred to them. */
+  heirs(type: LockType, count: number): Owner[] {
+    const key = this.key();
+    if (this.capabilities.sharesOwners !== false) return this.owners(type, count, key);
+    return Array.from({ length: count }, () => this.owner(type, key));
+  }
+
+  owner(type: LockType, key = this.key(), client = this.clients[0]): Owner {
+    return new Owner(client, key, type, `${client.id}:${++this.count}`);
+  }
+
+  /** Listens as this owner's process would, from the moment this settles. */
+  async listen({ client, key, type }: Owner): Promise<Listener> {
+    const listener = new Listener(client, key, type);
+    this.listeners.push(listener);
+    await listener.ready;
+    return listener;
+  }
+
+  /** The listener has heard so many messages by now, and no others. */
+  expectMessages({ heard }: Listener, count: number): void {
+    if (this.capabilities.nodesLag) expect(heard.length).toBeGreaterThanOrEqual(count);
+    else expect(heard).toHaveLength(count);
+  }
+
+  /** These owners were released by force, and no others. */
+  expectForced(owners: readonly string[], expected: readonly string[]): void {
+    if (this.capabilities.nodesLag) expect(owners).toEqual(expect.arrayContaining([...expected]));
+    else expect([...owners].sort()).toEqual([...expected].sort());
+  }
+
+  /** Settles when so many milliseconds have passed on the backend's own clock. */
+  async elapse(time: number): Promise<void> {
+    const clock = this.owner('reentrant');
+    await clock.take({ leaseTime: time });
+    await until(async () => (await clock.inspect()).mode === 'free');
+  }
+}

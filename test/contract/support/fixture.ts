@@ -1,0 +1,46 @@
+import type { LockBackend, LockType } from '../../../lib/backends/lock-backend.js';
+
+/** One backend as a process of its own would have it. */
+export interface Client {
+  readonly backend: LockBackend;
+  /** The `<clientId>` of its owners. */
+  readonly id: string;
+}
+
+/** A store that is empty when it is opened, and clients of it. */
+export interface Fixture {
+  connect(): Promise<Client>;
+  /** Ends what the fixture started itself. The suite has closed the clients before. */
+  stop(): Promise<void>;
+}
+
+/** Where topologies really differ. Everything else is the contract. */
+export interface Capabilities {
+  /** Default: all. */
+  readonly types?: readonly LockType[];
+  /** Whether `listeners` counts the clients of every node. Default true. */
+  readonly countsListeners?: boolean;
+  /** Whether readers that hold a lock together have different tokens. Default true. */
+  readonly tokensDiffer?: boolean;
+  /** Whether tokens are reserved for hand-offs. Default true. */
+  readonly reserves?: boolean;
+  /** Whether `takeTicket` is supported. Default true. */
+  readonly numbers?: boolean;
+  /**
+   * Whether one slow node of several may add something: a message about a release that was reported already, or an owner that it got to
+   * know after it was released by force on the others. Default false.
+   */
+  readonly nodesLag?: boolean;
+  /** Whether releases are published, for waiters to listen for. Default true. */
+  readonly publishes?: boolean;
+  /** Whether any client can release what another one was transferred. Default true; false: a lock belongs to a session of its client. */
+  readonly sharesOwners?: boolean;
+  /** Whether a holder is known from the moment it holds the lock. Default true. */
+  readonly knowsHolders?: boolean;
+  /** How many locks one client can hold at once. Default: as many as a test wants. */
+  readonly most?: number;
+  /** Leases are rounded up to a multiple of this, in milliseconds. Default 1. */
+  readonly leaseUnit?: number;
+}
+
+export const ALL_TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];

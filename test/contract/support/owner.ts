@@ -1,0 +1,119 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type Acquired,
+  type AcquireReply,
+  type AcquireRequest,
+  type Busy,
+  isTransferable,
+  type LockState,
+  type LockType,
+  type OwnerRef,
+  type ReleaseReply,
+} from '../../../lib/backends/lock-backend.js';
+import type { Client } from './fixture.js';
+
+/** Longer than any test runs. */
+export const LONG = 60_000;
+
+export type AcquireOptions = Partial<Omit<AcquireRequest, keyof OwnerRef>>;
+
+/** One owner of one lock, and what it asks its backend. */
+export class Owner implements OwnerRef {
+  constructor(
+    readonly client: Client,
+    readonly key: string,
+    readonly type: LockType,
+    readonly owner: string,
+  ) {}
+
+  private get holding(): OwnerRef {
+    return { key: this.key, type: this.type, owner: this.owner };
+  }
+
+  request(options: AcquireOptions = {}): AcquireRequest {
+    return { ...this.holding, leaseTime: LONG, reserve: 0, fairWaitTimeout: 0, preferWriters: false, ...options };
+  }
+
+  acquire(options?: AcquireOptions): Promise<AcquireReply> {
+    return this.client.backend.acquire(this.request(options));
+  }
+
+  /** Acquires a lock that must not be busy. */
+  async take(options?: AcquireOptions): Promise<Acquired> {
+    const reply = await this.acquire(options);
+    if (!reply.acquired) throw new Error(`${this.type} lock ${this.key} is busy, held by ${reply.holder}`);
+    return reply;
+  }
+
+  /** Asks for a lock that must be busy. */
+  async meet(options?: AcquireOptions): Promise<Busy> {
+    const reply = await this.acquire(options);
+    if (reply.acquired) throw new Error(`${this.type} lock ${this.key} is not busy`);
+    return reply;
+  }
+
+  /** Acquires without messages, by asking again when a busy reply says so. Returns how often it asked. */
+  async takeInTime(options?: AcquireOptions): Promise<number> {
+    for (let looks = 1; ; looks++) {
+      const reply = await this.acquire(options);
+      if (reply.acquired) return looks;
+      if (looks === 50)
+        throw new Error(`${this.type} lock ${this.key}: still busy, to be asked again in ${reply.remaining} ms`);
+      // A quorum that not all nodes have answered may report the lease of a node that is behind.
+      await sleep(Math.min(reply.remaining, 5_000));
+    }
+  }
+
+  release(): Promise<ReleaseReply> {
+    return this.client.backend.release(this.holding);
+  }
+
+  releaseQuietly(): Promise<ReleaseReply> {
+    return this.client.backend.release({ ...this.holding, quietly: true });
+  }
+
+  raiseToken(token: number): Promise<void> {
+    return this.client.backend.raiseToken(this.key, this.type, token);
+  }
+
+  renew(leaseTime = LONG): Promise<boolean> {
+    return this.client.backend.renew({ ...this.holding, leaseTime });
+  }
+
+  transferTo(to: Owner, leaseTime = LONG, reserve = 0): Promise<Acquired | undefined> {
+    const { key, type, owner: from } = this;
+    if (!isTransferable(type)) throw new Error(`a ${type} lock cannot be transferred`);
+    return this.client.backend.transfer({ key, type, from, to: to.owner, leaseTime, reserve });
+  }
+
+  async refreshWaiter(fairWaitTimeout = LONG): Promise<boolean> {
+    const [kept] = await this.client.backend.refreshWaiters([this.holding], fairWaitTimeout);
+    return kept;
+  }
+
+  removeWaiter(): Promise<void> {
+    return this.client.backend.removeWaiter(this.holding);
+  }
+
+  forceRelease(): Promise<readonly string[]> {
+    return this.client.backend.forceRelease(this.key);
+  }
+
+  inspect(): Promise<LockState> {
+    return this.client.backend.inspect(this.key);
+  }
+
+  /** The same owner, in another kind of lock of this name. */
+  as(type: LockType): Owner {
+    return new Owner(this.client, this.key, type, this.owner);
+  }
+
+  /** Milliseconds that are left of its lease; undefined when it does not hold the lock. */
+  async remaining(): Promise<number | undefined> {
+    return (await this.inspect()).owners.find(({ owner }) => owner === this.owner)?.remaining;
+  }
+
+  async holds(): Promise<boolean> {
+    return (await this.remaining()) !== undefined;
+  }
+}

@@ -1,0 +1,63 @@
+import { readdirSync } from 'node:fs';
+import { basename } from 'node:path';
+import type { ScriptName } from '../../../lib/backends/redis/scripts.js';
+import { startRedis } from '../../support/servers/redis-server.js';
+import { ScriptMonitor, type UndeclaredKey } from '../../support/servers/script-monitor.js';
+import type { Fixture } from './fixture.js';
+import { redisFixture } from './redis-fixture.js';
+
+const SCRIPTS = 'lib/backends/redis/scripts';
+
+/** What a contract may leave undeclared: scripts that look at the leases of other readers, whose names only the lock's hash tells. */
+interface Expected {
+  /** The folders of all scripts that the contract runs. */
+  readonly folders: readonly string[];
+  readonly scriptsThatReadLeases: readonly ScriptName[];
+}
+
+/**
+ * A server for a contract, and which keys its scripts use. Dragonfly and some managed servers refuse a script that uses a key which it was
+ * not given in KEYS.
+ *
+ *     const watched = new WatchedServer();
+ *     describeLockBackend('RedisBackend, one server', watched.open);
+ *     watched.describeKeys({ folders: ['lock'], scriptsThatReadLeases: [] });
+ */
+export class WatchedServer {
+  private monitor!: ScriptMonitor;
+  private undeclared: readonly UndeclaredKey[] = [];
+
+  readonly open = async (): Promise<Fixture> => {
+    const server = await startRedis();
+    this.monitor = await ScriptMonitor.start(server);
+    return redisFixture(server.url, async () => {
+      try {
+        this.undeclared = await this.monitor.undeclaredKeys();
+      } finally {
+        this.monitor.stop();
+        await server.stop();
+      }
+    });
+  };
+
+  /** To be called after the contract: its tests judge what the contract did. */
+  describeKeys({ folders, scriptsThatReadLeases }: Expected): void {
+    describe('the scripts that the contract ran', () => {
+      it('were all of their kind', () => {
+        const files = folders.flatMap((folder) => readdirSync(`${SCRIPTS}/${folder}`));
+        const ran = new Set(this.monitor.runs.map(({ script }) => script));
+        expect(files.map((file) => basename(file, '.lua')).filter((name) => !ran.has(name as ScriptName))).toEqual([]);
+      });
+
+      it('had a key each', () => {
+        expect(this.monitor.runs.filter(({ keys }) => keys.length === 0)).toEqual([]);
+      });
+
+      it('named all their keys but the leases of other readers', () => {
+        expect(this.undeclared.filter(({ key }) => !/:rwlock_timeout:\d+$/.test(key))).toEqual([]);
+        const scripts = new Set(this.undeclared.map(({ script }) => script));
+        expect([...scripts].sort()).toEqual([...scriptsThatReadLeases].sort());
+      });
+    });
+  }
+}

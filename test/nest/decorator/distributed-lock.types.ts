@@ -1,0 +1,135 @@
+// What compiles, and what must not. Checked by `npm run typecheck`: an error that does not come is an error, too.
+import type { Readable } from 'node:stream';
+import type { Observable, Subject } from 'rxjs';
+import type { LockBusyError } from '../../../lib/engine/errors.js';
+import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
+
+interface Order {
+  readonly id: string;
+  readonly items: readonly { readonly sku: string }[];
+}
+
+declare const something: never;
+
+export class ReturnTypes {
+  @DistributedLock('a')
+  async promise() {}
+
+  @DistributedLock('a')
+  promiseOrMore(): Promise<number> | number {
+    return something;
+  }
+
+  @DistributedLock('a')
+  observable(): Observable<number> {
+    return something;
+  }
+
+  @DistributedLock('a')
+  async *generator() {
+    yield 1;
+  }
+
+  @DistributedLock('a')
+  iterable(): AsyncIterable<number> {
+    return something;
+  }
+
+  @DistributedLock('a')
+  generic<T>(value: T): Promise<T> {
+    return Promise.resolve(value);
+  }
+
+  // @ts-expect-error a string cannot wait for a lock
+  @DistributedLock('a')
+  text(): string {
+    return something;
+  }
+
+  // @ts-expect-error neither can nothing
+  @DistributedLock('a')
+  nothing(): void {}
+
+  // @ts-expect-error a generator cannot wait
+  @DistributedLock('a')
+  *numbers() {
+    yield 1;
+  }
+
+  // @ts-expect-error the wrapped method gives an Observable, which is no Subject
+  @DistributedLock('a')
+  subject(): Subject<number> {
+    return something;
+  }
+
+  // @ts-expect-error the wrapped method gives a generator, which is no stream
+  @DistributedLock('a')
+  stream(): Readable {
+    return something;
+  }
+}
+
+export class KeyFunctions {
+  @DistributedLock((order: Order) => order.items.map(({ sku }) => `sku:${sku}`))
+  async reserve(_order: Order) {}
+
+  @DistributedLock((order: Order) => `order:${order.id}`)
+  async more(_order: Order, _express: boolean) {}
+
+  @DistributedLock({ key: (id: string, at?: Date) => `${id}${at?.getTime()}`, waitTime: '2s' })
+  async withOptions(_id: string, _at?: Date) {}
+
+  @DistributedLock(function (this: KeyFunctions, id: string) {
+    return `${this.region}:${id}`;
+  })
+  async ofInstance(_id: string) {}
+
+  @DistributedLock<[Order]>((order) => order.id)
+  async given(_order: Order) {}
+
+  @DistributedLock<Parameters<KeyFunctions['given']>>((order) => order.id)
+  async likeAnother(_order: Order) {}
+
+  readonly region = 'eu';
+
+  // @ts-expect-error the method gets a number
+  @DistributedLock((id: string) => id)
+  async otherType(_id: number) {}
+
+  // @ts-expect-error the method gets one argument
+  @DistributedLock((a: string, b: string) => a + b)
+  async tooMany(_a: string) {}
+
+  // @ts-expect-error a number is no name
+  @DistributedLock((id: number) => id)
+  async noName(_id: number) {}
+}
+
+export class Options {
+  @DistributedLock({ key: 'a', onBusy: 'skip' })
+  async skip() {}
+
+  @DistributedLock({ key: 'a', onBusy: 'skip' })
+  async byName() {}
+
+  @DistributedLock({ key: 'a', onBusy: (busy: LockBusyError, id: string) => `${id} ${busy.remainingTime}` })
+  async answer(id: string) {
+    return id;
+  }
+
+  // @ts-expect-error there is no such option
+  @DistributedLock({ key: 'a', leasTime: 100 })
+  async unknown() {}
+
+  // @ts-expect-error a key is needed
+  @DistributedLock({ waitTime: 100 })
+  async noKey() {}
+
+  // @ts-expect-error no duration
+  @DistributedLock({ key: 'a', waitTime: 'soon' })
+  async noDuration() {}
+
+  // @ts-expect-error no type of lock
+  @DistributedLock({ key: 'a', type: 'mutex' })
+  async noType() {}
+}

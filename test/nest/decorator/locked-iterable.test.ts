@@ -1,0 +1,203 @@
+import { Injectable } from '@nestjs/common';
+import { LockBusyError, LockConfigurationError, LockLostError } from '../../../lib/engine/errors.js';
+import type { Lease } from '../../../lib/engine/lease/lease.js';
+import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
+import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
+import { until } from '../../support/until.js';
+import { Section } from '../support/section.js';
+import { startApp } from '../support/start-app.js';
+
+@Injectable()
+class Export {
+  readonly section = new Section();
+  readonly seen: (string | undefined)[] = [];
+
+  @DistributedLock('export')
+  async *rows(count: number): AsyncGenerator<number, string, string | undefined> {
+    this.section.enter();
+    try {
+      for (let row = 1; row <= count; row++) {
+        await Promise.resolve();
+        this.seen.push(currentLease()?.name);
+        const answer = yield row;
+        if (answer !== undefined) this.seen.push(answer);
+      }
+      return 'end';
+    } catch (error) {
+      this.seen.push((error as Error).message);
+      throw error;
+    } finally {
+      this.seen.push(currentLease()?.name);
+      this.section.leave();
+    }
+  }
+
+  @DistributedLock({ key: 'export', returns: 'iterable' })
+  plain(): AsyncIterable<number> {
+    let row = 0;
+    return { [Symbol.asyncIterator]: () => ({ next: async () => ({ value: ++row, done: row > 2 }) }) };
+  }
+
+  @DistributedLock('export')
+  unknown(): AsyncIterable<number> {
+    return this.plain();
+  }
+
+  @DistributedLock('export')
+  async promised() {
+    return this.rows(1);
+  }
+
+  @DistributedLock({ key: 'export', returns: 'iterable' })
+  async later(): Promise<AsyncIterable<number>> {
+    return this.rows(2);
+  }
+
+  @DistributedLock({ key: 'export', returns: 'iterable' })
+  notOne(): AsyncIterable<number> {
+    return [1] as never;
+  }
+
+  @DistributedLock({ key: 'export', onBusy: 'skip' })
+  async *skipping() {
+    yield 1;
+  }
+
+  @DistributedLock({ key: 'export', onBusy: () => [7, 8] })
+  async *answering() {
+    yield 1;
+  }
+
+  @DistributedLock({ key: 'export', onBusy: () => 7 })
+  async *answeringWrongly() {
+    yield 1;
+  }
+
+  @DistributedLock({ key: 'export', waitTime: 0 })
+  async *impatient() {
+    yield 1;
+  }
+}
+
+const all = async <T>(items: AsyncIterable<T>) => {
+  const list: T[] = [];
+  for await (const item of items) list.push(item);
+  return list;
+};
+
+describe('a decorated method that returns an AsyncIterable', () => {
+  let app: Awaited<ReturnType<typeof startApp>>;
+  let service: Export;
+  const locked = () => app.locks.isLocked('export');
+
+  beforeEach(async () => {
+    app = await startApp({ providers: [Export] });
+    service = app.get(Export);
+  });
+  afterEach(() => app.close());
+
+  it('acquires at the first next(), and holds the lock until it is exhausted', async () => {
+    const rows = service.rows(2);
+    expect(await locked()).toBe(false);
+    expect(await rows.next()).toEqual({ value: 1, done: false });
+    expect(await locked()).toBe(true);
+    expect(await rows.next()).toEqual({ value: 2, done: false });
+    expect(await rows.next()).toEqual({ value: 'end', done: true });
+    expect(await locked()).toBe(false);
+    expect(await rows.next()).toEqual({ value: undefined, done: true });
+  });
+
+  it('runs one iteration after the other', async () => {
+    expect(await Promise.all([all(service.rows(3)), all(service.rows(2))])).toEqual([
+      [1, 2, 3],
+      [1, 2],
+    ]);
+    expect(service.section).toMatchObject({ most: 1, entered: 2 });
+  });
+
+  it('runs each step in the scope of the lease, and its consumer outside of it', async () => {
+    for await (const _row of service.rows(2)) expect(currentLease()).toBeUndefined();
+    expect(service.seen).toEqual(['export', 'export', 'export']);
+  });
+
+  it('frees the lock when the consumer breaks off', async () => {
+    for await (const _row of service.rows(9)) break;
+    expect(await locked()).toBe(false);
+    expect(service.seen).toEqual(['export', 'export']);
+    expect(service.section.occupied).toBe(false);
+  });
+
+  it('acquires nothing when it is closed before the first next()', async () => {
+    const rows = service.rows(2);
+    expect(await rows.return('never')).toEqual({ value: 'never', done: true });
+    expect(await rows.next()).toEqual({ value: undefined, done: true });
+    expect(service.section.entered).toBe(0);
+    expect(await locked()).toBe(false);
+  });
+
+  it('passes what is sent in, and thrown in, to the body', async () => {
+    const rows = service.rows(5);
+    await rows.next();
+    await rows.next('hello');
+    await expect(rows.throw(new RangeError('yours'))).rejects.toThrow(new RangeError('yours'));
+    expect(service.seen).toEqual(['export', 'hello', 'export', 'yours', 'export']);
+    expect(await locked()).toBe(false);
+  });
+
+  it('fails with LockLostError when the lease was lost meanwhile', async () => {
+    const rows = service.rows(1);
+    await rows.next();
+    await app.locks.forceRelease('export');
+    await expect(rows.next()).rejects.toThrow(LockLostError);
+  });
+
+  it('lets the error of the body out, although the lease was lost meanwhile', async () => {
+    const rows = service.rows(1);
+    await rows.next();
+    await app.locks.forceRelease('export');
+    await expect(rows.throw(new RangeError('mine'))).rejects.toThrow(new RangeError('mine'));
+  });
+
+  it('takes any AsyncIterable when it is told what it returns', async () => {
+    expect(await all(service.plain())).toEqual([1, 2]);
+    expect(await all((await service.later()) as AsyncIterable<number>)).toEqual([1, 2]);
+    expect(await locked()).toBe(false);
+  });
+
+  it('says which option is missing when the kind was not known, or not right', async () => {
+    const call = async () => service.unknown();
+    await expect(call()).rejects.toThrow(LockConfigurationError);
+    await expect(call()).rejects.toThrow(/^Export\.unknown .* set returns: 'iterable'$/);
+    await expect(service.promised()).rejects.toThrow(/^Export\.promised .* set returns: 'iterable'$/);
+    await expect(all(service.notOne())).rejects.toThrow(/^Export\.notOne .* set returns: 'promise'$/);
+    expect(await locked()).toBe(false);
+  });
+
+  describe('while somebody else holds the lock', () => {
+    let lease: Lease;
+    beforeEach(async () => {
+      lease = await app.locks.acquire('export');
+    });
+    afterEach(() => lease.release());
+
+    it('fails with LockBusyError at the first next()', async () => {
+      await expect(service.impatient().next()).rejects.toThrow(LockBusyError);
+    });
+
+    it("is empty for 'skip'", async () => {
+      expect(await all(service.skipping())).toEqual([]);
+    });
+
+    it('gives the items of the answer', async () => {
+      expect(await all(service.answering())).toEqual([7, 8]);
+      await expect(all(service.answeringWrongly())).rejects.toThrow(/^Export\.answeringWrongly: onBusy/);
+    });
+
+    it('waits at the first next() for its turn', async () => {
+      const first = service.rows(1).next();
+      await until(async () => (await app.locks.inspect('export')).waiting === 1);
+      await lease.release();
+      expect(await first).toEqual({ value: 1, done: false });
+    });
+  });
+});

@@ -1,0 +1,99 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { BullModule, getQueueToken, OnWorkerEvent, Processor, WorkerHost } from '@nestjs/bullmq';
+import type { Job, Queue } from 'bullmq';
+import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
+import { LockService } from '../../../lib/service/lock-service.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
+import { until } from '../../support/until.js';
+import { Section } from '../support/section.js';
+import { startApp } from '../support/start-app.js';
+
+const section = new Section();
+
+@Processor('orders', { concurrency: 5 })
+class OrdersProcessor extends WorkerHost {
+  readonly completed: string[] = [];
+
+  constructor(private readonly locks: LockService) {
+    super();
+  }
+
+  @DistributedLock('order:#<args[0].data.orderId>')
+  async process(job: Job<{ orderId: string }>) {
+    await section.visit();
+    return this.locks.isLocked(`order:${job.data.orderId}`);
+  }
+
+  @OnWorkerEvent('completed')
+  @DistributedLock('completed')
+  async onCompleted(job: Job) {
+    this.completed.push(`${job.id}: ${job.returnvalue}`);
+  }
+}
+
+/** For so long BullMQ takes a job for alive without hearing of it, in milliseconds. */
+const JOB_LEASE = 1_000;
+
+@Processor('parcels', { lockDuration: JOB_LEASE, stalledInterval: JOB_LEASE / 2 })
+class ParcelsProcessor extends WorkerHost {
+  runs = 0;
+  completed = 0;
+  stalled = 0;
+
+  @DistributedLock('parcel:#<args[0].data.id>')
+  async process(_job: Job<{ id: string }>) {
+    this.runs++;
+  }
+
+  @OnWorkerEvent('completed')
+  onCompleted() {
+    this.completed++;
+  }
+
+  @OnWorkerEvent('stalled')
+  onStalled() {
+    this.stalled++;
+  }
+}
+
+describe('with @nestjs/bullmq', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.stop());
+
+  it('a processor with several jobs at once works on each order alone', async () => {
+    const imports = [
+      BullModule.forRoot({ connection: { host: '127.0.0.1', port: redis.port } }),
+      BullModule.registerQueue({ name: 'orders' }),
+    ];
+    const app = await startApp({ imports, providers: [OrdersProcessor] }, { connection: redis.url });
+    const processor = app.get(OrdersProcessor);
+    const queue = app.get<Queue>(getQueueToken('orders'));
+    await queue.addBulk(
+      [1, 2, 3, 4].map((id) => ({ name: 'ship', data: { orderId: '7' }, opts: { jobId: `job-${id}` } })),
+    );
+    await until(() => processor.completed.length === 4);
+    expect(processor.completed.sort()).toEqual(['job-1: true', 'job-2: true', 'job-3: true', 'job-4: true']);
+    expect(section).toMatchObject({ most: 1, entered: 4 });
+    await app.close();
+  });
+
+  it('a job that waits for a lock for longer than the lease of jobs is not stalled', async () => {
+    const imports = [
+      BullModule.forRoot({ connection: { host: '127.0.0.1', port: redis.port } }),
+      BullModule.registerQueue({ name: 'parcels' }),
+    ];
+    const app = await startApp({ imports, providers: [ParcelsProcessor] }, { connection: redis.url });
+    const processor = app.get(ParcelsProcessor);
+    const lease = await app.locks.acquire('parcel:7');
+    await app.get<Queue>(getQueueToken('parcels')).add('send', { id: '7' });
+    await until(async () => (await app.locks.inspect('parcel:7')).waiting === 1);
+    await sleep(4 * JOB_LEASE);
+    await lease.release();
+    await until(() => processor.completed === 1);
+    expect(processor).toMatchObject({ runs: 1, stalled: 0 });
+    await app.close();
+  });
+});

@@ -1,0 +1,72 @@
+import { Injectable } from '@nestjs/common';
+import { Cron, Interval, ScheduleModule, SchedulerRegistry, Timeout } from '@nestjs/schedule';
+import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
+import { until } from '../../support/until.js';
+import { startApp } from '../support/start-app.js';
+
+/** What ran, over all "replicas". */
+const ran: string[] = [];
+
+@Injectable()
+class Reports {
+  @Cron('* * * * * *', { name: 'below' })
+  @DistributedLock({ key: 'report:below:#<method>', onBusy: 'skip', holdAtLeast: '600ms' })
+  async below() {
+    ran.push('below');
+  }
+
+  @DistributedLock({ key: 'report:above', onBusy: 'skip', holdAtLeast: '600ms' })
+  @Cron('* * * * * *', { name: 'above' })
+  async above() {
+    ran.push('above');
+  }
+
+  @DistributedLock({ key: 'report:interval', onBusy: 'skip' })
+  @Interval('often', 20)
+  async often() {
+    ran.push('often');
+  }
+
+  @Timeout('once', 10)
+  @DistributedLock('report:once')
+  async once() {
+    ran.push('once');
+  }
+}
+
+describe('with @nestjs/schedule', () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.stop());
+
+  it('a cron job on several replicas runs once at each of its times', async () => {
+    const replicas = await Promise.all(
+      [1, 2, 3].map(() =>
+        startApp({ imports: [ScheduleModule.forRoot()], providers: [Reports] }, { connection: redis.url }),
+      ),
+    );
+    const registry = replicas[0].get(SchedulerRegistry);
+    expect([...registry.getCronJobs().keys()].sort()).toEqual(['above', 'below']);
+    expect(registry.getIntervals()).toEqual(['often']);
+
+    const ticks: number[] = [];
+    registry.getCronJob('below').addCallback(() => void ticks.push(ticks.length));
+    await until(() => ticks.length === 3);
+    await until(() => ran.filter((job) => job === 'below').length >= 2);
+    for (const replica of replicas) {
+      replica.get(SchedulerRegistry).deleteInterval('often');
+      await replica.close();
+    }
+
+    for (const job of ['below', 'above']) {
+      const times = ran.filter((name) => name === job).length;
+      expect(times).toBeGreaterThanOrEqual(2);
+      expect(times).toBeLessThanOrEqual(4);
+    }
+    expect(ran.filter((name) => name === 'often').length).toBeGreaterThan(1);
+    expect(ran.filter((name) => name === 'once')).toHaveLength(3);
+  });
+});

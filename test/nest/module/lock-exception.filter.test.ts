@@ -1,0 +1,161 @@
+import { inspect } from 'node:util';
+import { Controller } from '@nestjs/common';
+import { APP_FILTER } from '@nestjs/core';
+import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
+import { ClientProxyFactory, EventPattern, MessagePattern, Payload, Transport } from '@nestjs/microservices';
+import { Test } from '@nestjs/testing';
+import { firstValueFrom } from 'rxjs';
+import { LockBusyError, LockDeadlockError } from '../../../lib/engine/errors.js';
+import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
+import { LockExceptionFilter } from '../../../lib/nest/lock-exception.filter.js';
+import { RedisLockModule } from '../../../lib/nest/redis-lock.module.js';
+import { createLockService } from '../../../lib/service/create-lock-service.js';
+import { LockService } from '../../../lib/service/lock-service.js';
+import { freePort } from '../../support/servers/free-port.js';
+import { until } from '../../support/until.js';
+
+const busy = (remainingTime: number, fixedLease = false) =>
+  new LockBusyError("The lock 'order:7' is busy; held by somebody", 'order:7', remainingTime, 'somebody', fixedLease);
+
+const LOCKED = {
+  status: 'error',
+  code: 'LOCKED',
+  message: 'Somebody else is working on this right now, try again later',
+};
+
+/** What Express's response and Fastify's reply have in common. */
+class Reply {
+  sent = false;
+  headersSent = false;
+  readonly written: unknown[] = [];
+  header(name: string, value: string) {
+    this.written.push(`${name}: ${value}`);
+    return this;
+  }
+  status(code: number) {
+    this.written.push(code);
+    return this;
+  }
+  send(body: unknown) {
+    this.written.push(body);
+  }
+}
+
+const answer = (error: LockBusyError | LockDeadlockError, reply = new Reply()) => {
+  new LockExceptionFilter().catch(error, new ExecutionContextHost([{}, reply]));
+  return reply.written;
+};
+
+describe('LockExceptionFilter', () => {
+  it.each([
+    [1, '1'],
+    [1000, '1'],
+    [1001, '2'],
+    [0, '1'],
+  ])('rounds %i ms of a fixed lease up to %s s', (remaining, seconds) => {
+    expect(answer(busy(remaining, true))[0]).toBe(`Retry-After: ${seconds}`);
+  });
+
+  it.each([
+    ['of the watchdog, which says nothing of the body', 29_000],
+    ['of another process', 600_000],
+    ['without a limit', -1],
+  ])('says 1, 2 or 3 s for a lease %s', (_, remaining) => {
+    const seen = new Set(Array.from({ length: 200 }, () => answer(busy(remaining))[0]));
+    expect([...seen].sort()).toEqual(['Retry-After: 1', 'Retry-After: 2', 'Retry-After: 3']);
+  });
+
+  it('learns of a fixed lease by the error of a lock that is held in this process', async () => {
+    const locks = createLockService({ backend: 'memory', logger: { warn: () => {}, error: () => {} } });
+    for (const type of ['reentrant', 'fair'] as const) {
+      for (const leaseTime of ['20s', undefined] as const) {
+        await using _held = await locks.acquire('order:7', { type, leaseTime });
+        const refusal = await locks.acquire('order:7', { type, waitTime: 0 }).catch((error) => error);
+        expect(refusal).toBeInstanceOf(LockBusyError);
+        expect(refusal.fixedLease).toBe(leaseTime !== undefined);
+      }
+    }
+    await locks.close();
+  });
+
+  it('answers the client whose handler a deadlock was ended with in the same way', () => {
+    const cycle = [{ owner: 'somebody', holds: 'stock:1', waitsFor: 'order:7' }];
+    const written = answer(new LockDeadlockError("The lock 'order:7' …: somebody", 'order:7', cycle));
+    expect(written).toMatchObject([expect.stringMatching(/^Retry-After: [123]$/), 423, { statusCode: 423 }]);
+    expect(JSON.stringify(written)).not.toMatch(/order:7|somebody/);
+  });
+
+  it('tells the client neither the name of the lock nor who holds it', () => {
+    expect(JSON.stringify(answer(busy(5)))).not.toMatch(/order:7|somebody/);
+  });
+
+  it.each(['sent', 'headersSent'] as const)('leaves an answer alone that is %s already', (flag) => {
+    expect(answer(busy(5), Object.assign(new Reply(), { [flag]: true }))).toEqual([]);
+  });
+
+  it.each(['graphql', 'necord'])('throws an error in %s that says no more', (type) => {
+    const host = new ExecutionContextHost([]);
+    host.setType(type);
+    const error = (() => {
+      try {
+        return new LockExceptionFilter().catch(busy(5), host);
+      } catch (thrown) {
+        return thrown as Error;
+      }
+    })();
+    expect(error).toMatchObject({ message: LOCKED.message, extensions: { code: 'LOCKED' } });
+    expect(inspect(error, { showHidden: true, depth: 9 })).not.toMatch(/order:7|somebody/);
+  });
+
+  it('tells a socket by the event for exceptions', () => {
+    const events: unknown[] = [];
+    const host = new ExecutionContextHost([{ emit: (...event: unknown[]) => events.push(event) }]);
+    host.setType('ws');
+    expect(new LockExceptionFilter().catch(busy(5), host)).toBeUndefined();
+    expect(events).toEqual([['exception', LOCKED]]);
+  });
+
+  it('as APP_FILTER answers a microservice’s message with an error of its own, and survives an event', async () => {
+    const heard: string[] = [];
+    @Controller()
+    class Orders {
+      @EventPattern('placed')
+      @DistributedLock({ key: 'order:#<args[0]>', waitTime: 0 })
+      async placed(@Payload() id: string) {
+        heard.push(id);
+      }
+
+      @MessagePattern('ship')
+      @DistributedLock({ key: 'order:#<args[0]>', waitTime: 0 })
+      async ship(@Payload() id: string) {
+        return id;
+      }
+    }
+    const said: string[] = [];
+    const silent = { log: () => {}, error: () => {}, warn: () => {} };
+    const port = await freePort();
+    const transport = { transport: Transport.TCP as const, options: { host: '127.0.0.1', port } };
+    const module = await Test.createTestingModule({
+      imports: [RedisLockModule.forRoot({ backend: 'memory' })],
+      controllers: [Orders],
+      providers: [{ provide: APP_FILTER, useClass: LockExceptionFilter }],
+    }).compile();
+    const app = module.createNestMicroservice({ ...transport, logger: { ...silent, warn: (line) => said.push(line) } });
+    await app.listen();
+    const client = ClientProxyFactory.create(transport);
+    try {
+      await using _busy = await app.get(LockService).acquire('order:7');
+      await expect(firstValueFrom(client.send('ship', '7'))).rejects.toEqual(LOCKED);
+      expect(await firstValueFrom(client.send('ship', '8'))).toBe('8');
+      client.emit('placed', '7');
+      await until(() => said.length === 2);
+      expect(said).toEqual(Array(2).fill(expect.stringContaining("The lock 'order:7' is busy")));
+      client.emit('placed', '8');
+      await until(() => heard.length === 1);
+      expect(heard).toEqual(['8']);
+    } finally {
+      client.close();
+      await app.close();
+    }
+  });
+});

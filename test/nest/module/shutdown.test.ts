@@ -1,0 +1,110 @@
+import { Injectable, Module, type OnApplicationShutdown } from '@nestjs/common';
+import { currentLease } from '../../../lib/engine/scope/lock-scope.js';
+import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
+import { until } from '../../support/until.js';
+import { Section } from '../support/section.js';
+import { sharedMemory, startApp } from '../support/start-app.js';
+
+const section = new Section();
+
+@Injectable()
+class Database implements OnApplicationShutdown {
+  open = true;
+  onApplicationShutdown() {
+    this.open = false;
+  }
+}
+
+@Injectable()
+class Jobs {
+  constructor(private readonly database: Database) {}
+
+  signal: AbortSignal | undefined;
+
+  @DistributedLock('job')
+  async run() {
+    await section.visit();
+    return this.more();
+  }
+
+  @DistributedLock('job')
+  async stay() {
+    this.signal = currentLease()?.signal;
+    await section.visit();
+  }
+
+  @DistributedLock('more')
+  async more() {
+    return this.database.open ? 'done' : 'too late';
+  }
+}
+
+@Module({ providers: [Database], exports: [Database] })
+class DatabaseModule {}
+
+@Module({ imports: [DatabaseModule] })
+class Middle {}
+
+@Module({ imports: [Middle] })
+class Outer {}
+
+describe('when the application goes down', () => {
+  beforeEach(() => Object.assign(section, new Section()));
+
+  it('running bodies end first, with all that they need; nothing new starts', async () => {
+    const app = await startApp({ providers: [Jobs, Database] }, { backend: 'memory' });
+    const jobs = app.get(Jobs);
+    const open = section.shut();
+    const running = jobs.run();
+    await until(() => section.occupied);
+    const waiting = jobs.run();
+    let down = false;
+    const closing = app.close().then(() => {
+      down = true;
+    });
+
+    await expect(waiting).rejects.toMatchObject({ name: 'LockAbortedError' });
+    await expect(jobs.run()).rejects.toMatchObject({ name: 'LockAbortedError' });
+    expect(down).toBe(false);
+    open();
+    expect(await running).toBe('done');
+    await closing;
+    expect(section.entered).toBe(1);
+  });
+
+  it.each([
+    ['beside it', []],
+    ['far below it', [Outer]],
+  ])('running bodies end before what they need is closed, whichever module that is in: %s', async (_, modules) => {
+    const app = await startApp({ imports: [...modules, DatabaseModule], providers: [Jobs] }, { backend: 'memory' });
+    const jobs = app.get(Jobs);
+    const open = section.shut();
+    const running = jobs.run();
+    await until(() => section.occupied);
+    const closing = app.close();
+    await expect(jobs.run()).rejects.toMatchObject({ name: 'LockAbortedError' });
+    await new Promise((resolve) => setTimeout(resolve, 50)); // what does not wait has been closed by now
+    open();
+    expect(await running).toBe('done');
+    await closing;
+  });
+
+  it('a body that outlasts shutdownTimeout is told to stop, and its lock lapses with its lease', async () => {
+    const options = sharedMemory({ shutdownTimeout: 20 });
+    const app = await startApp({ providers: [Jobs, Database] }, options());
+    const jobs = app.get(Jobs);
+    const open = section.shut();
+    const running = jobs.stay();
+    await until(() => section.occupied);
+    await app.close();
+    expect(jobs.signal?.reason).toMatchObject({ name: 'LockAbortedError' });
+
+    const next = await startApp({}, options());
+    expect(await next.locks.isLocked('job')).toBe(true);
+    open();
+    await running;
+    expect(await next.locks.isLocked('job')).toBe(true);
+    await next.locks.forceRelease('job');
+    await next.close();
+  });
+});

@@ -1,0 +1,148 @@
+import { setImmediate } from 'node:timers/promises';
+import type { Runtime, Timer } from '../../../lib/backends/runtime.js';
+import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
+import { HEARTBEAT } from './counting-runtime.js';
+
+interface Event {
+  readonly due: number;
+  /** Of two that are due at one time, the one that was started first comes first. */
+  readonly order: number;
+  readonly keepAlive: boolean;
+  readonly callback: () => void;
+}
+
+/**
+ * A runtime whose time stands still until it is moved, so that a lease of 30 s is over in a millisecond, and whose chance is
+ * the same at every run. Between two events all promises settle, as between two turns of a real event loop.
+ *
+ *     const runtime = new VirtualRuntime();
+ *     const lease = await runtime.until(locks.acquire('order'));
+ *     await runtime.advance(30_000);
+ */
+export class VirtualRuntime implements Runtime {
+  private now = 0;
+  private today = Date.parse('2025-01-01T00:00:00Z');
+  private readonly events = new Set<Event>();
+  private turns: (() => void)[] = [];
+  private order = 0;
+  private ids = 0;
+
+  constructor(private seed = 1) {}
+
+  monotonic = (): number => this.now;
+
+  wall = (): number => this.today;
+
+  detached = nodeRuntime.detached;
+
+  timer(delay: number, callback: () => void, keepAlive?: 'keep-alive'): Timer {
+    const event = {
+      due: this.now + Math.max(delay, 0),
+      order: ++this.order,
+      keepAlive: keepAlive === 'keep-alive',
+      callback,
+    };
+    this.events.add(event);
+    return { cancel: () => void this.events.delete(event) };
+  }
+
+  nextTurn(callback: () => void): void {
+    this.turns.push(callback);
+  }
+
+  /** Mulberry32. */
+  random(): number {
+    this.seed = (this.seed + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(this.seed ^ (this.seed >>> 15), 1 | this.seed);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  }
+
+  uuid(): string {
+    return `00000000-0000-4000-8000-${String(++this.ids).padStart(12, '0')}`;
+  }
+
+  /** Timers that were neither cancelled nor called. */
+  get timers(): number {
+    return this.events.size;
+  }
+
+  /** Those of them that would keep a process alive. */
+  get keepAliveTimers(): number {
+    return [...this.events].filter(({ keepAlive }) => keepAlive).length;
+  }
+
+  get heartbeats(): number {
+    return [...this.events].filter(({ keepAlive, due }) => !keepAlive && due <= this.now + HEARTBEAT).length;
+  }
+
+  /** Lets all promises settle, and all turns that were asked for go round. Time stands still. */
+  async settle(): Promise<void> {
+    await setImmediate();
+    while (this.turns.length > 0) {
+      const due = this.turns;
+      this.turns = [];
+      for (const callback of due) callback();
+      await setImmediate();
+    }
+  }
+
+  /** Lets so many milliseconds pass, with all that falls due meanwhile. */
+  async advance(time: number): Promise<void> {
+    const end = this.now + time;
+    await this.settle();
+    for (let event = this.first(end); event !== undefined; event = this.first(end)) {
+      this.events.delete(event);
+      this.pass(Math.max(0, event.due - this.now));
+      event.callback();
+      await this.settle();
+    }
+    this.pass(end - this.now);
+  }
+
+  /** Moves time on, from event to event, until `promise` is settled, and gives what it settles with. */
+  async until<T>(promise: Promise<T>, most = 3_600_000): Promise<T> {
+    let settled = false;
+    const done = () => {
+      settled = true;
+    };
+    promise.then(done, done);
+    const end = this.now + most;
+    for (await this.settle(); !settled; ) {
+      const event = this.first(end);
+      if (event === undefined) throw new Error(`not settled within ${most} ms of virtual time`);
+      await this.advance(Math.max(0, event.due - this.now));
+    }
+    return promise;
+  }
+
+  /** The event loop is blocked: time passes, and what falls due waits for its end. */
+  block(time: number): void {
+    this.pass(time);
+  }
+
+  /** The machine sleeps: only the wall clock notices. */
+  suspend(time: number): void {
+    this.today += time;
+  }
+
+  /** The wall clock is advanced, or set back. */
+  setWallClock(by: number): void {
+    this.today += by;
+  }
+
+  private pass(time: number): void {
+    this.now += time;
+    this.today += time;
+  }
+
+  private first(end: number): Event | undefined {
+    let first: Event | undefined;
+    for (const event of this.events) {
+      if (event.due > end) continue;
+      if (first === undefined || event.due < first.due || (event.due === first.due && event.order < first.order))
+        first = event;
+    }
+    return first;
+  }
+}

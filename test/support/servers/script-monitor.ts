@@ -1,0 +1,112 @@
+import type { Redis } from 'ioredis';
+import { type ScriptName, scripts } from '../../../lib/backends/redis/scripts.js';
+import type { RedisServer } from './redis-server.js';
+
+/** One run of a script of ours, as MONITOR showed it. */
+export interface ScriptRun {
+  readonly script: ScriptName;
+  /** What it was given in KEYS. */
+  readonly keys: readonly string[];
+  readonly args: readonly string[];
+  /** The commands that it called. */
+  readonly commands: readonly (readonly string[])[];
+}
+
+/** A key that a script used without having it in KEYS. */
+export interface UndeclaredKey {
+  readonly script: ScriptName;
+  readonly key: string;
+}
+
+const NAMES = Object.keys(scripts) as ScriptName[];
+const BY_SHA1 = new Map(NAMES.map((name) => [scripts[name].sha1, name]));
+/** A script that the server does not know yet is sent as its source, in which MONITOR escapes line ends and what is not ASCII. */
+const BY_TEXT = new Map(NAMES.map((name) => [scripts[name].source.replace(/[^\x20-\x7e]/g, ''), name]));
+
+/**
+ * Records every script of ours that a server runs, with the keys that it was given and the commands that it called.
+ *
+ *     const monitor = await ScriptMonitor.start(server);
+ *     …
+ *     await monitor.undeclaredKeys();
+ *     monitor.stop();
+ */
+export class ScriptMonitor {
+  readonly runs: ScriptRun[] = [];
+  private readonly positions = new Map<string, readonly number[]>();
+
+  static async start(server: RedisServer): Promise<ScriptMonitor> {
+    const client = server.client();
+    return new ScriptMonitor(client, await client.monitor());
+  }
+
+  private constructor(
+    private readonly client: Redis,
+    private readonly monitor: Redis,
+  ) {
+    let commands: string[][] = [];
+    monitor.on('monitor', (_time: string, args: string[], source: string) => {
+      if (source === 'lua') {
+        commands.push(args);
+        return;
+      }
+      commands = [];
+      const script = scriptOf(args);
+      if (script === undefined) return;
+      const [, , count, ...rest] = args;
+      this.runs.push({ script, keys: rest.slice(0, Number(count)), args: rest.slice(Number(count)), commands });
+    });
+  }
+
+  async undeclaredKeys(): Promise<readonly UndeclaredKey[]> {
+    await this.caughtUp();
+    const found: UndeclaredKey[] = [];
+    for (const { script, keys, commands } of this.runs) {
+      for (const command of commands) {
+        for (const position of await this.keyPositions(command)) {
+          const key = command[position];
+          if (!keys.includes(key)) found.push({ script, key });
+        }
+      }
+    }
+    return found;
+  }
+
+  stop(): void {
+    this.monitor.disconnect();
+    this.client.disconnect();
+  }
+
+  /** MONITOR lags behind the commands that it shows. */
+  private async caughtUp(): Promise<void> {
+    const seen = new Promise<void>((resolve) => {
+      this.monitor.on('monitor', (_time: string, [command]: string[]) => {
+        if (/^echo$/i.test(command)) resolve();
+      });
+    });
+    await this.client.echo('caught up?');
+    await seen;
+  }
+
+  /** Where the keys of a command are, as the server says: names stand in for its arguments. */
+  private async keyPositions([name, ...args]: readonly string[]): Promise<readonly number[]> {
+    if (args.length === 0) return [];
+    const form = `${name.toLowerCase()} ${args.length}`;
+    let positions = this.positions.get(form);
+    if (positions === undefined) {
+      const names = args.map((_, index) => String(index + 1));
+      const keys = await this.client.call('COMMAND', 'GETKEYS', name, ...names).catch((error: Error) => {
+        if (/no key arguments/i.test(error.message)) return [];
+        throw error;
+      });
+      positions = (keys as string[]).map(Number);
+      this.positions.set(form, positions);
+    }
+    return positions;
+  }
+}
+
+function scriptOf([command, script]: readonly string[]): ScriptName | undefined {
+  if (/^evalsha$/i.test(command)) return BY_SHA1.get(script);
+  return /^eval$/i.test(command) ? BY_TEXT.get(script.replace(/\\n|\\x[0-9a-f]{2}/g, '')) : undefined;
+}

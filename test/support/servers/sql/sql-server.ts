@@ -1,0 +1,147 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { guard } from '../../process-guard.js';
+import { freePort } from '../free-port.js';
+
+export type SqlServerKind = 'PostgreSQL' | 'MariaDB';
+
+export const SQL_SERVERS: readonly SqlServerKind[] = ['PostgreSQL', 'MariaDB'];
+
+/** The user of the database and its password, which must be in no message. */
+export const PASSWORD = 's3cret-of-the-tests';
+
+/** Tests run faster where the server writes nothing to disk in time. `'durable'`: as by default. */
+export type Durability = 'fast' | 'durable';
+
+/** How one kind of database server is set up and started. */
+export interface SqlServerProgram {
+  readonly scheme: 'postgres' | 'mysql';
+  /** Makes the data folder. */
+  setUp(folder: string, port: number): Promise<void>;
+  /** The program and its arguments. */
+  command(folder: string, port: number, durability: Durability): Promise<readonly string[]>;
+  /** Makes the user and the database of the tests. */
+  fill(folder: string, port: number): Promise<void>;
+  /** Runs statements in the tests' database with all rights. */
+  asAdmin(folder: string, port: number, statements: readonly string[]): Promise<void>;
+  /** What it prints when it is ready. */
+  readonly ready: RegExp;
+  /** The signal that ends it without a goodbye to anybody. */
+  readonly kill: NodeJS.Signals;
+}
+
+/** A database server of its own, on a loopback port, whose processes belong to a user without rights. */
+export class SqlServer {
+  private process: ChildProcess | undefined;
+  private exited = Promise.resolve();
+  private output = '';
+
+  constructor(
+    readonly kind: SqlServerKind,
+    private readonly program: SqlServerProgram,
+    readonly folder: string,
+    readonly port: number,
+    private readonly durability: Durability,
+  ) {}
+
+  get url(): string {
+    return this.urlAt(this.port);
+  }
+
+  /** The same server behind another port: a proxy's. */
+  urlAt(port: number): string {
+    return `${this.program.scheme}://locks:${PASSWORD}@127.0.0.1:${port}/locks`;
+  }
+
+  /** Runs statements in the tests' database with all rights. */
+  asAdmin(...statements: string[]): Promise<void> {
+    return this.program.asAdmin(this.folder, this.port, statements);
+  }
+
+  async start(): Promise<void> {
+    const [command, ...parameters] = await this.program.command(this.folder, this.port, this.durability);
+    const child = asNobody(command, parameters, this.folder);
+    this.process = child;
+    guard(child);
+    this.output = '';
+    this.exited = new Promise((resolve) => child.once('exit', () => resolve()));
+    await new Promise<void>((resolve, reject) => {
+      const hear = (text: Buffer) => {
+        this.output += text;
+        if (this.program.ready.test(this.output)) resolve();
+      };
+      child.stdout?.on('data', hear);
+      child.stderr?.on('data', hear);
+      child.once('error', reject);
+      child.once('exit', (code) => reject(new Error(`${this.kind} ended with ${code}:\n${this.output.slice(-2_000)}`)));
+    });
+    for (const handle of [child, child.stdout, child.stderr] as unknown as { unref(): void }[]) handle.unref();
+  }
+
+  /** SIGKILL of the server: it says goodbye to nobody, and recovers when it is started again. */
+  async kill(): Promise<void> {
+    this.process?.kill(this.program.kill);
+    await this.exited;
+  }
+
+  async stop(): Promise<void> {
+    await this.kill();
+    // Children of a server that was killed end when they notice.
+    for (let attempt = 1; attempt <= 20; attempt++) {
+      try {
+        return await rm(this.folder, { recursive: true, force: true });
+      } catch {
+        await sleep(250);
+      }
+    }
+  }
+}
+
+/** Starts a server with an empty database. */
+export async function startSqlServer(kind: SqlServerKind, durability: Durability = 'fast'): Promise<SqlServer> {
+  const { program } = kind === 'PostgreSQL' ? await import('./postgres.js') : await import('./mariadb.js');
+  const folder = await mkdtemp(join('/tmp', 'sql-'));
+  const port = await freePort();
+  await giveToNobody(folder);
+  await program.setUp(folder, port);
+  const server = new SqlServer(kind, program, folder, port, durability);
+  await server.start();
+  await program.fill(folder, port);
+  return server;
+}
+
+/** PostgreSQL refuses to run as root, and MariaDB warns of it: root runs them as `nobody`. */
+export function asNobody(command: string, parameters: readonly string[], cwd: string): ChildProcess {
+  const isRoot = userInfo().uid === 0;
+  return isRoot
+    ? spawn('setpriv', ['--reuid=nobody', '--regid=nogroup', '--clear-groups', command, ...parameters], {
+        cwd,
+        stdio: ['ignore', 'pipe', 'pipe'],
+        env: { ...process.env, HOME: cwd },
+      })
+    : spawn(command, [...parameters], { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+/** Runs a program to its end; rejects with its output where it fails. */
+export async function runToEnd(child: ChildProcess): Promise<string> {
+  let output = '';
+  child.stdout?.on('data', (text) => {
+    output += text;
+  });
+  child.stderr?.on('data', (text) => {
+    output += text;
+  });
+  const code = await new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', resolve);
+  });
+  if (code !== 0) throw new Error(`${child.spawnargs.join(' ')} ended with ${code}:\n${output.slice(-2_000)}`);
+  return output;
+}
+
+async function giveToNobody(folder: string): Promise<void> {
+  if (userInfo().uid === 0) await runToEnd(spawn('chown', ['nobody:nogroup', folder]));
+}

@@ -1,0 +1,210 @@
+import {
+  type AcquireAllReply,
+  type Acquired,
+  type AcquireReply,
+  type AcquireRequest,
+  BackendError,
+  type LockBackend,
+  type LockState,
+  type LockType,
+  type OwnerRef,
+  type ReleaseReply,
+  type ReleaseRequest,
+  type Removal,
+  type RenewRequest,
+  type Subscription,
+  type TransferRequest,
+  type Wake,
+} from '../../../lib/backends/lock-backend.js';
+import { WatchedSynchronizers } from './watched-synchronizers.js';
+
+type Command = Exclude<
+  keyof LockBackend,
+  | 'description'
+  | 'connectionError'
+  | 'synchronizers'
+  | 'waits'
+  | 'directory'
+  | 'canAcquireTogether'
+  | 'subscribe'
+  | 'listenToClient'
+  | 'close'
+>;
+
+/** What a test lets happen to a command: `execute` runs it, and gives what it answers. */
+// biome-ignore lint/suspicious/noExplicitAny: the answers differ from command to command
+export type Disturbance = (execute: () => Promise<any>, request: unknown) => Promise<any>;
+
+/** The command did not get through, and the caller knows. */
+export const refused: Disturbance = async () => {
+  throw new BackendError('the connection is closed', 'unavailable', 'refused');
+};
+
+/** The command was executed, and its answer got lost. */
+export const answerLost: Disturbance = async (execute) => {
+  await execute();
+  throw new BackendError('no answer in time', 'unavailable', 'unknown');
+};
+
+/** The command is executed at once, and its answer comes when `until` settles. */
+export const answerAfter =
+  (until: Promise<void>): Disturbance =>
+  async (execute) => {
+    const reply = await execute();
+    await until;
+    return reply;
+  };
+
+/** A real backend that counts what it is asked, and whose commands can be disturbed. */
+export class WatchedBackend implements LockBackend {
+  /** Names of all commands so far. */
+  readonly commands: Command[] = [];
+  /** Requests without an answer. */
+  underWay = 0;
+  /** Subscriptions that are open, and those that were ever opened. */
+  subscriptions = 0;
+  subscribed = 0;
+  /** It hears of forced releases. */
+  listensToClient = false;
+
+  private readonly disturbances = new Map<Command, Disturbance>();
+  private silence: Promise<void> | undefined;
+
+  private readonly watchedSynchronizers: WatchedSynchronizers | undefined;
+
+  constructor(private readonly backend: LockBackend) {
+    if (backend.synchronizers !== undefined)
+      this.watchedSynchronizers = new WatchedSynchronizers(backend.synchronizers);
+  }
+
+  get description(): string {
+    return this.backend.description;
+  }
+
+  get connectionError(): Error | undefined {
+    return this.backend.connectionError;
+  }
+
+  get synchronizers(): LockBackend['synchronizers'] {
+    return this.watchedSynchronizers?.port;
+  }
+
+  get waits(): LockBackend['waits'] {
+    return this.backend.waits;
+  }
+
+  /** What is asked about semaphores and latches. Only of a backend that has them. */
+  get synchronizerRequests(): WatchedSynchronizers {
+    return this.watchedSynchronizers as WatchedSynchronizers;
+  }
+
+  /** Commands of this name so far, or of all names. */
+  count(command?: Command): number {
+    return command === undefined ? this.commands.length : this.commands.filter((name) => name === command).length;
+  }
+
+  /** From now on this happens to these commands. */
+  disturb(disturbance: Disturbance, ...commands: Command[]): void {
+    for (const command of commands) this.disturbances.set(command, disturbance);
+  }
+
+  /** All is well again. */
+  heal(): void {
+    this.disturbances.clear();
+    this.watchedSynchronizers?.heal();
+  }
+
+  /** New subscriptions are not confirmed until this settles. */
+  delaySubscriptions(until: Promise<void>): void {
+    this.silence = until;
+  }
+
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
+    return this.run('acquire', request, () => this.backend.acquire(request));
+  }
+
+  canAcquireTogether(keys: readonly string[]): boolean {
+    return this.backend.canAcquireTogether(keys);
+  }
+
+  acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
+    return this.run('acquireAll', requests, () => this.backend.acquireAll(requests));
+  }
+
+  release(request: ReleaseRequest): Promise<ReleaseReply> {
+    return this.run('release', request, () => this.backend.release(request));
+  }
+
+  transfer(request: TransferRequest): Promise<Acquired | undefined> {
+    return this.run('transfer', request, () => this.backend.transfer(request));
+  }
+
+  renew(request: RenewRequest): Promise<boolean> {
+    return this.run('renew', request, () => this.backend.renew(request));
+  }
+
+  raiseToken(key: string, type: LockType, token: number): Promise<void> {
+    return this.run('raiseToken', token, () => this.backend.raiseToken(key, type, token));
+  }
+
+  refreshWaiters(places: readonly OwnerRef[], fairWaitTimeout: number): Promise<readonly boolean[]> {
+    return this.run('refreshWaiters', places, () => this.backend.refreshWaiters(places, fairWaitTimeout));
+  }
+
+  removeWaiter(place: OwnerRef): Promise<void> {
+    return this.run('removeWaiter', place, () => this.backend.removeWaiter(place));
+  }
+
+  forceRelease(key: string): Promise<readonly string[]> {
+    return this.run('forceRelease', key, () => this.backend.forceRelease(key));
+  }
+
+  inspect(key: string): Promise<LockState> {
+    return this.run('inspect', key, () => this.backend.inspect(key));
+  }
+
+  get takeTicket(): LockBackend['takeTicket'] {
+    const takeTicket = this.backend.takeTicket?.bind(this.backend);
+    return takeTicket && ((key, holder) => this.run('takeTicket', holder, () => takeTicket(key, holder)));
+  }
+
+  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+    let confirmed = this.silence === undefined;
+    const subscription = this.backend.subscribe(key, type, clientId, (wake) => confirmed && listener(wake));
+    this.subscriptions++;
+    this.subscribed++;
+    let open = true;
+    const ready = subscription.ready.then(async () => {
+      await this.silence;
+      confirmed = true;
+    });
+    const close = () => {
+      if (open) this.subscriptions--;
+      open = false;
+      subscription.close();
+    };
+    return { ready, close };
+  }
+
+  listenToClient(clientId: string, listener: (removal: Removal) => void): Subscription {
+    const subscription = this.backend.listenToClient?.(clientId, listener);
+    void subscription?.ready.then(() => {
+      this.listensToClient = true;
+    });
+    return subscription ?? { ready: new Promise(() => {}), close: () => {} };
+  }
+
+  close(): Promise<void> {
+    return this.backend.close();
+  }
+
+  private run<T>(command: Command, request: unknown, execute: () => Promise<T>): Promise<T> {
+    this.commands.push(command);
+    const disturbance = this.disturbances.get(command);
+    const reply = disturbance === undefined ? execute() : disturbance(execute, request);
+    this.underWay++;
+    const end = () => void this.underWay--;
+    reply.then(end, end);
+    return reply;
+  }
+}

@@ -1,0 +1,90 @@
+import type { Subscription } from '../../../lib/backends/subscription.js';
+import type { SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
+
+export type SynchronizerCommand = Exclude<keyof SynchronizerBackend, 'subscribe'>;
+
+/** What a test lets happen to a command: `execute` runs it, and gives its answer. */
+// biome-ignore lint/suspicious/noExplicitAny: the answers differ from command to command
+type Disturbance = (execute: () => Promise<any>, request: unknown) => Promise<any>;
+
+/** A subscription of waiters to one semaphore or latch. */
+interface Wait {
+  readonly key: string;
+  confirmed: boolean;
+  /** A request was answered that was sent after the subscription was confirmed: no release before it can have been missed. */
+  checked: boolean;
+}
+
+/** The semaphores and latches of a real backend, as a service sees them: counts the requests, and lets things happen to them. */
+export class WatchedSynchronizers {
+  /** Names of all commands so far. */
+  readonly commands: SynchronizerCommand[] = [];
+  /** What the service uses instead of the backend's own. */
+  readonly port: SynchronizerBackend;
+
+  private readonly disturbances = new Map<SynchronizerCommand, Disturbance>();
+  private readonly waits = new Set<Wait>();
+  private underWay = 0;
+
+  constructor(backend: SynchronizerBackend) {
+    this.port = new Proxy(backend, {
+      get: (target, name) => {
+        const method = Reflect.get(target, name).bind(target);
+        if (name === 'subscribe')
+          return (key: string, ...args: unknown[]) => this.watchSubscription(key, method(key, ...args));
+        return (...args: unknown[]) => this.run(name as SynchronizerCommand, args, () => method(...args));
+      },
+    });
+  }
+
+  /** Subscriptions that are open. */
+  get subscriptions(): number {
+    return this.waits.size;
+  }
+
+  /** No request is under way, and none will be sent until a message comes, a time is over or a caller arrives. */
+  get isQuiet(): boolean {
+    return this.underWay === 0 && [...this.waits].every(({ checked }) => checked);
+  }
+
+  count(command: SynchronizerCommand): number {
+    return this.commands.filter((name) => name === command).length;
+  }
+
+  /** From now on this happens to these commands. */
+  disturb(disturbance: Disturbance, ...commands: SynchronizerCommand[]): void {
+    for (const command of commands) this.disturbances.set(command, disturbance);
+  }
+
+  /** Commands are executed and answered as usual again. */
+  heal(): void {
+    this.disturbances.clear();
+  }
+
+  private async run(command: SynchronizerCommand, args: unknown[], execute: () => Promise<unknown>): Promise<unknown> {
+    this.commands.push(command);
+    const confirmed = [...this.waits].filter((wait) => wait.key === args[0] && wait.confirmed);
+    const disturbance = this.disturbances.get(command);
+    this.underWay++;
+    try {
+      const reply = await (disturbance === undefined ? execute() : disturbance(execute, args));
+      for (const wait of confirmed) wait.checked = true;
+      return reply;
+    } finally {
+      this.underWay--;
+    }
+  }
+
+  private watchSubscription(key: string, subscription: Subscription): Subscription {
+    const wait: Wait = { key, confirmed: false, checked: false };
+    this.waits.add(wait);
+    void subscription.ready.then(() => {
+      wait.confirmed = true;
+    });
+    const close = () => {
+      this.waits.delete(wait);
+      subscription.close();
+    };
+    return { ready: subscription.ready, close };
+  }
+}
