@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { packLibrary } from './throw-away-app.js';
 
-const MOST_BYTES = 272_000;
+const MOST_BYTES = 276_000;
 const MOST_FILES = 120;
 const LINT = fileURLToPath(new URL('programs/lint-package.mjs', import.meta.url));
 const execute = promisify(execFile);

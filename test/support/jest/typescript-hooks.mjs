@@ -8,7 +8,7 @@ const OURS = /^nestjs-redis-lock(?:\/([\w-]+))?$/;
 export function resolve(specifier, context, next) {
   const [ours, entry = 'index'] = OURS.exec(specifier) ?? [];
   if (ours) {
-    return next(new URL(`../../lib/${entry}.ts`, import.meta.url).href, context);
+    return next(new URL(`../../../lib/${entry}.ts`, import.meta.url).href, context);
   }
   if (/^\.{1,2}\/.*\.js$/.test(specifier) && context.parentURL?.endsWith('.ts')) {
     const source = new URL(specifier.replace(/\.js$/, '.ts'), context.parentURL);
