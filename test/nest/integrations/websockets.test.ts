@@ -115,9 +115,14 @@ describe('with @nestjs/websockets over plain WebSockets', () => {
   const answer = () => new Promise((resolve) => client.once('message', (data) => resolve(JSON.parse(String(data)))));
 
   it('message handlers run under the lock', async () => {
+    const answers: unknown[] = [];
+    const hear = (data: unknown) => answers.push(JSON.parse(String(data)));
+    client.on('message', hear);
     for (const event of ['below', 'above', 'below']) send(event);
-    await until(() => section.entered === 3 && !section.occupied);
-    expect(section.most).toBe(1);
+    await until(() => answers.length === 3);
+    client.off('message', hear);
+    expect(answers).toEqual(['7', '7', '7']);
+    expect(section).toMatchObject({ most: 1, entered: 3 });
   });
 
   it('a busy lock is the event `exception`', async () => {
