@@ -47,7 +47,7 @@ describe('the feed of snapshots', () => {
     let fails = true;
     feed = new SnapshotFeed(async () => {
       started.push(performance.now());
-      await sleep(1_500);
+      await sleep(1_500, undefined, { ref: false });
       if (fails) throw new Error('no answer');
       return SNAPSHOT;
     });

@@ -112,7 +112,7 @@ describe.each<Platform>(['Express', 'Fastify'])('viewers of the dashboard on %s'
     app = undefined;
     try {
       const closed = dashboard.close().then(() => 'closed');
-      expect(await Promise.race([closed, sleep(12_000, 'open')])).toBe('closed');
+      expect(await Promise.race([closed, sleep(12_000, 'open', { ref: false })])).toBe('closed');
     } finally {
       viewer.destroy();
     }

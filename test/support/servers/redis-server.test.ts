@@ -81,7 +81,9 @@ describe('startRedis', () => {
   });
 
   it('takes the server along when the process is killed', async () => {
-    const args = ['../jest/typescript-loader.mjs', '../orphan.ts'].map((file) => fileURLToPath(new URL(file, import.meta.url)));
+    const args = ['../jest/typescript-loader.mjs', '../orphan.ts'].map((file) =>
+      fileURLToPath(new URL(file, import.meta.url)),
+    );
     const parent = spawn(process.execPath, ['--import', ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
     const [line] = await once(parent.stdout, 'data');
     const { pid, folder } = JSON.parse(String(line));
