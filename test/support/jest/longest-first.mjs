@@ -10,11 +10,16 @@ const LONGEST = [
   'quorum/simulation',
   'seen/naming',
   'sample-app/demo',
+  'seen/no-record',
   'seen/clients',
   'engine/lease/forced-release',
   'engine/deadlock/on-redis',
   'quorum/outage',
   'cli/locks',
+  'dashboard/viewers',
+  'dashboard/snapshot-feed',
+  'synchronizers/contention',
+  'engine/queue/exclusion',
 ];
 
 /** Begins with the suites that take the longest; the others follow in jest's own order. */
