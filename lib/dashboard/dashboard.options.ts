@@ -14,8 +14,8 @@ export interface RedisLockDashboardOptions {
   /** Without the form that releases a lock by force. Default true. */
   readonly readOnly?: boolean;
   /**
-   * Names who asks for a release by force, for the log: `(request) => request.user.email`. When it throws, nothing is released. Default:
-   * nobody is named.
+   * Returns the name of the user who asks for a forced release, for the log: `(request) => request.user.email`. When it throws, nothing is
+   * released. Default: nobody is named.
    */
   readonly userOf?: (request: never) => string | undefined | Promise<string | undefined>;
   /** The `name` of the RedisLockModule whose locks are shown. Default: the one without a name. */

@@ -7,7 +7,7 @@ import { openSqlWorld } from './sql-world.js';
 describe.each(SQL_SERVERS)('the dashboard of row locks on %s', (kind) => {
   const world = openSqlWorld(kind);
 
-  it('shows who holds and who waits, and releases a lock by force', async () => {
+  it('shows holders and waiters, and releases a lock by force', async () => {
     const backend = rowLocks({ url: world.server.url, createTable: true });
     const app = await openDashboard({ locks: { backend }, dashboard: { readOnly: false } });
     try {

@@ -19,18 +19,14 @@ export class FencingClock {
   constructor(public last: number) {}
 
   next(wallMicros: number, reserve: number): Acquired {
-    const token = Math.max(this.last + 1, this.earliest(wallMicros));
+    const token = Math.max(this.last + 1, this.last === 0 ? wallMicros + FIRST_LEAD : wallMicros);
     const reserved = Math.max(0, Math.min(reserve, wallMicros + MAX_LEAD - token));
     this.last = token + reserved;
     return { acquired: true, token, reserved };
   }
 
   raise(token: number, wallMicros: number): void {
-    this.last = Math.max(token, this.last === 0 ? this.earliest(wallMicros) : this.last);
-  }
-
-  private earliest(wallMicros: number): number {
-    return this.last === 0 ? wallMicros + FIRST_LEAD : wallMicros;
+    this.last = Math.max(token, this.last === 0 ? wallMicros + FIRST_LEAD : this.last);
   }
 }
 

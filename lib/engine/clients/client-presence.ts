@@ -9,7 +9,7 @@ const HEARTBEAT = 10_000;
 const LIFETIME = 3 * HEARTBEAT;
 /** How often the present holds and waits are looked at. */
 const LOOK = 1_000;
-/** The same for each of them, so that those who hold very many look less often: with 100,000, a look takes a few milliseconds. */
+/** The pause for each hold and wait. A look at 100,000 takes a few milliseconds, so a service that has very many looks less often. */
 const LOOK_FOR_EACH = 0.1;
 /** The record is written early where it does not mention what has lasted for a second; not more often than this. */
 const SHORTEST_PAUSE = 2_000;

@@ -33,7 +33,6 @@ export class StockTaker {
     let waiting = 0;
     this.work.queues.forEach((queue) => {
       held += queue.holders.length;
-      if (queue.waiting.length === 0) return;
       waiting += queue.waiting.length;
       const wait = this.waitAt(queue, now);
       if (wait !== undefined) waits.push(wait);

@@ -27,13 +27,18 @@ export class LeaseClock {
   }
 
   diverged(since: Moment): boolean {
-    const monotonic = this.runtime.monotonic() - since.monotonic;
-    return Math.abs(this.runtime.wall() - since.wall - monotonic) > DIVERGENCE;
+    return Math.abs(this.wallGain(since)) > DIVERGENCE;
   }
 
   /** Timers that were set before `since` fire too late for leases: the machine was suspended, or the wall clock was set forward. */
   timersLag(since: Moment): boolean {
-    return this.runtime.wall() - since.wall - (this.runtime.monotonic() - since.monotonic) > TIMER_LAG;
+    return this.wallGain(since) > TIMER_LAG;
+  }
+
+  /** By how many milliseconds more the wall clock has advanced than the monotonic one. */
+  private wallGain(since: Moment): number {
+    const monotonic = this.runtime.monotonic() - since.monotonic;
+    return this.runtime.wall() - since.wall - monotonic;
   }
 }
 

@@ -12,8 +12,8 @@
 
   Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, type of the lock } }.
   If all were free and no tokens are reserved, returns the first token alone, and the others follow it: Redis sends a number faster than
-  a list. Returns { 'expired', server time in ms } when it came too late to acquire anything; that all locks are busy it says in any case,
-  so that waiting costs one command less.
+  a list. Returns { 'expired', server time in ms } when it came too late to acquire anything. Where all locks are busy, it answers that
+  without reading the time: this makes waiting cheaper.
 ]]
 -- @include acquisition-arguments
 -- @include ttl-replies
@@ -24,19 +24,20 @@ local call = redis.call
 local reserve = tonumber(ARGV[4])
 local count = #ARGV - 4
 local answers = { 0 }
-local taken
+local taken, expired
 
--- Reads the server's time, and reserves the tokens, unless that was done before. Returns the time when it is too late; nothing is written then.
+-- Reads the server's time and reserves the tokens, before the first lock is written. False: it is too late, and `expired` is the reply.
 local function begin()
-  if upcoming then
-    return nil
+  if not upcoming then
+    local time = call('TIME')
+    micros = time[1] * 1000000 + time[2]
+    if micros > ARGV[1] * 1000 then
+      expired = { 'expired', math.floor(micros / 1000) }
+      return false
+    end
+    reserveTokens(KEYS[1], reserve, count)
   end
-  local time = call('TIME')
-  micros = time[1] * 1000000 + time[2]
-  if micros > ARGV[1] * 1000 then
-    return math.floor(micros / 1000)
-  end
-  reserveTokens(KEYS[1], reserve, count)
+  return true
 end
 
 -- Free locks first, before the functions for the others are defined: this path has to be fast.
@@ -44,9 +45,8 @@ for i = 1, count do
   local lock = KEYS[1 + i]
   local ttl = call('PTTL', lock)
   if ttl == NO_KEY then
-    local late = begin()
-    if late then
-      return { 'expired', late }
+    if not begin() then
+      return expired
     end
     call('HSET', lock, ARGV[4 + i], '1')
     expire(lock, lease)
@@ -69,7 +69,6 @@ end
 -- @include holder
 -- @include plain/busy-plain
 -- @include plain/take-plain
-local late
 local function acquire(item)
   local i, ttl = item[1], item[2]
   local lock, owner = KEYS[1 + i], ARGV[4 + i]
@@ -77,8 +76,7 @@ local function acquire(item)
   if busy then
     return busy
   end
-  late = begin()
-  if late then
+  if not begin() then
     return nil
   end
   takePlain(lock, owner, lease)
@@ -88,8 +86,8 @@ end
 for _, item in ipairs(taken) do
   local i = item[1]
   answers[1 + i] = answerOf(acquire, item, 1 + i, 1)
-  if late then
-    return { 'expired', late }
+  if expired then
+    return expired
   end
 end
 answers[1] = reserved or 0
