@@ -3,8 +3,6 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const MOST_FILES = 16;
-const MOST_LINES = 250;
 /** Type imports and re-exports included: `from './lease.js'`, `import('./lease.js')`, `import './lease.js'`. */
 const IMPORT = /(?:\bfrom\s+|\bimport\s*\(\s*|\bimport\s+)'(\.[^']+)'/g;
 
@@ -49,19 +47,6 @@ describe('the source of the library', () => {
       if (circle !== undefined) circles.set([...new Set(circle.split(' → '))].sort().join(), circle);
     }
     expect([...circles.values()]).toEqual([]);
-  });
-
-  it(`has at most ${MOST_FILES} files in a folder`, () => {
-    const counts = new Map<string, number>();
-    for (const file of files) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1);
-    const full = [...counts].filter(([, count]) => count > MOST_FILES);
-    expect(full.map(([folder, count]) => `${folder}: ${count} files`)).toEqual([]);
-  });
-
-  it(`has at most ${MOST_LINES} lines in a file`, () => {
-    const lines = files.map((file) => [file, read(file).trimEnd().split('\n').length] as const);
-    const long = lines.filter(([, count]) => count > MOST_LINES);
-    expect(long.map(([file, count]) => `${file}: ${count} lines`)).toEqual([]);
   });
 
   it('is read as it is: files that import each other are seen', () => {
