@@ -1,6 +1,7 @@
 import type { ERRANDS } from './errands/errands.js';
 import type { LATCH_ERRANDS } from './errands/latch-errands.js';
 import type { PERMIT_ERRANDS } from './errands/permit-errands.js';
+import type { SCATTERED_ERRANDS } from './errands/scattered-errands.js';
 import type { SCOPED_ERRANDS } from './errands/scoped-errands.js';
 import type { FaultName } from './faults.js';
 import type { NetworkConditions } from './simulated/network-conditions.js';
@@ -8,6 +9,7 @@ import type { NetworkConditions } from './simulated/network-conditions.js';
 export type ErrandName =
   | keyof typeof ERRANDS
   | keyof typeof SCOPED_ERRANDS
+  | keyof typeof SCATTERED_ERRANDS
   | keyof typeof PERMIT_ERRANDS
   | keyof typeof LATCH_ERRANDS;
 
@@ -29,6 +31,8 @@ export interface ScheduleKind {
   readonly drift: boolean;
   /** Leases outlive the whole schedule by far: what is still held when all callers have left, is held by nobody. */
   readonly longLeases?: boolean;
+  /** Each name is in a slot of its own, as on a cluster: several are acquired one by one. */
+  readonly scattered?: boolean;
   /** Nothing ever goes wrong: no lease is lost, and a free lock goes to who waits for it without delay. */
   readonly flawless: boolean;
 }
@@ -240,6 +244,20 @@ export const KINDS = {
     mostFaults: 3,
     drift: true,
     longLeases: true,
+    flawless: false,
+  },
+  /** Several locks of any type that are spread over the slots of a cluster, while releases, among others, arrive late or not at all. */
+  scattered: {
+    errands: { someOf: 6, oneOf: 5, tryOneOf: 1, someInside: 2, reenter: 1, downgrade: 1 },
+    afterwards: { someOf: 2, oneOf: 1 },
+    fates: { ...UNSTEADY, overtaken: 0.15 },
+    unheard: 0.05,
+    faults: ['cut', 'disconnect', 'freeze'],
+    eitherOf: [],
+    mostFaults: 2,
+    drift: true,
+    longLeases: true,
+    scattered: true,
     flawless: false,
   },
 } as const satisfies Record<string, ScheduleKind>;

@@ -119,7 +119,7 @@ const overdue: Errand = async (caller) => {
   });
 };
 
-async function child(
+export async function child(
   caller: Caller,
   names: string | readonly string[],
   options: LockOptions,
