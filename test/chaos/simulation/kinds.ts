@@ -50,6 +50,7 @@ const EVERYTHING = {
   body: 2,
   reenter: 1,
   downgrade: 1,
+  readAgain: 1,
   leak: 1,
   severalInside: 1,
   holdAtLeast: 1,
@@ -83,7 +84,16 @@ const PERMITS_AFTERWARDS = { pool: 1, seat: 2, gateCount: 1, gatePass: 2 } as co
 export const KINDS = {
   /** A slow network, and nothing else. */
   steady: {
-    errands: { ...EVERYTHING, several: 0, severalInside: 0, holdAtLeast: 0, block: 0, overdue: 0, fixedLease: 0 },
+    errands: {
+      ...EVERYTHING,
+      several: 0,
+      severalInside: 0,
+      readAgain: 0,
+      holdAtLeast: 0,
+      block: 0,
+      overdue: 0,
+      fixedLease: 0,
+    },
     fates: {},
     unheard: 0,
     faults: [],
@@ -223,7 +233,16 @@ export const KINDS = {
   },
   /** Commands, answers and connections get lost or take too long, under leases that end nothing by themselves. */
   lateRequests: {
-    errands: { ...EVERYTHING, fixedLease: 0, extend: 0, holdAtLeast: 0, block: 0, downgrade: 2, abort: 4 },
+    errands: {
+      ...EVERYTHING,
+      fixedLease: 0,
+      extend: 0,
+      readAgain: 0,
+      holdAtLeast: 0,
+      block: 0,
+      downgrade: 2,
+      abort: 4,
+    },
     fates: { ...UNSTEADY, late: 0.05, twice: 0.05 },
     unheard: 0.1,
     faults: ['cut', 'disconnect', 'freeze', 'restart'],
