@@ -24,6 +24,8 @@ export class LockQueue extends ContendedQueue {
   private heartbeat: WaiterHeartbeat | undefined;
   /** The latest request. Callers that arrive before it is sent are counted in: hand-offs need tokens. */
   private asking: WaiterRequest | undefined;
+  /** Owners by which a writer is announced that has another one now. */
+  private formerOwners: readonly string[] = [];
   /** Callers that try once may be among the waiters: this saves looking through thousands of waiters for none. */
   private hasTriers = false;
 
@@ -94,8 +96,8 @@ export class LockQueue extends ContendedQueue {
     else [this.holder, ...this.otherReaders] = this.otherReaders;
   }
 
-  abandonOwner(waiter: LockWaiter, { outcome, validUntil }: RequestOutcome): void {
-    if (outcome === 'refused') return;
+  abandonOwner(waiter: LockWaiter, { outcome, validUntil, spent }: RequestOutcome): void {
+    if (outcome === 'refused' && !spent) return;
     const { owner, terms } = waiter;
     const { type, leaseTime } = terms;
     const waits = this.isRegistered(waiter);
@@ -116,8 +118,9 @@ export class LockQueue extends ContendedQueue {
     this.pump();
   }
 
-  protected foundBusy(waiter: LockWaiter, { remaining, holder, validUntil }: Busy): void {
+  protected foundBusy(waiter: LockWaiter, { remaining, holder, validUntil, spent }: Busy): void {
     if (validUntil !== undefined) this.abandonOwner(waiter, { outcome: 'unknown', validUntil });
+    else if (spent) this.replaceOwner(waiter);
     if (waiter.settled) this.unregister(waiter);
     this.refuseTriers((trier) => this.busy(trier));
     if (this.waiting.length > 0 && this.context.backend.blocking === undefined) {
@@ -131,7 +134,7 @@ export class LockQueue extends ContendedQueue {
   protected attemptFailed(waiter: LockWaiter, error: BackendError): void {
     this.abandonOwner(waiter, error);
     // It left while its acquisition was under way: where that achieved nothing, the waiter may still be registered by an earlier one.
-    if (waiter.settled && error.outcome === 'refused') this.unregister(waiter);
+    if (waiter.settled && error.outcome === 'refused' && !error.spent) this.unregister(waiter);
     if (!waiter.settled && error.kind !== 'unavailable')
       this.dismiss(waiter, permanentError(waiter, this.context.backend, error));
     this.refuseTriers((trier) => this.unavailable(trier));
@@ -149,6 +152,12 @@ export class LockQueue extends ContendedQueue {
     super.settleAttempt(waiter);
     this.asking = undefined;
     this.waitsInBackend = false;
+    this.removeFormerOwners();
+  }
+
+  protected override unregister(waiter: LockWaiter): void {
+    this.removeFormerOwners();
+    super.unregister(waiter);
   }
 
   protected override remove(waiter: LockWaiter): void {
@@ -194,6 +203,17 @@ export class LockQueue extends ContendedQueue {
       this.waiting.remove(trier);
       trier.refuse(errorOf(trier));
     }
+  }
+
+  /** The backend releases the present owner by itself. A writer stays announced until the next attempt: readers must not slip in between. */
+  private replaceOwner(waiter: LockWaiter): void {
+    if (this.isRegistered(waiter)) this.formerOwners = [...this.formerOwners, waiter.owner];
+    waiter.renewOwner();
+  }
+
+  private removeFormerOwners(): void {
+    for (const owner of this.formerOwners) this.removeFromBackend('write', owner);
+    if (this.formerOwners.length > 0) this.formerOwners = [];
   }
 
   /** Keeps the writer registered that is next. */

@@ -88,6 +88,8 @@ export class LockReleaser {
           if (isTaken) queue.abandonOwner(next, { outcome: 'unknown', validUntil: reply.validUntil });
           else this.succeed(held, next, sent, reply);
         }
+        // A quorum may have passed it on in part, and have released that again.
+        else queue.abandonOwner(next, { outcome: 'unknown', validUntil: undefined });
         queue.resume();
         return reply === undefined ? 'gone' : 'released';
       },
