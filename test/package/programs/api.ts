@@ -78,6 +78,7 @@ type LeaseKeys =
   | 'name'
   | 'names'
   | 'owner'
+  | 'owners'
   | 'fencingToken'
   | 'tokens'
   | 'signal'
