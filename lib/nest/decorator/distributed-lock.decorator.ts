@@ -48,7 +48,7 @@ export function DistributedLock<Args extends readonly unknown[] = Anything[]>(
       keyOrOptions as LockKey | DistributedLockOptions,
       where,
     );
-    declareLockService(target, method.service);
+    declareLockService(target, method.serviceName);
     descriptor.value = mirrorFunction(original, lockMethod(method));
   };
   return decorate as LockDecorator<Args>;
