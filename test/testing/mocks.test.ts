@@ -171,7 +171,12 @@ describe('a mock of LockService', () => {
 
   it('gets a single key as a string, and several as a list', async () => {
     const names: unknown[] = [];
-    const orders = withMock({ withLock: async (name: unknown, fn: () => unknown) => (names.push(name), fn()) });
+    const orders = withMock({
+      async withLock(name: unknown, fn: () => unknown) {
+        names.push(name);
+        return fn();
+      },
+    });
     await orders.shipAll(['1']);
     await orders.shipAll(['1', '2']);
     await orders.listed();
