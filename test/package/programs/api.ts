@@ -11,6 +11,8 @@ import {
   RedisLockModule,
 } from 'nestjs-redis-lock';
 import { LockService as CoreLockService } from 'nestjs-redis-lock/core';
+// No driver of a database is installed.
+import type { RowLocksOptions } from 'nestjs-redis-lock/sql';
 
 type IsAny<T> = 0 extends 1 & T ? true : false;
 const durationIsKnown: IsAny<Duration> = false;
@@ -69,6 +71,7 @@ class Orders {
   }
 }
 
+export const rows: RowLocksOptions = { pool: { connect: async () => ({}), end: async () => {} } };
 const options: RedisLockOptions = { connection: 'redis://127.0.0.1:6379', watchdogTimeout: '30s' };
 @Module({
   imports: [RedisLockModule.forRoot(options), RedisLockModule.forRootAsync({ useFactory: () => options })],
