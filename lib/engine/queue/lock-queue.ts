@@ -24,7 +24,7 @@ export class LockQueue extends ContendedQueue {
   private heartbeat: WaiterHeartbeat | undefined;
   /** The latest request. Callers that arrive before it is sent are counted in: hand-offs need tokens. */
   private asking: WaiterRequest | undefined;
-  /** Owners by which a writer is announced that has another one now. */
+  /** Spent owners of writers, which stay announced until the next attempt is answered: readers must not slip in between. */
   private formerOwners: readonly string[] = [];
   /** Callers that try once may be among the waiters: this saves looking through thousands of waiters for none. */
   private hasTriers = false;
@@ -50,6 +50,17 @@ export class LockQueue extends ContendedQueue {
 
   /** Nothing to do: a waiter gets another owner whenever it is not known what the backend has done for its present one. */
   removed(): void {}
+
+  renewSpentOwner(waiter: LockWaiter): void {
+    if (!waiter.ownerSpent) return;
+    if (this.isRegistered(waiter)) this.formerOwners = [...this.formerOwners, waiter.owner];
+    waiter.renewOwner();
+  }
+
+  override transferSettled(): void {
+    super.transferSettled();
+    this.removeFormerOwners();
+  }
 
   claim(): boolean {
     if (this.claims > 0 || !this.isIdle) return false;
@@ -120,7 +131,7 @@ export class LockQueue extends ContendedQueue {
 
   protected foundBusy(waiter: LockWaiter, { remaining, holder, validUntil, spent }: Busy): void {
     if (validUntil !== undefined) this.abandonOwner(waiter, { outcome: 'unknown', validUntil });
-    else if (spent) this.replaceOwner(waiter);
+    else if (spent) waiter.ownerSpent = true;
     if (waiter.settled) this.unregister(waiter);
     this.refuseTriers((trier) => this.busy(trier));
     if (this.waiting.length > 0 && this.context.backend.blocking === undefined) {
@@ -155,11 +166,6 @@ export class LockQueue extends ContendedQueue {
     this.removeFormerOwners();
   }
 
-  protected override unregister(waiter: LockWaiter): void {
-    this.removeFormerOwners();
-    super.unregister(waiter);
-  }
-
   protected override remove(waiter: LockWaiter): void {
     super.remove(waiter);
     if (this.waiting.length > 0) return;
@@ -187,6 +193,7 @@ export class LockQueue extends ContendedQueue {
 
   private ask(waiter: LockWaiter): WaiterRequest {
     this.contended?.begin();
+    this.renewSpentOwner(waiter);
     return this.attempt(waiter);
   }
 
@@ -203,12 +210,6 @@ export class LockQueue extends ContendedQueue {
       this.waiting.remove(trier);
       trier.refuse(errorOf(trier));
     }
-  }
-
-  /** The backend releases the present owner by itself. A writer stays announced until the next attempt: readers must not slip in between. */
-  private replaceOwner(waiter: LockWaiter): void {
-    if (this.isRegistered(waiter)) this.formerOwners = [...this.formerOwners, waiter.owner];
-    waiter.renewOwner();
   }
 
   private removeFormerOwners(): void {

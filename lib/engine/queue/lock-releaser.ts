@@ -68,6 +68,7 @@ export class LockReleaser {
     const { leaseTime } = next.terms;
     const type = next.terms.type as TransferableType; // as route() has found
     const { reserve } = queue;
+    queue.renewSpentOwner(next);
     const pending = new PendingOwner(held.key, next.owner);
     const sent = clock.now();
     const settle = () => {

@@ -60,7 +60,7 @@ const EVERYTHING = {
   overdue: 0.5,
 } as const;
 
-const UNSTEADY = { refused: 0.02, lost: 0.03, unanswered: 0.03, resent: 0.02, late: 0.02 };
+const UNSTEADY = { refused: 0.02, lost: 0.03, unanswered: 0.03, resent: 0.02, late: 0.02, overtaken: 0.03 };
 
 const PERMITS = {
   pool: 3,
