@@ -7,21 +7,24 @@
  * - `outcome` `refused`: the call was certainly not executed. `unknown`: it may have been executed, or may still be.
  * - `validUntil`: the time on the backend's clock, in ms, after which a call of unknown outcome is certainly not executed any more.
  *   Until then, a release that finds nothing ({@link ReleaseReply.at}) proves nothing. Undefined: the call is no longer under way.
+ * - `spent`: the backend has released the owner of the acquisition again, so that another attempt needs another owner.
  *
  * @publicApi
  */
 export class BackendError extends Error {
   override readonly name = 'BackendError';
   readonly validUntil: number | undefined;
+  readonly spent: boolean;
 
   constructor(
     message: string,
     readonly kind: 'unavailable' | 'denied' | 'key' | 'closed',
     readonly outcome: 'refused' | 'unknown',
-    options?: { cause?: unknown } & { readonly validUntil?: number },
+    options?: { cause?: unknown } & { readonly validUntil?: number; readonly spent?: boolean },
   ) {
     super(message, options);
     this.validUntil = outcome === 'unknown' ? options?.validUntil : undefined;
+    this.spent = options?.spent ?? false;
   }
 }
 
@@ -50,9 +53,10 @@ export function noAnswer(
 /** Adds the connection's last error to a failure that has no cause of its own. */
 export function withReason({ connectionError }: BackendDescription, failure: BackendError): BackendError {
   if (connectionError === undefined || failure.cause !== undefined || failure.kind !== 'unavailable') return failure;
-  const { message, kind, outcome, validUntil } = failure;
+  const { message, kind, outcome, validUntil, spent } = failure;
   return new BackendError(`${message} (${connectionError.message})`, kind, outcome, {
     cause: connectionError,
     validUntil,
+    spent,
   });
 }

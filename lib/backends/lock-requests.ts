@@ -77,6 +77,8 @@ export interface Busy extends Answered {
   readonly remaining: number;
   /** An owner that holds the lock, or is ahead of this one in a fair queue. */
   readonly holder: string | undefined;
+  /** The backend has released parts of the acquisition again (a quorum without a majority): another attempt needs another owner. */
+  readonly spent?: boolean;
 }
 
 /** @publicApi */

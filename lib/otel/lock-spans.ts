@@ -23,12 +23,13 @@ export class LockSpans {
   }
 
   endAcquire(span: Span, message: AcquireMessage): void {
-    const { outcome, reentry, handedOff, owner, fencingToken, holderClient, error } = message;
+    const { outcome, reentry, handedOff, owner, owners, fencingToken, holderClient, error } = message;
     span.setAttributes({
       'distributed_lock.outcome': outcome,
       'distributed_lock.reentry': reentry,
       'distributed_lock.handed_off': handedOff,
       'distributed_lock.owner': owner,
+      ...ownersOf(owners),
       'distributed_lock.fencing_token': fencingToken,
       ...(holderClient && describe(holderClient)),
     });
@@ -54,6 +55,7 @@ export class LockSpans {
     span.setAttributes({
       'distributed_lock.reentry': message.reentry,
       'distributed_lock.owner': message.owner,
+      ...ownersOf(message.owners),
       'distributed_lock.fencing_token': message.fencingToken,
     });
     return span;
@@ -100,6 +102,11 @@ export class LockSpans {
 /** Makes `span` the active one of whatever runs in it. */
 export function runIn(span: Span): <T>(work: () => T) => T {
   return (work) => context.with(trace.setSpan(context.active(), span), work);
+}
+
+/** Only of several locks. */
+function ownersOf(owners: ReadonlyMap<string, string> | undefined): Attributes {
+  return owners === undefined || owners.size < 2 ? {} : { 'distributed_lock.owners': [...owners.values()] };
 }
 
 function describe({ application, host, pid, group, method }: HolderClient): Attributes {

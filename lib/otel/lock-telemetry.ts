@@ -85,7 +85,7 @@ export class LockTelemetry {
     const span = this.spans?.startHold(message, caller, acquire);
     if (span !== undefined) {
       message.run = runIn(span);
-      if (!message.reentry) this.held.set(message.owner, span);
+      if (!message.reentry) for (const owner of message.owners.values()) this.held.set(owner, span);
     }
     const metrics = this.metrics?.current;
     metrics?.held.add(locksOf(message), labelsOf(message));
@@ -99,7 +99,7 @@ export class LockTelemetry {
     const { span, metrics } = traced;
     if (span !== undefined) this.spans?.endHold(span, message);
     // A lock that is handed off keeps its owner.
-    if (this.held.get(message.owner) === span) this.held.delete(message.owner);
+    for (const owner of message.owners.values()) if (this.held.get(owner) === span) this.held.delete(owner);
     if (metrics === undefined) return;
     const { outcome, held = 0, reentry } = message;
     const labels = labelsOf(message);

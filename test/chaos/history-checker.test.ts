@@ -246,6 +246,17 @@ describe('the history checker', () => {
     expect(rulesBroken(made('released'))).toEqual(['losses told']);
   });
 
+  it('finds an owner id that was used again', () => {
+    const made = history(
+      ['a', sent('a/1')],
+      ['a', granted('a/1', 5)],
+      ['a', asked('a/1')],
+      ['a', answered('a/1')],
+      ['a', { kind: 'reused', lock: 'order', owner: 'a/1' }],
+    );
+    expect(rulesBroken(made)).toEqual(['owners spent once']);
+  });
+
   it('finds what is left', () => {
     const { explanation } = checkHistory(history(['a', { kind: 'left', counts: { timers: 0, subscriptions: 2 } }]));
     expect(explanation).toContain('a has left 2 subscriptions');

@@ -6,6 +6,7 @@ import { lossesNoticed } from './checker/losses-noticed.js';
 import { lossesTold } from './checker/losses-told.js';
 import { noOverlap } from './checker/no-overlap.js';
 import { nothingLeft } from './checker/nothing-left.js';
+import { ownersSpentOnce } from './checker/owners-spent-once.js';
 import { permitsConserved } from './checker/permits-conserved.js';
 import { permitsKept } from './checker/permits-kept.js';
 import { notPassedOver, servedInTime } from './checker/served-in-time.js';
@@ -40,8 +41,8 @@ export interface Verdict {
 }
 
 /**
- * Proves of a history that no two valid leases overlapped, that tokens grew with each grant, that every caller was served or told
- * why not, that lost leases were reported, that semaphores have their permits in the end, that latches opened when they should, and
+ * Proves of a history that no two valid leases overlapped, that tokens grew with each grant, that no owner id was used again after its
+ * release, that every caller was served or told why not, that lost leases were reported, that semaphores have their permits in the end, that latches opened when they should, and
  * that nothing is left.
  *
  *     const verdict = checkHistory(History.read(...logs), { permits: new Map([['pool', 3]]) });
@@ -57,6 +58,7 @@ export function checkHistory(history: History, expectations: Expectations = {}):
     everyCallerAnswered,
     lossesTold(lossesToldWithin),
     forcedReleases,
+    ownersSpentOnce,
     lossesNoticed,
     permitsKept(toldWithin),
     permitsConserved(permits),

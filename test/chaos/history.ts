@@ -52,6 +52,8 @@ export type HistoryEvent =
   | { readonly kind: 'stalled'; readonly until: number }
   /** The process has taken this lock from its owners by force, and knows. */
   | { readonly kind: 'forced'; readonly lock: string; readonly owners: readonly string[] }
+  /** The process sends an id in an acquisition of this lock which it had given back before. */
+  | { readonly kind: 'reused'; readonly lock: string; readonly owner: string }
   /** The process is dead: it holds nothing and waits for nothing. */
   | { readonly kind: 'crashed' }
   /**

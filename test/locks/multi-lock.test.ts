@@ -172,7 +172,10 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
     expect(lease.names).toEqual(['a', 'b']);
     expect([...lease.tokens.keys()]).toEqual(['a', 'b']);
     expect(lease.remainingTime()).toBeGreaterThan(20_000);
-    expect(lease.owner.split(', ')).toHaveLength(2);
+    for (const [name, owner] of lease.owners)
+      expect((await (name === 'a' ? one : two).inspect(name)).owners).toMatchObject([{ owner }]);
+    expect([...lease.owners.keys()]).toEqual(['a', 'b']);
+    expect(lease.owner).toBe(lease.owners.get('a'));
     lease.assertHeld();
     if (new Set(lease.tokens.values()).size > 1) expect(() => lease.fencingToken).toThrow('tokens.get(name)');
     await lease.run(async (given) => {

@@ -1,3 +1,5 @@
+import { channel } from 'node:diagnostics_channel';
+import { setImmediate } from 'node:timers/promises';
 import { SpanStatusCode, trace } from '@opentelemetry/api';
 import { instrumentLocks, type LockInstrumentation } from '../../lib/otel.js';
 import type { LockService } from '../../lib/service/lock-service.js';
@@ -61,6 +63,19 @@ describe('the spans of locks in Redis', () => {
     });
     expect(about(hold)).toMatchObject({ name: 'order:1', outcome: 'released', owner: about(acquire).owner });
     for (const span of [acquire, hold]) expect(span.status.code).toBe(SpanStatusCode.UNSET);
+  });
+
+  it('of several locks have the owner of each, and their failed renewals', async () => {
+    const lease = await locks.acquire(['order:1', 'order:2']);
+    const owners = [...lease.owners.values()];
+    const failed = { name: 'order:2', type: 'reentrant', group: '', method: '', owner: owners[1] };
+    await setImmediate(); // the hold of a lease without a body starts in the next turn
+    const renewalFailed = channel('nestjs-redis-lock:renewal-failed');
+    renewalFailed.publish({ ...failed, remainingTime: 1_000, error: new Error('no answer') });
+    await lease.release();
+    const [acquire, hold] = telemetry.spans();
+    for (const span of [acquire, hold]) expect(about(span)).toMatchObject({ owner: owners[0], owners });
+    expect(hold.events.map(({ name }) => name)).toEqual(['lock renewal failed']);
   });
 
   it('make one trace where the caller has none', async () => {

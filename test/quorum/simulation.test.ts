@@ -76,6 +76,11 @@ class Simulation {
     }
   }
 
+  /** Owners that a node was asked to give a lock to after their release. */
+  get reused(): string[] {
+    return this.links.flat().flatMap((link) => link.reused);
+  }
+
   /** How many lock fields are left on the nodes. */
   async leftBehind(): Promise<number> {
     const views = this.stores.map((store) => new MemoryBackend({ runtime: this.runtime, store }).inspect('lock:hot'));
@@ -155,11 +160,8 @@ describe.each([3, 5])('a quorum of %i nodes', (nodes) => {
       for (const seed of seeds) {
         const simulation = new Simulation(seed, nodes, SLOW_NETWORK, type);
         await simulation.run();
-        expect({ seed, violations: simulation.violations, lost: simulation.lost }).toEqual({
-          seed,
-          violations: [],
-          lost: 0,
-        });
+        const { violations, lost, reused } = simulation;
+        expect({ seed, violations, lost, reused }).toEqual({ seed, violations: [], lost: 0, reused: [] });
         expect(simulation.served + simulation.refused).toBe(SERVICES * CALLERS * ROUNDS);
         await simulation.runtime.advance(1_000);
         expect({ seed, left: await simulation.leftBehind() }).toEqual({ seed, left: 0 });
@@ -173,7 +175,8 @@ describe.each([3, 5])('a quorum of %i nodes', (nodes) => {
       const simulation = new Simulation(seed, nodes, LOSSY_NETWORK, type);
       await simulation.run();
       served += simulation.served;
-      expect({ seed, violations: simulation.violations }).toEqual({ seed, violations: [] });
+      const { violations, reused } = simulation;
+      expect({ seed, violations, reused }).toEqual({ seed, violations: [], reused: [] });
     }
     expect(served).toBeGreaterThan(seeds.length * CALLERS);
   });
@@ -184,7 +187,8 @@ describe.each([3, 5])('a quorum of %i nodes', (nodes) => {
       const ran = simulation.run();
       void simulation.cutNodesOff();
       await ran;
-      expect({ seed, violations: simulation.violations }).toEqual({ seed, violations: [] });
+      const { violations, reused } = simulation;
+      expect({ seed, violations, reused }).toEqual({ seed, violations: [], reused: [] });
     }
   });
 });

@@ -1,5 +1,13 @@
-import { BackendError, type LockBackend, type Wake } from '../../lib/backends/lock-backend.js';
+import {
+  type AcquireRequest,
+  BackendError,
+  type LockBackend,
+  type OwnerRef,
+  type TransferRequest,
+  type Wake,
+} from '../../lib/backends/lock-backend.js';
 import type { Runtime } from '../../lib/backends/runtime.js';
+import { SpentOwners } from '../support/watched/spent-owners.js';
 
 /** How a network treats commands and messages; probabilities between 0 and 1. */
 export interface NetworkConditions {
@@ -21,6 +29,9 @@ const UNDISTURBED: readonly (string | symbol)[] = ['canAcquireTogether', 'close'
 export class UnreliableNode {
   cutOff = false;
   readonly backend: LockBackend;
+  /** Owners that were sent in an acquisition after their release. */
+  readonly reused: string[] = [];
+  private readonly owners = new SpentOwners((_key, owner) => this.reused.push(owner));
 
   constructor(
     private readonly node: LockBackend,
@@ -33,9 +44,22 @@ export class UnreliableNode {
         if (name === 'subscribe') return this.subscribe;
         if (typeof member !== 'function') return member;
         if (UNDISTURBED.includes(name)) return member.bind(target);
-        return (...args: unknown[]) => this.run(() => member.apply(target, args));
+        return (...args: unknown[]) => {
+          this.note(name, args[0]);
+          return this.run(() => member.apply(target, args));
+        };
       },
     });
+  }
+
+  private note(command: string | symbol, request: unknown): void {
+    if (command === 'acquire') this.owners.acquiring(request as AcquireRequest);
+    if (command === 'acquireAll') for (const each of request as AcquireRequest[]) this.owners.acquiring(each);
+    if (command === 'release' || command === 'removeWaiter') this.owners.givingBack(request as OwnerRef);
+    if (command !== 'transfer') return;
+    const { key, from, to } = request as TransferRequest;
+    this.owners.acquiring({ key, owner: to });
+    this.owners.givingBack({ key, owner: from });
   }
 
   private run(command: () => Promise<unknown>): Promise<unknown> {

@@ -35,7 +35,7 @@ describe('acquisitions that replicas must have', () => {
     const backend = replicated(2, 200);
     const lock = world.request();
     const error = await failure(backend.acquire(lock));
-    expect(error).toMatchObject({ kind: 'unavailable', outcome: 'refused' });
+    expect(error).toMatchObject({ kind: 'unavailable', outcome: 'refused', spent: true });
     expect(error.message).toMatch(/1 replicas had it within 200 ms, and minReplicas asks for 2/);
     expect(await world.redis.exists(lock.key)).toBe(0);
   });
@@ -43,7 +43,11 @@ describe('acquisitions that replicas must have', () => {
   it('of several locks, and transfers, are held to it too', async () => {
     const backend = replicated(2, 100);
     const locks = [world.request(), world.request('write')];
-    expect(await failure(backend.acquireAll(locks))).toMatchObject({ kind: 'unavailable', outcome: 'refused' });
+    expect(await failure(backend.acquireAll(locks))).toMatchObject({
+      kind: 'unavailable',
+      outcome: 'refused',
+      spent: true,
+    });
     for (const { key } of locks) expect(await world.redis.exists(key)).toBe(0);
     const [lock, plain] = [world.request(), world.backend()];
     await plain.acquire(lock);

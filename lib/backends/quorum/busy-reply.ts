@@ -20,13 +20,13 @@ export async function busyReply(
   attempt: AttemptBusy,
   took: number,
 ): Promise<Busy & { readonly index: number }> {
-  const { index, busyNodes, holder } = attempt;
+  const { index, busyNodes, holder, spent } = attempt;
   const seen =
     holder === undefined
       ? await inspectHolder(nodes, keys[index])
       : { holder, remaining: untilFree(attempt, nodes.majority) };
   const pause = SHORTEST_PAUSE + (LONGEST_PAUSE - SHORTEST_PAUSE + took) * nodes.runtime.random();
-  return { acquired: false, index, ...(seen ?? { holder: busyNodes[0].holder, remaining: Math.ceil(pause) }) };
+  return { acquired: false, index, spent, ...(seen ?? { holder: busyNodes[0].holder, remaining: Math.ceil(pause) }) };
 }
 
 /** Milliseconds until leases have ended on enough nodes to make a majority together with the free ones. */

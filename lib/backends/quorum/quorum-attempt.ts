@@ -39,6 +39,8 @@ export interface AttemptBusy {
   readonly holder: string | undefined;
   /** How many nodes granted it. */
   readonly free: number;
+  /** Nodes that granted it, or may have, are asked to release it. */
+  readonly spent: boolean;
 }
 
 export type Outcome = Grant | AttemptBusy;
@@ -61,7 +63,7 @@ export async function attempt(nodes: QuorumNodes, request: Attempt): Promise<Out
   if (grants.length < majority) {
     revokeAll(nodes, calls, collected, request, 'quietly');
     if (collected.replies.size < majority) throw noMajorityError(collected, all.length);
-    return toAttemptBusy(collected, majority);
+    return toAttemptBusy(collected, all.length, majority);
   }
   try {
     const grant = await agreeOnTokens(nodes, new Map(grants), owners, timeout);
@@ -74,13 +76,14 @@ export async function attempt(nodes: QuorumNodes, request: Attempt): Promise<Out
   }
 }
 
-function toAttemptBusy(collected: NodeReplies<NodeReply>, majority: number): AttemptBusy {
+function toAttemptBusy(collected: NodeReplies<NodeReply>, nodes: number, majority: number): AttemptBusy {
   const all = [...collected.replies.values()].filter(isBusy);
   const index = Math.min(...all.map((reply) => reply.index));
   const busyNodes = all.filter((reply) => reply.index === index);
   const named = mostCommon(busyNodes.map(({ holder }) => holder));
   const holder = busyNodes.filter((reply) => reply.holder === named).length >= majority ? named : undefined;
-  return { granted: false, index, busyNodes, holder, free: countReplies(collected, isGrant) };
+  const spent = all.length < nodes;
+  return { granted: false, index, busyNodes, holder, free: countReplies(collected, isGrant), spent };
 }
 
 /** Releases what was granted, or may still be granted. A node that answered busy has nothing to release. */

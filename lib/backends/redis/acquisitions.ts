@@ -5,6 +5,7 @@ import type {
   AcquireRequest,
   LockType,
   OwnerRef,
+  ReleaseReply,
   TransferRequest,
 } from '../lock-backend.js';
 import { NodeBatches } from './calls/node-batches.js';
@@ -36,7 +37,7 @@ export class Acquisitions {
   constructor(
     private readonly shared: ScriptContext,
     options: AcquisitionOptions,
-    release: (owner: OwnerRef) => Promise<unknown>,
+    release: (owner: OwnerRef) => Promise<ReleaseReply>,
   ) {
     const { runtime, commandTimeout, minReplicas } = options;
     this.scripts = minReplicas > 0 ? replicated(shared, options, release) : shared;
@@ -79,7 +80,7 @@ export class Acquisitions {
 function replicated(
   shared: ScriptContext,
   options: AcquisitionOptions,
-  release: (owner: OwnerRef) => Promise<unknown>,
+  release: (owner: OwnerRef) => Promise<ReleaseReply>,
 ): ScriptContext {
   const { runtime, commandTimeout, replicaTimeout } = options;
   // While WAIT lasts, the silence of this connection does not mean that it is broken.

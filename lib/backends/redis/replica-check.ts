@@ -1,4 +1,4 @@
-import { BackendError, type OwnerRef } from '../lock-backend.js';
+import { BackendError, type OwnerRef, type ReleaseReply } from '../lock-backend.js';
 import { deadlineTimer, type Runtime } from '../runtime.js';
 import type { RedisConnection } from './connection/redis-connection.js';
 import { messageOf, withoutSecrets } from './connection/redis-errors.js';
@@ -14,7 +14,7 @@ export interface ReplicaCheckOptions {
   readonly commandTimeout: number;
   readonly minReplicas: number;
   readonly replicaTimeout: number;
-  readonly release: (owner: OwnerRef) => Promise<unknown>;
+  readonly release: (owner: OwnerRef) => Promise<ReleaseReply>;
 }
 
 /**
@@ -45,15 +45,14 @@ export class ReplicaCheck {
       cause = withoutSecrets(error);
     }
     const releases = await Promise.allSettled(owners.map(release));
-    const outcome = releases.every(({ status }) => status === 'fulfilled') ? 'refused' : 'unknown';
+    const isReleased = releases.every((release) => release.status === 'fulfilled' && !release.value.resent);
+    const outcome = isReleased ? 'refused' : 'unknown';
     const names = owners.map(({ key }) => key).join(', ');
     throw new BackendError(
       `${connection.description}: ${names} was released again: ${problem}`,
       'unavailable',
       outcome,
-      {
-        cause,
-      },
+      { cause, spent: true },
     );
   }
 

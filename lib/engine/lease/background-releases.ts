@@ -19,7 +19,7 @@ export interface UnusedOwner extends OwnerRef {
 }
 
 /** What is known of a request that may have taken something, or may still do so. */
-export type RequestOutcome = Pick<BackendError, 'outcome' | 'validUntil'>;
+export type RequestOutcome = Pick<BackendError, 'outcome' | 'validUntil'> & Partial<Pick<BackendError, 'spent'>>;
 
 /** The owner of a lock that is not held any more. */
 export function unusedOwner({ key, type, owner, leaseTime, lateCopiesUntil }: HeldLock): UnusedOwner {

@@ -13,10 +13,13 @@ export interface MultiLease {
   readonly names: readonly string[];
 
   /**
-   * The owner id in Redis: `<clientId>:<n>`. After a hand-off inside the process, and for re-entry, it is the predecessor's. Where the locks
-   * of a multi-lock have different owners, these are joined by `, `.
+   * The owner id in Redis: `<clientId>:<n>`. After a hand-off inside the process, and for re-entry, it is the predecessor's. Of several locks
+   * it is that of the first: see {@link owners}.
    */
   readonly owner: string;
+
+  /** The owner id of each lock by its name, under the same keys as {@link tokens}. Each lock of a lease has an owner of its own. */
+  readonly owners: ReadonlyMap<string, string>;
 
   /**
    * The fencing token of each lock by its name. Where the members of a multi-lock have the same name in different services, the key is

@@ -56,6 +56,10 @@ export class LockLease implements ScopedLease, LockShare {
     return this.locks[0].owner;
   }
 
+  get owners(): ReadonlyMap<string, string> {
+    return new Map(this.locks.map(({ name, owner }) => [name, owner]));
+  }
+
   get names(): readonly string[] {
     return this.locks.map((lock) => lock.name);
   }

@@ -160,9 +160,13 @@ export abstract class AcquisitionQueue extends LockHolders {
   }
 
   protected unregister(waiter: LockWaiter): void {
-    if (!this.isRegistered(waiter)) return;
+    if (this.isRegistered(waiter)) this.removeFromBackend(waiter.terms.type, waiter.owner);
+  }
+
+  /** A waiter is not to be registered under this owner any more. */
+  protected removeFromBackend(type: LockType, owner: string): void {
     const { backend, backgroundReleases, fairWaitTimeout } = this.context;
-    const known = { key: this.key, type: waiter.terms.type, owner: waiter.owner };
+    const known = { key: this.key, type, owner };
     backend
       .removeWaiter(known)
       .catch(() => backgroundReleases.release({ ...known, leaseTime: fairWaitTimeout, waits: true }));

@@ -11,6 +11,9 @@ export abstract class ContendedQueue extends AcquisitionQueue {
   /** The backend waits by itself for the holder that was met. */
   protected waitsInBackend = false;
 
+  /** Gives a waiter another owner whose present one the backend has released; before that owner is sent. */
+  abstract renewSpentOwner(waiter: LockWaiter): void;
+
   override release(held: HeldLock): Promise<ReleaseOutcome> {
     if (held.type !== 'read') this.contended?.releasing();
     return super.release(held);

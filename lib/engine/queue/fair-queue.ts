@@ -118,7 +118,7 @@ export class FairQueue extends AcquisitionQueue {
   protected attemptFailed(waiter: LockWaiter, error: BackendError, removed: boolean): void {
     const { backend, events, runtime } = this.context;
     if (error.outcome === 'unknown') waiter.noteLateCopies(error.validUntil);
-    if (removed) this.abandonOwner(waiter, error);
+    if (removed || error.spent) this.abandonOwner(waiter, error);
     if (waiter.settled) this.unregister(waiter);
     else if (waiter.triesOnce || error.kind !== 'unavailable')
       this.dismiss(waiter, permanentError(waiter, backend, error));

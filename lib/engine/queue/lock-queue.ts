@@ -24,6 +24,8 @@ export class LockQueue extends ContendedQueue {
   private heartbeat: WaiterHeartbeat | undefined;
   /** The latest request. Callers that arrive before it is sent are counted in: hand-offs need tokens. */
   private asking: WaiterRequest | undefined;
+  /** Spent owners of writers, which stay announced until the next attempt is answered: readers must not slip in between. */
+  private formerOwners: readonly string[] = [];
   /** Callers that try once may be among the waiters: this saves looking through thousands of waiters for none. */
   private hasTriers = false;
 
@@ -48,6 +50,17 @@ export class LockQueue extends ContendedQueue {
 
   /** Nothing to do: a waiter gets another owner whenever it is not known what the backend has done for its present one. */
   removed(): void {}
+
+  renewSpentOwner(waiter: LockWaiter): void {
+    if (!waiter.ownerSpent) return;
+    if (this.isRegistered(waiter)) this.formerOwners = [...this.formerOwners, waiter.owner];
+    waiter.renewOwner();
+  }
+
+  override transferSettled(): void {
+    super.transferSettled();
+    this.removeFormerOwners();
+  }
 
   claim(): boolean {
     if (this.claims > 0 || !this.isIdle) return false;
@@ -94,8 +107,8 @@ export class LockQueue extends ContendedQueue {
     else [this.holder, ...this.otherReaders] = this.otherReaders;
   }
 
-  abandonOwner(waiter: LockWaiter, { outcome, validUntil }: RequestOutcome): void {
-    if (outcome === 'refused') return;
+  abandonOwner(waiter: LockWaiter, { outcome, validUntil, spent }: RequestOutcome): void {
+    if (outcome === 'refused' && !spent) return;
     const { owner, terms } = waiter;
     const { type, leaseTime } = terms;
     const waits = this.isRegistered(waiter);
@@ -116,8 +129,9 @@ export class LockQueue extends ContendedQueue {
     this.pump();
   }
 
-  protected foundBusy(waiter: LockWaiter, { remaining, holder, validUntil }: Busy): void {
+  protected foundBusy(waiter: LockWaiter, { remaining, holder, validUntil, spent }: Busy): void {
     if (validUntil !== undefined) this.abandonOwner(waiter, { outcome: 'unknown', validUntil });
+    else if (spent) waiter.ownerSpent = true;
     if (waiter.settled) this.unregister(waiter);
     this.refuseTriers((trier) => this.busy(trier));
     if (this.waiting.length > 0 && this.context.backend.blocking === undefined) {
@@ -131,7 +145,7 @@ export class LockQueue extends ContendedQueue {
   protected attemptFailed(waiter: LockWaiter, error: BackendError): void {
     this.abandonOwner(waiter, error);
     // It left while its acquisition was under way: where that achieved nothing, the waiter may still be registered by an earlier one.
-    if (waiter.settled && error.outcome === 'refused') this.unregister(waiter);
+    if (waiter.settled && error.outcome === 'refused' && !error.spent) this.unregister(waiter);
     if (!waiter.settled && error.kind !== 'unavailable')
       this.dismiss(waiter, permanentError(waiter, this.context.backend, error));
     this.refuseTriers((trier) => this.unavailable(trier));
@@ -149,6 +163,7 @@ export class LockQueue extends ContendedQueue {
     super.settleAttempt(waiter);
     this.asking = undefined;
     this.waitsInBackend = false;
+    this.removeFormerOwners();
   }
 
   protected override remove(waiter: LockWaiter): void {
@@ -178,6 +193,7 @@ export class LockQueue extends ContendedQueue {
 
   private ask(waiter: LockWaiter): WaiterRequest {
     this.contended?.begin();
+    this.renewSpentOwner(waiter);
     return this.attempt(waiter);
   }
 
@@ -194,6 +210,11 @@ export class LockQueue extends ContendedQueue {
       this.waiting.remove(trier);
       trier.refuse(errorOf(trier));
     }
+  }
+
+  private removeFormerOwners(): void {
+    for (const owner of this.formerOwners) this.removeFromBackend('write', owner);
+    if (this.formerOwners.length > 0) this.formerOwners = [];
   }
 
   /** Keeps the writer registered that is next. */

@@ -68,6 +68,7 @@ export class LockReleaser {
     const { leaseTime } = next.terms;
     const type = next.terms.type as TransferableType; // as route() has found
     const { reserve } = queue;
+    queue.renewSpentOwner(next);
     const pending = new PendingOwner(held.key, next.owner);
     const sent = clock.now();
     const settle = () => {
@@ -88,6 +89,8 @@ export class LockReleaser {
           if (isTaken) queue.abandonOwner(next, { outcome: 'unknown', validUntil: reply.validUntil });
           else this.succeed(held, next, sent, reply);
         }
+        // A quorum may have passed it on in part, and have released that again.
+        else queue.abandonOwner(next, { outcome: 'unknown', validUntil: undefined });
         queue.resume();
         return reply === undefined ? 'gone' : 'released';
       },

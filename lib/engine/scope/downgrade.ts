@@ -23,7 +23,8 @@ type Reader = Waiter<HeldLock | undefined>;
 /**
  * How the owner of a write lock comes to read, too: under its own owner id, so that it goes on reading when the write lock is given back;
  * other readers are admitted then, writers are not. All readers in the writer's scope share one read lock, which is kept for the next of
- * them for as long as the write lock is held: otherwise a release whose answer was lost could free what another reader has just taken.
+ * them for as long as the write lock is held: otherwise a release that arrives late could free what another reader has just taken. One that
+ * was lost is not released before the write lock either, for the same reason.
  */
 export class Downgrade implements LockKeeper, ReadDowngrade {
   /** Until it is given back, or lost. */
@@ -35,7 +36,9 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   private over = false;
   /** When the acquisition that is under way was sent. */
   private sent: Moment | undefined;
-  /** An acquisition got no answer: the backend may hold the read lock all the same, or take it until this time of its clock. */
+  /**
+   * An acquisition got no answer, or a read lock was lost: the backend may hold it all the same, or take it until this time of its clock.
+   */
   private unanswered: Pick<UnusedOwner, 'validUntil'> | undefined;
   private failure: BackendError | undefined;
   private readonly backOff: BackOff;
@@ -80,7 +83,13 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   }
 
   giveBack(read: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
-    if (!this.over && read.lost === undefined) return 'released';
+    if (read.lost !== undefined) {
+      this.unanswered = { validUntil: read.lateCopiesUntil };
+      // A later reader may hold the read lock under the same owner, or be about to: then it is released with that one.
+      if (this.over && this.read === undefined && this.sent === undefined) this.undoUnanswered();
+      return 'gone';
+    }
+    if (!this.over) return 'released';
     this.read = undefined;
     const outcome = this.queue.giveBack(read);
     this.undoUnanswered();
@@ -142,7 +151,10 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     this.sent = this.failure = undefined;
     if (reply.validUntil !== undefined) this.unanswered = { validUntil: reply.validUntil };
     this.backOff.reset();
-    if (!reply.acquired) return this.dismiss();
+    if (!reply.acquired) {
+      if (this.over) this.undoUnanswered();
+      return this.dismiss();
+    }
     if (interference === 'removed') {
       this.unanswered = { validUntil: reply.validUntil };
       this.undoUnanswered();

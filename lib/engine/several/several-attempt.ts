@@ -16,17 +16,16 @@ export interface BusyLock {
   readonly holder: string | undefined;
 }
 
-/** Tries to take several locks, or what is missing of them, without waiting. */
+/**
+ * Tries to take several locks, or what is missing of them, without waiting. Each lock has a new owner id in each attempt, because a release
+ * that arrives late would free what a later attempt has taken under the same id.
+ */
 export class SeveralAttempt {
-  private owner: string;
-
   constructor(
     private readonly engine: LockAcquirer,
     private readonly all: readonly WantedLock[],
     private readonly terms: AcquisitionTerms,
-  ) {
-    this.owner = engine.newOwner();
-  }
+  ) {}
 
   /**
    * Takes what is not held yet. What was taken before a busy lock was found stays taken: see {@link WantedLock.giveBack}.
@@ -81,21 +80,21 @@ export class SeveralAttempt {
   private request(key: string): AcquireRequest {
     const { type, leaseTime } = this.terms;
     const { preferWriters } = this.engine.context;
-    return { key, type, owner: this.owner, leaseTime, reserve: 0, fairWaitTimeout: 0, preferWriters };
+    return { key, type, owner: this.engine.newOwner(), leaseTime, reserve: 0, fairWaitTimeout: 0, preferWriters };
   }
 
-  /** Locks that may be acquired without our knowledge are released in the background; the next attempt must not be taken for it. */
+  /** Locks that may be acquired without our knowledge are released in the background. */
   private async ask<T extends AcquireReply | AcquireAllReply>(
     reply: Promise<T>,
     requests: readonly AcquireRequest[],
   ): Promise<T> {
     try {
       const answer = await this.whilePending(reply, requests);
-      if (!answer.acquired && answer.validUntil !== undefined) this.abandonOwner(requests, answer.validUntil);
+      if (!answer.acquired && answer.validUntil !== undefined) this.releaseInBackground(requests, answer.validUntil);
       return answer;
     } catch (error) {
       const { outcome, validUntil } = error as BackendError;
-      if (outcome !== 'refused') this.abandonOwner(requests, validUntil);
+      if (outcome !== 'refused') this.releaseInBackground(requests, validUntil);
       throw error;
     }
   }
@@ -112,10 +111,9 @@ export class SeveralAttempt {
     throw new BackendError('a lock was released by force while it was acquired', 'unavailable', 'unknown');
   }
 
-  private abandonOwner(requests: readonly AcquireRequest[], validUntil: number | undefined): void {
+  private releaseInBackground(requests: readonly AcquireRequest[], validUntil: number | undefined): void {
     const { backgroundReleases } = this.engine.context;
     for (const { key, type, owner, leaseTime } of requests)
       backgroundReleases.release({ key, type, owner, leaseTime, validUntil });
-    this.owner = this.engine.newOwner();
   }
 }

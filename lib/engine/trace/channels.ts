@@ -34,7 +34,10 @@ export interface AcquireMessage extends TracedLocks {
   reentry: boolean | undefined;
   /** Another caller of this process passed it on, without freeing it in between. */
   handedOff: boolean | undefined;
+  /** Of several locks, that of the first. */
   owner: string | undefined;
+  /** By the locks' names. */
+  owners: ReadonlyMap<string, string> | undefined;
   /** Undefined also for several locks whose tokens differ. */
   fencingToken: number | undefined;
   /** Who held the lock when the caller was refused, where that was found out. */
@@ -46,6 +49,7 @@ export interface AcquireMessage extends TracedLocks {
 /** The time from an acquisition to the release, in the channel `nestjs-redis-lock:hold`. @publicApi */
 export interface HoldMessage extends TracedLocks {
   readonly owner: string;
+  readonly owners: ReadonlyMap<string, string>;
   readonly fencingToken: number | undefined;
   /** It shares a lock that an outer scope holds: the outer hold counts. */
   readonly reentry: boolean;

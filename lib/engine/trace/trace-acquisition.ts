@@ -33,6 +33,7 @@ export function traceAcquisition(
     reentry: undefined,
     handedOff: undefined,
     owner: undefined,
+    owners: undefined,
     fencingToken: undefined,
     holderClient: undefined,
   };
@@ -44,6 +45,7 @@ export function traceAcquisition(
       message.reentry = lease.locks.every(({ shares }) => shares[0] !== lease);
       message.handedOff = !message.reentry && lease.locks.some(({ handedOff }) => handedOff);
       message.owner = lease.owner;
+      message.owners = lease.owners;
       message.fencingToken = tokenOf(lease);
       traceHold(context, lease, message);
       return lease;

@@ -17,8 +17,9 @@ let open = 0;
 /** A lease was given. Its hold starts with the body that it is given to, else in a moment. */
 export function traceHold({ runtime }: AcquisitionContext, lease: LockLease, acquisition: AcquireMessage): void {
   if (!holdChannel.hasSubscribers || !lease.live) return;
-  const { name, names, type, group, method, owner = '', fencingToken, reentry = false } = acquisition;
-  const about = { name, names, type, group, method, owner, fencingToken, reentry, acquisition };
+  const { name, names, type, group, method, fencingToken, reentry = false } = acquisition;
+  const { owner, owners } = lease;
+  const about = { name, names, type, group, method, owner, owners, fencingToken, reentry, acquisition };
   const hold = {
     message: { ...about, run: undefined, outcome: undefined, held: undefined },
     runtime,

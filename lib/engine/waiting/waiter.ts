@@ -17,6 +17,8 @@ export class Waiter<Granted> extends Caller<Granted> {
   sent: Moment | undefined;
   /** For a fair lock: until this time of the backend's clock, earlier acquisitions without an answer may still be executed. */
   lateCopiesUntil: number | undefined;
+  /** The backend has released its owner: the next acquisition needs another one. */
+  ownerSpent = false;
   /** A message for it arrived while its acquisition was under way. */
   woken = false;
   private ownerId: string | undefined;
@@ -46,6 +48,7 @@ export class Waiter<Granted> extends Caller<Granted> {
   /** Gives up the current owner: whatever the backend holds for it belongs to nobody from now on. */
   renewOwner(): void {
     this.ownerId = this.lateCopiesUntil = undefined;
+    this.ownerSpent = false;
   }
 
   get what(): string {

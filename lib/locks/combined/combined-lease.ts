@@ -37,7 +37,11 @@ export class CombinedLease implements Lease {
   }
 
   get owner(): string {
-    return [...new Set(this.lockLeases.map(({ owner }) => owner))].join(', ');
+    return this.lockLeases[0].owner;
+  }
+
+  get owners(): ReadonlyMap<string, string> {
+    return this.byName(({ owners }) => owners);
   }
 
   get fencingToken(): number {
@@ -47,15 +51,7 @@ export class CombinedLease implements Lease {
   }
 
   get tokens(): ReadonlyMap<string, number> {
-    const { names } = this;
-    const tokens = new Map<string, number>();
-    for (const lease of this.lockLeases) {
-      for (const [name, token] of lease.tokens) {
-        const isUnique = names.indexOf(name) === names.lastIndexOf(name);
-        tokens.set(isUnique ? name : unusedKey(tokens, name, this.placeOf(lease)), token);
-      }
-    }
-    return tokens;
+    return this.byName(({ tokens }) => tokens);
   }
 
   get signal(): AbortSignal {
@@ -133,6 +129,19 @@ export class CombinedLease implements Lease {
     throw failuresOf(results)[0] ?? this.lossError();
   }
 
+  /** What its leases say of their locks. A name that occurs more than once is followed by where its lock is kept. */
+  private byName<T>(valuesOf: (lease: LockLease) => ReadonlyMap<string, T>): ReadonlyMap<string, T> {
+    const { names } = this;
+    const all = new Map<string, T>();
+    for (const lease of this.lockLeases) {
+      for (const [name, value] of valuesOf(lease)) {
+        const isUnique = names.indexOf(name) === names.lastIndexOf(name);
+        all.set(isUnique ? name : unusedKey(all, name, this.placeOf(lease)), value);
+      }
+    }
+    return all;
+  }
+
   /** Where the locks of a lease are kept, in words. */
   private placeOf(lease: LockLease): string {
     return this.engines.find((engine) => engine.owns(lease))!.settings.backend.description;
@@ -190,8 +199,8 @@ function errorOf(lease: MemberLease): readonly unknown[] {
 }
 
 /** Two stores in memory have the same description: the second one is numbered. */
-function unusedKey(tokens: ReadonlyMap<string, number>, name: string, place: string): string {
+function unusedKey(used: ReadonlyMap<string, unknown>, name: string, place: string): string {
   let key = `${name} (${place})`;
-  for (let n = 2; tokens.has(key); n++) key = `${name} (${place}, ${n})`;
+  for (let n = 2; used.has(key); n++) key = `${name} (${place}, ${n})`;
   return key;
 }

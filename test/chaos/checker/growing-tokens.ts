@@ -25,7 +25,7 @@ export function growingTokens({ tenures, calls }: Digest): Violation[] {
   const locks = new Map<string, Seen>();
   for (const tenure of tenures) {
     const { lock, token, type } = tenure;
-    if (token === undefined || isShare(tenure, calls)) continue;
+    if (token === undefined || isShare(tenure, calls) || isReaderBeside(tenure, tenures)) continue;
     const seen: Seen = locks.get(lock) ?? { readers: new Map(), own: new Map(), peaks: [] };
     locks.set(lock, seen);
     const any = type === 'read' ? (seen.readers.get(token) ?? seen.exclusive) : seen.highest;
@@ -58,6 +58,13 @@ function highestKnown({ doubt, process }: Tenure, { own, peaks }: Seen): Tenure 
   if (doubt === undefined || doubt.forgetsTokens) return mine;
   const old = peaks.filter(({ granted }) => before(granted, doubt.since)).at(-1)?.highest;
   return mine !== undefined && mine.token! > (old?.token ?? 0) ? mine : old;
+}
+
+/** The readers in the scope of one writer share one read lock. */
+function isReaderBeside({ type, within, owner, lock, token, granted }: Tenure, tenures: readonly Tenure[]): boolean {
+  if (type !== 'read' || within === undefined) return false;
+  const first = tenures.find((other) => other.lock === lock && other.token === token && other.owner === owner);
+  return first !== undefined && first.within === within && first.granted !== granted;
 }
 
 /** Re-entry: the token is that of the lease which it is a share of. */

@@ -122,6 +122,7 @@ export class Digest {
   readonly left: (HistoryRecord & { kind: 'left' })[] = [];
   readonly upsets: (HistoryRecord & { kind: 'upset' } & { readonly now: Instant })[] = [];
   readonly forced: (HistoryRecord & { kind: 'forced' } & { readonly now: Instant })[] = [];
+  readonly reused: (HistoryRecord & { kind: 'reused' } & { readonly now: Instant })[] = [];
   readonly stalls: (HistoryRecord & { kind: 'stalled' })[] = [];
   readonly latches = new Map<string, LatchRecord[]>();
   readonly permitsLeft: (HistoryRecord & { kind: 'permits-left' })[] = [];
@@ -221,6 +222,9 @@ export class Digest {
         return;
       case 'forced':
         this.forced.push({ ...record, now });
+        return;
+      case 'reused':
+        this.reused.push({ ...record, now });
         return;
       case 'stalled':
         this.stalls.push(record);

@@ -1,6 +1,7 @@
 import type { ERRANDS } from './errands/errands.js';
 import type { LATCH_ERRANDS } from './errands/latch-errands.js';
 import type { PERMIT_ERRANDS } from './errands/permit-errands.js';
+import type { SCATTERED_ERRANDS } from './errands/scattered-errands.js';
 import type { SCOPED_ERRANDS } from './errands/scoped-errands.js';
 import type { FaultName } from './faults.js';
 import type { NetworkConditions } from './simulated/network-conditions.js';
@@ -8,6 +9,7 @@ import type { NetworkConditions } from './simulated/network-conditions.js';
 export type ErrandName =
   | keyof typeof ERRANDS
   | keyof typeof SCOPED_ERRANDS
+  | keyof typeof SCATTERED_ERRANDS
   | keyof typeof PERMIT_ERRANDS
   | keyof typeof LATCH_ERRANDS;
 
@@ -29,6 +31,8 @@ export interface ScheduleKind {
   readonly drift: boolean;
   /** Leases outlive the whole schedule by far: what is still held when all callers have left, is held by nobody. */
   readonly longLeases?: boolean;
+  /** Each name is in a slot of its own, as on a cluster: several are acquired one by one. */
+  readonly scattered?: boolean;
   /** Nothing ever goes wrong: no lease is lost, and a free lock goes to who waits for it without delay. */
   readonly flawless: boolean;
 }
@@ -46,6 +50,7 @@ const EVERYTHING = {
   body: 2,
   reenter: 1,
   downgrade: 1,
+  readAgain: 1,
   leak: 1,
   severalInside: 1,
   holdAtLeast: 1,
@@ -55,7 +60,7 @@ const EVERYTHING = {
   overdue: 0.5,
 } as const;
 
-const UNSTEADY = { refused: 0.02, lost: 0.03, unanswered: 0.03, resent: 0.02, late: 0.02 };
+const UNSTEADY = { refused: 0.02, lost: 0.03, unanswered: 0.03, resent: 0.02, late: 0.02, overtaken: 0.03 };
 
 const PERMITS = {
   pool: 3,
@@ -79,7 +84,16 @@ const PERMITS_AFTERWARDS = { pool: 1, seat: 2, gateCount: 1, gatePass: 2 } as co
 export const KINDS = {
   /** A slow network, and nothing else. */
   steady: {
-    errands: { ...EVERYTHING, several: 0, severalInside: 0, holdAtLeast: 0, block: 0, overdue: 0, fixedLease: 0 },
+    errands: {
+      ...EVERYTHING,
+      several: 0,
+      severalInside: 0,
+      readAgain: 0,
+      holdAtLeast: 0,
+      block: 0,
+      overdue: 0,
+      fixedLease: 0,
+    },
     fates: {},
     unheard: 0,
     faults: [],
@@ -219,7 +233,16 @@ export const KINDS = {
   },
   /** Commands, answers and connections get lost or take too long, under leases that end nothing by themselves. */
   lateRequests: {
-    errands: { ...EVERYTHING, fixedLease: 0, extend: 0, holdAtLeast: 0, block: 0, downgrade: 2, abort: 4 },
+    errands: {
+      ...EVERYTHING,
+      fixedLease: 0,
+      extend: 0,
+      readAgain: 0,
+      holdAtLeast: 0,
+      block: 0,
+      downgrade: 2,
+      abort: 4,
+    },
     fates: { ...UNSTEADY, late: 0.05, twice: 0.05 },
     unheard: 0.1,
     faults: ['cut', 'disconnect', 'freeze', 'restart'],
@@ -240,6 +263,20 @@ export const KINDS = {
     mostFaults: 3,
     drift: true,
     longLeases: true,
+    flawless: false,
+  },
+  /** Several locks of any type that are spread over the slots of a cluster, while releases, among others, arrive late or not at all. */
+  scattered: {
+    errands: { someOf: 6, oneOf: 5, tryOneOf: 1, someInside: 2, reenter: 1, downgrade: 1 },
+    afterwards: { someOf: 2, oneOf: 1 },
+    fates: { ...UNSTEADY, overtaken: 0.15 },
+    unheard: 0.05,
+    faults: ['cut', 'disconnect', 'freeze'],
+    eitherOf: [],
+    mostFaults: 2,
+    drift: true,
+    longLeases: true,
+    scattered: true,
     flawless: false,
   },
 } as const satisfies Record<string, ScheduleKind>;

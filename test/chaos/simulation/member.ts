@@ -47,6 +47,7 @@ export class Member {
     this.recorder = new HistoryRecorder(history, process.name, this.locks, () => time.now, process.tick);
     this.permits = new PermitRecorder(this.recorder, () => time.now);
     process.onStall = (until) => this.recorder.add({ kind: 'stalled', until });
+    link.onReused = (lock, owner) => this.recorder.add({ kind: 'reused', lock, owner });
     link.onForced = (lock, owners) => this.recorder.add({ kind: 'forced', lock, owners });
     link.synchronizers.onLease = (ids, deadline) => this.permits.leased(ids, deadline);
   }

@@ -66,7 +66,7 @@ export class Simulation {
   private readonly network: Network;
   private readonly conditions: NetworkConditions;
   private readonly window: number;
-  private readonly link: { commandTimeout: number; oneLine: boolean; together: boolean };
+  private readonly link: { commandTimeout: number; oneLine: boolean; together: boolean; scattered: boolean };
   private readonly longestStay: number;
   private readonly variety: number;
   private readonly shared: SharedObjects;
@@ -96,6 +96,7 @@ export class Simulation {
       commandTimeout: chance.whole(...(this.kind.commandTimeouts ?? ([60, 200] as const))),
       oneLine: chance.chance(0.5),
       together: chance.chance(0.7),
+      scattered: this.kind.scattered ?? false,
     };
     this.longestStay = chance.pick([2, 20, 60]);
     this.variety = chance.whole(1, 3);

@@ -1,4 +1,6 @@
+import { LockLostError } from '../../../lib/engine/errors.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
+import { latch } from '../../support/section.js';
 import { answerLost, refused } from '../../support/watched/watched-backend.js';
 
 describe('a writer that reads in its own scope', () => {
@@ -41,6 +43,46 @@ describe('a writer that reads in its own scope', () => {
     await write.release();
     await runtime.settle();
     expect(await locks.isLocked('page')).toBe(false);
+  });
+
+  it('keeps reading when an earlier reader gives back a lost read lock late', async () => {
+    const { locks, backend, runtime } = await world.process();
+    const write = await locks.acquire('page', { type: 'write' });
+    const read = (leaseTime?: number) => write.run(() => locks.acquire('page', { type: 'read', leaseTime }));
+    const first = await read(200);
+    await runtime.advance(250);
+    const arrived = latch();
+    backend.disturb(async (execute) => {
+      await arrived.promise;
+      return execute();
+    }, 'release');
+    await expect(first.release()).rejects.toThrow(LockLostError);
+    const second = await read();
+    backend.heal();
+    arrived.open();
+    await runtime.settle();
+    await write.release();
+    expect(second.held).toBe(true);
+    const other = await world.process();
+    expect((await other.locks.tryAcquire('page', { type: 'write' }))?.owner).toBeUndefined();
+    await second.release();
+    expect(await other.locks.isLocked('page')).toBe(false);
+  });
+
+  it('keeps reading when an earlier reader gives back a lost read lock after the write lock', async () => {
+    const { locks, runtime } = await world.process();
+    const write = await locks.acquire('page', { type: 'write' });
+    const first = await write.run(() => locks.acquire('page', { type: 'read', leaseTime: 200 }));
+    await runtime.advance(250);
+    const second = await write.run(() => locks.acquire('page', { type: 'read' }));
+    await write.release();
+    await expect(first.release()).rejects.toThrow(LockLostError);
+    await runtime.settle();
+    expect(second.held).toBe(true);
+    const other = await world.process();
+    expect((await other.locks.tryAcquire('page', { type: 'write' }))?.owner).toBeUndefined();
+    await second.release();
+    expect(await other.locks.isLocked('page')).toBe(false);
   });
 
   it('frees the lock when writer and reader have both released it, in either order', async () => {

@@ -60,6 +60,20 @@ describe.each(STORES)('several locks at once, on %s', (store) => {
     await later.release();
   });
 
+  it('have an owner each', async () => {
+    const locks = await world.service();
+    const lease = await locks.acquire(['a', 'b']);
+    expect([...lease.owners.keys()]).toEqual(['a', 'b']);
+    expect(new Set(lease.owners.values()).size).toBe(2);
+    expect(lease.owner).toBe(lease.owners.get('a'));
+    for (const [name, owner] of lease.owners)
+      expect((await locks.inspect(name)).owners).toMatchObject([{ owner, mine: true }]);
+    await lease.release();
+    const single = await locks.acquire('a');
+    expect([...single.owners]).toEqual([['a', single.owner]]);
+    await single.release();
+  });
+
   it('of no name, or of a bad one, are refused, and nothing is locked', async () => {
     const { locks, backend } = await world.process();
     await expect(locks.acquire([])).rejects.toThrow(LockKeyError);

@@ -93,6 +93,7 @@ type LeaseKeys =
   | 'name'
   | 'names'
   | 'owner'
+  | 'owners'
   | 'fencingToken'
   | 'tokens'
   | 'signal'

@@ -3,9 +3,16 @@ import type { ScheduleKind } from '../kinds.js';
 import { ERRANDS, type Errand } from './errands.js';
 import { LATCH_ERRANDS } from './latch-errands.js';
 import { PERMIT_ERRANDS } from './permit-errands.js';
+import { SCATTERED_ERRANDS } from './scattered-errands.js';
 import { SCOPED_ERRANDS } from './scoped-errands.js';
 
-const ALL_ERRANDS: Record<string, Errand> = { ...ERRANDS, ...SCOPED_ERRANDS, ...PERMIT_ERRANDS, ...LATCH_ERRANDS };
+const ALL_ERRANDS: Record<string, Errand> = {
+  ...ERRANDS,
+  ...SCOPED_ERRANDS,
+  ...SCATTERED_ERRANDS,
+  ...PERMIT_ERRANDS,
+  ...LATCH_ERRANDS,
+};
 
 /** One of all errands, by their weights. */
 export function drawErrand(weights: ScheduleKind['errands'], chance: SeededRandom): Errand {

@@ -40,6 +40,24 @@ const downgrade: Errand = async (caller) => {
   }
 };
 
+/** A writer that reads again and again, now and then for longer than its read lock lasts. */
+const readAgain: Errand = async (caller) => {
+  const { recorder, chance, process } = caller;
+  const name = caller.name('page');
+  const outer = await recorder.acquire(name, { type: 'write' });
+  if (outer === undefined) return;
+  for (let round = 0; round < 3; round++) {
+    const leaseTime = chance.whole(100, 200);
+    const reading = await outer.lease
+      .run(() => recorder.acquire(name, { type: 'read', leaseTime }, outer.call))
+      .catch(() => undefined);
+    await process.sleep(leaseTime * chance.between(0, 1.2));
+    // Not awaited: the next one may be asked for while this one is given back.
+    void reading?.release();
+  }
+  await outer.release();
+};
+
 /** Work that nobody awaited goes on after its scope has ended. */
 const leak: Errand = async (caller) => {
   const { name, type } = caller.any();
@@ -119,7 +137,7 @@ const overdue: Errand = async (caller) => {
   });
 };
 
-async function child(
+export async function child(
   caller: Caller,
   names: string | readonly string[],
   options: LockOptions,
@@ -143,6 +161,7 @@ export const SCOPED_ERRANDS = {
   body,
   reenter,
   downgrade,
+  readAgain,
   leak,
   severalInside,
   holdAtLeast,

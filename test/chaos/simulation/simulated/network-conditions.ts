@@ -15,6 +15,8 @@ export type Fate =
   | 'twice'
   /** It takes very long, perhaps longer than the caller waits for its answer. */
   | 'late'
+  /** It is held up on a connection that is replaced: what is sent after it arrives before it. */
+  | 'overtaken'
   /** It is executed, and its answer takes almost as long as the caller waits for it. */
   | 'answeredLate';
 

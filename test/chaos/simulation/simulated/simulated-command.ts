@@ -54,6 +54,10 @@ export class SimulatedCommand<T> {
       link.time.after(link.network.within(2 * link.settings.commandTimeout), () => this.arriveUnnoticed());
       return this.sendAgain();
     }
+    if (this.fate === 'overtaken') {
+      link.time.after(link.network.within(3 * link.settings.commandTimeout), () => this.arriveUnnoticed());
+      return this.breakOff();
+    }
     if (this.fate === 'late') link.stall(this.line, link.network.within(2 * link.settings.commandTimeout));
     link.time.after(link.travel(this.line), () => this.arrive());
   }
@@ -94,7 +98,7 @@ export class SimulatedCommand<T> {
       process.receive(delay, () => this.fail('the connection was closed', 'unknown'));
   }
 
-  /** The first of two copies. */
+  /** Nobody waits for its answer: the first of two copies, or one whose connection is gone. */
   private arriveUnnoticed(): void {
     const { link } = this;
     if (!link.server.isDown && !this.isExpired) this.execute(link.backend).catch(() => {});

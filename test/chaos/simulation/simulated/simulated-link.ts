@@ -20,6 +20,7 @@ import {
 import { MemoryBackend } from '../../../../lib/backends/memory/memory-backend.js';
 import type { MemoryStore } from '../../../../lib/backends/memory/memory-store.js';
 import type { SynchronizerBackend } from '../../../../lib/backends/synchronizer-backend.js';
+import { SpentOwners } from '../../../support/watched/spent-owners.js';
 import type { Network } from './network-conditions.js';
 import { SimulatedCommand, type WhenResent } from './simulated-command.js';
 import type { SimulatedProcess } from './simulated-process.js';
@@ -34,6 +35,8 @@ export interface LinkSettings {
   readonly oneLine: boolean;
   /** Whether several locks can be taken in one step. */
   readonly together: boolean;
+  /** Each name is in a slot of its own, on a node of its own: its commands have a line of their own. */
+  readonly scattered: boolean;
   /** The server executes requests whose callers have left, for tests of the tests. */
   readonly executesLate?: boolean;
   /** What stands in for the memory backend, for tests of the tests. */
@@ -62,6 +65,9 @@ export class SimulatedLink implements LockBackend, ServerClient {
   readonly subscribed = new Set<LinkSubscription>();
   /** Is told what a forced release has taken, when the process knows. */
   onForced: (key: string, owners: readonly string[]) => void = () => {};
+  /** Is told of an id that is sent in an acquisition although it was given back before. */
+  onReused: (key: string, id: string) => void = () => {};
+  readonly owners = new SpentOwners((key, id) => this.onReused(key, id));
   /** Grows with each connection. */
   connection = 1;
   /** Of all fencing tokens that came this way: what is sent says it, as the scripts' callers do. */
@@ -144,17 +150,23 @@ export class SimulatedLink implements LockBackend, ServerClient {
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
     const seen = this.highestToken;
-    const reply = await this.take('acquire', (backend) => raised(backend, [request], seen).acquire(request), withLimit);
+    this.owners.acquiring(request);
+    const reply = await this.take(
+      this.lineOf('acquire', request),
+      (backend) => raised(backend, [request], seen).acquire(request),
+      withLimit,
+    );
     if (reply.acquired) this.sees(reply.token + reply.reserved);
     return reply;
   }
 
   canAcquireTogether(): boolean {
-    return this.settings.together;
+    return this.settings.together && !this.settings.scattered;
   }
 
   async acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
     const seen = this.highestToken;
+    for (const request of requests) this.owners.acquiring(request);
     const reply = await this.take(
       'acquire',
       (backend) => raised(backend, requests, seen).acquireAll(requests),
@@ -165,17 +177,21 @@ export class SimulatedLink implements LockBackend, ServerClient {
   }
 
   release(request: ReleaseRequest): Promise<ReleaseReply> {
+    this.owners.givingBack(request);
     return this.send(
-      'release',
+      this.lineOf('release', request),
       (backend) => backend.release(request),
       (reply) => ({ ...reply, resent: true }),
     );
   }
 
   async transfer(request: TransferRequest): Promise<Acquired | undefined> {
+    const { key, from, to } = request;
     const seen = this.highestToken;
+    this.owners.acquiring({ key, owner: to });
+    this.owners.givingBack({ key, owner: from });
     const reply = await this.take(
-      'acquire',
+      this.lineOf('acquire', request),
       (backend) => raised(backend, [request], seen).transfer(request),
       (passed, validUntil) => passed && withLimit(passed, validUntil),
     );
@@ -184,7 +200,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
   }
 
   renew(request: RenewRequest): Promise<boolean> {
-    return this.send('renew', (backend) => backend.renew(request));
+    return this.send(this.lineOf('renew', request), (backend) => backend.renew(request));
   }
 
   raiseToken(key: string, type: LockType, token: number): Promise<void> {
@@ -192,11 +208,12 @@ export class SimulatedLink implements LockBackend, ServerClient {
   }
 
   refreshWaiters(places: readonly OwnerRef[], fairWaitTimeout: number): Promise<readonly boolean[]> {
-    return this.send('places', (backend) => backend.refreshWaiters(places, fairWaitTimeout));
+    return this.send(this.lineOf('places', places[0]), (backend) => backend.refreshWaiters(places, fairWaitTimeout));
   }
 
   removeWaiter(place: OwnerRef): Promise<void> {
-    return this.send('places', (backend) => backend.removeWaiter(place));
+    this.owners.givingBack(place);
+    return this.send(this.lineOf('places', place), (backend) => backend.removeWaiter(place));
   }
 
   forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
@@ -251,7 +268,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
     validUntil?: number,
   ): Promise<T> {
     if (this.closed) return Promise.reject(new BackendError('the backend was closed', 'unavailable', 'refused'));
-    const onLine = this.settings.oneLine ? 'commands' : line;
+    const onLine = this.settings.oneLine ? line.replace(/^\w+/, 'commands') : line;
     return new SimulatedCommand(this, onLine, execute, whenResent, validUntil).answer;
   }
 
@@ -261,6 +278,11 @@ export class SimulatedLink implements LockBackend, ServerClient {
     // The process knows the server's clock by what was under way, so that it is never too early.
     const limit = server.wall() + settings.commandTimeout * 1.01 + network.delay();
     return this.send(line, execute, whenResent, this.executesLate ? undefined : limit);
+  }
+
+  /** The line of a command about one lock. */
+  private lineOf(kind: string, { key }: { readonly key: string }): string {
+    return this.settings.scattered ? `${kind} about ${key}` : kind;
   }
 
   private get executesLate(): boolean {

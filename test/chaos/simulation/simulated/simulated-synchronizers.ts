@@ -62,6 +62,7 @@ export class SimulatedSynchronizers implements SynchronizerBackend {
     request: RequestId,
   ): Promise<TakenPermits> {
     const deadline = this.deadline(leaseTime);
+    for (const owner of groups.flat()) this.link.owners.acquiring({ key, owner });
     const taken = await this.take(
       request,
       (there) => there.takeLeasedPermits(key, groups, leaseTime, request),
@@ -72,6 +73,7 @@ export class SimulatedSynchronizers implements SynchronizerBackend {
   }
 
   giveLeasedPermits(key: string, ids: readonly string[], request: RequestId): Promise<readonly boolean[]> {
+    for (const owner of ids) this.link.owners.givingBack({ key, owner });
     return this.send('change', (there) => there.giveLeasedPermits(key, ids, request));
   }
 

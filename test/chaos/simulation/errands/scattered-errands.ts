@@ -1,0 +1,64 @@
+import type { LockOptions } from '../../../../lib/engine/terms/lock-options.js';
+import type { Caller } from './caller.js';
+import type { Errand } from './errands.js';
+import { child } from './scoped-errands.js';
+
+/** Names of one type, each of which is wanted alone and with others. */
+const SETS: readonly {
+  readonly types: readonly NonNullable<LockOptions['type']>[];
+  readonly names: readonly string[];
+}[] = [
+  { types: ['reentrant'], names: ['stock', 'order', 'parcel'] },
+  { types: ['fair'], names: ['queue', 'desk', 'till'] },
+  { types: ['fenced'], names: ['ledger', 'journal'] },
+  { types: ['read', 'write', 'write'], names: ['page', 'cover'] },
+];
+
+function draw({ chance }: Caller) {
+  const { types, names } = chance.pick(SETS);
+  return { type: chance.pick(types), names };
+}
+
+function atLeastTwo({ chance }: Caller, names: readonly string[]): readonly string[] {
+  const some = names.filter(() => chance.chance(0.7));
+  return some.length < 2 ? names.slice(0, 2) : some;
+}
+
+function waitTime({ chance }: Caller): LockOptions {
+  return chance.chance(0.3) ? { waitTime: chance.whole(0, 300) } : {};
+}
+
+/** All or none. */
+const someOf: Errand = async (caller) => {
+  const { type, names } = draw(caller);
+  const recorded = await caller.recorder.acquire(atLeastTwo(caller, names), { type, ...waitTime(caller) });
+  await caller.process.sleep(caller.chance.between(0, 200));
+  await recorded?.release();
+};
+
+/** Makes one of them busy. */
+const oneOf: Errand = async (caller) => {
+  const { type, names } = draw(caller);
+  const recorded = await caller.recorder.acquire(caller.chance.pick(names), { type });
+  await caller.process.sleep(caller.chance.between(0, 200));
+  await recorded?.release();
+};
+
+/** Comes in wherever a lock stands free. */
+const tryOneOf: Errand = async (caller) => {
+  const { type, names } = draw(caller);
+  const recorded = await caller.recorder.tryAcquire(caller.chance.pick(names), { type });
+  await caller.stay();
+  await recorded?.release();
+};
+
+/** In the scope of one of them. Whoever waits for another one gives up in time: scopes can block each other. */
+const someInside: Errand = async (caller) => {
+  const { type, names } = draw(caller);
+  await caller.recorder.withLock(names[0], { type }, async (outer) => {
+    await child(caller, atLeastTwo(caller, names), { type, waitTime: caller.chance.whole(0, 100) }, outer);
+    await caller.stay();
+  });
+};
+
+export const SCATTERED_ERRANDS = { someOf, oneOf, tryOneOf, someInside };
