@@ -23,6 +23,7 @@ import { Shutdown } from './shutdown.js';
 import { assertSupported } from './terms/assert-supported.js';
 import type { EngineSettings } from './terms/engine-settings.js';
 import { toKey } from './terms/lock-name.js';
+import type { Milliseconds } from './terms/duration.js';
 import { type LockNames, quoted, toWanted } from './terms/lock-names.js';
 import { type AcquisitionTerms, DEFAULT_TERMS, type LockOptions, type Purpose, toTerms } from './terms/lock-options.js';
 import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
@@ -31,6 +32,8 @@ import { nullWhenBusy } from './waiting/null-when-busy.js';
 
 /** Of a backend that does not say otherwise. */
 const COMMAND_TIMEOUT = 2_000;
+/** How long a caller waits out an outage, unless it says otherwise. */
+const OUTAGE_TIMEOUT = 10_000 as Milliseconds;
 
 export type { EngineSettings } from './terms/engine-settings.js';
 export type { LockNames } from './terms/lock-names.js';
@@ -50,17 +53,23 @@ export class LockEngine implements LockAcquirer {
 
   constructor(readonly settings: EngineSettings) {
     const { backend, runtime, keyPrefix, watchdogTimeout, waitTime, onLost } = settings;
-    const { shutdownTimeout, commandTimeout = COMMAND_TIMEOUT } = settings;
+    const { shutdownTimeout, commandTimeout = COMMAND_TIMEOUT, outageTimeout = OUTAGE_TIMEOUT } = settings;
+    const { work } = this;
     const { context, forcedReleases, stop } = createContext(
       settings,
       (key) => this.inspector.heldLocks(key),
       () => stock.take(runtime.monotonic()),
+      (show) => {
+        // Several names first: their waits for single ones, which are in queues as well, end with them.
+        for (const caller of [...work.several]) show(caller);
+        for (const queue of work.queues.values()) if (queue.waiting.length > 0) show(queue);
+        this.synchronizers.forEachQueue(show);
+      },
     );
-    const { work } = this;
     const stock = new StockTaker(work);
     this.context = context;
     if (backend.blocking !== undefined) forcedReleases.listen();
-    this.defaults = { ...DEFAULT_TERMS, waitTime, leaseTime: watchdogTimeout, onLost };
+    this.defaults = { ...DEFAULT_TERMS, waitTime, outageTimeout, leaseTime: watchdogTimeout, onLost };
     this.inspector = new LockInspector(context, work.queues, forcedReleases, keyPrefix);
     this.synchronizers = new Synchronizers(context, this, watchdogTimeout, () => work.changed());
     const { synchronizers } = this;
@@ -102,6 +111,11 @@ export class LockEngine implements LockAcquirer {
   tryAcquire(names: LockNames, options?: LockOptions, what = 'tryAcquire()'): Promise<LockLease | null> {
     const { waitTime = 0, ...others } = options ?? {};
     return nullWhenBusy(this.acquire(names, { ...others, waitTime }, what));
+  }
+
+  /** How long a call waits that does not say so itself. */
+  get waitDefaults(): Pick<AcquisitionTerms, 'waitTime' | 'outageTimeout'> {
+    return this.defaults;
   }
 
   /** See {@link holdWhile}. */

@@ -106,9 +106,9 @@ export class Semaphore {
     waitTime: Duration | undefined,
     options: WaitOptions | undefined,
   ): Promise<void> {
-    const { synchronizers, settings } = this.engine;
+    const { synchronizers, waitDefaults } = this.engine;
     const wanted = this.count(method, permits);
-    const terms = toWaitTerms(waitTime, settings.waitTime, options, `${method} of ${this.object.what}`);
+    const terms = toWaitTerms(waitTime, waitDefaults, options, `${method} of ${this.object.what}`);
     if (wanted > 0) await synchronizers.takePermits(this.object, wanted, terms);
   }
 

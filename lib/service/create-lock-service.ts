@@ -73,7 +73,7 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
 type DurationOption = 'commandTimeout' | 'watchdogTimeout' | 'fairWaitTimeout' | 'shutdownTimeout' | 'replicaTimeout';
 
 /** @throws LockConfigurationError naming the option that is not a duration, too short or too long */
-function resolveDurations(options: RedisLockOptions): Record<DurationOption | 'waitTime', Milliseconds> {
+function resolveDurations(options: RedisLockOptions): Record<DurationOption | 'waitTime' | 'outageTimeout', Milliseconds> {
   const duration = (option: DurationOption, otherwise: Duration, least = 0, most = MAX_TIMEOUT) =>
     toMilliseconds(options[option] ?? otherwise, `RedisLockModule: ${option}`, least, most);
   return {
@@ -81,6 +81,7 @@ function resolveDurations(options: RedisLockOptions): Record<DurationOption | 'w
     watchdogTimeout: duration('watchdogTimeout', '30s', MIN_LEASE_TIME, MAX_LEASE_TIME),
     fairWaitTimeout: duration('fairWaitTimeout', '5s', MIN_LEASE_TIME),
     waitTime: toWaitTime(options.waitTime ?? FOREVER, 'RedisLockModule: waitTime'),
+    outageTimeout: toWaitTime(options.outageTimeout ?? '10s', 'RedisLockModule: outageTimeout'),
     shutdownTimeout: duration('shutdownTimeout', '10s'),
     replicaTimeout: duration('replicaTimeout', '1s', 1),
   };

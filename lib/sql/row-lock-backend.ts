@@ -11,6 +11,7 @@ import {
   type LockBackend,
   type LockState,
   type LockType,
+  type NodeWatch,
   type OwnerRef,
   type ReleaseReply,
   type ReleaseRequest,
@@ -64,6 +65,11 @@ export class RowLockBackend implements LockBackend {
 
   get connectionError(): Error | undefined {
     return this.tools.control.error;
+  }
+
+  /** The health of the control connection. */
+  get health(): NodeWatch {
+    return this.tools.control.watch;
   }
 
   async ping(): Promise<BackendHealth> {

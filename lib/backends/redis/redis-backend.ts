@@ -7,6 +7,7 @@ import {
   type LockBackend,
   type LockState,
   type LockType,
+  type NodeWatch,
   type OwnerRef,
   type ReleaseReply,
   type ReleaseRequest,
@@ -86,6 +87,10 @@ export class RedisBackend implements LockBackend {
 
   get connectionError(): Error | undefined {
     return this.connection.connectionError;
+  }
+
+  get health(): NodeWatch {
+    return this.connection.health;
   }
 
   /** Also to the masters of a cluster, each of which must answer. */
