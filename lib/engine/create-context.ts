@@ -59,7 +59,8 @@ export function createContext(
     },
     forcedReleases,
     stop: () => {
-      for (const part of [outages, watchdog, backgroundReleases, forcedReleases, nestedWaits, presence, holders]) part.close();
+      for (const part of [outages, watchdog, backgroundReleases, forcedReleases, nestedWaits, presence, holders])
+        part.close();
     },
   };
 }

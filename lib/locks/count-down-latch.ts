@@ -64,7 +64,12 @@ export class CountDownLatch {
    */
   async await(timeout?: Duration, options?: WaitOptions): Promise<boolean> {
     const { synchronizers, waitDefaults } = this.engine;
-    const terms = toWaitTerms(timeout, { ...waitDefaults, waitTime: FOREVER }, options, `await() of ${this.object.what}`);
+    const terms = toWaitTerms(
+      timeout,
+      { ...waitDefaults, waitTime: FOREVER },
+      options,
+      `await() of ${this.object.what}`,
+    );
     return falseWhenBusy(synchronizers.awaitLatch(this.object, terms));
   }
 

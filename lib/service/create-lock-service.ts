@@ -73,7 +73,9 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
 type DurationOption = 'commandTimeout' | 'watchdogTimeout' | 'fairWaitTimeout' | 'shutdownTimeout' | 'replicaTimeout';
 
 /** @throws LockConfigurationError naming the option that is not a duration, too short or too long */
-function resolveDurations(options: RedisLockOptions): Record<DurationOption | 'waitTime' | 'outageTimeout', Milliseconds> {
+function resolveDurations(
+  options: RedisLockOptions,
+): Record<DurationOption | 'waitTime' | 'outageTimeout', Milliseconds> {
   const duration = (option: DurationOption, otherwise: Duration, least = 0, most = MAX_TIMEOUT) =>
     toMilliseconds(options[option] ?? otherwise, `RedisLockModule: ${option}`, least, most);
   return {

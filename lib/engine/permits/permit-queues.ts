@@ -67,7 +67,10 @@ export class PermitQueues {
     key: string,
     source: PermitSource<W>,
   ): PermitQueue<W> {
-    const retire = () => this.queues.delete(`${kind} ${key}`);
+    const retire = () => {
+      this.queues.delete(`${kind} ${key}`);
+      this.context.outages.left();
+    };
     const queue = new PermitQueue(this.context, key, source, () => this.ids.next(kind), retire);
     this.queues.set(`${kind} ${key}`, queue);
     return queue;

@@ -110,6 +110,10 @@ export class Synchronizers {
     return this.explained(object, query(this.backend, object.key));
   }
 
+  get hasNoQueues(): boolean {
+    return this.queues.size === 0;
+  }
+
   /** Shows each queue in which callers wait. */
   forEachQueue(show: (queue: WaitingQueue) => void): void {
     this.queues.forEach(show);

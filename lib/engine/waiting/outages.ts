@@ -21,8 +21,12 @@ export interface WaitingQueue {
   refuseWhere(errorOf: (caller: Caller<never>) => Error | undefined): void;
 }
 
-/** Shows each queue in which callers wait. Queues may come and go meanwhile. */
-export type WaitingQueues = (show: (queue: WaitingQueue) => void) => void;
+/** All queues in which callers of a service wait. */
+export interface WaitingQueues {
+  readonly isEmpty: boolean;
+  /** Queues may come and go meanwhile. */
+  forEach(show: (queue: WaitingQueue) => void): void;
+}
 
 /**
  * How long the callers of one service wait while the backend does not answer. Which node is away, and since when, is known to the backend
@@ -60,7 +64,7 @@ export class Outages {
     if (since === undefined) return undefined;
     if (caller.triesOnce && this.backend.connectionError !== undefined) return this.error(caller, keys);
     caller.calledAt = this.runtime.monotonic();
-    this.searchAt(caller.calledAt + caller.terms.outageTimeout);
+    if (!caller.triesOnce) this.searchFor(caller, caller.calledAt + caller.terms.outageTimeout);
     return undefined;
   }
 
@@ -76,6 +80,11 @@ export class Outages {
     if (this.resting > 0) return;
     this.pingTimer?.cancel();
     this.pingTimer = undefined;
+  }
+
+  /** Callers have left. */
+  left(): void {
+    if (this.searchTimer !== undefined && this.queues.isEmpty) this.cancelSearch();
   }
 
   /**
@@ -124,8 +133,8 @@ export class Outages {
     if (node.since === undefined) this.away.delete(node);
     else this.away.add(node);
     this.active = this.away.size > 0;
-    // Not in this moment: the backend is about to tell callers what has failed.
-    if (node.since !== undefined) this.searchAt(this.runtime.monotonic());
+    // Later: the backend is about to say to callers what has failed.
+    if (node.since !== undefined) this.runtime.nextTurn(() => this.search());
     else if (!this.active) this.cancelSearch();
   }
 
@@ -150,13 +159,13 @@ export class Outages {
     return new LockUnavailableError(`Gave up waiting for ${what}: ${cause.message}`, name, { cause });
   }
 
-  private searchAt(time: number): void {
-    if (this.closed || time >= this.nextSearch) return;
+  /** A caller is to be refused at this time, unless its own time is over before. */
+  private searchFor(caller: Caller<never>, time: number): void {
+    const delay = time - this.runtime.monotonic();
+    if (this.closed || time >= this.nextSearch || caller.remainingWait <= delay) return;
     this.cancelSearch();
-    if (time === Number.POSITIVE_INFINITY) return;
     this.nextSearch = time;
-    const delay = Math.max(0, time - this.runtime.monotonic());
-    this.searchTimer = deadlineTimer(this.runtime, delay, () => this.search(), 'keep-alive');
+    this.searchTimer = deadlineTimer(this.runtime, Math.max(delay, SHORTEST_PAUSE), () => this.search());
   }
 
   private cancelSearch(): void {
@@ -168,24 +177,23 @@ export class Outages {
   /** Refuses all callers whose `outageTimeout` is over. */
   private search(): void {
     this.cancelSearch();
+    if (this.closed) return;
     const now = this.runtime.monotonic();
-    let next = Number.POSITIVE_INFINITY;
     const crowds = new Map<NodeHealth, Crowd>();
-    this.queues((queue) => {
+    this.queues.forEach((queue) => {
       const node = this.nodeAway(queue.keys);
       const since = node?.since;
       if (node === undefined || since === undefined) return;
       queue.refuseWhere((caller) => {
         const due = Math.max(since, caller.calledAt) + caller.terms.outageTimeout;
         if (due <= now) return this.error(caller, queue.keys);
-        next = Math.min(next, due);
+        this.searchFor(caller, due);
         const crowd = crowds.get(node) ?? { waiting: 0, until: due, name: caller.name };
         crowds.set(node, { ...crowd, waiting: crowd.waiting + 1, until: Math.min(crowd.until, due) });
         return undefined;
       });
     });
     for (const [node, crowd] of crowds) this.writeLine(node, crowd, now);
-    this.searchAt(Math.max(next, now + SHORTEST_PAUSE));
   }
 
   /** One line for each outage, as soon as somebody waits for its end. */
@@ -215,7 +223,7 @@ export class Outages {
     this.pingTimer ??= this.runtime.timer(PING_INTERVAL, () => {
       this.pingTimer = undefined;
       const keys = new Set<string>();
-      this.queues((queue) => {
+      this.queues.forEach((queue) => {
         for (const key of queue.keys) keys.add(key);
       });
       if (keys.size > 0) health.ping(keys);

@@ -26,8 +26,10 @@ async function refusalsUnderLoad(services: readonly LockService[]): Promise<Reco
   };
   const note = (refusals: Refusals) => (error: unknown) => {
     if (error instanceof LockBusyError) refusals.busy++;
-    else if (error instanceof LockUnavailableError) { refusals.unavailable++; if (process.env.SHOW_REFUSALS) console.log(error.message); }
-    else throw error;
+    else if (error instanceof LockUnavailableError) {
+      refusals.unavailable++;
+      if (process.env.SHOW_REFUSALS) console.log(error.message);
+    } else throw error;
   };
   const work = services.flatMap((locks) => [
     ...[1, 2, 3].map((hold) => repeat(() => locks.withLock('order', () => sleep(hold)))),

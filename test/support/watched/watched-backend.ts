@@ -59,6 +59,8 @@ export const answerAfter =
     return reply;
   };
 
+const TAKING: readonly Command[] = ['acquire', 'acquireAll', 'transfer'];
+
 /** A real backend that counts what it is asked, and whose commands can be disturbed. */
 export class WatchedBackend implements LockBackend {
   /** Names of all commands so far. */
@@ -218,7 +220,7 @@ export class WatchedBackend implements LockBackend {
     this.commands.push(command);
     const disturbance = this.disturbances.get(command);
     const reply = disturbance === undefined ? execute() : disturbance(execute, request);
-    this.ownHealth?.health.observe(reply, command !== 'ping');
+    this.ownHealth?.health.observe(reply, TAKING.includes(command));
     this.underWay++;
     const end = () => void this.underWay--;
     reply.then(end, end);
