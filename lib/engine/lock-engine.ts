@@ -129,6 +129,10 @@ export class LockEngine implements LockAcquirer, WaitingQueues {
     this.context.events.emit('error', error);
   }
 
+  log(message: string): void {
+    this.context.events.logger.log?.(message);
+  }
+
   warn(message: string): void {
     this.context.events.logger.warn(message);
   }

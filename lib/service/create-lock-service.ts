@@ -45,6 +45,7 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
   const clientId = toClientId(runtime.uuid());
   const logger = new HarmlessLogger(options.logger ?? consoleLogger);
   const { replicaTimeout, ...durations } = resolveDurations(options);
+  const { keyPrefix = 'lock:' } = options;
   let engine: LockEngine | undefined;
   // Only now that all options were checked: a connection that nobody owns would reconnect for ever.
   const backend = createBackend(options, {
@@ -55,6 +56,8 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
     commandTimeout: durations.commandTimeout,
     onError: oncePerReason(runtime, (error) => engine?.report(error)),
     onWarning: (message) => engine?.warn(message),
+    onConnected: (description, server) =>
+      engine?.log(`${description}: connected to ${server}, keyPrefix '${keyPrefix}'`),
   });
   engine = new LockEngine({
     ...durations,
@@ -63,7 +66,7 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
     identity: clientIdentity(options.applicationName),
     logger,
     runtime,
-    keyPrefix: options.keyPrefix ?? 'lock:',
+    keyPrefix,
     onLost: options.onLost ?? 'throw',
   });
   if (options.connect !== 'eager') warnWhenNotConnected(engine);

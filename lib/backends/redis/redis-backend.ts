@@ -32,6 +32,7 @@ import { RenewBatch } from './commands/renew.js';
 import { RedisSynchronizers } from './commands/synchronizers/redis-synchronizers.js';
 import { takeTicket } from './commands/take-ticket.js';
 import { RedisWaits } from './commands/waits/redis-waits.js';
+import { explained } from './connection/connection-advice.js';
 import { RedisConnection } from './connection/redis-connection.js';
 import { NodeCommands } from './directory/node-commands.js';
 import { RedisDirectory } from './directory/redis-directory.js';
@@ -61,7 +62,13 @@ export class RedisBackend implements LockBackend {
 
   constructor(private readonly options: RedisBackendOptions) {
     const { runtime, commandTimeout, onError, onWarning = () => {} } = options;
-    const context: ConnectionContext = { runtime, commandTimeout, onError, onWarning };
+    const context: ConnectionContext = {
+      runtime,
+      commandTimeout,
+      onError: (error) => onError(explained(error, connection.description)),
+      onWarning,
+      onConnected: options.onConnected,
+    };
     const connection = RedisConnection.open(options.connection, context);
     this.connection = connection;
     this.description = connection.description;

@@ -62,7 +62,11 @@ export class Outages {
   arrived(caller: Caller<never>, keys: readonly string[]): LockUnavailableError | undefined {
     const since = this.since(keys);
     if (since === undefined) return undefined;
-    if (caller.triesOnce && this.backend.connectionError !== undefined) return this.error(caller, keys);
+    if (caller.triesOnce && this.backend.connectionError !== undefined) {
+      // Nobody else may ask, and only an answer ends an outage.
+      this.backend.health?.ping(keys);
+      return this.error(caller, keys);
+    }
     caller.calledAt = this.runtime.monotonic();
     if (!caller.triesOnce) this.searchFor(caller, caller.calledAt + caller.terms.outageTimeout);
     return undefined;
@@ -89,16 +93,17 @@ export class Outages {
 
   /**
    * Whether a caller whose time is over gets `unavailable` for these keys, not `busy`: a node is away, or has answered nothing since the
-   * caller began to wait.
+   * caller began to wait. (A wait that is shorter than a round trip on a healthy connection proves nothing.)
    *
    * @param asked an answer about the keys is due
    */
   isSilent(caller: Caller<never>, keys: readonly string[], asked: boolean): boolean {
     if (this.since(keys) !== undefined) return true;
     const { calledFor, terms } = caller;
+    const { connectionError, health } = this.backend;
     // Not `calledFor`: it is long, too, where this process has slept.
-    if (!asked || calledFor === 0 || terms.waitTime < SILENCE) return false;
-    const { health } = this.backend;
+    const isShort = terms.waitTime < SILENCE && connectionError === undefined;
+    if (!asked || calledFor === 0 || isShort) return false;
     const begin = this.runtime.monotonic() - calledFor;
     return health !== undefined && keys.some((key) => health.node(key).answeredAt < begin);
   }

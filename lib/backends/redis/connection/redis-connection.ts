@@ -5,6 +5,7 @@ import { ClusterNodes } from '../client/cluster-nodes.js';
 import type { Connection } from '../client/connection.js';
 import type { ConnectionContext } from '../client/connection-context.js';
 import { FailoverWatch } from '../client/failover-watch.js';
+import { serverName } from './check-version.js';
 import { ClientLifecycle } from './client-lifecycle.js';
 import { warnOfEviction } from './eviction-warning.js';
 import { NodeHealths } from './node-healths.js';
@@ -45,7 +46,10 @@ export class RedisConnection {
   /** @throws ConnectionError when `connection` cannot be used */
   static open(connection: Connection, context: ConnectionContext): RedisConnection {
     const source = context.runtime.detached(() => clientOf(connection, clientDefaults(context)));
-    const onFirstAnswer = (info: string) => warnOfEviction(info, source.description, context.onWarning);
+    const onFirstAnswer = (info: string) => {
+      context.onConnected?.(serverName(info));
+      warnOfEviction(info, source.description, context.onWarning);
+    };
     return new RedisConnection(source, context, { onFirstAnswer });
   }
 
@@ -70,7 +74,11 @@ export class RedisConnection {
     this.clocks = clocks;
     this.runner = new ScriptRunner(client, context, clocks, this.lifecycle, socketTimeout);
     this.subscribers = new SubscriberClients(this.nodes, socketTimeout, this.watch, context.runtime);
-    this.lifecycle.connect(() => clocks.forget(), socketTimeout, this.watch);
+    const onReady = () => {
+      clocks.forget();
+      clocks.refresh([]);
+    };
+    this.lifecycle.connect(onReady, socketTimeout, this.watch);
   }
 
   /** Why there is no answer: undefined while the client is ready, as far as it knows. */

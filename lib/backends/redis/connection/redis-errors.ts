@@ -127,6 +127,8 @@ function remedy(code: string | undefined): string {
   if (code === 'MOVED' || code === 'ASK' || code === 'CROSSSLOT') {
     return ' (the server is a node of a cluster: give the connection as { nodes })';
   }
+  if (code === 'WRONGPASS' || code === 'NOAUTH')
+    return ' (check user and password; reserved characters in a URL are percent-encoded)';
   return code === 'NOPERM' ? ' (see the README for the permissions that locks need)' : '';
 }
 
