@@ -127,5 +127,8 @@ function lastErrorOf(client: Redis | Cluster, event: string): () => unknown {
 
 function noConnection({ description }: RedisPlace, error: unknown): CommandError {
   const reason = messageOf(error);
-  return new CommandError('unavailable', `${description}: ${reason}: ${connectionAdvice(error) ?? 'check the URL, and the log of Redis'}`);
+  return new CommandError(
+    'unavailable',
+    `${description}: ${reason}: ${connectionAdvice(error) ?? 'check the URL, and the log of Redis'}`,
+  );
 }

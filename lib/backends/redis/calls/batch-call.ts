@@ -33,6 +33,8 @@ export class BatchCall<Request extends { readonly key: string }, Reply> implemen
   readonly args: readonly string[];
   readonly deadline: number | undefined;
   private call!: ScriptCall;
+  /** A cluster client sends what was given up to any node, as a PING: its answer says nothing about the node. */
+  private givenUp = false;
 
   constructor(
     private readonly batch: BatchCallOwner<Request, Reply>,
@@ -71,6 +73,7 @@ export class BatchCall<Request extends { readonly key: string }, Reply> implemen
         batch.reject(item, failure);
       }
     }
+    if (this.givenUp) return batch.callEnded(this);
     if (failure === undefined || isAnswered) this.node.answered(this.deadline !== undefined);
     else noteFailure(this.node, failure, true);
     batch.callEnded(this);
@@ -82,7 +85,7 @@ export class BatchCall<Request extends { readonly key: string }, Reply> implemen
     // An error that concerns one key need not concern the others.
     if (this.divisible && mayConcernOneKey(error)) for (const item of pending) batch.sendAlone(this.dispatch, item);
     else {
-      noteFailure(this.node, callError(error, call, batch.connection.description), isReply(error));
+      if (!this.givenUp) noteFailure(this.node, callError(error, call, batch.connection.description), isReply(error));
       for (const item of pending) batch.reject(item, callError(error, call, batch.connection.description));
     }
     batch.callEnded(this);
@@ -95,6 +98,7 @@ export class BatchCall<Request extends { readonly key: string }, Reply> implemen
     if (overdue.length === 0) return;
     this.node.failed(false);
     const isLast = items.every((item) => item.settled || item.isOverdue(now));
+    this.givenUp = isLast;
     if (isLast) batch.connection.giveUp(call);
     const outcome = isLast && !call.written ? 'refused' : 'unknown';
     const error = () => timeoutError(batch.connection, batch.commandTimeout, outcome, call.validUntil);

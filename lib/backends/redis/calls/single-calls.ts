@@ -59,6 +59,8 @@ class SingleCall implements ScriptRequest {
   readonly divisible = false;
   private call!: ScriptCall;
   private timer!: Timer;
+  /** Its late answer says nothing about the node: see batch-call.ts. */
+  private givenUp = false;
 
   constructor(
     readonly script: Script,
@@ -77,14 +79,14 @@ class SingleCall implements ScriptRequest {
   }
 
   done(reply: unknown): void {
-    this.node.answered(this.deadline !== undefined);
+    if (!this.givenUp) this.node.answered(this.deadline !== undefined);
     this.end();
     this.resolve({ reply, call: this.call });
   }
 
   fail(error: unknown): void {
     const failure = callError(error, this.call, this.connection.description, this.keys);
-    noteFailure(this.node, failure, isReply(error));
+    if (!this.givenUp) noteFailure(this.node, failure, isReply(error));
     this.end();
     this.reject(failure);
   }
@@ -98,6 +100,7 @@ class SingleCall implements ScriptRequest {
     const { connection, call } = this;
     connection.giveUp(call);
     this.fail(timeoutError(connection, commandTimeout, call.written ? 'unknown' : 'refused', call.validUntil));
+    this.givenUp = true;
   }
 
   private get node(): NodeHealth {
