@@ -193,7 +193,7 @@ export class Outages {
         const due = Math.max(since, caller.calledAt) + caller.terms.outageTimeout;
         if (due <= now) return this.error(caller, queue.keys);
         this.searchFor(caller, due);
-        const crowd = crowds.get(node) ?? { waiting: 0, until: due, name: caller.name };
+        const crowd = crowds.get(node) ?? { waiting: 0, until: due, example: caller };
         crowds.set(node, { ...crowd, waiting: crowd.waiting + 1, until: Math.min(crowd.until, due) });
         return undefined;
       });
@@ -202,20 +202,24 @@ export class Outages {
   }
 
   /** One line for each outage, as soon as somebody waits for its end. */
-  private writeLine(node: NodeHealth, { waiting, until, name }: Crowd, now: number): void {
+  private writeLine(node: NodeHealth, { waiting, until, example }: Crowd, now: number): void {
     const since = node.since as number;
     const line = this.lines.get(node);
     if (line !== undefined && (line.since === since || now - line.at < QUIET_TIME)) return;
     this.lines.set(node, { at: now, since });
-    const who = waiting === 1 ? 'A caller waits' : `${waiting} callers wait`;
+    const who =
+      waiting === 1 ? `A caller waits for ${example.what}` : `${waiting} callers wait, one for ${example.what}`;
     const first = waiting === 1 ? 'it gets' : 'the first of them gets';
     const limit = Number.isFinite(until)
       ? `if it does not answer until ${this.timeOfDay(until - now)}, ${first} LockUnavailableError (outageTimeout)`
       : 'for as long as that lasts (outageTimeout: Infinity)';
     const reason = this.backend.connectionError?.message;
     const cause = new BackendError(`${node.description} does not answer`, 'unavailable', 'unknown');
-    const message = `${cause.message}${reason === undefined ? '' : ` (${reason})`}. ${who} for locks, such as '${name}': ${limit}`;
-    this.events.emit('error', new LockUnavailableError(message, name, { cause: withReason(this.backend, cause) }));
+    const message = `${cause.message}${reason === undefined ? '' : ` (${reason})`}. ${who}: ${limit}`;
+    this.events.emit(
+      'error',
+      new LockUnavailableError(message, example.name, { cause: withReason(this.backend, cause) }),
+    );
   }
 
   private timeOfDay(fromNow: number): string {
@@ -242,6 +246,6 @@ interface Crowd {
   readonly waiting: number;
   /** When the first of them is refused, on the monotonic clock. */
   readonly until: number;
-  /** What one of them waits for. */
-  readonly name: string;
+  /** One of them. */
+  readonly example: Pick<Caller<never>, 'what' | 'name'>;
 }

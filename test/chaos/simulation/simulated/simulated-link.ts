@@ -12,6 +12,7 @@ import {
   type ReleaseRequest,
   type Removal,
   type RenewRequest,
+  SingleNodeWatch,
   type Subscription,
   type TransferRequest,
   type Wake,
@@ -26,6 +27,9 @@ import type { ServerClient, SimulatedServer } from './simulated-server.js';
 import { SimulatedSubscription } from './simulated-subscription.js';
 import { SimulatedSynchronizers } from './simulated-synchronizers.js';
 import type { VirtualTime } from './virtual-time.js';
+
+/** Lines of commands that take something. */
+const TAKING = ['acquire', 'take'];
 
 export interface LinkSettings {
   readonly commandTimeout: number;
@@ -57,6 +61,7 @@ export interface LinkSubscription {
 export class SimulatedLink implements LockBackend, ServerClient {
   readonly description = 'simulated';
   readonly synchronizers: SimulatedSynchronizers;
+  readonly health: SingleNodeWatch;
   readonly open = new Set<SimulatedCommand<unknown>>();
   readonly subscribed = new Set<LinkSubscription>();
   /** Is told what a forced release has taken, when the process knows. */
@@ -79,6 +84,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
     readonly settings: LinkSettings,
   ) {
     this.synchronizers = new SimulatedSynchronizers(this, settings.disguiseSynchronizers);
+    this.health = new SingleNodeWatch(this.description, process, () => this.send('ping', async () => {}));
     server.join(this);
   }
 
@@ -251,7 +257,8 @@ export class SimulatedLink implements LockBackend, ServerClient {
   ): Promise<T> {
     if (this.closed) return Promise.reject(new BackendError('the backend was closed', 'unavailable', 'refused'));
     const onLine = this.settings.oneLine ? 'commands' : line;
-    return new SimulatedCommand(this, onLine, execute, whenResent, validUntil).answer;
+    const { answer } = new SimulatedCommand(this, onLine, execute, whenResent, validUntil);
+    return this.health.health.observe(answer, TAKING.includes(line));
   }
 
   /** A command that takes something: the server does not execute it when its caller has left. */
