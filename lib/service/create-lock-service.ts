@@ -67,6 +67,7 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
     logger,
     runtime,
     keyPrefix,
+    allowSuspiciousNames: options.allowSuspiciousNames,
     onLost: options.onLost ?? 'throw',
   });
   if (options.connect !== 'eager') warnWhenNotConnected(engine);

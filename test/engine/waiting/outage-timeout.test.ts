@@ -149,6 +149,16 @@ describe('while the backend does not answer', () => {
     await held.release().catch(() => {});
   });
 
+  it('gives several names behind a local waiter unavailable, and not busy: nobody holds any of them', async () => {
+    const process = await world.process();
+    goAway(process);
+    const first = errorOf(process.locks.acquire('x', { waitTime: 6_000 }));
+    const several = errorOf(process.locks.acquire(['a', 'x'], { waitTime: 5_000 }));
+    await process.runtime.advance(7_000);
+    expect(await several).toBeInstanceOf(LockUnavailableError);
+    expect(await first).toBeInstanceOf(LockUnavailableError);
+  });
+
   it('renews what is held until its lease ends', async () => {
     const process = await world.process();
     const { locks, backend, runtime } = process;
