@@ -159,6 +159,20 @@ describe('while the backend does not answer', () => {
     expect(await first).toBeInstanceOf(LockUnavailableError);
   });
 
+  it('refuses a writer that asks for its read lock', async () => {
+    const process = await world.process();
+    const { locks, runtime } = process;
+    const write = await locks.acquire('page', { type: 'write' });
+    goAway(process);
+    const reading = refusedAt(
+      process,
+      write.run(() => locks.acquire('page', { type: 'read' })),
+    );
+    await runtime.advance(12_000);
+    expect(await reading).toBeGreaterThanOrEqual(10_000);
+    await write.release().catch(() => {});
+  });
+
   it('renews what is held until its lease ends', async () => {
     const process = await world.process();
     const { locks, backend, runtime } = process;
