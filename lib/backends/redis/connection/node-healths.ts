@@ -46,10 +46,14 @@ export class NodeHealths implements NodeWatch {
     const { context, description, nodes, pinging, socketTimeout } = this;
     const health = this.named(name);
     const client = nodes.master(this.isCluster ? slotOf(key) : undefined, 0);
-    if (client === undefined) return health.failed(false);
+    if (client === undefined) {
+      nodes.refresh();
+      return health.failed(false);
+    }
     const command = new ScriptCommand('ping', []);
     const timer = deadlineTimer(context.runtime, context.commandTimeout, () => {
       health.failed(false);
+      nodes.refresh(); // after a failover, another one has the slots
       socketTimeout.check(() => command);
     });
     const end = () => {
@@ -66,6 +70,7 @@ export class NodeHealths implements NodeWatch {
         },
         (error: unknown) => {
           end();
+          nodes.refresh();
           const unsent = { written: false, resent: false, validUntil: undefined };
           noteFailure(health, callError(error, unsent, description), false);
         },
