@@ -28,7 +28,6 @@ async function refusalsUnderLoad(services: readonly LockService[]): Promise<Reco
     if (error instanceof LockBusyError) refusals.busy++;
     else if (error instanceof LockUnavailableError) {
       refusals.unavailable++;
-      if (process.env.SHOW_REFUSALS) console.log(error.message);
     } else throw error;
   };
   const work = services.flatMap((locks) => [
