@@ -23,7 +23,7 @@ export type {
   WaitRecord,
   Wake,
 } from './backends/lock-backend.js';
-export { BackendError } from './backends/lock-backend.js';
+export { BackendError, NodeHealth, type NodeWatch, SingleNodeWatch } from './backends/lock-backend.js';
 export { MemoryBackend } from './backends/memory/memory-backend.js';
 export { MemoryStore } from './backends/memory/memory-store.js';
 export type {

@@ -15,6 +15,7 @@ import type {
   RenewRequest,
   TransferRequest,
 } from './lock-requests.js';
+import type { NodeWatch } from './node-health.js';
 import type { Subscription, Wake } from './subscription.js';
 import type { SynchronizerBackend } from './synchronizer-backend.js';
 import type { WaitBackend } from './wait-backend.js';
@@ -23,6 +24,7 @@ export * from './backend-error.js';
 export type { BlockingBackend } from './blocking-backend.js';
 export * from './lock-directory.js';
 export * from './lock-requests.js';
+export * from './node-health.js';
 export * from './subscription.js';
 
 /** What a backend says about itself when it answers. @publicApi */
@@ -79,6 +81,9 @@ export interface LockBackend {
   readonly directory?: LockDirectory | undefined;
   /** Waiting in the backend; undefined: waiters listen for releases (see {@link subscribe}) and ask again. */
   readonly blocking?: BlockingBackend | undefined;
+
+  /** Which nodes answer, so that callers do not wait for an outage to end; undefined: this backend cannot tell. */
+  readonly health?: NodeWatch | undefined;
 
   /**
    * Acquires a lock that is free, or that this owner holds already.

@@ -39,6 +39,10 @@ export function acquireOne(
     };
     const waiter = new Waiter<HeldLock>(name, engine.newOwner, terms, context.runtime, granted, reject);
     waiter.scoped = scoped;
+    if (context.outages.active) {
+      const refusal = context.outages.arrived(waiter, [key]);
+      if (refusal !== undefined) return waiter.refuse(refusal);
+    }
     const entered = queue ?? engine.newQueue(terms.type, name, key);
     entered.enqueue(waiter);
     if (hasScope) context.nestedWaits.add(waiter, entered);

@@ -8,6 +8,7 @@ import type { BackgroundReleases } from './lease/background-releases.js';
 import type { LeaseClock } from './lease/lease-clock.js';
 import type { PendingAcquisitions } from './lease/pending-acquisitions.js';
 import type { Watchdog } from './lease/watchdog.js';
+import type { Outages } from './waiting/outages.js';
 
 /** What every acquisition and every lease of one service uses. There is one for each service, which is known by it. */
 export interface AcquisitionContext {
@@ -20,6 +21,8 @@ export interface AcquisitionContext {
   readonly pendingAcquisitions: PendingAcquisitions;
   /** Finds deadlocks. */
   readonly nestedWaits: NestedWaits;
+  /** Bounds waits while the backend does not answer. */
+  readonly outages: Outages;
   readonly clientId: string;
   /** Tells others who this client is. */
   readonly presence: ClientPresence;

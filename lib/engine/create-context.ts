@@ -11,15 +11,18 @@ import { LeaseClock } from './lease/lease-clock.js';
 import { Watchdog } from './lease/watchdog.js';
 import type { EngineSettings } from './terms/engine-settings.js';
 import { pointChannels } from './trace/channels.js';
+import { Outages, type WaitingQueues } from './waiting/outages.js';
 
 /**
  * @param heldLocks the locks that the service holds: under one key, or all of them
  * @param takeStock what it holds and waits for
+ * @param queues in which callers wait
  */
 export function createContext(
   settings: EngineSettings,
   heldLocks: (key?: string) => readonly HeldLock[],
   takeStock: () => Stock,
+  queues: WaitingQueues,
 ): { readonly context: AcquisitionContext; readonly forcedReleases: ForcedReleases; readonly stop: () => void } {
   const { backend, runtime, logger, clientId, watchdogTimeout, fairWaitTimeout } = settings;
   const clock = new LeaseClock(runtime);
@@ -36,6 +39,7 @@ export function createContext(
   const { pendingAcquisitions } = forcedReleases;
   const warn = (message: string) => events.logger.warn(message);
   const nestedWaits = new NestedWaits(backend.waits, runtime, clientId, (owner) => holders.find(owner), warn);
+  const outages = new Outages(backend, runtime, events, queues);
   return {
     context: {
       backend,
@@ -46,6 +50,7 @@ export function createContext(
       backgroundReleases,
       pendingAcquisitions,
       nestedWaits,
+      outages,
       clientId,
       presence,
       holders,
@@ -54,7 +59,8 @@ export function createContext(
     },
     forcedReleases,
     stop: () => {
-      for (const part of [watchdog, backgroundReleases, forcedReleases, nestedWaits, presence, holders]) part.close();
+      for (const part of [outages, watchdog, backgroundReleases, forcedReleases, nestedWaits, presence, holders])
+        part.close();
     },
   };
 }

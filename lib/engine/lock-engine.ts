@@ -21,6 +21,7 @@ import type { EnteredGate } from './scope/share-gate.js';
 import { acquireSeveral } from './several/acquire-several.js';
 import { Shutdown } from './shutdown.js';
 import { assertSupported } from './terms/assert-supported.js';
+import type { Milliseconds } from './terms/duration.js';
 import type { EngineSettings } from './terms/engine-settings.js';
 import { refuseSuspiciousName, toKey } from './terms/lock-name.js';
 import { type LockNames, quoted, toWanted } from './terms/lock-names.js';
@@ -28,9 +29,12 @@ import { type AcquisitionTerms, DEFAULT_TERMS, type LockOptions, type Purpose, t
 import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
 import { holdEnded } from './trace/trace-hold.js';
 import { nullWhenBusy } from './waiting/null-when-busy.js';
+import type { WaitingQueue, WaitingQueues } from './waiting/outages.js';
 
 /** Of a backend that does not say otherwise. */
 const COMMAND_TIMEOUT = 2_000;
+/** How long a caller waits out an outage, unless it says otherwise. */
+const OUTAGE_TIMEOUT = 10_000 as Milliseconds;
 
 export type { EngineSettings } from './terms/engine-settings.js';
 export type { LockNames } from './terms/lock-names.js';
@@ -39,7 +43,7 @@ export type { LockNames } from './terms/lock-names.js';
  * Acquires, keeps and releases locks for one service, whatever backend keeps them: a local queue for each lock, the backend for its head, a
  * lease for the caller that gets it, the watchdog while it is held, and the release or hand-off at its end. See README.md.
  */
-export class LockEngine implements LockAcquirer {
+export class LockEngine implements LockAcquirer, WaitingQueues {
   readonly context: AcquisitionContext;
   readonly synchronizers: Synchronizers;
   private readonly work = new ActiveWork();
@@ -50,17 +54,18 @@ export class LockEngine implements LockAcquirer {
 
   constructor(readonly settings: EngineSettings) {
     const { backend, runtime, keyPrefix, watchdogTimeout, waitTime, onLost } = settings;
-    const { shutdownTimeout, commandTimeout = COMMAND_TIMEOUT } = settings;
+    const { shutdownTimeout, commandTimeout = COMMAND_TIMEOUT, outageTimeout = OUTAGE_TIMEOUT } = settings;
     const { context, forcedReleases, stop } = createContext(
       settings,
       (key) => this.inspector.heldLocks(key),
       () => stock.take(runtime.monotonic()),
+      this,
     );
     const { work } = this;
     const stock = new StockTaker(work);
     this.context = context;
     if (backend.blocking !== undefined) forcedReleases.listen();
-    this.defaults = { ...DEFAULT_TERMS, waitTime, leaseTime: watchdogTimeout, onLost };
+    this.defaults = { ...DEFAULT_TERMS, waitTime, outageTimeout, leaseTime: watchdogTimeout, onLost };
     this.inspector = new LockInspector(context, work.queues, forcedReleases, keyPrefix);
     this.synchronizers = new Synchronizers(context, this, watchdogTimeout, () => work.changed());
     const { synchronizers } = this;
@@ -104,6 +109,11 @@ export class LockEngine implements LockAcquirer {
     return nullWhenBusy(this.acquire(names, { ...others, waitTime }, what));
   }
 
+  /** How long a call waits that does not say so itself. */
+  get waitDefaults(): Pick<AcquisitionTerms, 'waitTime' | 'outageTimeout'> {
+    return this.defaults;
+  }
+
   /** See {@link holdWhile}. */
   holdWhile<T>(lease: LockLease, body: (lease: Lease) => T | Promise<T>, holdAtLeast?: number): Promise<T> {
     return holdWhile(this.context, this.work, lease, body, holdAtLeast);
@@ -117,6 +127,10 @@ export class LockEngine implements LockAcquirer {
   /** Emits `error`, which is logged when nobody listens for it. */
   report(error: Error): void {
     this.context.events.emit('error', error);
+  }
+
+  log(message: string): void {
+    this.context.events.logger.log?.(message);
   }
 
   warn(message: string): void {
@@ -185,6 +199,20 @@ export class LockEngine implements LockAcquirer {
     return this.shutdown.isClosing;
   }
 
+  // ── For outages: see WaitingQueues ───────────────────────────────────────────────────────────────────────────────────
+
+  get isEmpty(): boolean {
+    return this.work.hasNoQueues && this.synchronizers.hasNoQueues;
+  }
+
+  forEach(show: (queue: WaitingQueue) => void): void {
+    const { queues, several } = this.work;
+    // Several names first: their waits for single ones, which are in queues as well, end with them.
+    for (const caller of [...several]) show(caller);
+    for (const queue of queues.values()) if (queue.waiting.length > 0) show(queue);
+    this.synchronizers.forEachQueue(show);
+  }
+
   // ── For the parts of an acquisition: see LockAcquirer ────────────────────────────────────────────────────────────────
 
   keyOf(name: string, what = 'The lock'): string {
@@ -237,11 +265,18 @@ export class LockEngine implements LockAcquirer {
   private startUntraced(wanted: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
     if (typeof wanted === 'string') return acquireOne(this, wanted, terms, what);
     if (wanted.length === 1) return acquireOne(this, wanted[0], terms, what);
-    return acquireSeveral(this, wanted, terms, what, (caller) => this.work.trackSeveral(caller));
+    return acquireSeveral(this, wanted, terms, what, (caller) => {
+      const ended = this.work.trackSeveral(caller);
+      return () => {
+        ended();
+        this.context.outages.left();
+      };
+    });
   }
 
   private readonly queueEnded = (queue: AcquisitionQueue): void => {
     this.work.queues.remove(queue);
+    this.context.outages.left();
     this.work.changed();
   };
 

@@ -63,8 +63,13 @@ export class CountDownLatch {
    * @throws LockAbortedError when `signal` aborts or the service shuts down
    */
   async await(timeout?: Duration, options?: WaitOptions): Promise<boolean> {
-    const { synchronizers } = this.engine;
-    const terms = toWaitTerms(timeout, FOREVER, options, `await() of ${this.object.what}`);
+    const { synchronizers, waitDefaults } = this.engine;
+    const terms = toWaitTerms(
+      timeout,
+      { ...waitDefaults, waitTime: FOREVER },
+      options,
+      `await() of ${this.object.what}`,
+    );
     return falseWhenBusy(synchronizers.awaitLatch(this.object, terms));
   }
 

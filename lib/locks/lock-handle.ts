@@ -8,7 +8,7 @@ import type { MemberLease } from './combined/combined-lease.js';
 import type { WaitOptions } from './wait-options.js';
 
 /** What one acquisition through a handle asks for. */
-export type LeaseRequest = Pick<LockOptions, 'waitTime' | 'leaseTime' | 'signal'>;
+export type LeaseRequest = Pick<LockOptions, 'waitTime' | 'outageTimeout' | 'leaseTime' | 'signal'>;
 
 /**
  * A lock in the style of Redisson: a name with a kind. It holds nothing, costs nothing and may be shared by everybody. `lock()`
@@ -49,6 +49,12 @@ export abstract class LockHandle {
   /** @internal */
   abstract acquireLease(request: LeaseRequest): Promise<MemberLease>;
 
+  /** Whether its backend has been away for `outageTimeout` during a call that began at `calledAt`. @internal */
+  isOutageOver(calledAt: number, outageTimeout: number): boolean {
+    const [engine] = this.engines;
+    return engine.context.outages.isOver(engine.keyOf(this.name), calledAt, outageTimeout);
+  }
+
   /** How many scopes around the caller hold it. */
   abstract getHoldCount(): number;
 
@@ -66,12 +72,12 @@ export abstract class LockHandle {
    *   shares the lease that is held
    * @throws LockBusyError when the module's `waitTime` is over (there is none by default)
    * @throws LockAbortedError when `signal` aborts or the service shuts down
-   * @throws LockUnavailableError when the backend does not answer within `waitTime` (without one, an outage is waited out)
+   * @throws LockUnavailableError when the backend does not answer within `waitTime`, or for longer than `outageTimeout`
    * @throws LockUpgradeError when the scope holds the read lock of the name and asks for its write lock
    * @throws LockKeyError, LockConfigurationError for a bad name or argument
    */
   lock(leaseTime?: Duration, options?: WaitOptions): Promise<Lease> {
-    return this.acquireLease({ leaseTime, signal: options?.signal });
+    return this.acquireLease({ leaseTime, signal: options?.signal, outageTimeout: options?.outageTimeout });
   }
 
   /**
@@ -81,7 +87,8 @@ export abstract class LockHandle {
    * @throws what {@link lock} throws, except LockBusyError
    */
   async tryLock(waitTime: Duration = 0, leaseTime?: Duration, options?: WaitOptions): Promise<Lease | null> {
-    return nullWhenBusy(this.acquireLease({ waitTime, leaseTime, signal: options?.signal }));
+    const { signal, outageTimeout } = options ?? {};
+    return nullWhenBusy(this.acquireLease({ waitTime, leaseTime, signal, outageTimeout }));
   }
 
   /** Whether a scope around the caller holds it: of `withLock`, `lease.run()` or a decorated method. */

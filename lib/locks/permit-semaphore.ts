@@ -172,11 +172,11 @@ export class PermitExpirableSemaphore {
     leaseTime: Duration | undefined,
     options: WaitOptions | undefined,
   ): Promise<readonly string[]> {
-    const { synchronizers, settings } = this.engine;
+    const { synchronizers, waitDefaults } = this.engine;
     const what = `${method} of ${this.object.what}`;
     const wanted = this.count(method, permits, 0, MAX_LEASED_PERMITS);
     const terms = {
-      ...toWaitTerms(waitTime, settings.waitTime, options, what),
+      ...toWaitTerms(waitTime, waitDefaults, options, what),
       leaseTime: leaseTime === undefined ? undefined : toLeaseTime(leaseTime, `${what}: leaseTime`),
     };
     return wanted === 0 ? [] : synchronizers.takeLeasedPermits(this.object, wanted, terms);

@@ -4,12 +4,12 @@ import type { Runtime } from '../backends/runtime.js';
 import { LockAbortedError, LockBusyError, LockLostError, LockUnavailableError } from '../engine/errors.js';
 import type { WaitTerms } from '../engine/waiting/caller.js';
 import { Deadline } from './deadline.js';
+import type { LockHandle } from './lock-handle.js';
 
 export interface RetryOptions {
   readonly runtime: Runtime;
   readonly terms: WaitTerms;
-  /** How errors name the lock. */
-  readonly name: string;
+  readonly lock: Pick<LockHandle, 'name' | 'isOutageOver'>;
   /** The backends that the attempts ask. When none of them answers, the error says why. */
   readonly backends: readonly LockBackend[];
   /** The pauses between attempts. */
@@ -21,9 +21,11 @@ export interface RetryOptions {
  * that gets no answer is cut off by the deadline's signal.
  */
 export async function retryUntilDeadline<T>(
-  { runtime, terms, name, backends, backOff }: RetryOptions,
+  { runtime, terms, lock, backends, backOff }: RetryOptions,
   attempt: (deadline: Deadline) => Promise<T>,
 ): Promise<T> {
+  const { name } = lock;
+  const calledAt = runtime.monotonic();
   const deadline = new Deadline(runtime, terms);
   let lastFailure: unknown;
   try {
@@ -34,6 +36,8 @@ export async function retryUntilDeadline<T>(
         if (deadline.passed && error instanceof LockAbortedError)
           throw lastFailure ?? unansweredError(name, backends, terms);
         if (!isRetryable(error) || deadline.remaining === 0) throw error;
+        if (lock.isOutageOver(calledAt, terms.outageTimeout))
+          throw error instanceof LockUnavailableError ? error : unansweredError(name, backends, terms);
         lastFailure = error;
       }
       await deadline.sleep(backOff.next());

@@ -26,7 +26,7 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  * their calls; between processes there is no order. A semaphore whose permits were never set has none.
  *
  * Calls that change the permits wait out an outage for up to a minute. Each change is made once, even if its answer was lost and the
- * request was sent again. `acquire()` waits out any outage; one of over five minutes can cost the permits of an answer that was lost.
+ * request was sent again. `acquire()` waits for `outageTimeout`; an outage of over five minutes can cost the permits of an answer that was lost.
  * Handles are cheap, hold nothing and may be shared.
  *
  * @throws LockUnavailableError from every method when the backend gives no answer
@@ -106,9 +106,9 @@ export class Semaphore {
     waitTime: Duration | undefined,
     options: WaitOptions | undefined,
   ): Promise<void> {
-    const { synchronizers, settings } = this.engine;
+    const { synchronizers, waitDefaults } = this.engine;
     const wanted = this.count(method, permits);
-    const terms = toWaitTerms(waitTime, settings.waitTime, options, `${method} of ${this.object.what}`);
+    const terms = toWaitTerms(waitTime, waitDefaults, options, `${method} of ${this.object.what}`);
     if (wanted > 0) await synchronizers.takePermits(this.object, wanted, terms);
   }
 

@@ -23,12 +23,11 @@ export class SpinLock extends ReentrantLock {
   }
 
   /** @internal */
-  override async acquireLease({ waitTime, leaseTime, signal }: LeaseRequest): Promise<LockLease> {
-    const { name } = this;
-    const { runtime, backend, waitTime: defaultWaitTime } = this.engine.settings;
-    const terms = toWaitTerms(waitTime, defaultWaitTime, { signal }, `lock() of '${name}'`);
+  override async acquireLease({ leaseTime, ...wait }: LeaseRequest): Promise<LockLease> {
+    const { runtime, backend } = this.engine.settings;
+    const terms = toWaitTerms(wait.waitTime, this.engine.waitDefaults, wait, `lock() of '${this.name}'`);
     const backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
-    return retryUntilDeadline({ runtime, terms, name, backends: [backend], backOff }, (deadline) =>
+    return retryUntilDeadline({ runtime, terms, lock: this, backends: [backend], backOff }, (deadline) =>
       super.acquireLease({ waitTime: 0, leaseTime, signal: deadline.signal }),
     );
   }

@@ -4,6 +4,8 @@ import type { WaitTerms } from '../engine/waiting/caller.js';
 
 /** Options of a call that waits. @publicApi */
 export interface WaitOptions {
+  /** How long to wait while Redis does not answer, or `Infinity`. Default: the module's `outageTimeout`. */
+  readonly outageTimeout?: Duration;
   /** Ends the wait with LockAbortedError. */
   readonly signal?: AbortSignal;
 }
@@ -11,19 +13,24 @@ export interface WaitOptions {
 /**
  * Checks how long a call of a handle waits, and what ends the wait.
  *
- * @param otherwise the wait time when none is given
+ * @param otherwise the times when none is given
  * @param what what errors call the call: `acquire() of the semaphore 'mail'`
  * @throws LockConfigurationError naming the argument that is wrong
  */
 export function toWaitTerms(
   waitTime: Duration | undefined,
-  otherwise: Milliseconds,
+  otherwise: { readonly waitTime: Milliseconds; readonly outageTimeout: Milliseconds },
   options: WaitOptions | undefined,
   what: string,
 ): WaitTerms {
-  const signal = options?.signal;
+  const { signal, outageTimeout } = options ?? {};
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
     throw new LockConfigurationError(`${what}: signal is not an AbortSignal`);
   }
-  return { waitTime: waitTime === undefined ? otherwise : toWaitTime(waitTime, `${what}: waitTime`), signal };
+  return {
+    waitTime: waitTime === undefined ? otherwise.waitTime : toWaitTime(waitTime, `${what}: waitTime`),
+    outageTimeout:
+      outageTimeout === undefined ? otherwise.outageTimeout : toWaitTime(outageTimeout, `${what}: outageTimeout`),
+    signal,
+  };
 }

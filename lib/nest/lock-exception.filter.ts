@@ -1,48 +1,91 @@
-import { type ArgumentsHost, Catch, type ExceptionFilter, Logger } from '@nestjs/common';
+import { type ArgumentsHost, Catch, type ExceptionFilter, Logger, Optional } from '@nestjs/common';
 import { throwError } from 'rxjs';
-import { LockBusyError, LockDeadlockError } from '../engine/errors.js';
+import { LockBusyError, LockConfigurationError, LockDeadlockError, LockUnavailableError } from '../engine/errors.js';
+
+/** Options of {@link LockExceptionFilter}. @publicApi */
+export interface LockExceptionFilterOptions {
+  /** The HTTP status for a lock that stayed busy, and for a deadlock. Default: 423 Locked. */
+  readonly busy?: number;
+  /** The HTTP status for a Redis that does not answer. Default: 503 Service Unavailable. */
+  readonly unavailable?: number;
+}
+
+type Refusal = LockBusyError | LockDeadlockError | LockUnavailableError;
 
 /**
- * Answers a client whose handler met a busy lock, or was the one that a deadlock was ended with, on any transport. The answer names neither the lock nor its holder:
+ * Answers a client whose handler got no lock, because it stayed busy, because Redis does not answer, or because a deadlock was ended with it,
+ * on any transport. The answer names neither the lock nor its holder:
  *
- * - HTTP (Express, Fastify): 423 Locked, in NestJS's form. `Retry-After` is what is left of the lease where a caller of this process
- *   holds the lock with a fixed lease; otherwise 1 to 3 seconds at random, so that clients do not all come back at once;
- * - GraphQL, and transports that are not named here: an error with a general message and `extensions.code` `'LOCKED'`;
- * - microservices: the error `{ status: 'error', code: 'LOCKED', message }`. The lock's name is logged, because the sender of an event
- *   gets no answer;
+ * - HTTP (Express, Fastify): 423 Locked, or 503 Service Unavailable where Redis does not answer, in NestJS's form. `Retry-After` is what is
+ *   left of the lease where a caller of this process holds the lock with a fixed lease; otherwise 1 to 3 seconds at random, so that clients do
+ *   not all come back at once;
+ * - GraphQL, and transports that are not named here: an error with a general message and `extensions.code` `'LOCKED'` or `'UNAVAILABLE'`;
+ * - microservices: the error `{ status: 'error', code, message }` with the same codes. The lock's name is logged, because the sender of an
+ *   event gets no answer;
  * - WebSockets (Socket.IO and `@nestjs/platform-ws`): the event `exception` with the same content.
  *
  * ```ts
  * @UseFilters(LockExceptionFilter)                                           // a handler or a controller
  * providers: [{ provide: APP_FILTER, useClass: LockExceptionFilter }]        // all of them
+ * app.useGlobalFilters(new LockExceptionFilter({ busy: 409 }));              // other statuses
  * ```
  *
- * A deadlock is logged: it is a fault of the code, although the client may try again.
+ * A deadlock is logged: it is a fault of the code, although the client may try again. So is a Redis that does not answer, with the reason.
  *
- * Other errors of this library are not caught: that Redis does not answer (LockUnavailableError) is a fault to be logged, not something
- * to tell the client.
- *
+ * @throws LockConfigurationError from the constructor for a status that is none of an HTTP error
  * @publicApi
  */
-@Catch(LockBusyError, LockDeadlockError)
-export class LockExceptionFilter implements ExceptionFilter<LockBusyError | LockDeadlockError> {
+@Catch(LockBusyError, LockDeadlockError, LockUnavailableError)
+export class LockExceptionFilter implements ExceptionFilter<Refusal> {
   private static readonly logger = new Logger(LockExceptionFilter.name);
+  private readonly busy: Answer;
+  private readonly unavailable: Answer;
 
-  catch(busy: LockBusyError | LockDeadlockError, host: ArgumentsHost): unknown {
+  constructor(@Optional() options?: LockExceptionFilterOptions) {
+    const { busy = 423, unavailable = 503 } = options ?? {};
+    this.busy = { ...BUSY, statusCode: toStatus(busy, 'busy') };
+    this.unavailable = { ...UNAVAILABLE, statusCode: toStatus(unavailable, 'unavailable') };
+  }
+
+  catch(refusal: Refusal, host: ArgumentsHost): unknown {
     const transport = host.getType<string>();
-    if (busy instanceof LockDeadlockError || transport === 'rpc') LockExceptionFilter.logger.warn(busy.message);
+    const isUnavailable = refusal instanceof LockUnavailableError;
+    const answer = isUnavailable ? this.unavailable : this.busy;
+    if (isUnavailable) LockExceptionFilter.logger.error(refusal.message);
+    else if (refusal instanceof LockDeadlockError || transport === 'rpc')
+      LockExceptionFilter.logger.warn(refusal.message);
     switch (transport) {
       case 'http':
-        return answer(busy, host.switchToHttp().getResponse<Response>());
+        return respond(refusal, answer, host.switchToHttp().getResponse<Response>());
       case 'rpc':
-        return throwError(() => LOCKED_MESSAGE);
+        return throwError(() => messageOf(answer));
       case 'ws':
-        return tell(host.switchToWs().getClient<Socket>());
+        return tell(host.switchToWs().getClient<Socket>(), answer);
       default:
-        throw Object.assign(new Error(MESSAGE), { extensions: { code: CODE } });
+        throw Object.assign(new Error(answer.message), { extensions: { code: answer.code } });
     }
   }
 }
+
+/** What a client is told. */
+interface Answer {
+  readonly statusCode: number;
+  /** The name of the default status. */
+  readonly error: string;
+  readonly code: string;
+  readonly message: string;
+}
+
+const BUSY: Omit<Answer, 'statusCode'> = {
+  error: 'Locked',
+  code: 'LOCKED',
+  message: 'Somebody else is working on this right now, try again later',
+};
+const UNAVAILABLE: Omit<Answer, 'statusCode'> = {
+  error: 'Service Unavailable',
+  code: 'UNAVAILABLE',
+  message: 'This cannot be done right now, try again later',
+};
 
 /** What the response of Express and the reply of Fastify have in common. */
 interface Response {
@@ -59,29 +102,33 @@ interface Socket {
   emit?(event: string, message: unknown): unknown;
 }
 
-const LOCKED = 423;
-const CODE = 'LOCKED';
-const MESSAGE = 'Somebody else is working on this right now, try again later';
-const LOCKED_MESSAGE = { status: 'error', code: CODE, message: MESSAGE };
-
 /** The longest `Retry-After` that is chosen at random, in seconds. */
 const LONGEST_RANDOM_DELAY = 3;
 
-function tell(socket: Socket): void {
+function messageOf({ code, message }: Answer): { status: string; code: string; message: string } {
+  return { status: 'error', code, message };
+}
+
+function tell(socket: Socket, answer: Answer): void {
   // A plain WebSocket has an `emit` too, but that reaches only listeners in this process.
   const isPlain = typeof socket.readyState === 'number';
-  if (isPlain) socket.send?.(JSON.stringify({ event: 'exception', data: LOCKED_MESSAGE }));
-  else socket.emit?.('exception', LOCKED_MESSAGE);
+  if (isPlain) socket.send?.(JSON.stringify({ event: 'exception', data: messageOf(answer) }));
+  else socket.emit?.('exception', messageOf(answer));
 }
 
-function answer(busy: LockBusyError | LockDeadlockError, response: Response): void {
+function respond(refusal: Refusal, { statusCode, message, error }: Answer, response: Response): void {
   if (response.headersSent || response.sent) return;
-  response.header('Retry-After', String(retryAfter(busy)));
-  response.status(LOCKED).send({ statusCode: LOCKED, message: MESSAGE, error: 'Locked' });
+  response.header('Retry-After', String(retryAfter(refusal)));
+  response.status(statusCode).send({ statusCode, message, error });
 }
 
-function retryAfter(error: LockBusyError | LockDeadlockError): number {
+function retryAfter(error: Refusal): number {
   if (error instanceof LockBusyError && error.fixedLease && error.remainingTime >= 0)
     return Math.max(1, Math.ceil(error.remainingTime / 1000));
   return Math.ceil(Math.random() * LONGEST_RANDOM_DELAY) || 1;
+}
+
+function toStatus(status: number, option: string): number {
+  if (Number.isInteger(status) && status >= 400 && status <= 599) return status;
+  throw new LockConfigurationError(`LockExceptionFilter: ${option} is ${status}; it must be a status from 400 to 599`);
 }

@@ -15,6 +15,7 @@ const OPTION_NAMES: readonly string[] = [
   'watchdogTimeout',
   'fairWaitTimeout',
   'waitTime',
+  'outageTimeout',
   'shutdownTimeout',
   'onLost',
   'minReplicas',

@@ -10,7 +10,7 @@ export function warnWhenNotConnected(engine: LockEngine): void {
     const error = engine.isClosing ? undefined : backend.connectionError;
     if (error !== undefined)
       engine.warn(
-        `${backend.description}: not connected after ${PATIENCE / 1_000} s (${error.message}); locks wait until it is. With connect: 'eager' the application does not start without it`,
+        `${backend.description}: not connected after ${PATIENCE / 1_000} s (${error.message}); acquisitions wait for it, for outageTimeout at most. With connect: 'eager' the application does not start without it`,
       );
   });
 }

@@ -18,6 +18,8 @@ export interface BackendEnvironment {
   readonly replicaTimeout: Milliseconds;
   readonly onError: (error: unknown) => void;
   readonly onWarning: (message: string) => void;
+  /** A connection has reached its server. */
+  readonly onConnected: (description: string, server: string) => void;
 }
 
 /** The longest that a command waits for a node of a quorum that is down, in milliseconds. */
@@ -86,7 +88,14 @@ function redisBackend(
   environment: BackendEnvironment,
 ): LockBackend {
   try {
-    return new RedisBackend({ ...environment, connection, minReplicas, shardedPubSub });
+    const backend: RedisBackend = new RedisBackend({
+      ...environment,
+      connection,
+      minReplicas,
+      shardedPubSub,
+      onConnected: (server) => environment.onConnected(backend.description, server),
+    });
+    return backend;
   } catch (cause) {
     throw new LockConfigurationError(`RedisLockModule: ${option}: ${(cause as Error).message}`, { cause });
   }

@@ -45,6 +45,7 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
   const clientId = toClientId(runtime.uuid());
   const logger = new HarmlessLogger(options.logger ?? consoleLogger);
   const { replicaTimeout, ...durations } = resolveDurations(options);
+  const { keyPrefix = 'lock:' } = options;
   let engine: LockEngine | undefined;
   // Only now that all options were checked: a connection that nobody owns would reconnect for ever.
   const backend = createBackend(options, {
@@ -55,6 +56,8 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
     commandTimeout: durations.commandTimeout,
     onError: oncePerReason(runtime, (error) => engine?.report(error)),
     onWarning: (message) => engine?.warn(message),
+    onConnected: (description, server) =>
+      engine?.log(`${description}: connected to ${server}, keyPrefix '${keyPrefix}'`),
   });
   engine = new LockEngine({
     ...durations,
@@ -63,7 +66,7 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
     identity: clientIdentity(options.applicationName),
     logger,
     runtime,
-    keyPrefix: options.keyPrefix ?? 'lock:',
+    keyPrefix,
     allowSuspiciousNames: options.allowSuspiciousNames,
     onLost: options.onLost ?? 'throw',
   });
@@ -74,7 +77,9 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
 type DurationOption = 'commandTimeout' | 'watchdogTimeout' | 'fairWaitTimeout' | 'shutdownTimeout' | 'replicaTimeout';
 
 /** @throws LockConfigurationError naming the option that is not a duration, too short or too long */
-function resolveDurations(options: RedisLockOptions): Record<DurationOption | 'waitTime', Milliseconds> {
+function resolveDurations(
+  options: RedisLockOptions,
+): Record<DurationOption | 'waitTime' | 'outageTimeout', Milliseconds> {
   const duration = (option: DurationOption, otherwise: Duration, least = 0, most = MAX_TIMEOUT) =>
     toMilliseconds(options[option] ?? otherwise, `RedisLockModule: ${option}`, least, most);
   return {
@@ -82,6 +87,7 @@ function resolveDurations(options: RedisLockOptions): Record<DurationOption | 'w
     watchdogTimeout: duration('watchdogTimeout', '30s', MIN_LEASE_TIME, MAX_LEASE_TIME),
     fairWaitTimeout: duration('fairWaitTimeout', '5s', MIN_LEASE_TIME),
     waitTime: toWaitTime(options.waitTime ?? FOREVER, 'RedisLockModule: waitTime'),
+    outageTimeout: toWaitTime(options.outageTimeout ?? '10s', 'RedisLockModule: outageTimeout'),
     shutdownTimeout: duration('shutdownTimeout', '10s'),
     replicaTimeout: duration('replicaTimeout', '1s', 1),
   };

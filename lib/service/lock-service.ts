@@ -51,7 +51,7 @@ export class LockService extends LockHandles {
    * @throws LockBusyError when `waitTime` is over
    * @throws LockDeadlockError when the caller holds a lock, and its wait closes a circle of waits: see docs/deadlocks.md
    * @throws LockAbortedError when `signal` aborts or the service shuts down
-   * @throws LockUnavailableError when the backend does not answer within `waitTime` (without one, an outage is waited out)
+   * @throws LockUnavailableError when the backend does not answer within `waitTime`, or for longer than `outageTimeout`
    * @throws LockUpgradeError when the scope holds the read lock of the name and asks for its write lock
    * @throws LockKeyError, LockConfigurationError for a bad name or option
    */

@@ -8,7 +8,8 @@ export type { ClusterConnection, Connection } from '../backends/redis/client/con
 /**
  * Options of `RedisLockModule.forRoot` and `createLockService`. Give exactly one of `connection`, `backend` and `quorum`.
  *
- * Durations are at most 2³¹ − 1 ms (24 days); `watchdogTimeout`, which is a lease, at most 10 years; `waitTime` may be `Infinity`.
+ * Durations are at most 2³¹ − 1 ms (24 days); `watchdogTimeout`, which is a lease, at most 10 years; `waitTime` and
+ * `outageTimeout` may be `Infinity`.
  *
  * @publicApi
  */
@@ -38,6 +39,11 @@ export interface RedisLockOptions {
   readonly fairWaitTimeout?: Duration;
   /** Default `waitTime` of acquisitions. Default: for ever (`Infinity`). */
   readonly waitTime?: Duration;
+  /**
+   * How long acquisitions wait while Redis does not answer, before they fail with LockUnavailableError. `Infinity`: they wait until it is back.
+   * Default `'10s'`. It is counted from the first request without an answer. Locks that are held are renewed until their leases end.
+   */
+  readonly outageTimeout?: Duration;
   /** How long shutdown waits for running bodies before it aborts their signals. Default `'10s'`. */
   readonly shutdownTimeout?: Duration;
   /** When a lock was lost while a body ran: `'throw'` LockLostError (default), or `'warn'` and return the result. */

@@ -12,6 +12,7 @@ import {
   type LockBackend,
   type LockState,
   type LockType,
+  type NodeWatch,
   type OwnerRef,
   type ReleaseReply,
   type ReleaseRequest,
@@ -65,6 +66,11 @@ export class RowLockBackend implements LockBackend {
 
   get connectionError(): Error | undefined {
     return this.tools.control.error;
+  }
+
+  /** The health of the control connection. */
+  get health(): NodeWatch {
+    return this.tools.control.watch;
   }
 
   async ping(): Promise<BackendHealth> {

@@ -1,5 +1,6 @@
 import { BackendError } from '../../lib/backends/lock-backend.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from '../../lib/engine/errors.js';
+import { FOREVER } from '../../lib/engine/terms/duration.js';
 import { leftovers, NOTHING, openVirtualWorld } from '../support/lock-world.js';
 import { errorOf, latch } from '../support/section.js';
 import { answerLost, type Disturbance, refused } from '../support/watched/watched-backend.js';
@@ -24,7 +25,7 @@ describe('when the backend gives no answer', () => {
     ])(
       'that is %s, a caller without waitTime waits for an answer, and one error is reported',
       async (_, disturbance) => {
-        const process = await world.process();
+        const process = await world.process({ outageTimeout: FOREVER });
         const { locks, backend, runtime } = process;
         const errors: Error[] = [];
         locks.on('error', (error) => errors.push(error));
@@ -50,7 +51,9 @@ describe('when the backend gives no answer', () => {
       backend.disturb(refused, 'acquire');
       const waiting = locks.acquire('order');
       await runtime.advance(5_000);
-      expect(logger.errors).toEqual([expect.stringContaining("The lock 'order' could not be acquired")]);
+      expect(logger.errors).toEqual([
+        "memory does not answer. A caller waits for the lock 'order': if it does not answer until 00:00:10 UTC, it gets LockUnavailableError (outageTimeout)",
+      ]);
       backend.heal();
       await (await runtime.until(waiting)).release();
     });
@@ -82,7 +85,7 @@ describe('when the backend gives no answer', () => {
     ])('tells all callers with a waitTime in time when it %s', async (_, make) => {
       const process = await world.process();
       const { locks, backend, runtime } = process;
-      backend.disturb(make(runtime), 'acquire');
+      backend.disturb(make(runtime), 'acquire', 'ping');
       const times = [300, 500, 700, 3_000].map(async (waitTime) => {
         const error = await errorOf(locks.acquire('order', { waitTime }));
         expect(error).toBeInstanceOf(LockUnavailableError);

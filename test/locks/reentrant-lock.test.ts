@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockAbortedError, LockError, LockLostError, LockUnavailableError } from '../../lib/engine/errors.js';
 import type { Lease } from '../../lib/engine/lease/lease.js';
+import { FOREVER } from '../../lib/engine/terms/duration.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { ms, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, Section } from '../support/section.js';
@@ -257,7 +258,8 @@ describe('re-entrant lock, acceptance, in a cluster', () => {
   });
 
   it('works through a cluster failover', async () => {
-    const processes = await world.processes(2, { connection: { nodes: cluster.nodes }, commandTimeout: 500 });
+    const connection = { nodes: cluster.nodes };
+    const processes = await world.processes(2, { connection, commandTimeout: 500, outageTimeout: FOREVER });
     const [locks, other] = processes.map(({ locks }) => locks);
     const lease = await locks.acquire('order');
     const slot = await cluster.slotOf(`${world.keyPrefix}order`);

@@ -83,7 +83,7 @@ export class LockWorld {
     const { connection, commandTimeout, runtime = new CountingRuntime(), ...own } = settings;
     const clientId = runtime.uuid();
     const logger = new RecordingLogger();
-    const backend = new WatchedBackend(await this.makeBackend(runtime, clientId, connection, commandTimeout));
+    const backend = new WatchedBackend(await this.makeBackend(runtime, clientId, connection, commandTimeout), runtime);
     const locks = new LockService(
       new LockEngine({
         backend,

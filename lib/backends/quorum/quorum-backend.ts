@@ -16,6 +16,7 @@ import type {
   RenewRequest,
   TransferRequest,
 } from '../lock-requests.js';
+import type { NodeWatch } from '../node-health.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
 import { busyReply } from './busy-reply.js';
@@ -63,11 +64,16 @@ export class QuorumBackend implements LockBackend {
   constructor({ nodes, runtime, nodeTimeout = 500 }: QuorumBackendOptions) {
     if (nodes.length < 3 || nodes.length % 2 === 0)
       throw new RangeError(`a quorum needs an odd number of nodes, at least three, but there are ${nodes.length}`);
-    this.nodes = new QuorumNodes(nodes, runtime, nodeTimeout);
+    this.description = `quorum of ${nodes.map(({ description }) => description).join(', ')}`;
+    this.nodes = new QuorumNodes(nodes, runtime, nodeTimeout, this.description);
     const holders = async (key: string) => (await this.inspect(key)).owners.map(({ owner }) => owner);
     const monotonic = () => runtime.monotonic();
     this.waits = new InProcessWaits(new WaitStore(), monotonic, monotonic, holders);
-    this.description = `quorum of ${nodes.map(({ description }) => description).join(', ')}`;
+  }
+
+  /** The health of the majority. */
+  get health(): NodeWatch {
+    return this.nodes.watch;
   }
 
   get connectionError(): Error | undefined {
@@ -76,9 +82,7 @@ export class QuorumBackend implements LockBackend {
 
   /** A majority answers. */
   async ping(): Promise<BackendHealth> {
-    const { replies } = await this.nodes.askAll(
-      (backend) => backend.ping?.() ?? Promise.resolve({ listening: undefined }),
-    );
+    const { replies } = await this.nodes.ping();
     const known = [...replies.values()].flatMap(({ listening }) => listening ?? []);
     return { listening: known.length === 0 ? undefined : known.filter(Boolean).length * 2 > known.length };
   }
@@ -219,7 +223,7 @@ export class QuorumBackend implements LockBackend {
     command: (backend: LockBackend) => Promise<NodeReply>,
   ): Promise<Outcome> {
     for (const { type } of owners) this.assertUsable(type);
-    return attempt(this.nodes, { owners, predecessors, leaseTime, command });
+    return this.nodes.watch.health.observe(attempt(this.nodes, { owners, predecessors, leaseTime, command }), true);
   }
 
   /** Acquires the lock anew on nodes that lost it, or never granted it. */

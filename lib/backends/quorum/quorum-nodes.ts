@@ -1,5 +1,6 @@
-import type { LockBackend } from '../lock-backend.js';
+import type { BackendHealth, LockBackend } from '../lock-backend.js';
 import type { LockState } from '../lock-requests.js';
+import { SingleNodeWatch } from '../node-health.js';
 import type { Runtime } from '../runtime.js';
 import { majorityView, sameView } from './majority-view.js';
 import {
@@ -18,15 +19,19 @@ const SHORTEST_TIMEOUT = 50;
 export class QuorumNodes {
   readonly all: readonly QuorumNode[];
   readonly majority: number;
+  /** Whether a majority answers. */
+  readonly watch: SingleNodeWatch;
 
   /** @param nodeTimeout how long to wait for any one of them, in milliseconds */
   constructor(
     backends: readonly LockBackend[],
     readonly runtime: Runtime,
     readonly nodeTimeout: number,
+    description: string,
   ) {
     this.all = backends.map((backend) => new QuorumNode(backend, runtime));
     this.majority = majorityOf(backends.length);
+    this.watch = new SingleNodeWatch(description, runtime, () => this.ping());
   }
 
   /** The connection errors of all nodes, as one. */
@@ -49,11 +54,8 @@ export class QuorumNodes {
    *
    * @throws BackendError when neither is so
    */
-  async decide<T>(calls: readonly NodeCall<T>[], condition: (reply: T) => boolean): Promise<NodeReplies<T>> {
-    const collected = await collectReplies(calls, majorityAgrees(this.all.length, condition));
-    const yes = countReplies(collected, condition);
-    if (Math.max(yes, collected.replies.size - yes) < this.majority) throw noMajorityError(collected, this.all.length);
-    return collected;
+  decide<T>(calls: readonly NodeCall<T>[], condition: (reply: T) => boolean): Promise<NodeReplies<T>> {
+    return this.watch.health.observe(this.decision(calls, condition), false);
   }
 
   /**
@@ -61,9 +63,15 @@ export class QuorumNodes {
    *
    * @throws BackendError when fewer than a majority answered
    */
-  async askAll<T>(command: (backend: LockBackend) => Promise<T>): Promise<NodeReplies<T>> {
+  askAll<T>(command: (backend: LockBackend) => Promise<T>): Promise<NodeReplies<T>> {
     const calls = this.all.map((node) => node.ask(this.nodeTimeout, command));
-    return this.requireMajority(await collectReplies(calls, () => false));
+    const all = collectReplies(calls, () => false).then((collected) => this.requireMajority(collected));
+    return this.watch.health.observe(all, false);
+  }
+
+  /** @throws BackendError when fewer than a majority answered */
+  ping(): Promise<NodeReplies<BackendHealth>> {
+    return this.askAll((backend) => backend.ping?.() ?? Promise.resolve({ listening: undefined }));
   }
 
   /** Waits until a majority sees the same state, or all nodes have answered or failed. */
@@ -87,6 +95,13 @@ export class QuorumNodes {
       });
     });
     await Promise.all(this.all.map((node) => node.close()));
+  }
+
+  private async decision<T>(calls: readonly NodeCall<T>[], condition: (reply: T) => boolean): Promise<NodeReplies<T>> {
+    const collected = await collectReplies(calls, majorityAgrees(this.all.length, condition));
+    const yes = countReplies(collected, condition);
+    if (Math.max(yes, collected.replies.size - yes) < this.majority) throw noMajorityError(collected, this.all.length);
+    return collected;
   }
 
   private requireMajority<T>(collected: NodeReplies<T>): NodeReplies<T> {

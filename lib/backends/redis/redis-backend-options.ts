@@ -15,6 +15,8 @@ export interface RedisBackendOptions {
   readonly replicaTimeout: number;
   /** Receives errors that no call fails with, such as those of broken connections and of listeners. */
   readonly onError: (error: unknown) => void;
+  /** Called once, when a server has answered for the first time, with its name and version: `Redis 7.4.1`. */
+  readonly onConnected?: ((server: string) => void) | undefined;
   /** Receives a warning, at most once, about a server configuration that makes locks unsafe. */
   readonly onWarning?: (message: string) => void;
 }

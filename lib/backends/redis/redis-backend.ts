@@ -8,6 +8,7 @@ import {
   type LockBackend,
   type LockState,
   type LockType,
+  type NodeWatch,
   type OwnerRef,
   type ReleaseReply,
   type ReleaseRequest,
@@ -32,6 +33,7 @@ import { RenewBatch } from './commands/renew.js';
 import { RedisSynchronizers } from './commands/synchronizers/redis-synchronizers.js';
 import { takeTicket } from './commands/take-ticket.js';
 import { RedisWaits } from './commands/waits/redis-waits.js';
+import { explained } from './connection/connection-advice.js';
 import { RedisConnection } from './connection/redis-connection.js';
 import { NodeCommands } from './directory/node-commands.js';
 import { RedisDirectory } from './directory/redis-directory.js';
@@ -61,7 +63,13 @@ export class RedisBackend implements LockBackend {
 
   constructor(private readonly options: RedisBackendOptions) {
     const { runtime, commandTimeout, onError, onWarning = () => {} } = options;
-    const context: ConnectionContext = { runtime, commandTimeout, onError, onWarning };
+    const context: ConnectionContext = {
+      runtime,
+      commandTimeout,
+      onError: (error) => onError(explained(error, connection.description)),
+      onWarning,
+      onConnected: options.onConnected,
+    };
     const connection = RedisConnection.open(options.connection, context);
     this.connection = connection;
     this.description = connection.description;
@@ -87,6 +95,10 @@ export class RedisBackend implements LockBackend {
 
   get connectionError(): Error | undefined {
     return this.connection.connectionError;
+  }
+
+  get health(): NodeWatch {
+    return this.connection.health;
   }
 
   /** Also to the masters of a cluster, each of which must answer. */

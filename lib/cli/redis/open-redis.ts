@@ -1,8 +1,8 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { addressOf, ClusterNodes } from '../../backends/redis/client/cluster-nodes.js';
+import { connectionAdvice } from '../../backends/redis/connection/connection-advice.js';
 import { messageOf } from '../../backends/redis/connection/redis-errors.js';
 import { CommandError } from '../command-error.js';
-import { connectionAdvice } from './connection-advice.js';
 import type { RedisPlace } from './redis-place.js';
 
 /** For a connection, and for each answer, in milliseconds. */
@@ -127,5 +127,8 @@ function lastErrorOf(client: Redis | Cluster, event: string): () => unknown {
 
 function noConnection({ description }: RedisPlace, error: unknown): CommandError {
   const reason = messageOf(error);
-  return new CommandError('unavailable', `${description}: ${reason}: ${connectionAdvice(error)}`);
+  return new CommandError(
+    'unavailable',
+    `${description}: ${reason}: ${connectionAdvice(error) ?? 'check the URL, and the log of Redis'}`,
+  );
 }

@@ -4,6 +4,10 @@ import type { LockLogger } from './lock-logger.js';
 export class HarmlessLogger implements LockLogger {
   constructor(private readonly logger: LockLogger) {}
 
+  log(message: string): void {
+    harmless(() => this.logger.log?.(message));
+  }
+
   warn(message: string): void {
     harmless(() => this.logger.warn(message));
   }

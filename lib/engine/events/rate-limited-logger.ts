@@ -8,7 +8,7 @@ const LINES = 20;
 /** Writes at most 20 lines a second and says how many it left out: the log of an outage under ten thousand locks has to stay readable. */
 export class RateLimitedLogger implements LockLogger {
   private written = 0;
-  private readonly logger: LockLogger;
+  private readonly logger: HarmlessLogger;
   private leftOut = 0;
   private since = Number.NEGATIVE_INFINITY;
 
@@ -17,6 +17,10 @@ export class RateLimitedLogger implements LockLogger {
     private readonly runtime: Runtime,
   ) {
     this.logger = new HarmlessLogger(logger);
+  }
+
+  log(message: string): void {
+    if (this.admits()) this.logger.log(message);
   }
 
   warn(message: string): void {

@@ -4,6 +4,7 @@ import type { RequestId } from '../../backends/synchronizer-backend.js';
 import type { AcquisitionContext } from '../acquisition-context.js';
 import { LockAbortedError } from '../errors.js';
 import { Contention } from '../waiting/contention.js';
+import type { WaitingQueue } from '../waiting/outages.js';
 import { shutdownError } from '../waiting/wait-errors.js';
 import { failedError, permitsBusyError, unansweredError } from './permit-errors.js';
 import type { GrantResult, PermitRequest, PermitSource } from './permit-source.js';
@@ -26,7 +27,7 @@ interface Attempt<W> {
  * requests, however many wait: they ask the backend, subscribe, ask again, and sleep until a message, the end of the earliest lease, their
  * waitTime or their AbortSignal. Callers that try once do not queue: they get what is available.
  */
-export class PermitQueue<W extends PermitWaiter<never>> {
+export class PermitQueue<W extends PermitWaiter<never>> implements WaitingQueue {
   private readonly waiting = new Set<W>();
   private readonly tryingOnce = new Set<W>();
   private readonly contention: Contention;
@@ -35,13 +36,15 @@ export class PermitQueue<W extends PermitWaiter<never>> {
   private underWay: Promise<void> | undefined;
   /** The last attempt was for callers that try once. */
   private triedLast = false;
-  private answeredOnce = false;
   private failure: BackendError | undefined;
   private settlementTimer: Timer | undefined;
   private closed = false;
+  /** Its waiters rest, as far as outages are concerned. */
+  private resting = false;
 
   constructor(
     private readonly context: AcquisitionContext,
+    private readonly key: string,
     private readonly source: PermitSource<W>,
     private readonly nextRequest: () => RequestId,
     private readonly retire: () => void,
@@ -60,18 +63,29 @@ export class PermitQueue<W extends PermitWaiter<never>> {
     this.resume();
   }
 
+  get keys(): readonly string[] {
+    return [this.key];
+  }
+
   /** Shutdown: rejects all waiters, except those in a lock scope, which may need this to end. */
   rejectWaiters(): void {
+    this.refuseWhere(({ scoped, name }) => (scoped ? undefined : shutdownError('Waiting', name)));
+  }
+
+  refuseWhere(errorOf: (waiter: W) => Error | undefined): void {
     for (const waiter of [...this.waiting, ...this.tryingOnce]) {
-      if (waiter.scoped) continue;
+      const error = errorOf(waiter);
+      if (error === undefined) continue;
       this.leave(waiter);
-      waiter.refuse(shutdownError('Waiting', waiter.name));
+      waiter.refuse(error);
     }
   }
 
   /** Rejects all waiters. Settles when the request that is under way is answered. */
   async close(): Promise<void> {
     this.closed = true;
+    if (this.resting) this.context.outages.unrest();
+    this.resting = false;
     this.contention.close();
     this.cancelSettlement();
     for (const waiter of [...this.waiting, ...this.tryingOnce]) {
@@ -127,7 +141,6 @@ export class PermitQueue<W extends PermitWaiter<never>> {
     }
     const { waiters, request, triesOnce, unsettled } = attempt;
     this.underWay = this.attempt = this.failure = undefined;
-    this.answeredOnce = true;
     const gone: number[] = [];
     for (let index = 0; index < served; index++) {
       if (this.remove(waiters[index])) request.grant(index);
@@ -140,9 +153,15 @@ export class PermitQueue<W extends PermitWaiter<never>> {
       if (served > 0) this.contention.acquired();
       // If the first unserved waiter has left, the next one may want less. The answer to a repeated request may be outdated. In both
       // cases, ask again.
-      if (!unsettled && served < waiters.length && this.waiting.has(waiters[served])) this.contention.busy(remaining);
+      if (!unsettled && served < waiters.length && this.waiting.has(waiters[served])) this.rest(remaining);
     }
     this.resume();
+  }
+
+  private rest(remaining: number): void {
+    this.contention.busy(remaining);
+    if (!this.resting) this.context.outages.rest();
+    this.resting = true;
   }
 
   private onFailure(attempt: Attempt<W>, error: BackendError): void {
@@ -157,7 +176,7 @@ export class PermitQueue<W extends PermitWaiter<never>> {
     const [head] = this.waiting;
     if (head === undefined) this.settleLater();
     else if (this.contention.failed())
-      this.context.events.emit('error', failedError(head, this.context.backend, error));
+      this.context.outages.attemptFailed(() => failedError(head, this.context.backend, error));
     this.resume();
   }
 
@@ -177,11 +196,12 @@ export class PermitQueue<W extends PermitWaiter<never>> {
 
   /** @returns why the waiter was not served, if its time is over */
   private onDeparture(waiter: W): Error {
-    const { failure, answeredOnce } = this;
-    const { backend } = this.context;
+    const { backend, outages } = this.context;
+    const failure = this.failure ?? outages.failure(this.keys);
+    const isSilent = outages.isSilent(waiter, this.keys, this.underWay !== undefined);
     this.leave(waiter);
     if (failure !== undefined) return failedError(waiter, backend, failure);
-    return answeredOnce ? permitsBusyError(waiter) : unansweredError(waiter, backend);
+    return isSilent ? unansweredError(waiter, backend) : permitsBusyError(waiter);
   }
 
   private leave(waiter: W): void {

@@ -1,5 +1,6 @@
 import type { AcquisitionContext } from '../acquisition-context.js';
 import { abortedError } from '../waiting/caller.js';
+import type { WaitingQueue } from '../waiting/outages.js';
 import { PermitQueue } from './permit-queue.js';
 import type { PermitSource } from './permit-source.js';
 import type { PermitWaiter } from './permit-waiter.js';
@@ -10,7 +11,7 @@ export type PermitQueueKind = 'permits' | 'leased-permits' | 'latch';
 
 /** The queues of one service in which callers wait. A queue exists for as long as somebody waits in it. */
 export class PermitQueues {
-  private readonly queues = new Map<string, Pick<PermitQueue<never>, 'rejectWaiters' | 'close'>>();
+  private readonly queues = new Map<string, Pick<PermitQueue<never>, 'rejectWaiters' | 'close'> & WaitingQueue>();
 
   /** @param admit see `SynchronizerHost.admit` */
   constructor(
@@ -37,8 +38,16 @@ export class PermitQueues {
       return waiter.refuse(error as Error);
     }
     if (signal?.aborted) return waiter.refuse(abortedError(waiter, signal));
+    if (this.context.outages.active) {
+      const refusal = this.context.outages.arrived(waiter, [key]);
+      if (refusal !== undefined) return waiter.refuse(refusal);
+    }
     const present = this.queues.get(`${kind} ${key}`) as PermitQueue<W> | undefined;
     (present ?? this.create(kind, key, newSource())).enqueue(waiter);
+  }
+
+  forEach(show: (queue: WaitingQueue) => void): void {
+    for (const queue of [...this.queues.values()]) show(queue);
   }
 
   /** Shutdown: rejects all waiters, except those in a lock scope. */
@@ -58,8 +67,11 @@ export class PermitQueues {
     key: string,
     source: PermitSource<W>,
   ): PermitQueue<W> {
-    const retire = () => this.queues.delete(`${kind} ${key}`);
-    const queue = new PermitQueue(this.context, source, () => this.ids.next(kind), retire);
+    const retire = () => {
+      this.queues.delete(`${kind} ${key}`);
+      this.context.outages.left();
+    };
+    const queue = new PermitQueue(this.context, key, source, () => this.ids.next(kind), retire);
     this.queues.set(`${kind} ${key}`, queue);
     return queue;
   }

@@ -3,6 +3,7 @@ import type { AcquisitionContext } from '../acquisition-context.js';
 import { LockConfigurationError } from '../errors.js';
 import { toLockName } from '../terms/lock-name.js';
 import type { WaitTerms } from '../waiting/caller.js';
+import type { WaitingQueue } from '../waiting/outages.js';
 import { CountedPermits } from './counted-permits.js';
 import { LeasedPermits, type LeasedPermitTerms, LeasedPermitWaiter } from './leased-permits.js';
 import { MutationQueues } from './mutation-queues.js';
@@ -107,6 +108,15 @@ export class Synchronizers {
   /** Asks about an object without changing it. */
   ask<T>(object: Synchronizer, query: (backend: SynchronizerBackend, key: string) => Promise<T>): Promise<T> {
     return this.explained(object, query(this.backend, object.key));
+  }
+
+  get hasNoQueues(): boolean {
+    return this.queues.size === 0;
+  }
+
+  /** Shows each queue in which callers wait. */
+  forEachQueue(show: (queue: WaitingQueue) => void): void {
+    this.queues.forEach(show);
   }
 
   /** Shutdown: rejects all waiters, except those in a lock scope. */

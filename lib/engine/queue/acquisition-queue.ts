@@ -7,7 +7,9 @@ import { HeldLock, type LockKeeper, type LockWaiter } from '../lease/held-lock.j
 import type { Moment } from '../lease/lease-clock.js';
 import { TokenBlock } from '../lease/token-block.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
+import type { Caller } from '../waiting/caller.js';
 import { lateAnswer } from '../waiting/late-answer.js';
+import type { WaitingQueue } from '../waiting/outages.js';
 import { busyError, type KnownHolder, shutdownError, unavailableError } from '../waiting/wait-errors.js';
 import type { Departure } from '../waiting/waiter.js';
 import { WaiterRequest } from '../waiting/waiter-request.js';
@@ -19,7 +21,7 @@ import { LongWaitWarning } from './long-wait-warning.js';
  * The callers of one process that wait for one lock. It asks the backend on their behalf, and deals with its answers, also with those that
  * arrive too late or not at all. A subclass decides which waiter asks next, and what to do when the lock is busy.
  */
-export abstract class AcquisitionQueue extends LockHolders {
+export abstract class AcquisitionQueue extends LockHolders implements WaitingQueue {
   readonly waiting = new LinkedQueue<LockWaiter>();
 
   /** Acquisitions that were not answered yet. */
@@ -31,6 +33,8 @@ export abstract class AcquisitionQueue extends LockHolders {
   /** The last answer that named another holder. */
   protected seen: SeenBusy | undefined;
   private longWaits: LongWaitWarning | undefined;
+  /** Its waiters rest, as far as outages are concerned. */
+  private resting = false;
 
   /** @param onIdle called when nothing goes on in the queue any more */
   constructor(
@@ -79,7 +83,18 @@ export abstract class AcquisitionQueue extends LockHolders {
 
   /** Shutdown: refuses the waiters to which `whom` applies. */
   rejectWaiters(whom: (waiter: LockWaiter) => boolean): void {
-    for (const waiter of this.waiting) if (whom(waiter)) this.dismiss(waiter, shutdownError('Waiting', waiter.name));
+    this.refuseWhere((waiter) => (whom(waiter) ? shutdownError('Waiting', waiter.name) : undefined));
+  }
+
+  get keys(): readonly string[] {
+    return [this.key];
+  }
+
+  refuseWhere(errorOf: (waiter: LockWaiter) => Error | undefined): void {
+    for (const waiter of this.waiting) {
+      const error = errorOf(waiter);
+      if (error !== undefined) this.dismiss(waiter, error);
+    }
   }
 
   /** Refuses one waiter. */
@@ -144,7 +159,7 @@ export abstract class AcquisitionQueue extends LockHolders {
 
   protected remove(waiter: LockWaiter): void {
     this.waiting.remove(waiter);
-    if (this.waiting.length === 0) this.longWaits?.close();
+    if (this.waiting.length === 0) this.nobodyWaits();
   }
 
   protected depart(waiter: LockWaiter, departure: Departure): Error {
@@ -175,6 +190,15 @@ export abstract class AcquisitionQueue extends LockHolders {
   protected warnOfLongWaits(): void {
     this.longWaits ??= new LongWaitWarning(this.context, this.waiting, () => this.knownHolder);
     this.longWaits.watch();
+    if (this.resting) return;
+    this.resting = true;
+    this.context.outages.rest();
+  }
+
+  private nobodyWaits(): void {
+    this.longWaits?.close();
+    if (this.resting) this.context.outages.unrest();
+    this.resting = false;
   }
 
   protected get isIdle(): boolean {
@@ -183,15 +207,19 @@ export abstract class AcquisitionQueue extends LockHolders {
   }
 
   protected retire(): void {
-    this.longWaits?.close();
+    this.nobodyWaits();
     this.onIdle(this);
   }
 
-  /** Why a waiter is not served now: somebody is known to hold the lock, or the backend does not say. */
+  /** Why a waiter is not served in time. */
   protected refusal(waiter: LockWaiter): Error {
+    return this.isUnavailableTo(waiter) ? this.unavailable(waiter) : this.busy(waiter);
+  }
+
+  /** Whether a caller whose time is over has met an outage, and not a busy lock. */
+  isUnavailableTo(caller: Caller<never>): boolean {
     const asked = this.attempts + this.departures + this.claims > 0;
-    const isUnanswered = asked && this.holders.length === 0 && this.seen === undefined;
-    return isUnanswered || this.failure !== undefined ? this.unavailable(waiter) : this.busy(waiter);
+    return this.failure !== undefined || this.context.outages.isSilent(caller, this.keys, asked);
   }
 
   protected busy(waiter: LockWaiter): LockBusyError {
@@ -205,7 +233,8 @@ export abstract class AcquisitionQueue extends LockHolders {
   }
 
   protected unavailable(waiter: LockWaiter): LockUnavailableError {
-    return unavailableError(waiter, this.context.backend, this.failure);
+    const { backend, outages } = this.context;
+    return unavailableError(waiter, backend, this.failure ?? outages.failure(this.keys));
   }
 
   private get knownHolder(): KnownHolder {

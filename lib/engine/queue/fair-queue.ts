@@ -116,14 +116,14 @@ export class FairQueue extends AcquisitionQueue {
   }
 
   protected attemptFailed(waiter: LockWaiter, error: BackendError, removed: boolean): void {
-    const { backend, events, runtime } = this.context;
+    const { backend, outages, runtime } = this.context;
     if (error.outcome === 'unknown') waiter.noteLateCopies(error.validUntil);
     if (removed || error.spent) this.abandonOwner(waiter, error);
     if (waiter.settled) this.unregister(waiter);
     else if (waiter.triesOnce || error.kind !== 'unavailable')
       this.dismiss(waiter, permanentError(waiter, backend, error));
     else {
-      if (!this.failing) events.emit('error', this.unavailable(waiter));
+      if (!this.failing) outages.attemptFailed(() => this.unavailable(waiter));
       this.failing = true;
       const retry = () => {
         this.retries.delete(waiter);

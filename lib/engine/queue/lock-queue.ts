@@ -151,7 +151,7 @@ export class LockQueue extends ContendedQueue {
     this.refuseTriers((trier) => this.unavailable(trier));
     const head = this.waiting.first;
     if (head !== undefined && error.kind === 'unavailable' && this.contention.failed())
-      this.context.events.emit('error', this.unavailable(head));
+      this.context.outages.attemptFailed(() => this.unavailable(head));
     this.resume();
   }
 

@@ -11,7 +11,7 @@ import { permanentError, unavailableError } from '../waiting/wait-errors.js';
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1_000;
 
-const WAIT_FOREVER: WaitTerms = { waitTime: FOREVER, signal: undefined };
+const WAIT_FOREVER: WaitTerms = { waitTime: FOREVER, outageTimeout: FOREVER, signal: undefined };
 
 /** A caller that waits until it is certain whether a lock is held. */
 class Confirmation extends Caller<boolean> {

@@ -64,6 +64,9 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     const state = read && this.engine.context.watchdog.judge(read);
     if (read !== undefined && state === 'held') return waiter.grant(read);
     if (read !== undefined && state === 'unsure') return this.confirm(read, waiter);
+    const { outages } = this.engine.context;
+    const refusal = outages.active ? outages.arrived(waiter, [this.key]) : undefined;
+    if (refusal !== undefined) return waiter.refuse(refusal);
     this.waiting.add(waiter);
     waiter.watch(() => {
       const error = this.unavailable(waiter);
@@ -172,10 +175,11 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     this.failure = error;
     if (error.outcome !== 'refused') this.unanswered = { validUntil: error.validUntil };
     if (this.over) return this.abandon();
-    const { backend, runtime } = this.engine.context;
+    const { backend, outages, runtime } = this.engine.context;
     if (error.kind !== 'unavailable') return this.refuseAll((waiter) => permanentError(waiter, backend, error));
     for (const waiter of this.waiting) {
-      if (!waiter.triesOnce) continue;
+      const { outageTimeout } = waiter.terms;
+      if (!waiter.triesOnce && !outages.isOver(this.key, waiter.calledAt, outageTimeout)) continue;
       this.remove(waiter);
       waiter.refuse(this.unavailable(waiter));
     }

@@ -7,8 +7,9 @@ import type { LockLease } from '../lease/lock-lease.js';
 import type { LockAcquirer } from '../lock-acquirer.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import { abortedError } from '../waiting/caller.js';
+import { abortedError, type Caller } from '../waiting/caller.js';
 import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
+import type { WaitingQueue } from '../waiting/outages.js';
 import { ofClient } from '../waiting/wait-errors.js';
 import { Waiter } from '../waiting/waiter.js';
 import { HoldAndWait } from './hold-and-wait.js';
@@ -20,7 +21,19 @@ const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1_000;
 
 /** A caller that wants several locks and has not got them yet. */
-export type SeveralCaller = Waiter<LockLease>;
+export class SeveralCaller extends Waiter<LockLease> implements WaitingQueue {
+  /** Of the locks that it wants. */
+  keys: readonly string[] = [];
+
+  override get what(): string {
+    return `the locks ${this.name}`;
+  }
+
+  refuseWhere(errorOf: (caller: Caller<never>) => Error | undefined): void {
+    const error = errorOf(this);
+    if (error !== undefined) this.refuse(error);
+  }
+}
 
 /**
  * Acquires several locks: all of them, or none. It does not hold a lock while it waits for another one, so that no order of names can
@@ -44,10 +57,14 @@ export function acquireSeveral(
       acquisition.wakeUp();
       reject(error);
     };
-    const caller: SeveralCaller = new Waiter(title, engine.newOwner, terms, engine.context.runtime, resolve, refused);
+    const { outages, runtime } = engine.context;
+    const caller = new SeveralCaller(title, engine.newOwner, terms, runtime, resolve, refused);
+    caller.keys = all.map(({ key }) => key);
     caller.scoped = scoped;
     const acquisition = new SeveralAcquisition(engine, all, terms, caller);
     if (terms.signal?.aborted) return caller.refuse(abortedError(caller, terms.signal));
+    const refusal = outages.active ? outages.arrived(caller, caller.keys) : undefined;
+    if (refusal !== undefined) return caller.refuse(refusal);
     caller.watch(() => acquisition.departureError());
     const ended = track(caller);
     void acquisition
@@ -110,11 +127,14 @@ class SeveralAcquisition {
   departureError(): Error {
     const { name, terms } = this.caller;
     const within = terms.waitTime > 0 ? ` within ${terms.waitTime} ms` : '';
-    if (this.failure !== undefined || this.busy === undefined) {
-      const { backend } = this.engine.context;
-      const cause = this.failure === undefined ? noAnswer(backend, terms.waitTime) : withReason(backend, this.failure);
+    if (this.failure !== undefined || this.all.some((wanted) => wanted.isUnavailableTo(this.caller))) {
+      const { backend, outages } = this.engine.context;
+      const failure = this.failure ?? outages.failure(this.caller.keys);
+      const cause = failure === undefined ? noAnswer(backend, terms.waitTime) : withReason(backend, failure);
       return new LockUnavailableError(`The locks ${name} could not be acquired: ${cause.message}`, name, { cause });
     }
+    if (this.busy === undefined)
+      return new LockBusyError(`Not all of the locks ${name} were free${within}; none was taken`, name, -1, undefined);
     const { wanted, remaining, holder } = this.busy;
     const { holders } = this.engine.context;
     const client = holders.known(holder);
@@ -139,7 +159,7 @@ class SeveralAcquisition {
     if (failure.kind === 'key')
       throw new LockKeyError(`The locks ${name} cannot be used: ${error.message}`, name, { cause: error });
     if (settled || triesOnce || failure.kind !== 'unavailable') throw this.departureError();
-    if (isFirst) this.engine.context.events.emit('error', this.departureError());
+    if (isFirst) this.engine.context.outages.attemptFailed(() => this.departureError());
     await this.pause.sleep(this.backOff.next());
   }
 
@@ -162,7 +182,7 @@ class SeveralAcquisition {
 
   private waitFor(wanted: WantedLock): Promise<void> {
     const remainingWait = Math.max(1, this.caller.remainingWait) as Milliseconds;
-    return wanted.wait(remainingWait, this.caller.scoped, () => this.departureError());
+    return wanted.wait(remainingWait, this.caller, () => this.departureError());
   }
 
   private async giveBackAll(): Promise<void> {

@@ -7,6 +7,7 @@ import type { EnteredGate, ShareGate } from '../scope/share-gate.js';
 import { closeGatesAbove, shareMode } from '../scope/share-mode.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
+import type { Caller } from '../waiting/caller.js';
 import { Waiter } from '../waiting/waiter.js';
 
 /** One of several locks that are acquired together: it is taken from its queue, or shared with the scope that holds it. */
@@ -102,8 +103,14 @@ export class WantedLock {
     this.held = this.reentry?.held;
   }
 
-  /** Waits for this lock alone, like any caller, and takes it. */
-  wait(waitTime: Milliseconds, scoped: boolean, departed: () => Error): Promise<void> {
+  /** Whether a caller of all locks, whose time is over, has met an outage at this one. */
+  isUnavailableTo(caller: Caller<never>): boolean {
+    const queue = this.engine.queues.get(this.terms.type, this.name);
+    return queue?.isUnavailableTo(caller) ?? this.engine.context.outages.isSilent(caller, [this.key], false);
+  }
+
+  /** Waits for this lock alone, on behalf of a caller of all locks, and takes it. */
+  wait(waitTime: Milliseconds, { scoped, calledAt }: Caller<never>, departed: () => Error): Promise<void> {
     return new Promise((resolve, reject) => {
       const granted = (held: HeldLock) => {
         this.held = held;
@@ -113,6 +120,7 @@ export class WantedLock {
       const terms = { ...this.terms, waitTime };
       const waiter: LockWaiter = new Waiter(name, engine.newOwner, terms, engine.context.runtime, granted, reject);
       waiter.scoped = scoped;
+      waiter.calledAt = calledAt;
       this.waiter = waiter;
       const { reentry } = this;
       const place = reentry === undefined ? this.waitInQueue(waiter) : this.waitAtGate(reentry, waiter, departed);

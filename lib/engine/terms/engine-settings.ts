@@ -18,6 +18,8 @@ export interface EngineSettings {
   readonly watchdogTimeout: Milliseconds;
   readonly fairWaitTimeout: Milliseconds;
   readonly waitTime: Milliseconds;
+  /** How long callers wait out an outage. Default 10 s. */
+  readonly outageTimeout?: Milliseconds;
   readonly shutdownTimeout: Milliseconds;
   /** The backend answers or rejects within this time. Default 2 s. */
   readonly commandTimeout?: Milliseconds;

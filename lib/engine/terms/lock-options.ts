@@ -10,6 +10,12 @@ export interface LockOptions {
    */
   readonly waitTime?: Duration;
   /**
+   * How long to wait while Redis does not answer, before LockUnavailableError: it is counted from the first request that had no answer, or from
+   * the call where that came later. `Infinity`: until Redis is back. Default: the module's `outageTimeout`, 10 s. (`waitTime` bounds the wait
+   * for a busy lock and for Redis together.)
+   */
+  readonly outageTimeout?: Duration;
+  /**
    * How long Redis keeps the lock: a fixed time that is never extended, from 100 ms to 10 years. Default: for as long as it is held, renewed by
    * the watchdog. Re-entry shares the lease of the outer lock: its own leaseTime is not applied, and if the outer lease is fixed, it ends with
    * it. (The read lock of a writer is a lock of its own, with a lease of its own.)
@@ -40,6 +46,7 @@ export interface Purpose {
 export interface AcquisitionTerms extends Purpose {
   readonly type: LockType;
   readonly waitTime: Milliseconds;
+  readonly outageTimeout: Milliseconds;
   readonly leaseTime: Milliseconds;
   /** The leaseTime was given by the user: the watchdog does not renew it. */
   readonly fixed: boolean;
@@ -58,7 +65,7 @@ export const DEFAULT_TERMS = {
 } satisfies Partial<AcquisitionTerms>;
 
 export const LOCK_TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];
-const OPTION_NAMES = ['waitTime', 'leaseTime', 'type', 'signal', 'onLost', 'group'];
+const OPTION_NAMES = ['waitTime', 'outageTimeout', 'leaseTime', 'type', 'signal', 'onLost', 'group'];
 /** In characters. */
 export const LONGEST_GROUP = 200;
 
@@ -77,7 +84,7 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
       throw new LockConfigurationError(`${what}: there is no option '${option}'; there are ${OPTION_NAMES.join(', ')}`);
     }
   }
-  const { waitTime, leaseTime, type = defaults.type, signal, onLost = defaults.onLost } = options;
+  const { waitTime, outageTimeout, leaseTime, type = defaults.type, signal, onLost = defaults.onLost } = options;
   const { group = defaults.group } = options;
   if (!LOCK_TYPES.includes(type)) {
     throw new LockConfigurationError(`${what}: type is '${type}'; it must be one of ${LOCK_TYPES.join(', ')}`);
@@ -100,6 +107,8 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
     signal,
     fixed: leaseTime !== undefined,
     waitTime: waitTime === undefined ? defaults.waitTime : toWaitTime(waitTime, `${what}: waitTime`),
+    outageTimeout:
+      outageTimeout === undefined ? defaults.outageTimeout : toWaitTime(outageTimeout, `${what}: outageTimeout`),
     leaseTime: leaseTime === undefined ? defaults.leaseTime : toLeaseTime(leaseTime, `${what}: leaseTime`),
   };
 }

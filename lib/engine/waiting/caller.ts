@@ -10,6 +10,8 @@ export type Departure = 'timeout' | 'abort';
 export interface WaitTerms {
   /** 0: try once. */
   readonly waitTime: Milliseconds;
+  /** How long an outage of the backend may last. */
+  readonly outageTimeout: Milliseconds;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -21,6 +23,9 @@ export abstract class Caller<Granted> {
   settled = false;
   /** It runs in a lock scope, and may go on waiting during shutdown. */
   scoped = false;
+
+  /** When it called, on the monotonic clock, where an outage was under way at that time; 0: before any outage that is. */
+  calledAt = 0;
 
   /** When it arrived; only where its wait is limited, because reading the clock for every caller took a tenth of a hand-off's time. */
   private readonly since: number;
@@ -43,6 +48,11 @@ export abstract class Caller<Granted> {
   /** Milliseconds that are left of its waitTime. */
   get remainingWait(): number {
     return this.terms.waitTime - (this.runtime.monotonic() - this.since);
+  }
+
+  /** For how many milliseconds it has waited; 0 where its wait is not limited. */
+  get calledFor(): number {
+    return this.timed ? this.runtime.monotonic() - this.since : 0;
   }
 
   /** It makes one attempt and does not wait. */

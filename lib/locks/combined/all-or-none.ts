@@ -26,6 +26,7 @@ export class AllOrNone implements CombinedAcquisition {
   constructor(
     private readonly groups: readonly LockGroup[],
     private readonly leaseTime: Duration | undefined,
+    private readonly outageTimeout: Duration,
     private readonly runtime: Runtime,
   ) {
     this.passedOver = new PassedOver(runtime);
@@ -41,8 +42,9 @@ export class AllOrNone implements CombinedAcquisition {
   }
 
   private async takeBusyFirst(taken: Map<LockGroup, MemberLease>, { remaining, signal }: Deadline): Promise<void> {
-    const { groups, leaseTime, busy } = this;
-    if (busy !== undefined) taken.set(busy, await busy.acquireLease({ waitTime: remaining, leaseTime, signal }));
+    const { groups, leaseTime, outageTimeout, busy } = this;
+    if (busy !== undefined)
+      taken.set(busy, await busy.acquireLease({ waitTime: remaining, outageTimeout, leaseTime, signal }));
     for (const group of groups) if (!taken.has(group)) await this.take(group, 0, taken, signal);
   }
 
@@ -63,9 +65,9 @@ export class AllOrNone implements CombinedAcquisition {
     taken: Map<LockGroup, MemberLease>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { runtime, leaseTime } = this;
+    const { runtime, leaseTime, outageTimeout } = this;
     try {
-      taken.set(group, await group.acquireLease({ waitTime, leaseTime, signal }));
+      taken.set(group, await group.acquireLease({ waitTime, outageTimeout, leaseTime, signal }));
     } catch (error) {
       await releaseUnused(taken.values());
       this.busy = group;

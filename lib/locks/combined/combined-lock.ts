@@ -2,6 +2,7 @@ import { BackOff } from '../../backends/back-off.js';
 import { LockConfigurationError, LockKeyError } from '../../engine/errors.js';
 import type { LockEngine } from '../../engine/lock-engine.js';
 import type { Duration, Milliseconds } from '../../engine/terms/duration.js';
+import type { WaitTerms } from '../../engine/waiting/caller.js';
 import type { Deadline } from '../deadline.js';
 import { type LeaseRequest, LockHandle } from '../lock-handle.js';
 import { retryUntilDeadline } from '../retry-until-deadline.js';
@@ -55,7 +56,7 @@ export abstract class CombinedLock extends LockHandle {
   abstract readonly needed: number;
 
   /** @internal */
-  protected abstract acquisition(waitTime: Milliseconds, leaseTime: Duration | undefined): CombinedAcquisition;
+  protected abstract acquisition(terms: WaitTerms, leaseTime: Duration | undefined): CombinedAcquisition;
 
   /** How many of these leases have to be held. @internal */
   protected abstract leasesNeeded(leases: readonly MemberLease[]): number;
@@ -71,15 +72,25 @@ export abstract class CombinedLock extends LockHandle {
   }
 
   /** @internal */
-  async acquireLease({ waitTime, leaseTime, signal }: LeaseRequest): Promise<MemberLease> {
+  override isOutageOver(calledAt: number, outageTimeout: number): boolean {
+    const away = this.members.filter((member) => member.isOutageOver(calledAt, outageTimeout));
+    return away.length > this.members.length - this.needed;
+  }
+
+  /** @internal */
+  async acquireLease({ leaseTime, ...wait }: LeaseRequest): Promise<MemberLease> {
     const { name, engines } = this;
     const { runtime } = engines[0].settings;
-    const defaultWaitTime = Math.min(...engines.map(({ settings }) => settings.waitTime)) as Milliseconds;
-    const terms = toWaitTerms(waitTime, defaultWaitTime, { signal }, `lock() of '${name}'`);
-    const acquisition = this.acquisition(terms.waitTime, leaseTime);
+    const shortest = (timeOf: (engine: LockEngine) => Milliseconds) => Math.min(...engines.map(timeOf)) as Milliseconds;
+    const defaults = {
+      waitTime: shortest(({ waitDefaults }) => waitDefaults.waitTime),
+      outageTimeout: shortest(({ waitDefaults }) => waitDefaults.outageTimeout),
+    };
+    const terms = toWaitTerms(wait.waitTime, defaults, wait, `lock() of '${name}'`);
+    const acquisition = this.acquisition(terms, leaseTime);
     const backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
     const backends = engines.map(({ settings }) => settings.backend);
-    return retryUntilDeadline({ runtime, terms, name, backends, backOff }, async (deadline) => {
+    return retryUntilDeadline({ runtime, terms, lock: this, backends, backOff }, async (deadline) => {
       const leases = await acquisition.attempt(deadline);
       const lease = new CombinedLease(leases, this.leasesNeeded(leases), engines);
       await lease.refresh(leaseTime);

@@ -1,5 +1,6 @@
 import { LockConfigurationError } from '../../engine/errors.js';
-import type { Duration, Milliseconds } from '../../engine/terms/duration.js';
+import type { Duration } from '../../engine/terms/duration.js';
+import type { WaitTerms } from '../../engine/waiting/caller.js';
 import type { LeaseRequest, LockHandle } from '../lock-handle.js';
 import { AllOrNone, type LockGroup } from './all-or-none.js';
 import type { MemberLease } from './combined-lease.js';
@@ -47,8 +48,8 @@ export class MultiLock extends CombinedLock {
   }
 
   /** @internal */
-  protected acquisition(_waitTime: Milliseconds, leaseTime: Duration | undefined): CombinedAcquisition {
-    return new AllOrNone(this.groups, leaseTime, this.engines[0].settings.runtime);
+  protected acquisition({ outageTimeout }: WaitTerms, leaseTime: Duration | undefined): CombinedAcquisition {
+    return new AllOrNone(this.groups, leaseTime, outageTimeout, this.engines[0].settings.runtime);
   }
 
   /** @internal */

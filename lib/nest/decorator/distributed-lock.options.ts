@@ -46,6 +46,8 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
    * `waitTime`; 0 where `onBusy` is `'skip'` or an answer.
    */
   readonly waitTime?: Duration;
+  /** How long to wait while Redis does not answer, before LockUnavailableError, or `Infinity`. Default: the module's `outageTimeout`. */
+  readonly outageTimeout?: Duration;
   /** A fixed lease, from 100 ms to 10 years, which is not renewed. Default: the lock is held for as long as the method runs. */
   readonly leaseTime?: Duration;
   /** Default `'reentrant'`. */

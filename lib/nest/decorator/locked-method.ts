@@ -81,13 +81,14 @@ function toNamesOf(key: LockKey, where: string, method: string): NamesOf {
 
 /** @returns `undefined` where all are the service's defaults */
 function toLockOptions(
-  { waitTime, leaseTime, type, onLost, onBusy }: DistributedLockOptions,
+  { waitTime, outageTimeout, leaseTime, type, onLost, onBusy }: DistributedLockOptions,
   where: string,
 ): LockOptions | undefined {
   const isAnswered = onBusy !== undefined && onBusy !== 'throw';
   const options = {
     ...(isAnswered && { waitTime: 0 }),
     ...(waitTime !== undefined && { waitTime: toWaitTime(waitTime, `${where}: waitTime`) }),
+    ...(outageTimeout !== undefined && { outageTimeout: toWaitTime(outageTimeout, `${where}: outageTimeout`) }),
     ...(leaseTime !== undefined && { leaseTime: toLeaseTime(leaseTime, `${where}: leaseTime`) }),
     ...(type !== undefined && { type }),
     ...(onLost !== undefined && { onLost }),

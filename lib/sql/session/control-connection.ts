@@ -1,3 +1,4 @@
+import { SingleNodeWatch } from '../../backends/node-health.js';
 import type { Runtime } from '../../backends/runtime.js';
 import { ConnectionLost, type Driver, SqlConnection } from '../driver/sql-connection.js';
 import type { LockServer } from '../server/lock-server.js';
@@ -15,6 +16,7 @@ const STATEMENT_LIMIT = 5_000;
 export class ControlConnection {
   /** Why it could not be opened. */
   error: Error | undefined;
+  readonly watch: SingleNodeWatch;
   private current: Promise<SqlConnection> | undefined;
   private closed = false;
 
@@ -24,26 +26,25 @@ export class ControlConnection {
     private readonly failures: SqlFailures,
     private readonly runtime: Runtime,
     private readonly createTable: boolean,
-  ) {}
+  ) {
+    const ping = () => this.run((connection) => server.touch(connection));
+    this.watch = new SingleNodeWatch(driver.description, runtime, ping);
+  }
 
   /**
    * Runs statements on it.
    *
    * @throws BackendError
    */
-  async run<T>(work: (connection: SqlConnection) => Promise<T>): Promise<T> {
-    const connection = await this.open();
-    try {
-      return await work(connection);
-    } catch (error) {
-      // What is behind a statement without an answer would have none either.
-      if (error instanceof ConnectionLost) this.forget(connection);
-      throw this.failures.toBackendError(error);
-    }
+  run<T>(work: (connection: SqlConnection) => Promise<T>): Promise<T> {
+    return this.watch.health.observe(this.runUnobserved(work), true);
   }
 
-  async open(): Promise<SqlConnection> {
-    this.current ??= this.runtime.detached(() => this.connect());
+  open(): Promise<SqlConnection> {
+    this.current ??= this.watch.health.observe(
+      this.runtime.detached(() => this.connect()),
+      true,
+    );
     return this.current;
   }
 
@@ -53,6 +54,17 @@ export class ControlConnection {
       (connection) => connection.close(),
       () => {},
     );
+  }
+
+  private async runUnobserved<T>(work: (connection: SqlConnection) => Promise<T>): Promise<T> {
+    const connection = await this.open();
+    try {
+      return await work(connection);
+    } catch (error) {
+      // What is behind a statement without an answer would have none either.
+      if (error instanceof ConnectionLost) this.forget(connection);
+      throw this.failures.toBackendError(error);
+    }
   }
 
   private async connect(): Promise<SqlConnection> {

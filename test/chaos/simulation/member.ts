@@ -15,6 +15,8 @@ export interface MemberSettings {
 
 /** Milliseconds. */
 const SHUTDOWN_TIMEOUT = 500;
+/** Shorter than some of the faults. */
+export const OUTAGE_TIMEOUT = 300;
 
 /** A process with the lock service in it: all of it real but the clock and the network. */
 export class Member {
@@ -40,6 +42,7 @@ export class Member {
       watchdogTimeout: ms(settings.watchdogTimeout),
       fairWaitTimeout: ms(settings.fairWaitTimeout),
       waitTime: FOREVER,
+      outageTimeout: ms(OUTAGE_TIMEOUT),
       shutdownTimeout: ms(SHUTDOWN_TIMEOUT),
       onLost: 'throw',
     });

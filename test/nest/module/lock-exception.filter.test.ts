@@ -5,9 +5,14 @@ import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-hos
 import { ClientProxyFactory, EventPattern, MessagePattern, Payload, Transport } from '@nestjs/microservices';
 import { Test } from '@nestjs/testing';
 import { firstValueFrom } from 'rxjs';
-import { LockBusyError, LockDeadlockError } from '../../../lib/engine/errors.js';
+import {
+  LockBusyError,
+  LockConfigurationError,
+  LockDeadlockError,
+  LockUnavailableError,
+} from '../../../lib/engine/errors.js';
 import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
-import { LockExceptionFilter } from '../../../lib/nest/lock-exception.filter.js';
+import { LockExceptionFilter, type LockExceptionFilterOptions } from '../../../lib/nest/lock-exception.filter.js';
 import { RedisLockModule } from '../../../lib/nest/redis-lock.module.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { LockService } from '../../../lib/service/lock-service.js';
@@ -41,8 +46,14 @@ class Reply {
   }
 }
 
-const answer = (error: LockBusyError | LockDeadlockError, reply = new Reply()) => {
-  new LockExceptionFilter().catch(error, new ExecutionContextHost([{}, reply]));
+const away = () => new LockUnavailableError("The lock 'order:7': redis 10.0.0.1:6379/0 does not answer", 'order:7');
+
+const answer = (
+  error: LockBusyError | LockDeadlockError | LockUnavailableError,
+  reply = new Reply(),
+  options?: LockExceptionFilterOptions,
+) => {
+  new LockExceptionFilter(options).catch(error, new ExecutionContextHost([{}, reply]));
   return reply.written;
 };
 
@@ -83,6 +94,26 @@ describe('LockExceptionFilter', () => {
     const written = answer(new LockDeadlockError("The lock 'order:7' …: somebody", 'order:7', cycle));
     expect(written).toMatchObject([expect.stringMatching(/^Retry-After: [123]$/), 423, { statusCode: 423 }]);
     expect(JSON.stringify(written)).not.toMatch(/order:7|somebody/);
+  });
+
+  it('answers 503 with Retry-After where Redis does not answer, and names neither the lock nor the Redis', () => {
+    const written = answer(away());
+    expect(written).toEqual([
+      expect.stringMatching(/^Retry-After: [123]$/),
+      503,
+      {
+        statusCode: 503,
+        error: 'Service Unavailable',
+        message: 'This cannot be done right now, try again later',
+      },
+    ]);
+  });
+
+  it('answers with the statuses that it was given', () => {
+    const options = { busy: 409, unavailable: 500 };
+    expect(answer(busy(5), new Reply(), options).slice(1)).toMatchObject([409, { statusCode: 409 }]);
+    expect(answer(away(), new Reply(), options).slice(1)).toMatchObject([500, { statusCode: 500 }]);
+    expect(() => new LockExceptionFilter({ busy: 200 })).toThrow(LockConfigurationError);
   });
 
   it('tells the client neither the name of the lock nor who holds it', () => {

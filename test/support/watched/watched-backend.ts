@@ -8,15 +8,18 @@ import {
   type LockBackend,
   type LockState,
   type LockType,
+  type NodeWatch,
   type OwnerRef,
   type ReleaseReply,
   type ReleaseRequest,
   type Removal,
   type RenewRequest,
+  SingleNodeWatch,
   type Subscription,
   type TransferRequest,
   type Wake,
 } from '../../../lib/backends/lock-backend.js';
+import type { Runtime } from '../../../lib/backends/runtime.js';
 import { WatchedSynchronizers } from './watched-synchronizers.js';
 
 type Command = Exclude<
@@ -26,6 +29,7 @@ type Command = Exclude<
   | 'synchronizers'
   | 'waits'
   | 'directory'
+  | 'health'
   | 'canAcquireTogether'
   | 'subscribe'
   | 'listenToClient'
@@ -56,6 +60,8 @@ export const answerAfter =
     return reply;
   };
 
+const TAKING: readonly Command[] = ['acquire', 'acquireAll', 'transfer'];
+
 /** A real backend that counts what it is asked, and whose commands can be disturbed. */
 export class WatchedBackend implements LockBackend {
   /** Names of all commands so far. */
@@ -73,9 +79,21 @@ export class WatchedBackend implements LockBackend {
 
   private readonly watchedSynchronizers: WatchedSynchronizers | undefined;
 
-  constructor(private readonly backend: LockBackend) {
+  private readonly ownHealth: SingleNodeWatch | undefined;
+
+  constructor(
+    private readonly backend: LockBackend,
+    runtime: Pick<Runtime, 'monotonic'>,
+  ) {
+    if (backend.health === undefined)
+      this.ownHealth = new SingleNodeWatch(backend.description, runtime, () => this.run('ping', '', async () => {}));
     if (backend.synchronizers !== undefined)
       this.watchedSynchronizers = new WatchedSynchronizers(backend.synchronizers);
+  }
+
+  /** The backend's own; of one in memory, which has none, what the disturbed commands say. */
+  get health(): NodeWatch | undefined {
+    return this.backend.health ?? this.ownHealth;
   }
 
   get description(): string {
@@ -203,6 +221,7 @@ export class WatchedBackend implements LockBackend {
     this.commands.push(command);
     const disturbance = this.disturbances.get(command);
     const reply = disturbance === undefined ? execute() : disturbance(execute, request);
+    this.ownHealth?.health.observe(reply, TAKING.includes(command));
     this.underWay++;
     const end = () => void this.underWay--;
     reply.then(end, end);

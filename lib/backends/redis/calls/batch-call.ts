@@ -1,6 +1,6 @@
-import type { BackendError } from '../../lock-backend.js';
+import type { BackendError, NodeHealth } from '../../lock-backend.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
-import { callError, mayConcernOneKey } from '../connection/redis-errors.js';
+import { callError, isReply, mayConcernOneKey, noteFailure } from '../connection/redis-errors.js';
 import type { ScriptCall, ScriptRequest } from '../connection/script-call.js';
 import type { Script } from '../scripts.js';
 import type { BatchedRequest } from './batched-request.js';
@@ -33,6 +33,8 @@ export class BatchCall<Request extends { readonly key: string }, Reply> implemen
   readonly args: readonly string[];
   readonly deadline: number | undefined;
   private call!: ScriptCall;
+  /** A cluster client sends what was given up to any node, as a PING: its answer says nothing about the node. */
+  private givenUp = false;
 
   constructor(
     private readonly batch: BatchCallOwner<Request, Reply>,
@@ -58,15 +60,22 @@ export class BatchCall<Request extends { readonly key: string }, Reply> implemen
 
   done(reply: unknown): void {
     const { items, batch, command, call } = this;
+    let failure: BackendError | undefined;
+    let isAnswered = false;
     for (let index = 0; index < items.length; index++) {
       const item = items[index];
       if (item.settled) continue;
       try {
         batch.resolve(item, command.read(reply, index, item.request, call));
+        isAnswered = true;
       } catch (error) {
-        batch.reject(item, error as BackendError);
+        failure = error as BackendError;
+        batch.reject(item, failure);
       }
     }
+    if (this.givenUp) return batch.callEnded(this);
+    if (failure === undefined || isAnswered) this.node.answered(this.deadline !== undefined);
+    else noteFailure(this.node, failure, true);
     batch.callEnded(this);
   }
 
@@ -75,7 +84,10 @@ export class BatchCall<Request extends { readonly key: string }, Reply> implemen
     const pending = this.items.filter(({ settled }) => !settled);
     // An error that concerns one key need not concern the others.
     if (this.divisible && mayConcernOneKey(error)) for (const item of pending) batch.sendAlone(this.dispatch, item);
-    else for (const item of pending) batch.reject(item, callError(error, call, batch.connection.description));
+    else {
+      if (!this.givenUp) noteFailure(this.node, callError(error, call, batch.connection.description), isReply(error));
+      for (const item of pending) batch.reject(item, callError(error, call, batch.connection.description));
+    }
     batch.callEnded(this);
   }
 
@@ -84,12 +96,18 @@ export class BatchCall<Request extends { readonly key: string }, Reply> implemen
     const { items, batch, call } = this;
     const overdue = items.filter((item) => item.isOverdue(now));
     if (overdue.length === 0) return;
+    this.node.failed(false);
     const isLast = items.every((item) => item.settled || item.isOverdue(now));
+    this.givenUp = isLast;
     if (isLast) batch.connection.giveUp(call);
     const outcome = isLast && !call.written ? 'refused' : 'unknown';
     const error = () => timeoutError(batch.connection, batch.commandTimeout, outcome, call.validUntil);
     for (const item of overdue) batch.reject(item, error());
     // It may never be answered: the requests behind it must not wait for that.
     if (isLast) batch.callEnded(this);
+  }
+
+  private get node(): NodeHealth {
+    return this.batch.connection.health.node(this.items[0].request.key);
   }
 }

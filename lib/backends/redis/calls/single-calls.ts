@@ -1,7 +1,7 @@
-import type { BackendError } from '../../lock-backend.js';
+import type { BackendError, NodeHealth } from '../../lock-backend.js';
 import { deadlineTimer, type Runtime, type Timer } from '../../runtime.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
-import { callError } from '../connection/redis-errors.js';
+import { callError, isReply, noteFailure } from '../connection/redis-errors.js';
 import type { ScriptCall, ScriptRequest } from '../connection/script-call.js';
 import type { Script } from '../scripts.js';
 import { closedError, timeoutError } from './call-errors.js';
@@ -34,7 +34,7 @@ export class SingleCalls {
   /** Rejects all calls that have no answer. */
   close(): void {
     this.closed = true;
-    for (const call of this.pending) call.fail(closedError(this.connection));
+    for (const call of this.pending) call.close();
   }
 
   private send(
@@ -59,6 +59,8 @@ class SingleCall implements ScriptRequest {
   readonly divisible = false;
   private call!: ScriptCall;
   private timer!: Timer;
+  /** Its late answer says nothing about the node: see batch-call.ts. */
+  private givenUp = false;
 
   constructor(
     readonly script: Script,
@@ -77,19 +79,32 @@ class SingleCall implements ScriptRequest {
   }
 
   done(reply: unknown): void {
+    if (!this.givenUp) this.node.answered(this.deadline !== undefined);
     this.end();
     this.resolve({ reply, call: this.call });
   }
 
   fail(error: unknown): void {
+    const failure = callError(error, this.call, this.connection.description, this.keys);
+    if (!this.givenUp) noteFailure(this.node, failure, isReply(error));
     this.end();
-    this.reject(callError(error, this.call, this.connection.description, this.keys));
+    this.reject(failure);
+  }
+
+  close(): void {
+    this.end();
+    this.reject(closedError(this.connection));
   }
 
   private expire(commandTimeout: number): void {
     const { connection, call } = this;
     connection.giveUp(call);
     this.fail(timeoutError(connection, commandTimeout, call.written ? 'unknown' : 'refused', call.validUntil));
+    this.givenUp = true;
+  }
+
+  private get node(): NodeHealth {
+    return this.connection.health.node(this.keys[0]);
   }
 
   private end(): void {

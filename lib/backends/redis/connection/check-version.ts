@@ -20,3 +20,15 @@ export function checkVersion(info: string, server: string): void {
     'refused',
   );
 }
+
+/**
+ * The name and version of a server, for logs: `Redis 7.4.1`.
+ *
+ * @param info what INFO says; `''`: the user may not ask
+ */
+export function serverName(info: string): string {
+  const valkey = /^valkey_version:(\S+)/m.exec(info)?.[1];
+  const redis = /^redis_version:(\S+)/m.exec(info)?.[1];
+  if (valkey !== undefined) return `Valkey ${valkey}`;
+  return redis === undefined ? 'a server that does not say its version' : `Redis ${redis}`;
+}

@@ -5,8 +5,10 @@ import { ClusterNodes } from '../client/cluster-nodes.js';
 import type { Connection } from '../client/connection.js';
 import type { ConnectionContext } from '../client/connection-context.js';
 import { FailoverWatch } from '../client/failover-watch.js';
+import { serverName } from './check-version.js';
 import { ClientLifecycle } from './client-lifecycle.js';
 import { warnOfEviction } from './eviction-warning.js';
+import { NodeHealths } from './node-healths.js';
 import type { ScriptCall, ScriptRequest } from './script-call.js';
 import { ScriptCommand, sendOn } from './script-command.js';
 import { ScriptRunner } from './script-runner.js';
@@ -17,6 +19,8 @@ import { SubscriberClients } from './subscriber-clients.js';
 interface ConnectionExtras {
   /** Watches for failovers on behalf of another connection, which closes it. */
   readonly watch?: FailoverWatch | undefined;
+  /** Of the connection that this is a copy of. */
+  readonly health?: NodeHealths;
   /** Called once, when a server has answered for the first time, with what INFO says. */
   readonly onFirstAnswer?: (info: string) => void;
 }
@@ -30,6 +34,7 @@ export class RedisConnection {
   readonly isCluster: boolean;
   readonly nodes: ClusterNodes;
   readonly subscribers: SubscriberClients;
+  readonly health: NodeHealths;
   private readonly client: Client;
   private readonly lifecycle: ClientLifecycle;
   private readonly runner: ScriptRunner;
@@ -41,14 +46,17 @@ export class RedisConnection {
   /** @throws ConnectionError when `connection` cannot be used */
   static open(connection: Connection, context: ConnectionContext): RedisConnection {
     const source = context.runtime.detached(() => clientOf(connection, clientDefaults(context)));
-    const onFirstAnswer = (info: string) => warnOfEviction(info, source.description, context.onWarning);
+    const onFirstAnswer = (info: string) => {
+      context.onConnected?.(serverName(info));
+      warnOfEviction(info, source.description, context.onWarning);
+    };
     return new RedisConnection(source, context, { onFirstAnswer });
   }
 
   private constructor(
     source: ClientSource,
     context: ConnectionContext,
-    { watch, onFirstAnswer = () => {} }: ConnectionExtras,
+    { watch, health, onFirstAnswer = () => {} }: ConnectionExtras,
   ) {
     const { client, description } = source;
     this.client = client;
@@ -61,11 +69,16 @@ export class RedisConnection {
     this.watch = this.ownWatch ?? watch;
     this.lifecycle = new ClientLifecycle(source, context);
     const socketTimeout = new SocketTimeout(source, context);
+    this.health = health ?? new NodeHealths(description, this.isCluster, this.nodes, context, socketTimeout);
     const clocks = new ServerClocks(source, this.nodes, onFirstAnswer);
     this.clocks = clocks;
     this.runner = new ScriptRunner(client, context, clocks, this.lifecycle, socketTimeout);
     this.subscribers = new SubscriberClients(this.nodes, socketTimeout, this.watch, context.runtime);
-    this.lifecycle.connect(() => clocks.forget(), socketTimeout, this.watch);
+    const onReady = () => {
+      clocks.forget();
+      clocks.refresh([]);
+    };
+    this.lifecycle.connect(onReady, socketTimeout, this.watch);
   }
 
   /** Why there is no answer: undefined while the client is ready, as far as it knows. */
@@ -121,13 +134,13 @@ export class RedisConnection {
 
   /** A connection of ours to the same place, for commands that block it. */
   duplicate(context: ConnectionContext): RedisConnection {
-    const { client, description, watch } = this;
+    const { client, description, watch, health } = this;
     const copy = context.runtime.detached(() =>
       isCluster(client)
         ? client.duplicate([], { lazyConnect: true })
         : client.duplicate({ ...clientDefaults(context), lazyConnect: true }),
     );
-    return new RedisConnection({ client: copy, owned: true, description }, context, { watch });
+    return new RedisConnection({ client: copy, owned: true, description }, context, { watch, health });
   }
 
   /** Reconnects to the master, after a server has said that it is a replica. */

@@ -1,4 +1,4 @@
-import { BackendError } from '../../lock-backend.js';
+import { BackendError, type NodeHealth } from '../../lock-backend.js';
 
 /** The server refused a request twice in a row because its deadline had passed. */
 export class ExpiredError extends Error {
@@ -88,6 +88,20 @@ export function callError(error: unknown, delivery: Delivery, server: string, ke
   });
 }
 
+/**
+ * Notes in the health of a node that a call to it has failed.
+ *
+ * @param failure what the caller is told
+ * @param refused the node itself has answered so
+ */
+export function noteFailure(node: NodeHealth, { kind, message }: BackendError, refused: boolean): void {
+  if (kind === 'closed') return;
+  // A server that does not know the user refuses every command, although nothing is wrong with the call.
+  const isUnusable = kind === 'unavailable' || /\b(WRONGPASS|NOAUTH)\b/.test(message);
+  if (isUnusable) node.failed(refused);
+  else node.answered(false);
+}
+
 /** The error of one request in a batch: its first command failed, or a later one with NOPERM. */
 export function itemError(message: string, delivery: Delivery, server: string): BackendError {
   const code = errorCode(message);
@@ -113,6 +127,8 @@ function remedy(code: string | undefined): string {
   if (code === 'MOVED' || code === 'ASK' || code === 'CROSSSLOT') {
     return ' (the server is a node of a cluster: give the connection as { nodes })';
   }
+  if (code === 'WRONGPASS' || code === 'NOAUTH')
+    return ' (check user and password; reserved characters in a URL are percent-encoded)';
   return code === 'NOPERM' ? ' (see the README for the permissions that locks need)' : '';
 }
 
@@ -138,7 +154,7 @@ function isError(value: unknown): value is Error {
 }
 
 /** Whether Redis answered the script with this error: not the handshake of a connection, and not ioredis. */
-function isReply(error: unknown): boolean {
+export function isReply(error: unknown): boolean {
   const command = (error as { command?: { name?: string } } | undefined)?.command?.name;
   return command === 'evalsha' || command === 'eval';
 }

@@ -13,6 +13,7 @@ import {
   type ReleaseRequest,
   type Removal,
   type RenewRequest,
+  SingleNodeWatch,
   type Subscription,
   type TransferRequest,
   type Wake,
@@ -28,6 +29,9 @@ import type { ServerClient, SimulatedServer } from './simulated-server.js';
 import { SimulatedSubscription } from './simulated-subscription.js';
 import { SimulatedSynchronizers } from './simulated-synchronizers.js';
 import type { VirtualTime } from './virtual-time.js';
+
+/** Lines of commands that take something. */
+const TAKING = ['acquire', 'take'];
 
 export interface LinkSettings {
   readonly commandTimeout: number;
@@ -61,6 +65,7 @@ export interface LinkSubscription {
 export class SimulatedLink implements LockBackend, ServerClient {
   readonly description = 'simulated';
   readonly synchronizers: SimulatedSynchronizers;
+  readonly health: SingleNodeWatch;
   readonly open = new Set<SimulatedCommand<unknown>>();
   readonly subscribed = new Set<LinkSubscription>();
   /** Is told what a forced release has taken, when the process knows. */
@@ -86,6 +91,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
     readonly settings: LinkSettings,
   ) {
     this.synchronizers = new SimulatedSynchronizers(this, settings.disguiseSynchronizers);
+    this.health = new SingleNodeWatch(this.description, process, () => this.send('ping', async () => {}));
     server.join(this);
   }
 
@@ -269,7 +275,8 @@ export class SimulatedLink implements LockBackend, ServerClient {
   ): Promise<T> {
     if (this.closed) return Promise.reject(new BackendError('the backend was closed', 'unavailable', 'refused'));
     const onLine = this.settings.oneLine ? line.replace(/^\w+/, 'commands') : line;
-    return new SimulatedCommand(this, onLine, execute, whenResent, validUntil).answer;
+    const { answer } = new SimulatedCommand(this, onLine, execute, whenResent, validUntil);
+    return this.health.health.observe(answer, TAKING.includes(/^\w+/.exec(line)?.[0] ?? line));
   }
 
   /** A command that takes something: the server does not execute it when its caller has left. */

@@ -1,4 +1,5 @@
-import { messageOf } from '../../backends/redis/connection/redis-errors.js';
+import { BackendError } from '../../lock-backend.js';
+import { messageOf } from './redis-errors.js';
 
 /** What to do, by what the message begins with or contains. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
@@ -15,8 +16,19 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/LOADING|BUSY|MASTERDOWN|CLUSTERDOWN/, 'it passes when Redis has started, or the failover is over'],
 ];
 
-export function connectionAdvice(error: unknown): string {
+/** What to do about an error of a connection; undefined: not known. */
+export function connectionAdvice(error: unknown): string | undefined {
   const { code = '' } = (error ?? {}) as { code?: string };
   const text = `${code} ${messageOf(error)}`;
-  return ADVICE.find(([pattern]) => pattern.test(text))?.[1] ?? 'check the URL, and the log of Redis';
+  return ADVICE.find(([pattern]) => pattern.test(text))?.[1];
+}
+
+/** An error of a connection as logs show it: where, what, and what to do. Both connections of a service say the same. */
+export function explained(error: unknown, description: string): Error {
+  const message = messageOf(error);
+  const where = message.startsWith(description) ? '' : `${description}: `;
+  if (error instanceof BackendError)
+    return new BackendError(where + message, error.kind, error.outcome, { cause: error.cause });
+  const advice = connectionAdvice(error);
+  return new Error(`${where}${message}${advice === undefined ? '' : `: ${advice}`}`, { cause: error });
 }

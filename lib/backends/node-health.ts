@@ -1,0 +1,120 @@
+import type { BackendError } from './backend-error.js';
+import type { Runtime } from './runtime.js';
+
+/** How long an outage outlasts the last refusal, in milliseconds: callers that were refused ask again within a second. */
+const REFUSAL_LASTS = 2_000;
+
+/**
+ * Whether one node answers. Its outage begins with the first request that fails, or has no answer within the command time-out, and ends with
+ * any answer.
+ *
+ * A node that answers, but with an error that may pass (LOADING, OOM, CLUSTERDOWN, …), gives no lock either: PING and renewals may succeed
+ * meanwhile, so such an outage ends when something can be acquired again, or when it has been refused to nobody for two seconds.
+ *
+ * @publicApi
+ */
+export class NodeHealth {
+  private outageSince: number | undefined;
+  private lastAnswer = Number.NEGATIVE_INFINITY;
+  private lastRefusal = Number.NEGATIVE_INFINITY;
+
+  /**
+   * @param description for logs: `redis 127.0.0.1:6379/0`. It must not contain a secret
+   * @param onChange called when an outage begins or ends
+   */
+  constructor(
+    readonly description: string,
+    private readonly runtime: Pick<Runtime, 'monotonic'>,
+    private readonly onChange: (node: NodeHealth) => void,
+  ) {}
+
+  /** When the present outage began, on the monotonic clock; undefined: there is none. */
+  get since(): number | undefined {
+    return this.outageSince;
+  }
+
+  /** When the node answered last, on the monotonic clock; `-Infinity`: never. */
+  get answeredAt(): number {
+    return this.lastAnswer;
+  }
+
+  /** @param taking the request would have taken something, such as a lock */
+  answered(taking: boolean): void {
+    this.lastAnswer = this.runtime.monotonic();
+    if (this.outageSince === undefined) return;
+    if (!taking && this.lastAnswer - this.lastRefusal < REFUSAL_LASTS) return;
+    this.outageSince = undefined;
+    this.onChange(this);
+  }
+
+  /** @param refused the node itself has answered so; else there was no answer */
+  failed(refused: boolean): void {
+    const now = this.runtime.monotonic();
+    if (refused) this.lastRefusal = now;
+    if (this.outageSince !== undefined) return;
+    this.outageSince = now;
+    this.onChange(this);
+  }
+
+  /** Notes how a request ends, where nothing else is known of it than its outcome. */
+  observe<T>(reply: Promise<T>, taking: boolean): Promise<T> {
+    reply.then(
+      () => this.answered(taking),
+      ({ kind }: BackendError) => {
+        if (kind === 'unavailable') this.failed(taking);
+        else if (kind !== 'closed') this.answered(false);
+      },
+    );
+    return reply;
+  }
+}
+
+/**
+ * The ability of a backend to say which of its nodes do not answer. Without it, a caller waits as long as its `waitTime` allows, whatever
+ * happens to the backend.
+ *
+ * @publicApi
+ */
+export interface NodeWatch {
+  /** The node that has this key at present. */
+  node(key: string): NodeHealth;
+
+  /** Sends one PING to each node that has one of these keys. How it ends is noted in the node's health. */
+  ping(keys: Iterable<string>): void;
+
+  /** Calls `listener` whenever the outage of a node begins or ends. There is one listener. */
+  listen(listener: (node: NodeHealth) => void): void;
+}
+
+/** The {@link NodeWatch} of a backend that answers as a whole, or not at all. */
+export class SingleNodeWatch implements NodeWatch {
+  readonly health: NodeHealth;
+  private listener: (node: NodeHealth) => void = () => {};
+  private pinging = false;
+
+  /** @param sendPing sends a request that is {@link NodeHealth.observe}d, as all others are */
+  constructor(
+    description: string,
+    runtime: Pick<Runtime, 'monotonic'>,
+    private readonly sendPing: () => Promise<unknown>,
+  ) {
+    this.health = new NodeHealth(description, runtime, (node) => this.listener(node));
+  }
+
+  node(): NodeHealth {
+    return this.health;
+  }
+
+  ping(): void {
+    if (this.pinging) return;
+    this.pinging = true;
+    const end = () => {
+      this.pinging = false;
+    };
+    this.sendPing().then(end, end);
+  }
+
+  listen(listener: (node: NodeHealth) => void): void {
+    this.listener = listener;
+  }
+}
