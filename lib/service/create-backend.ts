@@ -57,7 +57,7 @@ function quorumBackend(
     for (const [n, connection] of connections.entries())
       nodes.push(redisBackend(connection, `quorum[${n}]`, options, environment));
   } catch (error) {
-    for (const node of nodes) void node.close();
+    for (const node of nodes) node.close().catch(() => {});
     throw error;
   }
   const { runtime, commandTimeout } = environment;

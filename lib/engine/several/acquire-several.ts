@@ -50,7 +50,7 @@ export function acquireSeveral(
     if (terms.signal?.aborted) return caller.refuse(abortedError(caller, terms.signal));
     caller.watch(() => acquisition.departureError());
     const ended = track(caller);
-    void acquisition
+    acquisition
       .run()
       .catch((error) => caller.refuse(error))
       .finally(ended);
