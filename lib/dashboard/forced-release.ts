@@ -6,6 +6,7 @@ import {
   type LoggerService,
   NotFoundException,
 } from '@nestjs/common';
+import type { ForceReleaseOptions, InspectedOwner } from '../service/lock-inspection.js';
 import type { LockService } from '../service/lock-service.js';
 import type { RedisLockDashboardOptions } from './dashboard.options.js';
 import type { HttpRequest } from './http.js';
@@ -18,8 +19,12 @@ const REASON = { shortest: 3, longest: 500 };
 interface ReleaseRequest {
   readonly name: string;
   readonly reason: string;
-  /** The owners that the operator saw: where others hold the lock by now, it is left alone. */
+  /** The owners that the operator saw: where others hold the lock by now, it is left alone. Undefined: whoever holds it. */
   readonly owners: readonly string[] | undefined;
+  /** The fencing token that was shown with them. */
+  readonly token: number | undefined;
+  /** There were more owners than the page shows. Those that hold the lock now are meant too, as far as one that was shown is still among them. */
+  readonly others: boolean;
 }
 
 /** Releases locks by force: only where it is switched on, with a reason, and in the log. */
@@ -33,18 +38,21 @@ export class ForcedRelease {
 
   /** @throws HttpException, or an error of the lock service: then nothing was released */
   async release(request: HttpRequest, nameInPath: string | undefined): Promise<void> {
-    const { name, reason, owners } = this.check(request, nameInPath);
+    const { name, reason, ...shown } = this.check(request, nameInPath);
     const user = await this.userOf(request);
     const { owners: present } = await this.locks.inspect(name);
-    if (present.length > 0 && owners !== undefined && !present.some(({ owner }) => owners.includes(owner)))
+    const removed = await this.locks.removeHolders(name, meant(shown, present));
+    if (removed.length === 0) {
+      if (!(await this.locks.isLocked(name)))
+        throw new NotFoundException(`'${name}' is not locked; nothing was released`);
       throw new ConflictException(`'${name}' is held by somebody else by now; nothing was released`);
-    const held = await this.locks.forceRelease(name);
-    if (!held) throw new NotFoundException(`'${name}' is not locked; nothing was released`);
-    const holder = present.map(({ owner, client }) =>
-      client ? `${client.application} on ${client.host}, pid ${client.pid} (${owner})` : owner,
-    );
+    }
+    const holders = removed.map((owner) => {
+      const client = present.find((other) => other.owner === owner)?.client;
+      return client ? `${client.application} on ${client.host}, pid ${client.pid} (${owner})` : owner;
+    });
     const text = inLog(
-      `released by force${user ? ` by ${user}` : ''}: ${reason}; it was held by ${holder.join(' and ') || 'an owner not known here'}`,
+      `released by force${user ? ` by ${user}` : ''}: ${reason}; it was held by ${holders.join(' and ')}`,
     );
     this.logger.warn(`'${inLog(name)}' was ${text}`);
     this.events.add({ kind: 'released', name, method: '', text });
@@ -78,6 +86,8 @@ export class ForcedRelease {
       name = nameInPath,
       reason,
       owners,
+      token,
+      others = false,
     } = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>;
     if (typeof name !== 'string' || (nameInPath !== undefined && name !== nameInPath))
       throw new BadRequestException('Give the name of one lock; nothing was released');
@@ -88,8 +98,21 @@ export class ForcedRelease {
       );
     if (owners !== undefined && !(Array.isArray(owners) && owners.every((owner) => typeof owner === 'string')))
       throw new BadRequestException('owners must be a list of texts; nothing was released');
-    return { name, reason: text, owners };
+    if ((token !== undefined && !Number.isSafeInteger(token)) || typeof others !== 'boolean')
+      throw new BadRequestException('token must be a whole number, and others true or false; nothing was released');
+    return { name, reason: text, owners, token: token as number | undefined, others };
   }
+}
+
+/** @returns undefined: whoever holds the lock */
+function meant(
+  { owners, token, others }: Omit<ReleaseRequest, 'name' | 'reason'>,
+  present: readonly InspectedOwner[],
+): ForceReleaseOptions | undefined {
+  if (owners === undefined) return undefined;
+  const holders = present.map(({ owner }) => owner);
+  const areMeant = others && holders.some((owner) => owners.includes(owner));
+  return { owners: areMeant ? [...owners, ...holders] : owners, fencingToken: token };
 }
 
 /** One line, whatever was typed. */

@@ -33,8 +33,8 @@ export class SnapshotFeed {
    */
   follow(listener: (snapshot: Snapshot) => void): () => void {
     this.listeners.add(listener);
-    if (this.latest !== undefined && performance.now() < this.nextAt) listener(this.latest);
-    else void this.next();
+    if (this.latest !== undefined && performance.now() < this.nextAt) tell(listener, this.latest);
+    else this.takeInBackground();
     this.schedule();
     return () => {
       this.listeners.delete(listener);
@@ -46,6 +46,10 @@ export class SnapshotFeed {
     this.closed = true;
     this.listeners.clear();
     this.stop();
+  }
+
+  private takeInBackground(): void {
+    this.next().catch(() => {}); // the next one may be taken
   }
 
   private next(): Promise<Snapshot> {
@@ -68,7 +72,7 @@ export class SnapshotFeed {
     const took = performance.now() - started;
     this.nextAt = started + took + Math.max(SHORTEST_PAUSE - took, rest * took);
     this.taking = undefined;
-    for (const listener of [...this.listeners]) listener(this.latest);
+    for (const listener of [...this.listeners]) tell(listener, this.latest);
     this.schedule();
     return this.latest;
   }
@@ -77,12 +81,21 @@ export class SnapshotFeed {
   private schedule(): void {
     this.stop();
     if (this.taking !== undefined || this.listeners.size === 0 || this.closed) return;
-    this.timer = setTimeout(() => void this.next(), Math.max(1, this.nextAt - performance.now()));
+    this.timer = setTimeout(() => this.takeInBackground(), Math.max(1, this.nextAt - performance.now()));
     this.timer.unref();
   }
 
   private stop(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
+  }
+}
+
+/** One viewer that cannot be shown a snapshot is none of the others' business. */
+function tell(listener: (snapshot: Snapshot) => void, snapshot: Snapshot): void {
+  try {
+    listener(snapshot);
+  } catch {
+    // It may be shown the next one.
   }
 }

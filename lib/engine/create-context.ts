@@ -35,7 +35,7 @@ export function createContext(
   };
   const watchdog = new Watchdog(backend, runtime, clock, events, watchdogTimeout, onHeartbeat);
   const backgroundReleases = new BackgroundReleases(backend, runtime);
-  const forcedReleases = new ForcedReleases(backend, runtime, clientId, heldLocks);
+  const forcedReleases = new ForcedReleases(backend, runtime, clientId, heldLocks, events);
   const { pendingAcquisitions } = forcedReleases;
   const warn = (message: string) => events.logger.warn(message);
   const nestedWaits = new NestedWaits(backend.waits, runtime, clientId, (owner) => holders.find(owner), warn);

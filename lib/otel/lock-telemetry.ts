@@ -1,6 +1,7 @@
-import { type Context, context, type Span } from '@opentelemetry/api';
+import { type Context, context, ROOT_CONTEXT, type Span } from '@opentelemetry/api';
 import type { LockEvents } from '../engine/events/lock-events.js';
 import type { AcquireMessage, HoldMessage } from '../engine/trace/channels.js';
+import { guarded } from './guarded.js';
 import { acquireChannel, holdChannel, subscribe, subscribePoint } from './lock-channels.js';
 import { type LockMetrics, labelsOf, type MetricsSource } from './lock-metrics.js';
 import { type LockSpans, runIn } from './lock-spans.js';
@@ -44,12 +45,12 @@ export class LockTelemetry {
   stop(): void {
     for (const unsubscribe of this.subscriptions) unsubscribe();
     for (const [message, { span, metrics }] of this.acquiring) {
-      metrics?.waiting.add(-1, labelsOf(message));
-      span?.end();
+      guarded(() => metrics?.waiting.add(-1, labelsOf(message)));
+      guarded(() => span?.end());
     }
     for (const [message, { span, metrics }] of this.holding) {
-      metrics?.held.add(-locksOf(message), labelsOf(message));
-      span?.end();
+      guarded(() => metrics?.held.add(-locksOf(message), labelsOf(message)));
+      guarded(() => span?.end());
     }
     this.acquiring.clear();
     this.holding.clear();
@@ -57,11 +58,10 @@ export class LockTelemetry {
   }
 
   private acquireStarted(message: AcquireMessage): void {
-    const caller = context.active();
-    const span = this.spans?.startAcquire(message, caller);
+    const caller = guarded(() => context.active()) ?? ROOT_CONTEXT;
+    const span = guarded(() => this.spans?.startAcquire(message, caller));
     if (span !== undefined) message.run = runIn(span);
-    const metrics = this.metrics?.current;
-    metrics?.waiting.add(1, labelsOf(message));
+    const metrics = this.count(({ waiting }) => waiting.add(1, labelsOf(message)));
     this.acquiring.set(message, { span, metrics });
     this.origins.set(message, { caller, span });
   }
@@ -71,24 +71,24 @@ export class LockTelemetry {
     if (traced === undefined) return;
     this.acquiring.delete(message);
     const { span, metrics } = traced;
-    if (span !== undefined) this.spans?.endAcquire(span, message);
+    if (span !== undefined) guarded(() => this.spans?.endAcquire(span, message));
     if (metrics === undefined) return;
     const { outcome, reentry, waited = 0 } = message;
     const labels = labelsOf(message);
-    metrics.waiting.add(-1, labels);
-    if (outcome === 'skipped') metrics.skipped.add(1, labels);
-    if (!reentry) metrics.acquireDuration.record(waited / 1_000, { ...labels, outcome });
+    guarded(() => metrics.waiting.add(-1, labels));
+    if (outcome === 'skipped') guarded(() => metrics.skipped.add(1, labels));
+    if (!reentry) guarded(() => metrics.acquireDuration.record(waited / 1_000, { ...labels, outcome }));
   }
 
   private holdStarted(message: HoldMessage): void {
-    const { caller = context.active(), span: acquire } = this.origins.get(message.acquisition) ?? {};
-    const span = this.spans?.startHold(message, caller, acquire);
+    const { caller, span: acquire } = this.origins.get(message.acquisition) ?? {};
+    const parent = caller ?? guarded(() => context.active()) ?? ROOT_CONTEXT;
+    const span = guarded(() => this.spans?.startHold(message, parent, acquire));
     if (span !== undefined) {
       message.run = runIn(span);
       if (!message.reentry) for (const owner of message.owners.values()) this.held.set(owner, span);
     }
-    const metrics = this.metrics?.current;
-    metrics?.held.add(locksOf(message), labelsOf(message));
+    const metrics = this.count(({ held }) => held.add(locksOf(message), labelsOf(message)));
     this.holding.set(message, { span, metrics });
   }
 
@@ -97,29 +97,40 @@ export class LockTelemetry {
     if (traced === undefined) return;
     this.holding.delete(message);
     const { span, metrics } = traced;
-    if (span !== undefined) this.spans?.endHold(span, message);
+    if (span !== undefined) guarded(() => this.spans?.endHold(span, message));
     // A lock that is handed off keeps its owner.
     for (const owner of message.owners.values()) if (this.held.get(owner) === span) this.held.delete(owner);
     if (metrics === undefined) return;
     const { outcome, held = 0, reentry } = message;
     const labels = labelsOf(message);
-    metrics.held.add(-locksOf(message), labels);
-    if (!reentry) metrics.holdDuration.record(held / 1_000, { ...labels, outcome });
+    guarded(() => metrics.held.add(-locksOf(message), labels));
+    if (!reentry) guarded(() => metrics.holdDuration.record(held / 1_000, { ...labels, outcome }));
   }
 
   private renewalFailed(event: LockEvents['renewalFailed']): void {
-    this.metrics?.current.renewals.add(1, { ...labelsOf(event), outcome: 'failed' });
+    this.count(({ renewals }) => renewals.add(1, { ...labelsOf(event), outcome: 'failed' }));
     const span = this.held.get(event.owner);
-    if (span !== undefined) this.spans?.renewalFailed(span, event.error, event.remainingTime);
+    if (span !== undefined) guarded(() => this.spans?.renewalFailed(span, event.error, event.remainingTime));
+  }
+
+  /** @returns the instruments that have counted it */
+  private count(measure: (metrics: LockMetrics) => void): LockMetrics | undefined {
+    return guarded(() => {
+      const metrics = this.metrics?.current;
+      if (metrics !== undefined) measure(metrics);
+      return metrics;
+    });
   }
 }
 
 function countPoints(metrics: MetricsSource): readonly (() => void)[] {
   return [
-    subscribePoint('nestjs-redis-lock:lost', (event) => metrics.current.lost.add(1, labelsOf(event))),
-    subscribePoint('nestjs-redis-lock:handoff', (event) => metrics.current.handoffs.add(1, labelsOf(event))),
+    subscribePoint('nestjs-redis-lock:lost', (event) => guarded(() => metrics.current.lost.add(1, labelsOf(event)))),
+    subscribePoint('nestjs-redis-lock:handoff', (event) =>
+      guarded(() => metrics.current.handoffs.add(1, labelsOf(event))),
+    ),
     subscribePoint('nestjs-redis-lock:renewed', (event) =>
-      metrics.current.renewals.add(1, { ...labelsOf(event), outcome: 'renewed' }),
+      guarded(() => metrics.current.renewals.add(1, { ...labelsOf(event), outcome: 'renewed' })),
     ),
   ];
 }

@@ -60,7 +60,7 @@ function quorumBackend(
       nodes.push(redisBackend(connection, `quorum[${n}]`, options, environment));
     refuseSameServer(nodes);
   } catch (error) {
-    for (const node of nodes) void node.close();
+    for (const node of nodes) node.close().catch(() => {});
     throw error;
   }
   const { runtime, commandTimeout } = environment;

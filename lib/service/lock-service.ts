@@ -180,7 +180,12 @@ export class LockService extends LockHandles {
    * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name, LockConfigurationError for a bad option
    */
   async forceRelease(name: string, options?: ForceReleaseOptions): Promise<boolean> {
-    return (await this.engine.forceRelease(name, expectedHolders(options))).length > 0;
+    return (await this.removeHolders(name, options)).length > 0;
+  }
+
+  /** {@link forceRelease}, for whoever logs it. Resolves to the owners that it was taken from. @internal */
+  async removeHolders(name: string, options?: ForceReleaseOptions): Promise<readonly string[]> {
+    return this.engine.forceRelease(name, expectedHolders(options));
   }
 
   /**

@@ -25,7 +25,7 @@ export class LockView {
 
   async inspect(name: string): Promise<LockInspection> {
     const state = await this.engine.inspect(name);
-    const records = await this.records().catch((): Records => new Map());
+    const records = await this.recordsIfAny();
     return {
       locked: state.mode !== 'free',
       type: state.mode,
@@ -48,7 +48,7 @@ export class LockView {
     const names = page.keys.map((key) => key.slice(keyPrefix.length)).filter((name) => name !== '');
     const [states, records] = await Promise.all([
       Promise.all(names.map((name) => engine.inspect(name).catch(unlessNoLock))),
-      this.records(),
+      this.recordsIfAny(),
     ]);
     const locks = names.flatMap((name, n) => this.listed(name, states[n], records) ?? []);
     return { locks, cursor: page.cursor };
@@ -102,6 +102,11 @@ export class LockView {
 
   private keyOf(name: string): string {
     return this.engine.settings.keyPrefix + name;
+  }
+
+  /** What is known of the clients must not keep locks from being shown. */
+  private recordsIfAny(): Promise<Records> {
+    return this.records().catch(() => new Map());
   }
 
   /** The records of all clients; none where the backend has none. */

@@ -1,3 +1,4 @@
+import { parseClientRecord } from '../backends/directory/client-record.js';
 import { keyPage } from '../backends/directory/key-page.js';
 import { agedRecord, type ClientRecord, type KeyPage, type LockDirectory } from '../backends/lock-backend.js';
 import type { LockServer, WrittenRecord } from './server/lock-server.js';
@@ -42,8 +43,8 @@ export class RowDirectory implements LockDirectory {
 /** @returns undefined for one that no version of this library writes */
 function toRecord({ record, age }: WrittenRecord): ClientRecord | undefined {
   try {
-    const read: ClientRecord = JSON.parse(record);
-    return agedRecord(read, Math.max(0, age));
+    const read = parseClientRecord(Object(JSON.parse(record)));
+    return read && agedRecord(read, Math.max(0, age));
   } catch {
     return undefined;
   }

@@ -81,7 +81,7 @@ export class RowWait implements SessionClaim {
 
   private async block(acquisition: RowAcquisition): Promise<void> {
     this.blocked = acquisition;
-    void this.tellHolder();
+    this.tellHolder().catch(() => {}); // it stays unknown
     try {
       await acquisition.waitForRow(this.request.key);
     } finally {

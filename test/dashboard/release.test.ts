@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import type { RedisLockDashboardOptions } from '../../lib/dashboard.js';
 import { type DashboardApp, type DashboardAppOptions, openDashboard, type Platform } from './dashboard-app.js';
 
@@ -76,4 +77,79 @@ describe('who releases a lock by force', () => {
     expect(line).toMatch(/by ann FAKE FAKE: the worker hangs since noon; it was held by /);
     expect(line).not.toMatch(/[\n\u2028]/);
   });
+});
+
+describe('a lock that changes hands after a release by force has looked at it', () => {
+  /** Lets this happen between the look of the dashboard and its release. */
+  const meanwhile = (locks: DashboardApp['locks'], happen: () => Promise<unknown>) => {
+    const inspect = locks.inspect.bind(locks);
+    jest.spyOn(locks, 'inspect').mockImplementationOnce(async (name) => {
+      const seen = await inspect(name);
+      await happen();
+      return seen;
+    });
+  };
+
+  it('is left to its new holder, and nothing is logged', async () => {
+    const dashboard = await open({ dashboard: { readOnly: false } });
+    const first = await dashboard.locks.acquire('order:42', { leaseTime: '1m' });
+    const waiting = dashboard.locks.acquire('order:42', { leaseTime: '2m' });
+    meanwhile(dashboard.locks, async () => {
+      await first.release();
+      await waiting;
+    });
+    const answer = await dashboard.release('order:42', { reason, owners: [first.owner] });
+    expect(answer).toEqual({ status: 409, message: expect.stringContaining('nothing was released') });
+    const second = await waiting;
+    expect(second.held).toBe(true);
+    expect(dashboard.logger.lines.filter((line) => line.includes('was released by force'))).toEqual([]);
+    expect((await dashboard.board()).events).toEqual([]);
+    await second.release();
+  });
+
+  it('is logged as taken from those whom it was taken from', async () => {
+    const dashboard = await open({ dashboard: { readOnly: false } });
+    const { locks } = dashboard;
+    const [left, held] = await Promise.all([1, 2].map(() => locks.acquire('order:42', { type: 'read' })));
+    meanwhile(locks, () => left.release());
+    expect(await dashboard.release('order:42', { reason, owners: [left.owner, held.owner] })).toEqual({ status: 200 });
+    const [line] = dashboard.logger.lines.filter((text) => text.includes('was released by force'));
+    expect(line).toContain(held.owner);
+    expect(line).not.toContain(left.owner);
+  });
+
+  it('is logged as taken from the one who had it, where the request means anybody', async () => {
+    const dashboard = await open({ dashboard: { readOnly: false } });
+    const { locks } = dashboard;
+    const first = await locks.acquire('order:42', { leaseTime: '1m' });
+    const waiting = locks.acquire('order:42', { leaseTime: '2m' });
+    meanwhile(locks, async () => {
+      await first.release();
+      await waiting;
+    });
+    expect(await dashboard.release('order:42', { reason })).toEqual({ status: 200 });
+    const [line] = dashboard.logger.lines.filter((text) => text.includes('was released by force'));
+    expect(line).toContain((await waiting).owner);
+    expect(line).not.toContain(first.owner);
+  });
+});
+
+it('releases all readers of a lock of which the page shows a few, and says that there are others', async () => {
+  const dashboard = await open({ dashboard: { readOnly: false } });
+  const { locks } = dashboard;
+  const readers = await Promise.all(Array.from({ length: 8 }, () => locks.acquire('order:42', { type: 'read' })));
+  const owners = readers.slice(0, 5).map(({ owner }) => owner);
+  expect(await dashboard.release('order:42', { reason, owners, others: true })).toEqual({ status: 200 });
+  expect(await locks.isLocked('order:42')).toBe(false);
+});
+
+it('releases nothing where the fenced lock has had another token since it was shown', async () => {
+  const dashboard = await open({ dashboard: { readOnly: false } });
+  const { locks } = dashboard;
+  const lease = await locks.acquire('order:42', { type: 'fenced' });
+  const body = { reason, owners: [lease.owner], token: lease.fencingToken - 1 };
+  expect((await dashboard.release('order:42', body)).status).toBe(409);
+  expect(lease.held).toBe(true);
+  expect((await dashboard.release('order:42', { ...body, token: 'x' })).status).toBe(400);
+  expect(await dashboard.release('order:42', { ...body, token: lease.fencingToken })).toEqual({ status: 200 });
 });

@@ -12,7 +12,8 @@ export function checkRelease({ verb, options: { reason } }: CommandLine): void {
 }
 
 /** `release`: frees a lock by force; without --yes it only shows who holds it. */
-export async function release({ locks, name, options, output }: CommandContext): Promise<number> {
+export async function release(context: CommandContext): Promise<number> {
+  const { locks, name, options, output } = context;
   const before = await locks.inspect(name);
   if (!before.locked) throw notLocked(name, options.prefix);
   const document = { name, released: false, reason: options.reason, before };
@@ -21,13 +22,22 @@ export async function release({ locks, name, options, output }: CommandContext):
     output.error(new CommandError('usage', NOTHING_DONE), document);
     return EXIT.usage;
   }
-  if (!(await locks.forceRelease(name))) throw notLocked(name, options.prefix);
-  output.result({ ...document, released: true }, [
-    ...inspectionLines(name, before),
+  const { owners: shown, fencingToken } = before;
+  const removed = await locks.removeHolders(name, { owners: shown.map(({ owner }) => owner), fencingToken });
+  if (removed.length === 0) throw await nothingReleased(context);
+  const owners = shown.filter(({ owner }) => removed.includes(owner));
+  output.result({ ...document, released: true, removed }, [
+    ...inspectionLines(name, { ...before, owners }),
     `Released by force at ${new Date().toISOString()}: ${printable(options.reason as string)}`,
     'The code that held it may still run: its signal is aborted, but nothing stops code that does not listen to it.',
   ]);
   return EXIT.ok;
+}
+
+/** Why the lock was taken from none of those who were shown. */
+async function nothingReleased({ locks, name, options }: CommandContext): Promise<CommandError> {
+  if (!(await locks.isLocked(name))) return notLocked(name, options.prefix);
+  return new CommandError('failure', `'${name}' is held by somebody else by now; nothing was released`);
 }
 
 const NOTHING_DONE =

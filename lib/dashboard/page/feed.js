@@ -123,14 +123,14 @@ export class Feed {
 }
 
 /** @returns undefined when it was released, else why it was not */
-export async function releaseLock(name, owners, reason) {
+export async function releaseLock(name, shown, reason) {
   // A path cannot carry every name: `..`, or a long one. Then the body has it.
   const fits = /^[\w.:~@-]{3,90}$/.test(name);
   const path = fits ? `locks/${encodeURIComponent(name)}/release` : 'release';
   const { answer, refusal } = await ask(path, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-redis-lock-dashboard': 'release' },
-    body: JSON.stringify({ name, owners, reason }),
+    body: JSON.stringify({ name, ...shown, reason }),
   });
   if (answer?.released === true) return undefined;
   return refusal ?? 'The application does not answer. Look whether the lock is still held before you try again.';

@@ -13,6 +13,9 @@ class LockDialog extends HTMLElement {
   #lock;
   /** Who held it when it was opened: a release is about them, not about who holds it by now. */
   #owners = [];
+  #token;
+  /** It had more owners than are shown. */
+  #others = false;
 
   connectedCallback() {
     if (this.firstChild) return;
@@ -32,9 +35,15 @@ class LockDialog extends HTMLElement {
     return this.#lock?.name;
   }
 
+  get #shown() {
+    return { owners: this.#owners, token: this.#token, others: this.#others };
+  }
+
   open(lock, readOnly) {
     this.#dialog.querySelector('h2').textContent = lock.name;
     this.#owners = lock.owners.map(({ owner }) => owner);
+    this.#token = lock.token ?? undefined;
+    this.#others = lock.ownerCount > lock.owners.length;
     this.#release = make('button', { class: 'danger', 'aria-describedby': 'release-warning' }, 'Release by force');
     this.#form.replaceChildren(...(readOnly ? [] : [this.#releaseForm(lock.name)]));
     this.#dialog.showModal();
@@ -89,7 +98,7 @@ class LockDialog extends HTMLElement {
     const submit = async (event) => {
       event.preventDefault();
       button.disabled = true;
-      const failure = await releaseLock(name, this.#owners, reason.value);
+      const failure = await releaseLock(name, this.#shown, reason.value);
       outcome.className = failure === undefined ? '' : 'failed';
       outcome.textContent = failure ?? 'It was released.';
       button.disabled = failure === undefined;

@@ -66,7 +66,7 @@ export class HolderLookup {
 
   /** Who an owner is; undefined where there is no record, or no answer. */
   async find(owner: string): Promise<HolderClient | undefined> {
-    if (!this.isFresh(owner)) await this.read(clientOf(owner));
+    if (!this.isFresh(owner)) await this.read(clientOf(owner)).catch(() => {}); // it stays unknown
     return this.known(owner);
   }
 
@@ -96,7 +96,7 @@ export class HolderLookup {
     const owners = [...this.expected];
     this.expected.clear();
     const clients = new Set(owners.filter((owner) => !this.isFresh(owner)).map(clientOf));
-    for (const clientId of clients) void this.read(clientId);
+    for (const clientId of clients) this.read(clientId).catch(() => {});
   }
 
   private isFresh(owner: string): boolean {
@@ -109,13 +109,9 @@ export class HolderLookup {
   private async read(clientId: string): Promise<void> {
     const { directory } = this.settings.backend;
     if (directory === undefined || this.closed) return;
-    try {
-      const record = await directory.client(clientId);
-      if (this.closed) return;
-      if (this.records.size >= MOST_RECORDS) this.records.clear();
-      this.records.set(clientId, { record, at: this.settings.runtime.monotonic() });
-    } catch {
-      // The holder stays unknown.
-    }
+    const record = await directory.client(clientId);
+    if (this.closed) return;
+    if (this.records.size >= MOST_RECORDS) this.records.clear();
+    this.records.set(clientId, { record, at: this.settings.runtime.monotonic() });
   }
 }

@@ -128,7 +128,7 @@ export class NestedWaits {
         const cycle = await findCycle(reader, { id: wait.id, record: wait.record });
         if (cycle === undefined) return;
         wait.confirming = true;
-        void this.confirm(wait, cycle);
+        this.confirm(wait, cycle).catch(() => {}); // it is looked at again after the next beat
       }),
     );
   }
@@ -142,8 +142,6 @@ export class NestedWaits {
         Promise.all(cycle.map((member) => this.identify(ownerOf(member)))),
       ]);
       if (confirmed && !over()) place.dismiss(waiter, deadlockError(cycle, clients));
-    } catch {
-      // It is looked at again after the next beat.
     } finally {
       wait.confirming = false;
     }

@@ -64,6 +64,13 @@ export class EventHub {
     });
   }
 
+  /** For work that nobody awaits: where it fails after all, that is an `error` event, and not the end of the process. */
+  unawaited(work: unknown): void {
+    Promise.resolve(work).catch((error: unknown) =>
+      this.emit('error', error instanceof Error ? error : new Error(inWords(error))),
+    );
+  }
+
   private hasListeners(event: LockEventName): boolean {
     return (this.listeners.get(event)?.size ?? 0) > 0;
   }

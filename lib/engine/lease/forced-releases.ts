@@ -1,6 +1,7 @@
 import type { LockBackend, Removal, Subscription } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import { LockLostError } from '../errors.js';
+import type { EventHub } from '../events/events.js';
 import type { HeldLock } from './held-lock.js';
 import { PendingAcquisitions } from './pending-acquisitions.js';
 
@@ -26,6 +27,7 @@ export class ForcedReleases {
     runtime: Runtime,
     private readonly clientId: string,
     private readonly heldLocks: HeldLocks,
+    private readonly events: Pick<EventHub, 'unawaited'>,
   ) {
     // If the lock was acquired, its lease exists in the next turn.
     this.pendingAcquisitions = new PendingAcquisitions((removal) => runtime.nextTurn(() => this.verify(removal)));
@@ -39,7 +41,7 @@ export class ForcedReleases {
     if (this.closed || this.subscription !== undefined) return;
     this.subscription = this.backend.listenToClient?.(this.clientId, (removal) => this.heard(removal));
     // A forced release before the subscription was confirmed was not heard.
-    void this.subscription?.ready.then(() => this.lookAtAll());
+    this.events.unawaited(this.subscription?.ready.then(() => this.lookAtAll()));
   }
 
   close(): void {
@@ -80,7 +82,7 @@ export class ForcedReleases {
   private lookAt(held: HeldLock): void {
     const isUnderWay = this.looks.has(held);
     this.looks.set(held, isUnderWay);
-    if (!isUnderWay) void this.look(held);
+    if (!isUnderWay) this.events.unawaited(this.look(held));
   }
 
   private async look(held: HeldLock): Promise<void> {

@@ -98,7 +98,7 @@ export class PermitQueue<W extends PermitWaiter<never>> implements WaitingQueue 
   private resume(): void {
     this.context.runtime.detached(() => this.sendNext());
     if (this.closed || this.waiting.size + this.tryingOnce.size > 0 || this.attempt !== undefined) return;
-    void this.close();
+    this.context.events.unawaited(this.close());
     this.retire();
   }
 

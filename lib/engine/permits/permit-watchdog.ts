@@ -94,7 +94,7 @@ export class PermitWatchdog {
       this.timer = undefined;
       for (const permits of [...this.renewed.values()]) {
         this.loseExpired(permits);
-        void this.renew(permits);
+        this.context.events.unawaited(this.renew(permits));
       }
       if (!this.isEmpty) this.timer ??= this.schedule();
     });
@@ -151,7 +151,7 @@ export class PermitWatchdog {
     permits.failing = true;
     permits.retry = runtime.timer(Math.min(1_000, this.leaseTime / 20), () => {
       permits.retry = undefined;
-      void this.renew(permits);
+      this.context.events.unawaited(this.renew(permits));
     });
   }
 

@@ -101,7 +101,7 @@ export class FairQueue extends AcquisitionQueue {
     if (held.lateCopiesUntil !== undefined) waiter.noteLateCopies(held.lateCopiesUntil);
     held.lateCopiesUntil = waiter.lateCopiesUntil;
     this.hold(held, now);
-    if (waiter.settled) void this.giveBack(held);
+    if (waiter.settled) this.context.events.unawaited(this.giveBack(held));
     this.remove(waiter);
     waiter.grant(held);
   }

@@ -125,7 +125,7 @@ export class LockQueue extends ContendedQueue {
     this.contended?.acquired();
     this.hold(held, now);
     if (this.waiting.remove(waiter)) waiter.grant(held);
-    else void this.giveBack(held);
+    else this.context.events.unawaited(this.giveBack(held));
     this.pump();
   }
 

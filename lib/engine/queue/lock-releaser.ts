@@ -51,7 +51,7 @@ export class LockReleaser {
     if (held.lost !== undefined) return;
     const next = this.queue.waiting.first;
     if (next !== undefined && this.route(held, next) === 'local') this.handOffTo(next, held);
-    else void this.giveBack(held);
+    else this.context.events.unawaited(this.giveBack(held));
   }
 
   private handOffTo(next: LockWaiter, held: HeldLock): void {
@@ -113,7 +113,7 @@ export class LockReleaser {
     if (queue.waiting.remove(next)) {
       this.announce(heir, next);
       next.grant(heir);
-    } else void this.giveBack(heir);
+    } else this.context.events.unawaited(this.giveBack(heir));
   }
 
   private announce({ name, type, owner, token }: HeldLock, { terms }: LockWaiter): void {

@@ -56,10 +56,11 @@ export class LongWaitWarning {
     const [waiters, longest] = length > 1 ? [`${length} callers wait`, ', the longest'] : ['A caller waits', ''];
     const { events, holders } = this.context;
     const { holder, client } = this.holder();
-    void holders.describe(holder, client, (who) =>
+    const warning = holders.describe(holder, client, (who) =>
       events.logger.warn(
         `${waiters} for the lock '${waiter.name}'${longest} for over ${LONG_WAIT / 1_000} s; held by ${who}`,
       ),
     );
+    events.unawaited(warning);
   }
 }

@@ -79,7 +79,8 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   /** The write lock is given back. An acquisition that is under way is given back when it is answered. */
   abandon(): void {
     this.over = true;
-    if (this.read !== undefined && this.read.shares.length === 0) void this.giveBack(this.read);
+    const { events } = this.engine.context;
+    if (this.read !== undefined && this.read.shares.length === 0) events.unawaited(this.giveBack(this.read));
     if (this.sent !== undefined) return;
     if (this.read === undefined) this.undoUnanswered();
     this.dismiss();
@@ -166,7 +167,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     this.queue = queueOf(this.engine, 'read', this);
     const read = this.queue.adopt(this.write.owner, first.terms, sent, reply.token, this);
     this.read = read;
-    if (this.waiting.size === 0) void this.giveBack(read);
+    if (this.waiting.size === 0) this.engine.context.events.unawaited(this.giveBack(read));
     for (const waiter of this.takeAll()) waiter.grant(read);
   }
 

@@ -67,7 +67,7 @@ export function acquireSeveral(
     if (refusal !== undefined) return caller.refuse(refusal);
     caller.watch(() => acquisition.departureError());
     const ended = track(caller);
-    void acquisition
+    acquisition
       .run()
       .catch((error) => caller.refuse(error))
       .finally(ended);

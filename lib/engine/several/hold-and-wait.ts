@@ -120,7 +120,7 @@ export class HoldAndWait {
   private turnCame(wanted: WantedLock, waited: number): void {
     this.turns.delete(wanted);
     if (wanted === this.next) return;
-    void wanted.giveBack();
-    if (this.running && waited > LONGEST_HOLD) void this.turn(wanted);
+    wanted.giveBack().catch((error) => this.refuse(error));
+    if (this.running && waited > LONGEST_HOLD) this.turn(wanted).catch(() => {}); // its failure refuses the caller
   }
 }

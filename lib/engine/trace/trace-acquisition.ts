@@ -4,6 +4,7 @@ import type { AcquireOutcome } from '../events/lock-events.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { type AcquireMessage, acquireChannel, holdChannel } from './channels.js';
+import { runTraced } from './run-traced.js';
 import { tokenOf, traceHold } from './trace-hold.js';
 
 /** Whether anybody wants to know how acquisitions go. */
@@ -39,7 +40,7 @@ export function traceAcquisition(
   };
   const acquisition = async () => {
     try {
-      const lease = await (message.run === undefined ? acquire() : message.run(acquire));
+      const lease = await runTraced('nestjs-redis-lock:acquire', message, acquire, context.events);
       message.outcome = 'acquired';
       message.waited = runtime.monotonic() - started;
       message.reentry = lease.locks.every(({ shares }) => shares[0] !== lease);

@@ -1,10 +1,12 @@
 import type { AcquisitionContext } from '../acquisition-context.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import { type AcquireMessage, type HoldMessage, holdChannel } from './channels.js';
+import { runTraced } from './run-traced.js';
 
 interface TracedHold {
   readonly message: HoldMessage;
   readonly runtime: AcquisitionContext['runtime'];
+  readonly events: AcquisitionContext['events'];
   readonly since: number;
   begun: boolean;
 }
@@ -15,7 +17,11 @@ const holds = new WeakMap<LockLease, TracedHold>();
 let open = 0;
 
 /** A lease was given. Its hold starts with the body that it is given to, else in a moment. */
-export function traceHold({ runtime }: AcquisitionContext, lease: LockLease, acquisition: AcquireMessage): void {
+export function traceHold(
+  { runtime, events }: AcquisitionContext,
+  lease: LockLease,
+  acquisition: AcquireMessage,
+): void {
   if (!holdChannel.hasSubscribers || !lease.live) return;
   const { name, names, type, group, method, fencingToken, reentry = false } = acquisition;
   const { owner, owners } = lease;
@@ -23,6 +29,7 @@ export function traceHold({ runtime }: AcquisitionContext, lease: LockLease, acq
   const hold = {
     message: { ...about, run: undefined, outcome: undefined, held: undefined },
     runtime,
+    events,
     since: runtime.monotonic(),
     begun: false,
   };
@@ -37,8 +44,8 @@ export function runInHold<T>(lease: LockLease, body: () => T): T {
   if (hold === undefined || hold.begun) return body();
   hold.begun = true;
   try {
-    const { message } = hold;
-    return holdChannel.start.runStores(message, () => (message.run === undefined ? body() : message.run(body)));
+    const { message, events } = hold;
+    return holdChannel.start.runStores(message, () => runTraced('nestjs-redis-lock:hold', message, body, events));
   } finally {
     holdChannel.end.publish(hold.message);
   }

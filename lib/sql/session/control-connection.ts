@@ -50,7 +50,7 @@ export class ControlConnection {
 
   close(): void {
     this.closed = true;
-    void this.current?.then(
+    this.current?.then(
       (connection) => connection.close(),
       () => {},
     );

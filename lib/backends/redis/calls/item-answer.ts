@@ -1,5 +1,5 @@
 import type { RedisConnection } from '../connection/redis-connection.js';
-import { errorCode, itemError, wrongType } from '../connection/redis-errors.js';
+import { errorCode, itemError, notALock, wrongType } from '../connection/redis-errors.js';
 import type { ScriptCall } from '../connection/script-call.js';
 
 /** A key that a script uses for one lock, and the type that its value must have, if there is one. */
@@ -35,6 +35,7 @@ export function refuseFailure<Request>(
   const [message, ...types] = answer[0].map(String);
   const code = errorCode(message);
   if (code === 'READONLY') connection.leaveReplica();
+  if (code === 'NOTALOCK') throw notALock(keys[0].of(request), connection.description);
   const wrong = keys.findIndex(({ type }, index) => types[index] !== type && types[index] !== 'none');
   if (code === 'WRONGTYPE' && wrong >= 0) {
     throw wrongType(keys[wrong].of(request), types[wrong], connection.description);

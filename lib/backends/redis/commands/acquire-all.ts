@@ -1,5 +1,5 @@
 import { type AcquireAllReply, type AcquireRequest, isReadWrite } from '../../lock-backend.js';
-import { keysOf, LOCK, type LockKey } from '../calls/item-answer.js';
+import { keysOf, LOCK, type LockKey, refuseFailure } from '../calls/item-answer.js';
 import type { ScriptContext } from '../calls/script-context.js';
 import { readLease } from '../lock-keys.js';
 import { integerOf, listOf } from '../reply-shape.js';
@@ -15,7 +15,7 @@ const READ_LEASE: LockKey<AcquireRequest> = {
 };
 const KEYS_OF_EACH: readonly LockKey<AcquireRequest>[] = [LOCK, TOKEN_COUNTER, READ_LEASE, WAITING_WRITERS];
 
-/** The script's first number when it acquired all; otherwise it is ONE_IS_BUSY (0). */
+/** The script's first number when it acquired all; otherwise it is ONE_IS_BUSY (0), or ONE_FAILED (2). */
 const ALL_ACQUIRED = 1;
 
 /** Acquires all of several locks in one step, or none. Their keys are in one slot. */
@@ -39,6 +39,7 @@ export async function acquireAll(
     return { acquired: true, tokens: all, ...copyOf(call) };
   }
   const [index, ttl, holder] = rest;
+  refuseFailure(ttl, KEYS_OF_EACH, requests[integerOf(index, server)], call, connection);
   return { ...busyReply(ttl, holder, server), index: integerOf(index, server), ...copyOf(call) };
 }
 

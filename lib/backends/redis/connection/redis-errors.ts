@@ -39,8 +39,11 @@ export interface Delivery {
   readonly validUntil: number | undefined;
 }
 
-/** Error codes, with which Redis starts its messages; Redis 6 puts other words before the code of an error inside a script. */
-const CODE = /\b(NOPERM|NOAUTH|WRONGPASS|WRONGTYPE|READONLY|TRYAGAIN|MOVED|ASK|CROSSSLOT)\b/;
+/**
+ * Error codes, with which Redis starts its messages; Redis 6 puts other words before the code of an error inside a script. NOTALOCK is one of
+ * our scripts: see scripts/includes/lock-fields.lua.
+ */
+const CODE = /\b(NOPERM|NOAUTH|WRONGPASS|WRONGTYPE|NOTALOCK|READONLY|TRYAGAIN|MOVED|ASK|CROSSSLOT)\b/;
 
 /** Redis 7.0 has no code for what a script is not permitted to do: "The user executing the script can't run this command". */
 const DENIED_IN_SCRIPT = /The user executing the script can't/;
@@ -79,6 +82,7 @@ export function callError(error: unknown, delivery: Delivery, server: string, ke
     });
   const code = errorCode(message);
   if (code === 'WRONGTYPE' && keys !== undefined) return wrongType(keys.join(' or '), 'value of another type', server);
+  if (code === 'NOTALOCK' && keys !== undefined) return notALock(keys[0], server);
   // An error reply means that the script did not start, unless the script was sent twice; NOPERM may also come in the middle of it.
   const answered = error instanceof ExpiredError || (isReply(error) && code !== 'NOPERM');
   const outcome = !delivery.written || (answered && !delivery.resent) ? 'refused' : 'unknown';
@@ -116,6 +120,12 @@ export function wrongType(key: string, found: string, server: string): BackendEr
     'key',
     'refused',
   );
+}
+
+/** A hash is stored under the key, and other fields than owners are in it. */
+export function notALock(key: string, server: string): BackendError {
+  const message = `${server}: ${key} is not a lock but a hash with other fields. Choose another lock name or keyPrefix`;
+  return new BackendError(message, 'key', 'refused');
 }
 
 function kindOf(code: string | undefined): BackendError['kind'] {

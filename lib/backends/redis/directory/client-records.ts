@@ -1,8 +1,28 @@
+import { isClientId, parseClientRecord } from '../../directory/client-record.js';
 import { agedRecord, type ClientRecord } from '../../lock-backend.js';
 import type { ScriptContext } from '../calls/script-context.js';
 import { clientList, clientRecord } from '../lock-keys.js';
 import { listOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
+
+/** What is read of a record. `at` is the server's time when it was written. */
+const FIELDS = [
+  'at',
+  'application',
+  'host',
+  'pid',
+  'version',
+  'since',
+  'held',
+  'waiting',
+  'longestWait',
+  'holds',
+  'waits',
+] as const;
+/** In bytes: more than 20 holds of the longest names take. */
+const LONGEST_VALUE = String(256 * 1024);
+/** So many records are read; of more clients, those that have written last. */
+const MOST_CLIENTS = 10_000;
 
 /** Keeps the record of a client, and the client in the list of clients. In a cluster they are on different nodes. */
 export async function writeClient(record: ClientRecord, lifetime: number, { single }: ScriptContext): Promise<void> {
@@ -18,7 +38,7 @@ export async function writeClient(record: ClientRecord, lifetime: number, { sing
 
 export async function readClients({ single, connection }: ScriptContext): Promise<readonly string[]> {
   const clients = await single.call(scripts['list-clients-1'], [clientList], []);
-  return listOf(clients, connection.description).map(String);
+  return listOf(clients, connection.description).filter(isClientId).slice(-MOST_CLIENTS);
 }
 
 /** @returns undefined where there is no record, or one that no version of this library writes */
@@ -26,33 +46,36 @@ export async function readClient(
   clientId: string,
   { single, connection }: ScriptContext,
 ): Promise<ClientRecord | undefined> {
-  const reply = await single.call(scripts['read-client-1'], [clientRecord(clientId)], []);
-  const [now, ...pairs] = listOf(reply, connection.description).map(String);
-  const fields = new Map(pairs.flatMap((name, n) => (n % 2 === 0 ? [[name, pairs[n + 1]] as const] : [])));
-  if (fields.size === 0) return undefined;
-  const text = (name: string) => fields.get(name) ?? '';
-  const number = (name: string) => Number(text(name)) || 0;
-  const record: ClientRecord = {
+  if (!isClientId(clientId)) return undefined;
+  const reply = await single.call(scripts['read-client-1'], [clientRecord(clientId)], [LONGEST_VALUE, ...FIELDS]);
+  const [now, ...values] = listOf(reply, connection.description);
+  const texts = new Map<string, string>(
+    FIELDS.flatMap((field, n) => (typeof values[n] === 'string' ? [[field, values[n]]] : [])),
+  );
+  if (texts.size === 0) return undefined;
+  const number = (field: string) => (texts.has(field) ? Number(texts.get(field)) : undefined);
+  const record = parseClientRecord({
     clientId,
-    application: text('application'),
-    host: text('host'),
+    application: texts.get('application'),
+    host: texts.get('host'),
     pid: number('pid'),
-    version: text('version'),
+    version: texts.get('version'),
     since: number('since'),
     held: number('held'),
     waiting: number('waiting'),
     longestWait: number('longestWait'),
-    holds: parseList(text('holds')),
-    waits: parseList(text('waits')),
-  };
-  return agedRecord(record, Math.max(0, Number(now) - number('at')));
+    holds: parseJson(texts.get('holds')),
+    waits: parseJson(texts.get('waits')),
+  });
+  const age = Number(now) - Number(texts.get('at'));
+  return record && agedRecord(record, Math.max(0, age || 0));
 }
 
-function parseList(text: string): never[] {
+/** @returns null for a text that is not JSON */
+function parseJson(text: string | undefined): unknown {
   try {
-    const list: unknown = JSON.parse(text);
-    return Array.isArray(list) ? (list.filter((item) => typeof item === 'object' && item !== null) as never[]) : [];
+    return text === undefined ? undefined : JSON.parse(text);
   } catch {
-    return [];
+    return null;
   }
 }

@@ -1,9 +1,22 @@
 --[[
-  Reads the record of a client. Changes nothing.
+  Reads fields of the record of a client. Changes nothing.
 
-  KEYS[1]  record: hash
+  KEYS[1]      record: hash
 
-  Returns { server time in ms, field, value, ... }; the field `at` is the server time of the writing.
+  ARGV[1]      longest value, in bytes
+  ARGV[1 + i]  field
+
+  Returns { server time in ms, value or nil, ... }; nothing else than the time where the key is not a hash, or a value is longer.
 ]]
 -- @include server-time
-return { serverTime(), unpack(redis.call('HGETALL', KEYS[1])) }
+local record, longest = KEYS[1], tonumber(ARGV[1])
+local reply = { serverTime() }
+
+for i = 2, #ARGV do
+  local value = redis.pcall('HGET', record, ARGV[i])
+  if type(value) == 'table' or (value and #value > longest) then
+    return { reply[1] }
+  end
+  reply[i] = value
+end
+return reply

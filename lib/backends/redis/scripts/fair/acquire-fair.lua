@@ -23,6 +23,8 @@
 -- @include expire
 -- @include answer-of
 -- @include tokens
+-- @include is-owner
+-- @include lock-fields
 -- @include holder
 -- @include plain/holds-plain
 -- @include plain/busy-plain

@@ -9,5 +9,5 @@ local function holderAmong(fields)
 end
 
 local function holderOf(lock)
-  return holderAmong(redis.call('HKEYS', lock))
+  return holderAmong(lockFields(lock))
 end

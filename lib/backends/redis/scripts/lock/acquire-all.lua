@@ -14,7 +14,8 @@
   ARGV[3i + 2]  owner
   ARGV[3i + 3]  1: a reader gives way to a writer that waits
 
-  Returns { ALL_ACQUIRED (1), token, ... }, or { ONE_IS_BUSY (0), index of the first busy one (from 0), ttl, holder }.
+  Returns { ALL_ACQUIRED (1), token, ... }, { ONE_IS_BUSY (0), index of the first busy one (from 0), ttl, holder }, or
+  { ONE_FAILED (2), its index, { { error, types of the keys } } }.
   Returns { 'expired', server time in ms } when it came too late.
 ]]
 -- @include acquisition-deadline
@@ -25,12 +26,16 @@
 -- @include expire
 -- @include tokens
 -- @include reserve-fenced-tokens
+-- @include answer-of
+-- @include is-owner
+-- @include lock-fields
 -- @include holder
 -- @include plain/busy-plain
 -- @include plain/take-plain
 -- @include read-write/read-lease
 -- @include read-write/is-reader
 -- @include read-write/is-writer
+-- @include read-write/holds-in
 -- @include read-write/longest-hold
 -- @include read-write/longest-reader
 -- @include read-write/fit-to-readers
@@ -41,20 +46,24 @@
 -- @include read-write/take-reader
 -- @include read-write/set-write-lease
 -- @include read-write/take-writer
-local ALL_ACQUIRED, ONE_IS_BUSY = 1, 0
+local ALL_ACQUIRED, ONE_IS_BUSY, ONE_FAILED = 1, 0, 2
 local count = (#KEYS - 1) / 4
 
-for i = 1, count do
+local function findBusy(i)
   local lock, writers, type, owner = KEYS[4 * i - 2], KEYS[4 * i + 1], ARGV[3 * i + 1], ARGV[3 * i + 2]
-  local busy
   if type == 'read' then
-    busy = busyReader(lock, owner, writers, ARGV[3 * i + 3] == '1')
+    return busyReader(lock, owner, writers, ARGV[3 * i + 3] == '1')
   elseif type == 'write' then
-    busy = busyWriter(lock, owner)
-  else
-    busy = busyPlain(lock, owner)
+    return busyWriter(lock, owner)
   end
-  if busy then
+  return busyPlain(lock, owner)
+end
+
+for i = 1, count do
+  local busy = answerOf(findBusy, i, 4 * i - 2, 4)
+  if busy and type(busy[1]) == 'table' then
+    return { ONE_FAILED, i - 1, busy }
+  elseif busy then
     return { ONE_IS_BUSY, i - 1, busy[1], busy[2] }
   end
 end

@@ -21,6 +21,8 @@
 -- @include answer-of
 -- @include tokens
 -- @include reserve-fenced-tokens
+-- @include is-owner
+-- @include lock-fields
 -- @include holder
 -- @include plain/busy-plain
 -- @include plain/take-plain

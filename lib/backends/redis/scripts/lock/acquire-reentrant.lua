@@ -66,6 +66,8 @@ if not taken then
 end
 
 -- @include answer-of
+-- @include is-owner
+-- @include lock-fields
 -- @include holder
 -- @include plain/busy-plain
 -- @include plain/take-plain

@@ -25,7 +25,10 @@
 -- @include fair/leave-queue
 -- @include fair/head-of
 -- @include fair/wake-head
+-- @include is-owner
+-- @include lock-fields
 -- @include read-write/read-lease
+-- @include read-write/holds-in
 -- @include read-write/longest-hold
 -- @include read-write/longest-reader
 -- @include read-write/fit-to-readers
@@ -37,6 +40,7 @@ for i = 4, #ARGV do
   named[ARGV[i]] = true
 end
 
+lockFields(lock)
 local last = token ~= '' and redis.call('GET', KEYS[5])
 if last and last ~= token then
   return {}
@@ -54,7 +58,7 @@ for f = 1, #fields, 2 do
   if fields[f] ~= 'mode' and (named[owner] or not namesOwners) then
     redis.call('HDEL', lock, fields[f])
     leavesReaders = leavesReaders or (mode and owner ~= fields[f])
-    for hold = 1, tonumber(fields[f + 1]) or 0 do
+    for hold = 1, holdsIn(fields[f + 1]) do
       redis.call('DEL', readLease(lock, fields[f], hold))
     end
     if not known[owner] then

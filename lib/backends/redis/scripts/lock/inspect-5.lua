@@ -14,13 +14,17 @@
 -- @include suffixed
 -- @include fair/fair-queue
 -- @include fair/waits-until
+-- @include is-owner
+-- @include lock-fields
 -- @include read-write/read-lease
+-- @include read-write/holds-in
 -- @include read-write/longest-hold
 local lock, queue = KEYS[1], fairQueue(2)
 local now = serverTime()
 local ttl = redis.call('PTTL', lock)
 local mode, owners = '', {}
 
+lockFields(lock)
 local fields = redis.call('HGETALL', lock)
 for f = 1, #fields, 2 do
   local owner, value = fields[f], fields[f + 1]
@@ -28,7 +32,7 @@ for f = 1, #fields, 2 do
     mode = value
   else
     owners[#owners + 1] = owner
-    owners[#owners + 1] = tonumber(value) or 0
+    owners[#owners + 1] = holdsIn(value)
   end
 end
 

@@ -23,9 +23,12 @@
 -- @include expire
 -- @include answer-of
 -- @include tokens
+-- @include is-owner
+-- @include lock-fields
 -- @include holder
 -- @include read-write/read-lease
 -- @include read-write/is-writer
+-- @include read-write/holds-in
 -- @include read-write/longest-hold
 -- @include read-write/longest-reader
 -- @include read-write/busy-writer

@@ -14,8 +14,10 @@
 -- @include suffixed
 -- @include expire
 -- @include answer-of
+-- @include is-owner
 -- @include read-write/read-lease
 -- @include read-write/is-reader
+-- @include read-write/holds-in
 -- @include read-write/longest-hold
 -- @include read-write/longest-reader
 -- @include read-write/fit-to-readers

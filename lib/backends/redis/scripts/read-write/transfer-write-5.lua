@@ -26,8 +26,10 @@
 -- @include publish-to
 -- @include expire
 -- @include tokens
+-- @include is-owner
 -- @include read-write/read-lease
 -- @include read-write/is-writer
+-- @include read-write/holds-in
 -- @include read-write/longest-hold
 -- @include read-write/longest-reader
 -- @include read-write/fit-to-readers

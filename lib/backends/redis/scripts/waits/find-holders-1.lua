@@ -7,15 +7,19 @@
 ]]
 -- @include ttl-replies
 -- @include suffixed
+-- @include is-owner
+-- @include lock-fields
 -- @include read-write/read-lease
+-- @include read-write/holds-in
 -- @include read-write/longest-hold
 local lock = KEYS[1]
 local mode = redis.call('HGET', lock, 'mode')
+lockFields(lock)
 local fields = redis.call('HGETALL', lock)
 
 local owners = {}
 for f = 1, #fields, 2 do
-  local owner, holds = fields[f], tonumber(fields[f + 1]) or 0
+  local owner, holds = fields[f], holdsIn(fields[f + 1])
   if mode == 'read' then
     if owner ~= 'mode' and longestHold(lock, owner, holds) ~= NO_KEY then
       owners[#owners + 1] = owner

@@ -4,7 +4,7 @@ local function busyPlain(lock, owner, ttl)
   if ttl == NO_KEY then
     return nil
   end
-  local fields = redis.call('HKEYS', lock)
+  local fields = lockFields(lock)
   if #fields == 1 and fields[1] == owner then
     return nil
   end

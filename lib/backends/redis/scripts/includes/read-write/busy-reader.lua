@@ -1,3 +1,6 @@
+-- To look at all readers would make each reader slower than the one before: of more than these, it is done where the lock has no lease.
+local FEW_FIELDS = 16
+
 -- Why `owner` cannot read: { ttl, holder }; nil when it can. `preferWriters`: it cannot while a writer waits.
 local function busyReader(lock, owner, writers, preferWriters)
   local mode = redis.call('HGET', lock, 'mode')
@@ -8,8 +11,11 @@ local function busyReader(lock, owner, writers, preferWriters)
     return { redis.call('PTTL', lock), holderOf(lock) }
   end
   local ttl = redis.call('PTTL', lock)
-  if not mode and ttl ~= NO_KEY then
+  if mode ~= 'read' and ttl ~= NO_KEY then
     return { ttl, holderOf(lock) }
+  end
+  if ttl == NO_LEASE or redis.call('HLEN', lock) <= FEW_FIELDS then
+    lockFields(lock)
   end
   if not preferWriters or (mode and isReader(lock, owner)) then
     return nil

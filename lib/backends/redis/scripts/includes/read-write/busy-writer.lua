@@ -7,6 +7,7 @@ local function busyWriter(lock, owner)
   if redis.call('HGET', lock, 'mode') ~= 'read' then
     return { ttl, holderOf(lock) }
   end
+  lockFields(lock)
   local left, reader = longestReader(lock)
   if left then
     return { left, reader }

@@ -5,8 +5,8 @@ local function longestReader(lock)
   local fields = redis.call('HGETALL', lock)
   for f = 1, #fields, 2 do
     local owner = fields[f]
-    if owner ~= 'mode' and not string.find(owner, ':write$') then
-      local left = longestHold(lock, owner, tonumber(fields[f + 1]))
+    if isOwner(owner) then
+      local left = longestHold(lock, owner, holdsIn(fields[f + 1]))
       if left == NO_KEY then
         redis.call('HDEL', lock, owner)
       elseif not longest or left > longest then

@@ -1,0 +1,22 @@
+-- Nobody has so many readers, and to read as many fields would keep the server busy.
+local MOST_FIELDS = 100000
+
+-- The fields of a lock's hash: owners, writers as `<owner>:write`, and `mode` of a read/write lock. None where it is free. Fails for a hash
+-- with other fields, which is somebody else's: it must not be changed, nor be waited for.
+local function lockFields(lock)
+  local count = redis.call('HLEN', lock)
+  local fields = count <= MOST_FIELDS and redis.call('HKEYS', lock) or {}
+  local isLock = count <= MOST_FIELDS
+  for _, field in ipairs(fields) do
+    if field == 'mode' then
+      local mode = redis.call('HGET', lock, 'mode')
+      isLock = isLock and (mode == 'read' or mode == 'write')
+    else
+      isLock = isLock and isOwner((string.gsub(field, ':write$', '')))
+    end
+  end
+  if not isLock then
+    error('NOTALOCK a hash with other fields than owners', 0)
+  end
+  return fields
+end
