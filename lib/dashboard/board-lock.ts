@@ -59,6 +59,15 @@ export interface BoardEvent {
   readonly text: string;
 }
 
+/** Where the locks are that the page shows. */
+export interface BoardPlace {
+  /** The backend: `redis 127.0.0.1:6379/0`. */
+  readonly backend: string;
+  readonly keyPrefix: string;
+  /** The option `environment`; `''`: not given. */
+  readonly environment: string;
+}
+
 /** All locks and clients at one moment. */
 export interface Snapshot {
   readonly at: number;

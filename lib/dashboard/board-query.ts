@@ -30,7 +30,6 @@ const SORT_VALUES = {
 
 type SortKey = keyof typeof SORT_VALUES;
 
-const PAGE_SIZE = 50;
 const LONGEST_SEARCH = 200;
 
 /** @throws BadRequestException that names the parameter */
@@ -54,31 +53,20 @@ export function parseBoardQuery(parameters: Readonly<Record<string, unknown>> = 
   };
 }
 
-/** A page of the locks, and how many there are. */
-export interface LockPage {
-  readonly matching: number;
-  readonly page: number;
-  readonly pages: number;
-  readonly size: number;
-  readonly rows: readonly BoardLock[];
-}
-
-export function selectLocks(locks: readonly BoardLock[], { search, sort, descending, page }: BoardQuery): LockPage {
-  const found = search === '' ? [...locks] : locks.filter((lock) => textOf(lock).includes(search));
+/** These locks in the order of a query. */
+export function sortLocks(locks: readonly BoardLock[], sort: SortKey, descending: boolean): readonly BoardLock[] {
   const value = SORT_VALUES[sort];
   const sign = descending ? -1 : 1;
-  const keyed = found.map((lock) => ({ lock, value: value(lock), since: SORT_VALUES.since(lock) ?? 0 }));
+  const keyed = locks.map((lock) => ({ lock, value: value(lock), since: SORT_VALUES.since(lock) ?? 0 }));
   keyed.sort(
     (one, other) =>
       compare(one.value, other.value, sign) || other.since - one.since || compare(one.lock.name, other.lock.name, 1),
   );
-  const pages = Math.max(1, Math.ceil(found.length / PAGE_SIZE));
-  const shown = Math.min(page, pages);
-  const rows = keyed.slice((shown - 1) * PAGE_SIZE, shown * PAGE_SIZE).map(({ lock }) => lock);
-  return { matching: found.length, page: shown, pages, size: PAGE_SIZE, rows };
+  return keyed.map(({ lock }) => lock);
 }
 
-function textOf({ name, type, owners, waiters }: BoardLock): string {
+/** What a search looks in. */
+export function textOf({ name, type, owners, waiters }: BoardLock): string {
   const places = [...owners, ...waiters].map(
     ({ application, host, pid, method }) => `${application} ${host} ${pid} ${method}`,
   );

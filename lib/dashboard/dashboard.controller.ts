@@ -13,7 +13,7 @@ import {
 } from '@nestjs/common';
 import { parseBoardQuery } from './board-query.js';
 import type { RedisLockDashboardOptions } from './dashboard.options.js';
-import { type HttpRequest, type HttpResponse, send, sendJson } from './http.js';
+import { type HttpRequest, type HttpResponse, lastOfConnection, send, sendJson, sendStreamHead } from './http.js';
 import { LockBoard } from './lock-board.js';
 import { PAGE_FILES } from './page.generated.js';
 
@@ -31,12 +31,14 @@ export function createDashboardController({ path, guards = [] }: RedisLockDashbo
 
     @Get()
     page(@Req() request: HttpRequest, @Res() response: HttpResponse): void {
+      this.endWhenClosed(response);
       const { type, text } = PAGE_FILES['index.html'];
       send(response, 200, text.replaceAll('{{base}}', baseOf(request)), { 'content-type': type });
     }
 
     @Get('page/:file')
     file(@Param('file') name: string, @Req() { headers }: HttpRequest, @Res() response: HttpResponse): void {
+      this.endWhenClosed(response);
       const file = Object.hasOwn(PAGE_FILES, name) ? PAGE_FILES[name] : undefined;
       if (file === undefined) return sendJson(response, 404, { statusCode: 404, message: 'There is no such file' });
       const { type, etag, text } = file;
@@ -47,32 +49,51 @@ export function createDashboardController({ path, guards = [] }: RedisLockDashbo
 
     @Get('api/board')
     show(@Query() query: Parameters, @Res() response: HttpResponse): Promise<void> {
-      return answer(response, () => this.board.show(parseBoardQuery(query)));
+      return this.answer(response, () => this.board.show(parseBoardQuery(query)));
     }
 
     @Get('api/stream')
-    stream(@Query() query: Parameters, @Res() response: HttpResponse): void {
+    stream(@Query() query: Parameters, @Req() { method }: HttpRequest, @Res() response: HttpResponse): void {
       try {
-        this.board.stream(response, parseBoardQuery(query));
+        const parsed = parseBoardQuery(query);
+        if (method === 'HEAD') sendStreamHead(response);
+        else this.board.stream(response, parsed);
       } catch (error) {
+        this.endWhenClosed(response);
         sendError(response, error);
       }
     }
 
     @Post('api/locks/:name/release')
     release(@Param('name') name: string, @Req() request: HttpRequest, @Res() response: HttpResponse): Promise<void> {
-      return answer(response, () => this.released(request, name));
+      return this.answer(response, () => this.released(request, name));
     }
 
     /** For a name that a path cannot carry: `..`, or a long one. The body has it. */
     @Post('api/release')
     releaseNamed(@Req() request: HttpRequest, @Res() response: HttpResponse): Promise<void> {
-      return answer(response, () => this.released(request));
+      return this.answer(response, () => this.released(request));
     }
 
     private async released(request: HttpRequest, name?: string): Promise<object> {
       await this.board.release(request, name);
       return { released: true };
+    }
+
+    private async answer(response: HttpResponse, body: () => Promise<object | string>): Promise<void> {
+      try {
+        const answered = await body();
+        this.endWhenClosed(response);
+        sendJson(response, 200, answered);
+      } catch (error) {
+        this.endWhenClosed(response);
+        sendError(response, error);
+      }
+    }
+
+    /** A server closes when its connections end, and a page that goes on asking would keep its own. */
+    private endWhenClosed(response: HttpResponse): void {
+      if (this.board.isClosed) lastOfConnection(response);
     }
   }
   Reflect.defineMetadata(NOT_IN_SWAGGER, [true], RedisLockDashboardController);
@@ -84,14 +105,6 @@ function baseOf({ originalUrl, url }: HttpRequest): string {
   const [path] = (originalUrl ?? url).split('?');
   const last = path.slice(path.lastIndexOf('/') + 1);
   return last === '' ? '.' : `./${last.replace(/[^\w.~%-]/g, encodeURIComponent)}`;
-}
-
-async function answer(response: HttpResponse, body: () => Promise<object>): Promise<void> {
-  try {
-    sendJson(response, 200, await body());
-  } catch (error) {
-    sendError(response, error);
-  }
 }
 
 function sendError(response: HttpResponse, error: unknown): void {

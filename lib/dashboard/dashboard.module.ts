@@ -1,11 +1,14 @@
 import { type DynamicModule, Logger, Module } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
+import { LockConfigurationError } from '../engine/errors.js';
 import { getLockServiceToken } from '../nest/redis-lock.constants.js';
 import type { LockService } from '../service/lock-service.js';
 import { createDashboardController } from './dashboard.controller.js';
 import { checkDashboardOptions, type RedisLockDashboardOptions } from './dashboard.options.js';
 import { LockBoard } from './lock-board.js';
 
-const DASHBOARD_PATH = 'REDIS_LOCK_DASHBOARD_PATH';
+const DASHBOARD_PLACE = 'REDIS_LOCK_DASHBOARD_PLACE';
+let dashboards = 0;
 
 /**
  * A page that shows which locks are held, by whom and since when, who waits, the clients, and recent losses.
@@ -35,7 +38,8 @@ export class RedisLockDashboardModule {
    * RedisLockDashboardModule.forRoot({ path: 'admin/locks', guards: [AdminGuard], readOnly: false })
    * ```
    *
-   * @throws LockConfigurationError without `guards` and without `public: true`, and for a bad option
+   * @throws LockConfigurationError without `guards` and without `public: true`, and for a bad option; when the application starts, where
+   *   another dashboard has the same path
    */
   static forRoot(options: RedisLockDashboardOptions): DynamicModule {
     checkDashboardOptions(options);
@@ -47,13 +51,32 @@ export class RedisLockDashboardModule {
       controllers: [createDashboardController(options)],
       providers: [
         // NestJS 10 takes two modules for one when the texts of their metadata are the same: this tells dashboards apart.
-        { provide: DASHBOARD_PATH, useValue: path },
+        { provide: DASHBOARD_PLACE, useValue: { path, number: ++dashboards } },
         {
           provide: LockBoard,
-          useFactory: (locks: LockService) => new LockBoard(locks, logger, options),
-          inject: [getLockServiceToken(name)],
+          useFactory: (locks: LockService, modules: ModulesContainer) => {
+            refuseSamePath(path, modules);
+            return new LockBoard(locks, logger, options);
+          },
+          inject: [getLockServiceToken(name), ModulesContainer],
         },
       ],
     };
   }
+}
+
+/** NestJS would serve the first of them, with its guards, and leave out the other without a word. */
+function refuseSamePath(path: string, modules: ModulesContainer): void {
+  const places = [...modules.values()]
+    .filter(({ metatype }) => metatype === RedisLockDashboardModule)
+    .map(({ providers }) => providers.get(DASHBOARD_PLACE)?.instance as { path: string } | undefined);
+  if (places.filter((other) => other !== undefined && routeOf(other.path) === routeOf(path)).length > 1)
+    throw new LockConfigurationError(
+      `RedisLockDashboardModule.forRoot: two dashboards of this application have the path '${path}', and only the first would be served; give each a path of its own, and import the module returned by forRoot once`,
+    );
+}
+
+/** Express does not tell upper from lower case. */
+function routeOf(path: string): string {
+  return path.replace(/^\/|\/$/g, '').toLowerCase();
 }

@@ -20,16 +20,24 @@ export interface RedisLockDashboardOptions {
   readonly userOf?: (request: never) => string | undefined | Promise<string | undefined>;
   /** The `name` of the RedisLockModule whose locks are shown. Default: the one without a name. */
   readonly name?: string;
+  /** What the page calls the place where these locks are, beside the address of Redis: `'production'`. Default: nothing. */
+  readonly environment?: string;
+  /**
+   * The origin of the page, as a browser shows it: `'http://admin.example.com:8080'`. A release by a page of another origin is refused.
+   * Default: the header `Host` says it. Needed only for a page without TLS behind a proxy that changes this header.
+   */
+  readonly origin?: string;
 }
 
-const OPTIONS = ['path', 'guards', 'imports', 'public', 'readOnly', 'userOf', 'name'];
+const OPTIONS = ['path', 'guards', 'imports', 'public', 'readOnly', 'userOf', 'name', 'environment', 'origin'];
+const LONGEST_ENVIRONMENT = 60;
 
 /** @throws LockConfigurationError that names the option and the remedy */
 export function checkDashboardOptions(options: RedisLockDashboardOptions): void {
   if (typeof options !== 'object' || options === null) refuse('the options must be an object with a path');
   const unknown = Object.keys(options).find((option) => !OPTIONS.includes(option));
   if (unknown !== undefined) refuse(`there is no option '${unknown}'; there are ${OPTIONS.join(', ')}`);
-  const { path, guards, userOf, name } = options;
+  const { path, guards, userOf, name, environment, origin } = options;
   if (typeof path !== 'string' || !/^\/?[\w.~-]+(\/[\w.~-]+)*\/?$/.test(path))
     refuse(`path is ${JSON.stringify(path)}; give the place of the page, such as 'admin/locks'`);
   for (const option of ['public', 'readOnly'] as const) {
@@ -40,10 +48,24 @@ export function checkDashboardOptions(options: RedisLockDashboardOptions): void 
     refuse('guards must be a list of guards: classes or objects with canActivate()');
   if (userOf !== undefined && typeof userOf !== 'function') refuse('userOf must be a function of the request');
   if (name !== undefined && (typeof name !== 'string' || name === '')) refuse('name must be that of a RedisLockModule');
+  if (environment !== undefined && !(typeof environment === 'string' && isLabel(environment)))
+    refuse(`environment must be a text of 1 to ${LONGEST_ENVIRONMENT} characters, such as 'production'`);
+  if (origin !== undefined && !(typeof origin === 'string' && isOrigin(origin)))
+    refuse(
+      `origin is ${JSON.stringify(origin)}; give scheme, host and port of the page, without a path: 'https://admin.example.com'`,
+    );
   if ((guards?.length ?? 0) === 0 && options.public !== true)
     refuse(
       'the page shows names of locks, hosts and methods: give guards that say who may see it, or public: true if everybody may who reaches the application',
     );
+}
+
+function isLabel(text: string): boolean {
+  return text.trim() !== '' && text.length <= LONGEST_ENVIRONMENT;
+}
+
+function isOrigin(text: string): boolean {
+  return /^https?:\/\//.test(text) && URL.canParse(text) && new URL(text).origin === text.toLowerCase();
 }
 
 function isGuard(guard: unknown): boolean {

@@ -10,6 +10,7 @@ import type { ForceReleaseOptions, InspectedOwner } from '../service/lock-inspec
 import type { LockService } from '../service/lock-service.js';
 import type { RedisLockDashboardOptions } from './dashboard.options.js';
 import type { HttpRequest } from './http.js';
+import { isForeign } from './origin.js';
 import type { RecentEvents } from './recent-events.js';
 
 /** A form of another site cannot send it, and a script of another site may not. */
@@ -33,7 +34,7 @@ export class ForcedRelease {
     private readonly locks: LockService,
     private readonly events: RecentEvents,
     private readonly logger: LoggerService,
-    private readonly options: Pick<RedisLockDashboardOptions, 'readOnly' | 'userOf'>,
+    private readonly options: Pick<RedisLockDashboardOptions, 'readOnly' | 'userOf' | 'origin'>,
   ) {}
 
   /** @throws HttpException, or an error of the lock service: then nothing was released */
@@ -74,13 +75,17 @@ export class ForcedRelease {
     }
   }
 
-  private check({ headers, body }: HttpRequest, nameInPath: string | undefined): ReleaseRequest {
+  private check(request: HttpRequest, nameInPath: string | undefined): ReleaseRequest {
+    const { headers, body } = request;
     if (this.options.readOnly !== false)
       throw new ForbiddenException('This dashboard is read-only; nothing was released. See its option readOnly.');
-    const site = headers['sec-fetch-site'];
-    if (headers[HEADER] === undefined || (site !== undefined && site !== 'same-origin' && site !== 'none'))
+    if (headers[HEADER] === undefined)
       throw new ForbiddenException(
         `A release must come from the dashboard, with the header ${HEADER}; nothing was released`,
+      );
+    if (isForeign(request, this.options.origin))
+      throw new ForbiddenException(
+        'A release must come from the dashboard, not from a page of another origin; nothing was released. Where a proxy changes the header Host, see the option origin of the dashboard.',
       );
     const {
       name = nameInPath,
@@ -115,7 +120,7 @@ function meant(
   return { owners: areMeant ? [...owners, ...holders] : owners, fencingToken: token };
 }
 
-/** One line, whatever was typed. */
+/** One line, which reads in one direction, whatever was typed. */
 function inLog(text: string): string {
-  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ');
+  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu, ' ');
 }

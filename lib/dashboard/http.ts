@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 
 /** What the responses of Express and the replies of Fastify have in common. */
 export interface HttpResponse {
@@ -10,10 +11,12 @@ export interface HttpResponse {
 }
 
 export interface HttpRequest {
+  readonly method: string;
   readonly url: string;
   readonly originalUrl?: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body?: unknown;
+  readonly socket?: { readonly encrypted?: boolean };
 }
 
 /** Nothing else than what this page brings is loaded, nobody frames it, and no text becomes markup. */
@@ -44,44 +47,69 @@ export function send(response: HttpResponse, status: number, body: string, heade
   response.status(status).send(body);
 }
 
-export function sendJson(response: HttpResponse, status: number, body: object): void {
-  send(response, status, JSON.stringify(body), { 'content-type': 'application/json; charset=utf-8' });
+/** @param body an object, or JSON */
+export function sendJson(response: HttpResponse, status: number, body: object | string): void {
+  send(response, status, typeof body === 'string' ? body : JSON.stringify(body), {
+    'content-type': 'application/json; charset=utf-8',
+  });
+}
+
+/** The connection ends after this answer. One of HTTP/2 is ended by its server. */
+export function lastOfConnection(response: HttpResponse): void {
+  if (!('stream' in (response.raw ?? response))) response.header('connection', 'close');
+}
+
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  // Neither compressed nor collected on the way.
+  'cache-control': 'no-store, no-transform',
+  'x-accel-buffering': 'no',
+};
+
+/** Answers `HEAD` of a stream, which is no stream. */
+export function sendStreamHead(response: HttpResponse): void {
+  send(response, 200, '', STREAM_HEADERS);
 }
 
 /** A stream of server-sent events. */
 export class EventStream {
-  private readonly raw: ServerResponse;
+  private readonly raw: ServerResponse & { readonly stream?: Duplex };
+  /** What was written waits for the viewer. Responses of HTTP/2 have no `writableNeedDrain`. */
+  private isFull = false;
 
   constructor(response: HttpResponse) {
     this.raw = response.raw ?? (response as unknown as ServerResponse);
     response.hijack?.();
     const { 'content-security-policy': _, ...headers } = HEADERS;
-    this.raw.writeHead(200, {
-      ...headers,
-      'content-type': 'text/event-stream; charset=utf-8',
-      // Neither compressed nor collected on the way.
-      'cache-control': 'no-store, no-transform',
-      'x-accel-buffering': 'no',
+    this.raw.on('drain', () => {
+      this.isFull = false;
     });
+    this.raw.writeHead(200, { ...headers, ...STREAM_HEADERS });
     this.raw.flushHeaders();
   }
 
   /** Whether the viewer has taken what was sent before. */
   get isReady(): boolean {
-    return !this.raw.writableNeedDrain && !this.raw.writableEnded && !this.raw.destroyed;
+    return !this.isFull && !this.raw.writableEnded && !this.isGone;
   }
 
   send(data: string): void {
-    this.raw.write(`data: ${data}\n\n`);
+    this.isFull = !this.raw.write(`data: ${data}\n\n`);
   }
 
   /** Calls the listener when the viewer has gone: at once, if that was before the stream began. */
   onClose(listener: () => void): void {
-    if (this.raw.destroyed) listener();
+    if (this.isGone) listener();
     else this.raw.once('close', listener);
   }
 
+  /** A viewer that does not read is cut off: what waits for it would be kept for as long as its connection is. */
   end(): void {
-    this.raw.end();
+    if (this.isFull) (this.raw.stream ?? this.raw).destroy();
+    else this.raw.end();
+  }
+
+  private get isGone(): boolean {
+    return (this.raw.stream ?? this.raw).destroyed;
   }
 }

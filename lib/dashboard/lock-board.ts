@@ -1,14 +1,16 @@
 import { HttpException, type LoggerService, type OnModuleDestroy, ServiceUnavailableException } from '@nestjs/common';
 import type { LockService } from '../service/lock-service.js';
-import type { Snapshot } from './board-lock.js';
-import { BoardUpdates, boardMessage } from './board-message.js';
+import type { BoardPlace } from './board-lock.js';
 import type { BoardQuery } from './board-query.js';
+import { BoardUpdates, wholeText } from './board-updates.js';
+import { type BoardMessage, BoardView } from './board-view.js';
 import type { RedisLockDashboardOptions } from './dashboard.options.js';
 import { ForcedRelease } from './forced-release.js';
 import { EventStream, type HttpRequest, type HttpResponse } from './http.js';
 import { RecentEvents } from './recent-events.js';
 import { SnapshotFeed } from './snapshot-feed.js';
 import { takeSnapshot } from './take-snapshot.js';
+import { TimeSlices } from './time-slices.js';
 
 /** A viewer hears something this often, in milliseconds, also when nothing changes or Redis does not answer. */
 const SIGN_OF_LIFE = 3_000;
@@ -29,21 +31,34 @@ export class LockBoard implements OnModuleDestroy {
   private readonly releases: ForcedRelease;
   private readonly streams = new Set<EventStream>();
   private readonly readOnly: boolean;
+  private readonly place: BoardPlace;
+  private readonly slices = new TimeSlices();
+  private view: BoardView | undefined;
+  /** Settles when all viewers so far have been served: one after the other, as they share the slices of time. */
+  private served: Promise<unknown> = Promise.resolve();
   private closed = false;
 
   constructor(
     locks: LockService,
     logger: LoggerService,
-    options: Pick<RedisLockDashboardOptions, 'readOnly' | 'userOf'>,
+    options: Pick<RedisLockDashboardOptions, 'readOnly' | 'userOf' | 'environment' | 'origin'>,
   ) {
     this.readOnly = options.readOnly !== false;
+    this.place = { ...locks.place, environment: options.environment ?? '' };
     this.events = new RecentEvents(locks);
     this.feed = new SnapshotFeed((before) => takeSnapshot(locks, before));
     this.releases = new ForcedRelease(locks, this.events, logger, options);
   }
 
-  async show(query: BoardQuery) {
-    return this.message(await this.feed.current(), query);
+  /** Whether the application shuts down. */
+  get isClosed(): boolean {
+    return this.closed;
+  }
+
+  /** @returns all that the page shows for a query, as JSON */
+  async show(query: BoardQuery): Promise<string> {
+    await this.feed.current();
+    return this.serve(async () => wholeText(await this.message(query)));
   }
 
   /**
@@ -59,8 +74,17 @@ export class LockBoard implements OnModuleDestroy {
       );
     const stream = new EventStream(response);
     const updates = new BoardUpdates();
-    const show = (snapshot: Snapshot) => {
-      if (stream.isReady) stream.send(updates.next(this.message(snapshot, query)));
+    let isExpected = false;
+    const show = () => {
+      // Where it takes long until all viewers are served, each gets the newest snapshot once.
+      if (isExpected) return;
+      isExpected = true;
+      this.serve(async () => {
+        isExpected = false;
+        if (!stream.isReady) return;
+        const message = await this.message(query);
+        if (stream.isReady) stream.send(updates.next(message));
+      }).catch(() => stream.end());
     };
     const stop = this.feed.follow(show);
     const life = setInterval(() => {
@@ -100,7 +124,21 @@ export class LockBoard implements OnModuleDestroy {
     for (const stream of this.streams) stream.end();
   }
 
-  private message(snapshot: Snapshot, query: BoardQuery) {
-    return boardMessage(snapshot, this.events.all, query, this.readOnly);
+  /** What the latest snapshot shows for a query. */
+  private message(query: BoardQuery): Promise<BoardMessage> {
+    const { latest } = this.feed;
+    if (this.view?.snapshot !== latest) this.view = new BoardView(latest, this.slices);
+    const { readOnly, place, events } = this;
+    return this.view.message(query, { readOnly, place, events });
+  }
+
+  /** Does the work for one viewer after the other. */
+  private serve<T>(work: () => Promise<T>): Promise<T> {
+    const served = this.served.then(async () => {
+      if (this.slices.isOver) await this.slices.next();
+      return work();
+    });
+    this.served = served.catch(() => {});
+    return served;
   }
 }

@@ -6,6 +6,7 @@ const MOST_EVENTS = 100;
 /** What went wrong lately in this process, the newest first; and which locks were released by force from here. */
 export class RecentEvents {
   private events: readonly BoardEvent[] = [];
+  private json = '[]';
   private readonly stop: (() => void)[];
 
   constructor(locks: LockService) {
@@ -19,12 +20,18 @@ export class RecentEvents {
     ];
   }
 
-  get all(): readonly BoardEvent[] {
-    return this.events;
+  get count(): number {
+    return this.events.length;
+  }
+
+  /** All of them, as JSON. */
+  get text(): string {
+    return this.json;
   }
 
   add(event: Omit<BoardEvent, 'at'>): void {
     this.events = [{ at: Date.now(), ...event }, ...this.events].slice(0, MOST_EVENTS);
+    this.json = JSON.stringify(this.events);
   }
 
   close(): void {

@@ -10,7 +10,7 @@ const EMPTY: Snapshot = { at: 0, took: 0, locks: [], clients: [], incomplete: fa
 /** Takes the snapshots for all who look: one at a time, one a second at most, none while nobody looks. */
 export class SnapshotFeed {
   private readonly listeners = new Set<(snapshot: Snapshot) => void>();
-  private latest: Snapshot | undefined;
+  private taken: Snapshot | undefined;
   private nextAt = 0;
   private taking: Promise<Snapshot> | undefined;
   private timer: NodeJS.Timeout | undefined;
@@ -19,10 +19,15 @@ export class SnapshotFeed {
   /** @param take given the latest snapshot */
   constructor(private readonly take: (before: Snapshot | undefined) => Promise<Snapshot>) {}
 
+  /** What was taken last. */
+  get latest(): Snapshot {
+    return this.taken ?? EMPTY;
+  }
+
   /** The latest snapshot, or a new one if that is old. Never rejects: an outage is what a snapshot shows. */
   current(): Promise<Snapshot> {
-    if (this.latest !== undefined && this.taking === undefined && performance.now() < this.nextAt)
-      return Promise.resolve(this.latest);
+    if (this.taken !== undefined && this.taking === undefined && performance.now() < this.nextAt)
+      return Promise.resolve(this.taken);
     return this.next();
   }
 
@@ -33,7 +38,7 @@ export class SnapshotFeed {
    */
   follow(listener: (snapshot: Snapshot) => void): () => void {
     this.listeners.add(listener);
-    if (this.latest !== undefined && performance.now() < this.nextAt) tell(listener, this.latest);
+    if (this.taken !== undefined && performance.now() < this.nextAt) tell(listener, this.taken);
     else this.takeInBackground();
     this.schedule();
     return () => {
@@ -58,23 +63,23 @@ export class SnapshotFeed {
   }
 
   private async takeNext(): Promise<Snapshot> {
-    const { latest } = this;
+    const latest = this.taken;
     const started = performance.now();
     let rest = REST;
     try {
-      this.latest = await this.take(latest);
+      this.taken = await this.take(latest);
     } catch (error) {
       // To wait for an answer is no work, and that Redis is back is to be seen soon.
       rest = 0;
       const since = latest?.outage?.since ?? Date.now();
-      this.latest = { ...(latest ?? EMPTY), outage: { message: (error as Error).message, since } };
+      this.taken = { ...(latest ?? EMPTY), outage: { message: (error as Error).message, since } };
     }
     const took = performance.now() - started;
     this.nextAt = started + took + Math.max(SHORTEST_PAUSE - took, rest * took);
     this.taking = undefined;
     for (const listener of [...this.listeners]) tell(listener, this.latest);
     this.schedule();
-    return this.latest;
+    return this.taken;
   }
 
   /** The next snapshot, unless one is being taken: then its end calls this again. */

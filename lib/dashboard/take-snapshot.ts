@@ -2,6 +2,7 @@ import type { LockClient } from '../service/lock-client.js';
 import type { InspectedOwner, ListedLock } from '../service/lock-inspection.js';
 import type { LockService } from '../service/lock-service.js';
 import type { BoardClient, BoardLock, BoardOwner, BoardWaiter, Snapshot } from './board-lock.js';
+import { TimeSlices } from './time-slices.js';
 
 /** A page of locks is inspected in one go. It is short, so that no acquisition stands behind many of these commands. */
 const PAGE = 250;
@@ -15,7 +16,8 @@ export async function takeSnapshot(locks: LockService, before: Snapshot | undefi
   const started = Date.now();
   // Where the backend has neither, it is the list that is missed.
   let [page, clients] = await Promise.all([locks.list({ count: PAGE }), locks.clients()]);
-  const waits = waitsByLock(clients, Date.now());
+  const slices = new TimeSlices();
+  const waits = await waitsByLock(clients, Date.now(), slices);
   const known = new Map(before?.locks.map((lock) => [lock.name, lock]));
   const found = new Map<string, BoardLock>();
   for (;;) {
@@ -27,11 +29,17 @@ export async function takeSnapshot(locks: LockService, before: Snapshot | undefi
     page = await locks.list({ cursor, count: PAGE });
   }
   const at = Date.now();
+  const seen = new Map(before?.clients.map((client) => [client.clientId, client]));
+  const boardClients: BoardClient[] = [];
+  for (const client of clients) {
+    if (slices.isOver) await slices.next();
+    boardClients.push(toBoardClient(client, at, seen.get(client.clientId)));
+  }
   return {
     at,
     took: at - started,
     locks: [...found.values()],
-    clients: clients.map((client) => toBoardClient(client, at, before)),
+    clients: boardClients,
     incomplete: page.cursor !== undefined,
     outage: null,
   };
@@ -78,17 +86,21 @@ function toBoardOwner(
   };
 }
 
-function toBoardClient(client: LockClient, now: number, before: Snapshot | undefined): BoardClient {
+function toBoardClient(client: LockClient, now: number, seen: BoardClient | undefined): BoardClient {
   const { clientId, application, host, pid, version, mine, since, held, waiting, longestWait } = client;
-  const seen = before?.clients.find((other) => other.clientId === clientId);
   const waitsSince = waiting > 0 ? steady(now - longestWait, seen?.waitsSince) : null;
   return { clientId, application, host, pid, version, mine, since, held, waiting, waitsSince, method: '' };
 }
 
 /** The clients that wait for each lock, the longest wait first. */
-function waitsByLock(clients: readonly LockClient[], now: number): ReadonlyMap<string, BoardWaiter[]> {
+async function waitsByLock(
+  clients: readonly LockClient[],
+  now: number,
+  slices: TimeSlices,
+): Promise<ReadonlyMap<string, BoardWaiter[]>> {
   const waits = new Map<string, BoardWaiter[]>();
   for (const { application, host, pid, waits: ofClient } of clients) {
+    if (slices.isOver) await slices.next();
     for (const { name, group, method, waiters, waitedFor } of ofClient) {
       const ofLock = waits.get(name) ?? [];
       ofLock.push({ application, host, pid, method: method || group, waiters, since: now - waitedFor });

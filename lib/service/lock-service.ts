@@ -164,6 +164,12 @@ export class LockService extends LockHandles {
     return this.view.clients();
   }
 
+  /** Where the locks are, without a secret: `redis 127.0.0.1:6379/0`, and what their keys begin with. @internal */
+  get place(): { readonly backend: string; readonly keyPrefix: string } {
+    const { backend, keyPrefix } = this.engine.settings;
+    return { backend: backend.description, keyPrefix };
+  }
+
   /**
    * Frees the lock, whoever holds it, and wakes its waiters. A lease of this service is lost at once; those of other processes are
    * lost when they hear of it, at their next renewal at the latest. For operators: the body that held the lock may still run.

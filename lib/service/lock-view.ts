@@ -1,3 +1,4 @@
+import { chunksOf } from '../backends/chunks.js';
 import type { ClientRecord, LockDirectory, LockState } from '../backends/lock-backend.js';
 import { clientOf, isRedisson } from '../engine/clients/client-identity.js';
 import { holderIn } from '../engine/clients/holder-client.js';
@@ -9,17 +10,31 @@ import type { InspectedOwner, ListedLock, ListOptions, LockInspection, LockList 
 const LIST_OPTIONS = ['match', 'cursor', 'count'];
 const DEFAULT_COUNT = 100;
 const LARGEST_COUNT = 10_000;
-/** Records that were read so recently, in milliseconds, are not read again for the next page of a list. */
+/**
+ * Records are not read again for the next page of a list for so long, in milliseconds; where reading them took long, for so many times as
+ * long.
+ */
 const FRESH = 1_000;
+const REST = 4;
+/** So many records are looked at in one turn of the event loop. */
+const RECORDS_A_TURN = 200;
 /** What is said of a backend without a directory. */
 const LIST_ELSEWHERE = 'cannot list locks; ask a service with a connection to one of its servers';
 const NO_CLIENTS = 'keeps no records of clients; inspect(name) tells the owners of one lock';
 
-type Records = ReadonlyMap<string, ClientRecord>;
+/** The records of clients, and what they say about locks. */
+interface Records {
+  readonly all: readonly ClientRecord[];
+  readonly byClient: ReadonlyMap<string, ClientRecord>;
+  /** How many callers of other clients wait for each key. */
+  readonly waiters: ReadonlyMap<string, number>;
+}
+
+const NO_RECORDS: Records = { all: [], byClient: new Map(), waiters: new Map() };
 
 /** Looks at the locks and clients of a service's backend, for people and dashboards. */
 export class LockView {
-  private read: { readonly at: number; readonly records: Promise<Records> } | undefined;
+  private read: { freshUntil: number; readonly records: Promise<Records> } | undefined;
 
   constructor(private readonly engine: LockEngine) {}
 
@@ -56,9 +71,13 @@ export class LockView {
 
   async clients(): Promise<readonly LockClient[]> {
     const { clientId, keyPrefix } = this.engine.settings;
-    const directory = this.directory('clients()', NO_CLIENTS);
-    const records = await this.engine.inspector.askBackend('clients()', () => directory.clients());
-    return records.map((record) => toLockClient(record, keyPrefix, clientId));
+    const { all } = await this.readRecords(this.directory('clients()', NO_CLIENTS));
+    const clients: LockClient[] = [];
+    for (const records of chunksOf(all, RECORDS_A_TURN)) {
+      for (const record of records) clients.push(toLockClient(record, keyPrefix, clientId));
+      if (records.length === RECORDS_A_TURN) await this.nextTurn();
+    }
+    return clients;
   }
 
   private listed(name: string, state: LockState | undefined, records: Records): ListedLock | undefined {
@@ -79,7 +98,7 @@ export class LockView {
   private owners(name: string, { owners }: LockState, records: Records): InspectedOwner[] {
     const mayHaveRecords = this.engine.settings.backend.directory !== undefined;
     return owners.map(({ owner, remaining }) => {
-      const record = records.get(clientOf(owner));
+      const record = records.byClient.get(clientOf(owner));
       const client = this.engine.inspector.ownHolder(this.keyOf(name), owner) ?? (record && holderIn(record, owner));
       return {
         owner,
@@ -91,13 +110,8 @@ export class LockView {
   }
 
   private waiting(name: string, { queue }: LockState, records: Records): number {
-    const { keyPrefix, clientId } = this.engine.settings;
-    let waiting = this.engine.waiting(name);
-    for (const record of records.values()) {
-      if (record.clientId === clientId) continue;
-      for (const { key, waiters } of record.waits) if (key === keyPrefix + name) waiting += waiters;
-    }
-    return queue.length > 0 ? queue.length : waiting;
+    if (queue.length > 0) return queue.length;
+    return this.engine.waiting(name) + (records.waiters.get(this.keyOf(name)) ?? 0);
   }
 
   private keyOf(name: string): string {
@@ -106,24 +120,55 @@ export class LockView {
 
   /** What is known of the clients must not keep locks from being shown. */
   private recordsIfAny(): Promise<Records> {
-    return this.records().catch(() => new Map());
+    return this.records().catch(() => NO_RECORDS);
   }
 
-  /** The records of all clients; none where the backend has none. */
+  /** The records of all clients, read lately; none where the backend has none. */
   private records(): Promise<Records> {
     const { backend, runtime } = this.engine.settings;
     const { directory } = backend;
-    if (directory === undefined) return Promise.resolve(new Map());
-    const now = runtime.monotonic();
-    if (this.read !== undefined && now - this.read.at < FRESH) return this.read.records;
+    if (directory === undefined) return Promise.resolve(NO_RECORDS);
+    if (this.read !== undefined && runtime.monotonic() < this.read.freshUntil) return this.read.records;
+    return this.readRecords(directory);
+  }
+
+  private readRecords(directory: LockDirectory): Promise<Records> {
+    const { runtime } = this.engine.settings;
+    const started = runtime.monotonic();
     const records = this.engine.inspector
       .askBackend('clients()', () => directory.clients())
-      .then((all): Records => new Map(all.map((record) => [record.clientId, record])));
-    this.read = { at: now, records };
-    records.catch(() => {
-      this.read = undefined;
-    });
+      .then((all) => this.toRecords(all));
+    const read = { freshUntil: Infinity, records };
+    this.read = read;
+    records.then(
+      () => {
+        const now = runtime.monotonic();
+        read.freshUntil = Math.max(started + FRESH, now + REST * (now - started));
+      },
+      () => {
+        if (this.read === read) this.read = undefined;
+      },
+    );
     return records;
+  }
+
+  private async toRecords(all: readonly ClientRecord[]): Promise<Records> {
+    const { clientId } = this.engine.settings;
+    const byClient = new Map<string, ClientRecord>();
+    const waiters = new Map<string, number>();
+    for (const records of chunksOf(all, RECORDS_A_TURN)) {
+      for (const record of records) {
+        byClient.set(record.clientId, record);
+        if (record.clientId === clientId) continue;
+        for (const { key, waiters: more } of record.waits) waiters.set(key, (waiters.get(key) ?? 0) + more);
+      }
+      if (records.length === RECORDS_A_TURN) await this.nextTurn();
+    }
+    return { all, byClient, waiters };
+  }
+
+  private nextTurn(): Promise<void> {
+    return new Promise((resolve) => this.engine.settings.runtime.nextTurn(resolve));
   }
 
   private directory(method: string, refusal: string): LockDirectory {

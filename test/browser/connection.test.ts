@@ -96,7 +96,7 @@ describe('the connection of the page in Chromium', () => {
     app = await openDashboard({ dashboard: { readOnly: false }, setUp: askToSignIn });
     await app.locks.acquire('order:1');
     const page = await viewer.open(app.url);
-    await page.getByRole('button', { name: 'order:1' }).click(PATIENT);
+    await page.getByRole('link', { name: 'order:1' }).click(PATIENT);
     const dialog = page.getByRole('dialog', { name: 'order:1' });
     await dialog.getByLabel('Reason, for the log').fill('hangs since midnight');
     // The stream that is open already goes on.

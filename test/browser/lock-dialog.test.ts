@@ -21,7 +21,7 @@ describe('the view of a lock in Chromium', () => {
   it('says when the lock is not held any more, and when somebody else holds it: that one is not released', async () => {
     const first = await app.locks.acquire('order:42');
     const page = await viewer.open(app.url);
-    await page.getByRole('button', { name: 'order:42' }).click(PATIENT);
+    await page.getByRole('link', { name: 'order:42' }).click(PATIENT);
     const dialog = page.getByRole('dialog', { name: 'order:42' });
     await dialog.getByLabel('Reason, for the log').fill('hangs since midnight');
     const release = dialog.getByRole('button', { name: 'Release by force' });
@@ -37,7 +37,7 @@ describe('the view of a lock in Chromium', () => {
     await picture(page, 'lock-of-another');
     expect(await app.locks.isLocked('order:42')).toBe(true);
     await page.keyboard.press('Escape');
-    await page.getByRole('button', { name: 'order:42' }).click();
+    await page.getByRole('link', { name: 'order:42' }).click();
     expect(await release.isEnabled()).toBe(true);
     await second.release();
   });
@@ -47,7 +47,7 @@ describe('the view of a lock in Chromium', () => {
     try {
       const first = await readOnly.locks.acquire('order:42');
       const page = await viewer.open(readOnly.url);
-      await page.getByRole('button', { name: 'order:42' }).click(PATIENT);
+      await page.getByRole('link', { name: 'order:42' }).click(PATIENT);
       const dialog = page.getByRole('dialog', { name: 'order:42' });
       await dialog.getByText(first.owner).waitFor();
       expect(await dialog.getByText(/release/i).count()).toBe(0);
@@ -62,7 +62,7 @@ describe('the view of a lock in Chromium', () => {
   it('goes on when the lock leaves the page of locks that is shown', async () => {
     const lease = await app.locks.acquire('order:42');
     const page = await viewer.open(app.url);
-    await page.getByRole('button', { name: 'order:42' }).click(PATIENT);
+    await page.getByRole('link', { name: 'order:42' }).click(PATIENT);
     const dialog = page.getByRole('dialog', { name: 'order:42' });
     const waiting = app.locks.acquire('order:42');
     // More than a page of locks that are before it: their waits are as long, and they are older or come first by name.
@@ -81,7 +81,7 @@ describe('the view of a lock in Chromium', () => {
     const name = `invoice:${'2026-11-very-long-customer-name/'.repeat(8)}`;
     const lease = await app.locks.withLock(name, async () => {
       const page = await viewer.open(app.url, PHONE);
-      await page.getByRole('button', { name }).click(PATIENT);
+      await page.getByRole('link', { name }).click(PATIENT);
       await page.getByRole('dialog').getByText('Held by', { exact: true }).waitFor();
       await picture(page, 'lock-phone');
       expect(await page.evaluate('document.documentElement.scrollWidth === innerWidth')).toBe(true);

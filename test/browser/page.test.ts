@@ -94,7 +94,7 @@ describe('the page in Chromium', () => {
   it('releases a lock by force with a reason, and says what happened', async () => {
     shop = await StuckShop.open(redis.url);
     const page = await viewer.open(app.url);
-    await page.getByRole('button', { name: 'report:nightly' }).click(PATIENT);
+    await page.getByRole('link', { name: 'report:nightly' }).click(PATIENT);
     const dialog = page.getByRole('dialog', { name: 'report:nightly' });
     await dialog.getByText('NightlyReportService.run').waitFor(PATIENT);
     await picture(page, 'lock');
@@ -114,7 +114,7 @@ describe('the page in Chromium', () => {
     await picture(page, 'clients-phone');
     await page.setViewportSize(DESKTOP.viewport);
     await page.getByRole('tab', { name: /^Locks/ }).click();
-    await page.getByRole('button', { name: 'report:nightly' }).waitFor({ state: 'detached', ...PATIENT });
+    await page.getByRole('link', { name: 'report:nightly' }).waitFor({ state: 'detached', ...PATIENT });
     expect(await app.locks.isLocked('report:nightly')).toBe(false);
     expect(app.logger.lines.some((line) => /'report:nightly' was released by force: hangs/.test(line))).toBe(true);
   });
@@ -164,7 +164,7 @@ describe('the page in Chromium', () => {
     const name = '<img src=x onerror=alert(1)>"\'&{{base}}';
     const lease = await app.locks.acquire(name);
     const page = await viewer.open(app.url);
-    await page.getByRole('button', { name, exact: true }).waitFor(PATIENT);
+    await page.getByRole('link', { name, exact: true }).waitFor(PATIENT);
     expect(await page.locator('img').count()).toBe(0);
     await lease.release();
   });

@@ -12,9 +12,11 @@ import {
 } from '../../lib/index.js';
 
 export type Platform = 'Express' | 'Fastify';
+export type AnyPlatform = Platform | 'HTTP/2';
 
 export interface DashboardAppOptions {
-  readonly platform?: Platform;
+  /** `HTTP/2` is Fastify's, without TLS. */
+  readonly platform?: AnyPlatform;
   readonly prefix?: string;
   readonly locks?: RedisLockOptions;
   readonly dashboard?: Partial<RedisLockDashboardOptions>;
@@ -50,10 +52,11 @@ export async function openDashboard(options: DashboardAppOptions = {}): Promise<
   class App {}
   const module = await Test.createTestingModule({ imports: [App] }).compile();
   const logger = new LogLines();
+  const adapter = platform === 'HTTP/2' ? new FastifyAdapter({ http2: true }) : new FastifyAdapter();
   const app =
     platform === 'Express'
       ? module.createNestApplication({ logger })
-      : module.createNestApplication(new FastifyAdapter(), { logger });
+      : module.createNestApplication(adapter as FastifyAdapter, { logger });
   if (prefix !== undefined) app.setGlobalPrefix(prefix);
   setUp?.(app);
   await app.listen(0, '127.0.0.1');

@@ -2,6 +2,7 @@ import { VersioningType } from '@nestjs/common';
 import { map } from 'rxjs';
 import { RedisLockDashboardModule, type RedisLockDashboardOptions } from '../../lib/dashboard.js';
 import { LockConfigurationError } from '../../lib/index.js';
+import { freePort } from '../support/servers/free-port.js';
 import { until } from '../support/until.js';
 import {
   type DashboardApp,
@@ -31,6 +32,9 @@ describe('the options of a dashboard', () => {
     [{ path: '/', public: true }, /path is "\/"; give the place of the page/],
     [{ path: 'a b', public: true }, /path is "a b"/],
     [{ path: 'locks', public: true, readonly: false }, /there is no option 'readonly'; there are path, guards/],
+    [{ path: 'locks', public: true, environment: ' ' }, /environment must be a text of 1 to 60 characters/],
+    [{ path: 'locks', public: true, origin: 'admin.example' }, /origin is "admin.example"; give scheme, host and port/],
+    [{ path: 'locks', public: true, origin: 'https://admin.example/locks' }, /give scheme, host and port/],
     [{ path: 'locks', public: true, name: '' }, /name must be that of a RedisLockModule/],
   ])('%j are refused', (options, why) => {
     const start = () => RedisLockDashboardModule.forRoot(options as RedisLockDashboardOptions);
@@ -132,6 +136,22 @@ describe.each<Platform>(['Express', 'Fastify'])('the dashboard on %s', (platform
 });
 
 describe('what the dashboard shows', () => {
+  it('says which backend, prefix and environment it is about, without a password', async () => {
+    const port = await freePort();
+    await open({
+      locks: { connection: `redis://ann:hunter2@127.0.0.1:${port}/3`, commandTimeout: 500, keyPrefix: 'shop:' },
+      dashboard: { environment: 'production' },
+    });
+    expect((await app!.board()).place).toEqual({
+      backend: `redis 127.0.0.1:${port}/3`,
+      keyPrefix: 'shop:',
+      environment: 'production',
+    });
+    await app!.close();
+    await open();
+    expect((await app!.board()).place).toEqual({ backend: 'memory', keyPrefix: 'lock:', environment: '' });
+  });
+
   it('finds, sorts and pages', async () => {
     await open();
     const names = Array.from({ length: 120 }, (_, n) => `order:${String(n).padStart(3, '0')}`);

@@ -2,7 +2,7 @@ import { type DynamicModule, Module } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import { RedisLockDashboardModule } from '../../lib/dashboard.js';
-import { RedisLockModule } from '../../lib/index.js';
+import { LockConfigurationError, RedisLockModule } from '../../lib/index.js';
 import { type DashboardApp, openDashboard, PassGuard, type Platform } from './dashboard-app.js';
 
 it('tells the modules of two dashboards apart by their text, as NestJS 10 does', () => {
@@ -40,6 +40,37 @@ describe.each<Platform>(['Express', 'Fastify'])('the place of a dashboard on %s'
       const [, script] = (await page.text()).match(/<script type="module" src="([^"]+)"/) as RegExpMatchArray;
       expect((await fetch(new URL(script, url))).headers.get('content-type')).toMatch(/^text\/javascript/);
     }
+  });
+
+  it('is that of one dashboard: another at the same path is refused at the start', async () => {
+    @Module({
+      imports: [
+        RedisLockModule.forRoot({ backend: 'memory', logger: { warn() {}, error() {} } }),
+        RedisLockDashboardModule.forRoot({ path: 'admin/locks', public: true }),
+        RedisLockDashboardModule.forRoot({ path: '/admin/locks/', guards: [PassGuard], readOnly: false }),
+      ],
+    })
+    class App {}
+    const start = async () => {
+      const module = await Test.createTestingModule({ imports: [App] }).compile();
+      const nest =
+        platform === 'Express' ? module.createNestApplication() : module.createNestApplication(new FastifyAdapter());
+      await nest.init().finally(() => nest.close());
+    };
+    await expect(start()).rejects.toThrow(LockConfigurationError);
+    await expect(start()).rejects.toThrow(/two dashboards of this application have the path '\/?admin\/locks\/?'/);
+  });
+
+  it('is imported by several modules as one', async () => {
+    const dashboard = RedisLockDashboardModule.forRoot({ path: 'locks', public: true });
+    @Module({ imports: [dashboard] })
+    class Admin {}
+    @Module({
+      imports: [RedisLockModule.forRoot({ backend: 'memory', logger: { warn() {}, error() {} } }), dashboard, Admin],
+    })
+    class App {}
+    const module = await Test.createTestingModule({ imports: [App] }).compile();
+    await module.close();
   });
 
   it('is one of several in an application: each has its own guards and form', async () => {

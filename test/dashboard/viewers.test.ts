@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { Agent, get } from 'node:http';
+import { connect as connectHttp2 } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../support/until.js';
@@ -34,11 +37,11 @@ async function expectQuiet(count: { taken: number }): Promise<void> {
 }
 
 /** Asks for the stream by a socket of its own. */
-function askForStream(url: string): Socket {
+function askForStream(url: string, method = 'GET'): Socket {
   const { hostname, port, pathname } = new URL(url);
   const socket = connect(Number(port), hostname);
   socket.on('error', () => {});
-  socket.write(`GET ${pathname}/api/stream HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`);
+  socket.write(`${method} ${pathname}/api/stream HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`);
   return socket;
 }
 
@@ -75,6 +78,62 @@ describe.each<Platform>(['Express', 'Fastify'])('viewers of the dashboard on %s'
       return status === 200;
     });
     for (const viewer of viewers) viewer.destroy();
+  });
+
+  it('do not include who asks for HEAD of the stream', async () => {
+    const dashboard = await open({ platform });
+    const count = countSnapshots(dashboard);
+    const heads = Array.from({ length: 100 }, () => askForStream(dashboard.url, 'HEAD'));
+    const answers = heads.map(
+      (socket) => new Promise<string>((resolve) => socket.once('data', (data) => resolve(`${data}`))),
+    );
+    for (const answer of await Promise.all(answers)) {
+      expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+      expect(answer).toMatch(/content-type: text\/event-stream/i);
+      expect(answer).toMatch(/\r\n\r\n$/);
+    }
+    const viewer = askForStream(dashboard.url);
+    const [answer] = (await once(viewer, 'data')) as [Buffer];
+    expect(String(answer)).toMatch(/^HTTP\/1\.1 200 /);
+    viewer.destroy();
+    await expectQuiet(count);
+    for (const head of heads) head.destroy();
+  });
+
+  it('who ask again and again do not keep the application from closing', async () => {
+    const dashboard = await open({ platform });
+    const { locks, url } = dashboard;
+    const list = locks.list.bind(locks);
+    let asked = 0;
+    locks.list = async (options) => {
+      asked++;
+      await sleep(1_500);
+      return list(options);
+    };
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    let goesOn = true;
+    const ask = () =>
+      new Promise<void>((resolve) => {
+        get(`${url}/api/board`, { agent }, (response) => response.resume().on('end', resolve)).on('error', () =>
+          resolve(),
+        );
+      });
+    const asking = (async () => {
+      while (goesOn) {
+        await ask();
+        await sleep(200);
+      }
+    })();
+    await until(() => asked === 1);
+    app = undefined;
+    try {
+      const closed = dashboard.close().then(() => 'closed');
+      expect(await Promise.race([closed, sleep(12_000, 'open', { ref: false })])).toBe('closed');
+    } finally {
+      goesOn = false;
+      agent.destroy();
+      await asking;
+    }
   });
 
   it('leave nothing behind when they go while the guards are asked', async () => {
@@ -115,6 +174,49 @@ describe.each<Platform>(['Express', 'Fastify'])('viewers of the dashboard on %s'
       expect(await Promise.race([closed, sleep(12_000, 'open', { ref: false })])).toBe('closed');
     } finally {
       viewer.destroy();
+    }
+  });
+});
+
+describe('a viewer of the dashboard by HTTP/2', () => {
+  it('who has stopped to read is sent nothing more', async () => {
+    let waiting = () => 0;
+    await open({
+      platform: 'HTTP/2',
+      setUp: (nest) =>
+        nest.use((_request: unknown, response: { stream: { writableLength: number } }, next: () => void) => {
+          waiting = () => response.stream.writableLength;
+          next();
+        }),
+    });
+    const { locks, url } = app!;
+    const list = locks.list.bind(locks);
+    // A page of locks that all change, about 60 kB a second.
+    let round = 0;
+    locks.list = async (options) => {
+      round++;
+      const { locks: rows } = await list(options);
+      return { locks: rows.map((row) => ({ ...row, fencingToken: round })), cursor: undefined };
+    };
+    const leases = await Promise.all(Array.from({ length: 50 }, (_, n) => locks.acquire(`${'x'.repeat(1_000)}${n}`)));
+    const session = connectHttp2(new URL(url).origin);
+    const stream = session.request({ ':path': `${new URL(url).pathname}/api/stream` });
+    try {
+      stream.pause();
+      await until(() => round > 10, 60_000);
+      // One message at most waits for it, beside what HTTP/2 has sent on.
+      expect(waiting()).toBeGreaterThan(0);
+      expect(waiting()).toBeLessThan(250_000);
+      // It gets the next one when it reads again.
+      let text = '';
+      stream.setEncoding('utf8').on('data', (data: string) => {
+        text += data;
+      });
+      stream.resume();
+      await until(() => text.includes(`"token":${round}`), 30_000);
+      await Promise.all(leases.map((lease) => lease.release()));
+    } finally {
+      session.destroy();
     }
   });
 });

@@ -1,6 +1,6 @@
 import { make, setText } from './dom.js';
 
-/** Tabs that the arrow keys go through: `<board-tabs>`. */
+/** Tabs that the arrow keys go through: `<board-tabs>`. It asks for one by the event `choose`. */
 class BoardTabs extends HTMLElement {
   #tabs = [];
 
@@ -10,13 +10,12 @@ class BoardTabs extends HTMLElement {
     this.append(list);
     for (const [id, title, content] of panels) {
       const attributes = { type: 'button', role: 'tab', id: `tab-${id}`, 'aria-controls': `panel-${id}` };
-      const tab = make('button', { ...attributes, click: () => this.select(id) }, title);
+      const tab = make('button', { ...attributes, click: () => this.#choose(id) }, title);
       const panel = make('section', { role: 'tabpanel', id: `panel-${id}`, 'aria-labelledby': `tab-${id}` }, content);
       list.append(tab);
       this.append(panel);
       this.#tabs.push({ id, tab, panel });
     }
-    this.select(panels[0][0]);
   }
 
   setTitle(id, title) {
@@ -38,8 +37,12 @@ class BoardTabs extends HTMLElement {
     event.preventDefault();
     const present = this.#tabs.findIndex(({ tab }) => tab.tabIndex === 0);
     const next = this.#tabs[(present + step + this.#tabs.length) % this.#tabs.length];
-    this.select(next.id);
+    this.#choose(next.id);
     next.tab.focus();
+  }
+
+  #choose(id) {
+    this.dispatchEvent(new CustomEvent('choose', { detail: id }));
   }
 }
 

@@ -2,9 +2,10 @@ import './board-tabs.js';
 import './lists.js';
 import './lock-dialog.js';
 import './lock-table.js';
-import { make, setText } from './dom.js';
+import { foreign, make, setText } from './dom.js';
 import { Feed } from './feed.js';
 import { ago, serverTime, setServerTime } from './live-time.js';
+import { fromHash, toHash } from './route.js';
 
 /** Typing is over when nothing was typed for so long, in milliseconds. */
 const TYPING = 200;
@@ -12,11 +13,13 @@ const TYPING = 200;
 /** Where reading takes long, its age is shown when what is shown is so old, in milliseconds. */
 const OLD = 10_000;
 
-/** The whole page: `<lock-board>`. */
+/** The whole page: `<lock-board>`. What it shows is what the fragment of its address says. */
 class LockBoard extends HTMLElement {
-  #query = { search: '', sort: 'wait', order: 'descending', page: 1, lock: '' };
+  #tab = 'locks';
+  #query;
   #known = new Map();
   #readOnly = true;
+  #place;
   #trouble;
   #outage = null;
   #seen = 0;
@@ -25,12 +28,12 @@ class LockBoard extends HTMLElement {
 
   #table = make('lock-table', {
     sort: ({ detail }) => this.#ask({ ...detail, page: 1 }),
-    show: ({ detail }) => this.#show(this.#known.get(detail)),
+    show: ({ detail }) => this.#go({ lock: detail }),
   });
-  #dialog = make('lock-dialog', { closed: () => this.#ask({ lock: '' }) });
+  #dialog = make('lock-dialog', { closed: () => this.#go({ lock: '' }) });
   #clients = make('client-list');
   #events = make('event-list');
-  #tabs = make('board-tabs');
+  #tabs = make('board-tabs', { choose: ({ detail }) => this.#go({ tab: detail }) });
   #alert = make('div', { role: 'alert', class: 'trouble' });
   #status = make('p', { role: 'status', 'aria-live': 'polite', class: 'hidden' });
   #figures = make('dl', { class: 'figures' });
@@ -39,26 +42,23 @@ class LockBoard extends HTMLElement {
   #previous = make('button', { type: 'button', click: () => this.#turn(-1) }, 'Previous');
   #next = make('button', { type: 'button', click: () => this.#turn(1) }, 'Next');
   #live = make('span', { class: 'live' });
+  #where = make('p', { class: 'where' });
+  #search = make('input', {
+    type: 'search',
+    id: 'search',
+    placeholder: 'Name, process, host, method',
+    maxlength: '200',
+    spellcheck: 'false',
+    input: () => this.#typed(),
+  });
   #feed = new Feed(
     (update) => this.#update(update),
     (trouble) => this.#setTrouble(trouble),
   );
 
   connectedCallback() {
-    const search = make('input', {
-      type: 'search',
-      id: 'search',
-      placeholder: 'Name, process, host, method',
-      maxlength: '200',
-      spellcheck: 'false',
-      input: () => this.#typed(search.value),
-    });
-    const find = make(
-      'div',
-      { class: 'find', role: 'search' },
-      make('label', { for: 'search' }, 'Search locks'),
-      search,
-    );
+    const label = make('label', { for: 'search' }, 'Search locks');
+    const find = make('div', { class: 'find', role: 'search' }, label, this.#search);
     const pages = make(
       'nav',
       { class: 'pages', 'aria-label': 'Pages of locks' },
@@ -70,7 +70,7 @@ class LockBoard extends HTMLElement {
     const note = 'Of the process that serves this page, since it started; the newest first.';
     const events = make('div', {}, make('p', { class: 'note' }, note), this.#events);
     this.append(
-      make('header', {}, make('h1', {}, 'Locks'), this.#live),
+      make('header', {}, make('h1', {}, 'Locks'), this.#where, this.#live),
       make('main', {}, this.#alert, this.#figures, this.#status, this.#tabs, this.#dialog),
     );
     this.#tabs.setPanels([
@@ -79,41 +79,63 @@ class LockBoard extends HTMLElement {
       ['events', 'Events', events],
     ]);
     this.#table.hidden = true;
-    this.#table.setOrder(this.#query.sort, this.#query.order);
-    this.#feed.open(this.#query);
+    addEventListener('popstate', () => this.#follow());
+    this.#follow();
   }
 
-  #typed(search) {
+  #typed() {
     clearTimeout(this.typing);
-    this.typing = setTimeout(() => this.#ask({ search, page: 1 }), TYPING);
+    this.typing = setTimeout(() => this.#ask({ search: this.#search.value, page: 1 }), TYPING);
   }
 
   #turn(step) {
     this.#ask({ page: this.#query.page + step });
   }
 
-  /** The one that is looked at is asked for by name, as it may leave the page of locks that is shown. */
-  #show(lock) {
-    this.#dialog.open(lock, this.#readOnly);
-    this.#ask({ lock: lock.name });
+  /** Shows another tab or lock, from where the browser's Back leads here again. */
+  #go(change) {
+    history.pushState(null, '', toHash({ tab: this.#tab, ...this.#query, ...change }));
+    this.#follow();
   }
 
+  /** Shows other locks, or the same in another order. */
   #ask(change) {
-    this.#query = { ...this.#query, ...change };
-    this.#table.setOrder(this.#query.sort, this.#query.order);
-    this.#feed.open(this.#query);
+    history.replaceState(null, '', toHash({ tab: this.#tab, ...this.#query, ...change }));
+    this.#follow();
+  }
+
+  /** Shows what the address says. */
+  #follow() {
+    const { tab, ...query } = fromHash(location.hash);
+    const isNew = JSON.stringify(query) !== JSON.stringify(this.#query);
+    this.#tab = tab;
+    this.#query = query;
+    this.#tabs.select(tab);
+    this.#table.setOrder(query.sort, query.order);
+    if (document.activeElement !== this.#search) this.#search.value = query.search;
+    this.#showLock(query.lock);
+    // It is asked for by name, as it may leave the page of locks that is shown.
+    if (isNew) this.#feed.open(query);
+  }
+
+  #showLock(name) {
+    if (name === (this.#dialog.shown ?? '')) return;
+    if (name === '') return this.#dialog.close();
+    this.#dialog.open(name);
+    if (this.#known.has(name)) this.#dialog.update(this.#known.get(name), this.#releasePlace());
   }
 
   /** Only what has changed is there. */
-  #update({ now, seen, readOnly, outage, summary, locks, lock, clients, events }) {
+  #update({ now, seen, readOnly, place, outage, summary, locks, lock, clients, events }) {
     setServerTime(now);
     const isFirst = this.#seen === 0 && seen > 0;
     this.#seen = seen ?? this.#seen;
     this.#summary = summary ?? this.#summary;
     if (readOnly !== undefined) this.#readOnly = readOnly;
+    if (place) this.#setPlace(place);
     if (summary || isFirst) this.#setSummary(this.#summary);
     if (locks) this.#setLocks(locks);
-    if (lock !== undefined && this.#dialog.shown === this.#query.lock) this.#dialog.update(lock);
+    if (lock !== undefined && this.#dialog.shown === this.#query.lock) this.#dialog.update(lock, this.#releasePlace());
     if (clients) this.#clients.set(clients);
     if (events) this.#events.set(events);
     if (outage !== undefined) this.#setOutage(outage);
@@ -121,6 +143,17 @@ class LockBoard extends HTMLElement {
     this.#showEmpty();
     this.#showLive();
     if (this.#summary) this.dataset.ready = 'yes';
+  }
+
+  #setPlace(place) {
+    this.#place = place;
+    this.#where.replaceChildren(...placeParts(place));
+  }
+
+  /** Beside the button that releases: production looks like any other place. */
+  #releasePlace() {
+    if (this.#readOnly) return undefined;
+    return make('p', { class: 'where' }, ...placeParts(this.#place));
   }
 
   #setSummary({ held, waiting, waitsSince, clients, events, incomplete }) {
@@ -137,8 +170,9 @@ class LockBoard extends HTMLElement {
     this.#tabs.setTitle('locks', isKnown ? `Locks (${number(held)})` : 'Locks');
     this.#tabs.setTitle('clients', isKnown ? `Clients (${number(clients)})` : 'Clients');
     this.#tabs.setTitle('events', `Events (${number(events)})`);
-    // The host tells the tabs of several environments apart.
-    document.title = `${waiting > 0 ? `(${waiting} waiting) ` : ''}Locks · ${location.host}`;
+    // They tell the tabs of several environments apart.
+    const title = ['Locks', this.#place?.environment, location.host].filter(Boolean).join(' · ');
+    document.title = `${waiting > 0 ? `(${waiting} waiting) ` : ''}${title}`;
   }
 
   /** Of a row that has not changed, only the name is there. */
@@ -173,8 +207,9 @@ class LockBoard extends HTMLElement {
     if (!this.#summary) return;
     this.#empty.hidden = !this.#table.hidden;
     const { search } = this.#query;
-    const none = search ? `No lock that is held matches “${search}”.` : 'No lock is held.';
-    setText(this.#empty, this.#seen > 0 ? none : 'The locks could not be read yet.');
+    if (this.#seen === 0) return setText(this.#empty, 'The locks could not be read yet.');
+    if (search === '') return setText(this.#empty, 'No lock is held.');
+    this.#empty.replaceChildren('No lock that is held matches “', foreign(search), '”.');
   }
 
   #setTrouble(text) {
@@ -205,11 +240,19 @@ class LockBoard extends HTMLElement {
       return this.#alert.replaceChildren();
     }
     const age = this.#seen > 0 ? ['What is shown was seen ', ago(this.#seen), ' ago.'] : ['Nothing was seen yet.'];
-    this.#alert.replaceChildren(make('p', {}, text), make('p', { 'aria-live': 'off' }, ...age));
+    this.#alert.replaceChildren(make('p', {}, foreign(text)), make('p', { 'aria-live': 'off' }, ...age));
   }
 }
 
 customElements.define('lock-board', LockBoard);
+
+function placeParts({ backend, keyPrefix, environment }) {
+  return [
+    ...(environment ? [make('strong', { class: 'environment' }, foreign(environment))] : []),
+    ...(backend ? [make('span', {}, foreign(backend))] : []),
+    ...(keyPrefix ? [make('span', {}, 'prefix ', make('code', {}, foreign(keyPrefix)))] : []),
+  ];
+}
 
 function number(value) {
   return value.toLocaleString('en');

@@ -18,3 +18,33 @@ export function make(tag, attributes = {}, ...children) {
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
+
+/** Characters that nobody sees, or that change the direction of the text after them. Joiners stay: scripts and emoji need them. */
+const UNSEEN = /((?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}])/u;
+/** Long names break after these. */
+const BREAKS = /(?<=[:/._,;|@-])(?=[^:/._,;|@-])/u;
+
+/** A name that is not longer stays in one line, in characters. */
+export const SHORT = 32;
+
+/**
+ * Text that comes from elsewhere, such as a name. What stands beside it keeps its order, whatever direction it has; characters that nobody
+ * sees are shown by their number.
+ *
+ * @param whole text of this length does not break where its parts end
+ */
+export function foreign(text, whole = 0) {
+  const all = String(text);
+  const parts = all.split(UNSEEN);
+  const shown = (part) => (all.length > whole ? breakable(part) : [part]);
+  return make('bdi', {}, ...parts.flatMap((part, n) => (n % 2 === 1 ? [codeOf(part)] : shown(part))));
+}
+
+function codeOf(character) {
+  const code = character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0');
+  return make('span', { class: 'unseen', title: 'A character that cannot be seen' }, `U+${code}`);
+}
+
+function breakable(text) {
+  return text.split(BREAKS).flatMap((part, n) => (n === 0 ? [part] : [make('wbr'), part]));
+}

@@ -1,5 +1,7 @@
-import { make } from './dom.js';
+import { foreign, make, SHORT } from './dom.js';
 import { ago } from './live-time.js';
+import { placeOf } from './lock-table.js';
+import { toHash } from './route.js';
 
 const KINDS = { lost: 'Lost', deadlock: 'Deadlock', released: 'Released by force' };
 
@@ -17,8 +19,8 @@ class ClientList extends BoardList {
   table(clients) {
     const titles = ['Process', 'Version', 'Up for', 'Holds', 'Waiting', 'Longest wait'];
     return tableOf('Clients', titles, clients, (client) => [
-      `${client.application} on ${client.host}, pid ${client.pid}${client.mine ? ' (serves this page)' : ''}`,
-      client.version || '–',
+      make('span', {}, placeOf(client), client.mine ? ' (serves this page)' : ''),
+      client.version ? foreign(client.version) : '–',
       ago(client.since),
       String(client.held),
       String(client.waiting),
@@ -32,12 +34,16 @@ class EventList extends BoardList {
   none = 'No lock was lost in the process that serves this page, and no deadlock was found.';
 
   table(events) {
+    this.classList.toggle(
+      'without-methods',
+      events.every(({ method }) => method === ''),
+    );
     return tableOf('Events', ['Lock', 'Event', 'Ago', 'In', 'What happened'], events, (event) => [
-      event.name,
+      make('a', { class: 'name', href: toHash({ tab: 'events', lock: event.name }) }, foreign(event.name, SHORT)),
       KINDS[event.kind] ?? event.kind,
       ago(event.at),
-      event.method || '–',
-      event.text,
+      event.method ? foreign(event.method) : '–',
+      foreign(event.text),
     ]);
   }
 }
@@ -49,8 +55,12 @@ function tableOf(caption, titles, items, cellsOf) {
   const headers = titles.map((title) => make('th', { scope: 'col' }, title));
   const rows = items.map((item) => {
     const [head, ...cells] = cellsOf(item);
-    const first = make('th', { scope: 'row', 'data-title': titles[0] }, head);
-    return make('tr', {}, first, ...cells.map((cell, n) => make('td', { 'data-title': titles[n + 1] }, cell)));
+    const size = head.textContent.length > SHORT ? '' : 'short';
+    const first = make('th', { scope: 'row', 'data-title': titles[0], class: size }, head);
+    const others = cells.map((cell, n) =>
+      make('td', { 'data-title': titles[n + 1], class: cell === '–' ? 'none' : undefined }, cell),
+    );
+    return make('tr', {}, first, ...others);
   });
   const head = make('thead', {}, make('tr', {}, ...headers));
   return make('table', {}, make('caption', { class: 'hidden' }, caption), head, make('tbody', {}, ...rows));

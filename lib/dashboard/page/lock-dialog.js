@@ -1,18 +1,18 @@
-import { make, setText } from './dom.js';
+import { foreign, make, setText } from './dom.js';
 import { releaseLock } from './feed.js';
 import { ago, until } from './live-time.js';
 import { placeOf } from './lock-table.js';
 
-/** All that is known of one lock, and the form that releases it by force: `<lock-dialog>`. */
+/** All that is known of one lock, and the form that releases it by force: `<lock-dialog>`. It tells by the event `closed` that its user has closed it. */
 class LockDialog extends HTMLElement {
   #dialog = make('dialog', { 'aria-labelledby': 'lock-title', close: () => this.#closed() });
   #facts = make('div');
   #note = make('p', { role: 'status', class: 'note' });
   #form = make('div');
   #release;
-  #lock;
-  /** Who held it when it was opened: a release is about them, not about who holds it by now. */
-  #owners = [];
+  #name;
+  /** Who held it when it was first seen: a release is about them, not about who holds it by now. */
+  #owners;
   #token;
   /** It had more owners than are shown. */
   #others = false;
@@ -30,34 +30,42 @@ class LockDialog extends HTMLElement {
     this.append(this.#dialog);
   }
 
-  /** The name of the lock that is shown. */
+  /** The name of the lock that is shown; undefined: none is. */
   get shown() {
-    return this.#lock?.name;
+    return this.#name;
   }
 
   get #shown() {
     return { owners: this.#owners, token: this.#token, others: this.#others };
   }
 
-  open(lock, readOnly) {
-    this.#dialog.querySelector('h2').textContent = lock.name;
-    this.#owners = lock.owners.map(({ owner }) => owner);
-    this.#token = lock.token ?? undefined;
-    this.#others = lock.ownerCount > lock.owners.length;
-    this.#release = make('button', { class: 'danger', 'aria-describedby': 'release-warning' }, 'Release by force');
-    this.#form.replaceChildren(...(readOnly ? [] : [this.#releaseForm(lock.name)]));
-    this.#dialog.showModal();
-    this.update(lock);
+  open(name) {
+    this.#name = name;
+    this.#owners = undefined;
+    this.#release = undefined;
+    this.#dialog.querySelector('h2').replaceChildren(foreign(name));
+    this.#facts.replaceChildren();
+    this.#form.replaceChildren();
+    setText(this.#note, 'The lock is being read.');
+    if (!this.#dialog.open) this.#dialog.showModal();
   }
 
-  /** @param lock null: it is not held any more */
-  update(lock) {
+  close() {
+    this.#name = undefined;
+    this.#dialog.close();
+  }
+
+  /**
+   * @param lock null: it is not held
+   * @param place where it is, for the form that releases it; undefined: without the form
+   */
+  update(lock, place) {
+    if (lock !== null && this.#owners === undefined) this.#seen(lock, place);
     const isSame = lock !== null && this.#isHeldAsBefore(lock);
-    this.#release.disabled = !isSame;
-    setText(this.#note, noteOn(lock, isSame, this.#form.hasChildNodes()));
+    if (this.#release) this.#release.disabled = !isSame;
+    setText(this.#note, this.#noteOn(lock, isSame));
     this.#facts.hidden = lock === null;
     if (lock === null) return;
-    this.#lock = lock;
     this.#facts.replaceChildren(
       make(
         'dl',
@@ -75,17 +83,35 @@ class LockDialog extends HTMLElement {
     );
   }
 
+  /** Its holders are known from now on. */
+  #seen({ name, owners, ownerCount, token }, place) {
+    this.#owners = owners.map(({ owner }) => owner);
+    this.#token = token ?? undefined;
+    this.#others = ownerCount > owners.length;
+    if (place === undefined) return;
+    this.#release = make('button', { class: 'danger', 'aria-describedby': 'release-warning' }, 'Release by force');
+    this.#form.replaceChildren(this.#releaseForm(name, place));
+  }
+
+  #noteOn(lock, isSame) {
+    if (isSame) return '';
+    if (lock === null) return this.#owners === undefined ? 'It is not held.' : 'It is not held any more.';
+    return `Somebody else holds it by now.${this.#release ? ' To release it, close this and open it again.' : ''}`;
+  }
+
   /** Of some locks no owner is known. */
   #isHeldAsBefore({ owners }) {
     return owners.length + this.#owners.length === 0 || owners.some(({ owner }) => this.#owners.includes(owner));
   }
 
   #closed() {
-    this.#lock = undefined;
+    // Not where the page has closed it, or shows another lock by now.
+    if (this.#name === undefined || this.#dialog.open) return;
+    this.#name = undefined;
     this.dispatchEvent(new CustomEvent('closed'));
   }
 
-  #releaseForm(name) {
+  #releaseForm(name, place) {
     const reason = make('input', {
       id: 'reason',
       required: true,
@@ -110,6 +136,7 @@ class LockDialog extends HTMLElement {
       { submit },
       make('h3', {}, 'Release by force'),
       make('p', { id: 'release-warning' }, warning),
+      place,
       make('label', { for: 'reason' }, 'Reason, for the log'),
       reason,
       button,
@@ -119,12 +146,6 @@ class LockDialog extends HTMLElement {
 }
 
 customElements.define('lock-dialog', LockDialog);
-
-function noteOn(lock, isSame, canRelease) {
-  if (lock === null) return 'It is not held any more.';
-  if (isSame) return '';
-  return `Somebody else holds it by now.${canRelease ? ' To release it, close this and open it again.' : ''}`;
-}
 
 function fact(title, value) {
   return [make('dt', {}, title), make('dd', {}, value)];
@@ -136,12 +157,12 @@ function ownerItem(owner) {
     'li',
     {},
     make('strong', {}, placeOf(owner)),
-    method ? ` in ${method}` : '',
+    ...inMethod(method),
     ', for ',
     ago(since, { prefix: atLeast ? 'at least ' : '' }),
     ', lease left: ',
     until(leaseEnds),
-    make('code', {}, owner.owner),
+    make('code', {}, foreign(owner.owner)),
   );
 }
 
@@ -152,10 +173,14 @@ function waiterItem(waiter) {
     'li',
     {},
     make('strong', {}, placeOf(waiter)),
-    method ? ` in ${method}` : '',
+    ...inMethod(method),
     `: ${callers}, the first for `,
     ago(since),
   );
+}
+
+function inMethod(method) {
+  return method ? [' in ', foreign(method)] : [];
 }
 
 function more(count) {

@@ -1,5 +1,6 @@
-import { make } from './dom.js';
+import { foreign, make, SHORT } from './dom.js';
 import { ago, serverTime, until } from './live-time.js';
+import { toHash } from './route.js';
 
 /** Its waiters are marked when the first of them has waited for so long, in milliseconds. */
 const LONG_WAIT = 10_000;
@@ -16,14 +17,18 @@ const COLUMNS = [
   ['wait', 'Longest wait'],
 ];
 
+/** A holder that is not longer stays in one line where the table is 1,200 pixels wide, in characters. */
+const SHORT_HOLDER = 46;
+
 /** The first click on a column shows what is looked for first: the most, the longest. */
 const DESCENDING_FIRST = new Set(['since', 'token', 'waiting', 'wait']);
 
-/** The locks that are held, a page at a time: `<lock-table>`. It asks for another order by the event `sort`, and shows a lock by `show`. */
+/** The locks that are held, a page at a time: `<lock-table>`. It asks for another order by the event `sort`, and for a lock by `show`. */
 class LockTable extends HTMLElement {
   #rows = new Map();
-  #body = make('tbody');
+  #body = make('tbody', { click: (event) => this.#clicked(event) });
   #headers = new Map();
+  #sorted = '';
 
   connectedCallback() {
     if (this.firstChild) return;
@@ -44,6 +49,7 @@ class LockTable extends HTMLElement {
   }
 
   setOrder(sort, order) {
+    this.#sorted = sort;
     for (const [key, header] of this.#headers) {
       if (key === sort) header.setAttribute('aria-sort', order);
       else header.removeAttribute('aria-sort');
@@ -59,6 +65,9 @@ class LockTable extends HTMLElement {
     }
     for (const [name, { row }] of this.#rows) if (!rows.has(name)) row.remove();
     this.#rows = rows;
+    // Most locks have no token that is known here.
+    const hasTokens = this.#sorted === 'token' || locks.some(({ token }) => token !== null);
+    this.classList.toggle('without-tokens', !hasTokens);
     let position = this.#body.firstElementChild;
     for (const { row } of rows.values()) {
       if (row === position) position = position.nextElementSibling;
@@ -74,28 +83,42 @@ class LockTable extends HTMLElement {
 
   #fill(lock, row) {
     const [first] = lock.owners;
-    // The button stays, as it may have the focus.
-    const button = row.querySelector('button') ?? make('button', { type: 'button', class: 'name' }, lock.name);
-    button.onclick = () => this.dispatchEvent(new CustomEvent('show', { detail: lock.name }));
     const cells = {
       type: [lock.type],
       holder: [holderOf(lock)],
-      method: [first?.method || '–'],
+      method: [first?.method ? foreign(first.method) : '–'],
       since: [first ? ago(oldest(lock).since, { prefix: oldest(lock).atLeast ? '≥ ' : '' }) : '–'],
       lease: [until(lock.leaseEnds)],
       token: [lock.token === null ? '–' : String(lock.token)],
       waiting: [String(lock.waiting)],
-      wait: [ago(lock.waitsSince)],
+      wait: [lock.waitsSince === null ? '–' : ago(lock.waitsSince)],
     };
     if (row.firstChild === null) {
-      row.append(make('th', { scope: 'row', 'data-title': 'Lock' }, button));
+      // It stays, as it may have the focus.
+      const name = make('a', { class: 'name', href: toHash({ lock: lock.name }) }, foreign(lock.name, SHORT));
+      const size = lock.name.length > SHORT ? '' : 'short';
+      row.append(make('th', { scope: 'row', 'data-title': 'Lock', class: size }, name));
       for (const [key, title] of COLUMNS.slice(1)) row.append(make('td', { class: key, 'data-title': title }));
     }
     COLUMNS.slice(1).forEach(([key], n) => {
       row.children[n + 1].replaceChildren(...cells[key]);
+      const { classList, textContent } = row.children[n + 1];
+      classList.toggle('none', cells[key][0] === '–');
+      if (key === 'holder') classList.toggle('short', textContent.length <= SHORT_HOLDER);
     });
     row.classList.toggle('contended', lock.waiting > 0);
     return { row, lock };
+  }
+
+  /** A click anywhere in a row shows its lock: not with a key that opens a link elsewhere, nor when it has selected text. */
+  #clicked(event) {
+    const isElsewhere = event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
+    const isLink = event.target.closest('a') !== null;
+    if (isElsewhere || (!isLink && !getSelection().isCollapsed)) return;
+    event.preventDefault();
+    const clicked = event.target.closest('tr');
+    for (const [name, { row }] of this.#rows)
+      if (row === clicked) this.dispatchEvent(new CustomEvent('show', { detail: name }));
   }
 
   #sort(key) {
@@ -112,12 +135,13 @@ customElements.define('lock-table', LockTable);
 /** `shop-2 on web-7, pid 4242` */
 export function placeOf({ application, host, pid, redisson }) {
   if (redisson) return 'a Redisson client';
-  return application ? `${application} on ${host}, pid ${pid}` : 'a client without a record';
+  if (!application) return 'a client without a record';
+  return make('span', { class: 'place' }, foreign(application, SHORT), ' on ', foreign(host, SHORT), `, pid ${pid}`);
 }
 
 function holderOf({ owners, ownerCount }) {
   if (ownerCount === 0) return '–';
-  return placeOf(owners[0]) + (ownerCount > 1 ? ` and ${ownerCount - 1} more` : '');
+  return make('span', {}, placeOf(owners[0]), ownerCount > 1 ? ` and ${ownerCount - 1} more` : '');
 }
 
 function oldest({ owners }) {

@@ -1,8 +1,12 @@
+import { chunksOf } from '../../chunks.js';
 import type { ClientRecord, KeyPage, LockDirectory } from '../../lock-backend.js';
 import type { ScriptContext } from '../calls/script-context.js';
 import { readClient, readClients, writeClient } from './client-records.js';
 import type { NodeCommands } from './node-commands.js';
 import { escapeGlob, scanLocks } from './scan-locks.js';
+
+/** So many records are read at once: thousands would keep the event loop, and acquisitions would stand behind them. */
+const RECORDS_AT_ONCE = 100;
 
 /** The {@link LockDirectory} of a Redis: by SCAN over all masters, and a hash for each client. */
 export class RedisDirectory implements LockDirectory {
@@ -32,8 +36,9 @@ export class RedisDirectory implements LockDirectory {
   }
 
   async clients(): Promise<readonly ClientRecord[]> {
-    const ids = await readClients(this.context);
-    const records = await Promise.all(ids.map((id) => readClient(id, this.context)));
+    const records: (ClientRecord | undefined)[] = [];
+    for (const ids of chunksOf(await readClients(this.context), RECORDS_AT_ONCE))
+      records.push(...(await Promise.all(ids.map((id) => readClient(id, this.context)))));
     return records.filter((record) => record !== undefined);
   }
 }
