@@ -11,7 +11,7 @@ export interface ClientRecord {
   readonly version: string;
   /** When the client was made, in milliseconds since 1970, by the clock of its host. */
   readonly since: number;
-  /** How many locks it holds. */
+  /** How many locks it holds, and permits that it renews. */
   readonly held: number;
   /** How many of its callers wait for a lock. */
   readonly waiting: number;

@@ -57,7 +57,7 @@ export class LockEngine implements LockAcquirer {
       () => stock.take(runtime.monotonic()),
     );
     const { work } = this;
-    const stock = new StockTaker(work);
+    const stock = new StockTaker(work, () => this.synchronizers.permitWatchdog.size);
     this.context = context;
     if (backend.blocking !== undefined) forcedReleases.listen();
     this.defaults = { ...DEFAULT_TERMS, waitTime, leaseTime: watchdogTimeout, onLost };

@@ -39,6 +39,8 @@ export class PermitQueue<W extends PermitWaiter<never>> {
   private failure: BackendError | undefined;
   private settlementTimer: Timer | undefined;
   private closed = false;
+  /** With how many permits one of its callers wants to create a semaphore that does not exist. */
+  private initial: number | undefined;
 
   constructor(
     private readonly context: AcquisitionContext,
@@ -53,7 +55,17 @@ export class PermitQueue<W extends PermitWaiter<never>> {
     );
   }
 
+  /** How many callers wait; those that try once do not. */
+  get length(): number {
+    return this.waiting.size;
+  }
+
   enqueue(waiter: W): void {
+    if (this.initial === undefined && waiter.initial !== undefined) {
+      this.initial = waiter.initial;
+      // The others may wait for a semaphore that does not exist.
+      this.contention.recheck();
+    }
     (waiter.triesOnce ? this.tryingOnce : this.waiting).add(waiter);
     waiter.watch(() => this.onDeparture(waiter));
     this.cancelSettlement();
@@ -110,7 +122,12 @@ export class PermitQueue<W extends PermitWaiter<never>> {
   private nextAttempt(triesOnce: boolean): Attempt<W> | undefined {
     const waiters = this.source.selectBatch(triesOnce ? this.equalTries() : this.waiting);
     if (waiters.length === 0) return undefined;
-    return { waiters, triesOnce, unsettled: false, request: this.source.request(waiters, this.nextRequest()) };
+    return {
+      waiters,
+      triesOnce,
+      unsettled: false,
+      request: this.source.request(waiters, this.nextRequest(), this.initial),
+    };
   }
 
   /** The callers that try once for as many permits as the first: none of them fails because of what another one wants. */
@@ -119,7 +136,7 @@ export class PermitQueue<W extends PermitWaiter<never>> {
     return [...this.tryingOnce].filter(({ permits }) => permits === first.permits);
   }
 
-  private onAnswer(attempt: Attempt<W>, { served, remaining, late }: GrantResult): void {
+  private onAnswer(attempt: Attempt<W>, { served, remaining, missing, late }: GrantResult): void {
     if (late !== undefined) {
       // The permits are given back: the next attempt must not ask for the same ones.
       attempt.unsettled = false;
@@ -138,9 +155,11 @@ export class PermitQueue<W extends PermitWaiter<never>> {
       for (const waiter of waiters.slice(served)) if (this.remove(waiter)) waiter.refuse(permitsBusyError(waiter));
     } else {
       if (served > 0) this.contention.acquired();
-      // If the first unserved waiter has left, the next one may want less. The answer to a repeated request may be outdated. In both
-      // cases, ask again.
-      if (!unsettled && served < waiters.length && this.waiting.has(waiters[served])) this.contention.busy(remaining);
+      // If the first unserved waiter has left, the next one may want less. The answer to a repeated request may be outdated. A caller that
+      // can create the semaphore may have come meanwhile. In these cases, ask again.
+      const canCreate = missing && this.initial !== undefined;
+      if (!unsettled && !canCreate && served < waiters.length && this.waiting.has(waiters[served]))
+        this.contention.busy(remaining);
     }
     this.resume();
   }

@@ -10,7 +10,11 @@ import { counterNote, permitLeases } from '../../lock-keys.js';
 import { listOf } from '../../reply-shape.js';
 import type { SynchronizerCalls } from './synchronizer-calls.js';
 
-const NOTED_TYPES: readonly SynchronizerNote['type'][] = ['semaphore', 'permit-expirable-semaphore', 'count-down-latch'];
+const NOTED_TYPES: readonly SynchronizerNote['type'][] = [
+  'semaphore',
+  'permit-expirable-semaphore',
+  'count-down-latch',
+];
 
 /** What is known of a semaphore or latch; undefined where there is none. */
 export async function inspectCount(calls: SynchronizerCalls, key: string): Promise<SynchronizerState | undefined> {
@@ -20,8 +24,7 @@ export async function inspectCount(calls: SynchronizerCalls, key: string): Promi
   const [count, type, total, acquired, entries] = listOf(reply, calls.server);
   const held = listOf(entries, calls.server);
   const permits: HeldPermit[] = [];
-  for (let n = 0; n < held.length; n += 2)
-    permits.push({ id: String(held[n]), remaining: calls.integer(held[n + 1]) });
+  for (let n = 0; n < held.length; n += 2) permits.push({ id: String(held[n]), remaining: calls.integer(held[n + 1]) });
   return synchronizerState(noteOf(String(type), String(total)), calls.integer(count), calls.integer(acquired), permits);
 }
 

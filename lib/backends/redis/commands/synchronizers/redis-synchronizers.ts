@@ -6,8 +6,8 @@ import type {
   SynchronizerKind,
   TakenPermits,
 } from '../../../synchronizer-backend.js';
-import type { ScriptContext } from '../../calls/script-context.js';
 import type { SemaphoreType, SynchronizerState } from '../../../synchronizer-state.js';
+import type { ScriptContext } from '../../calls/script-context.js';
 import { slotOf } from '../../hash-slot.js';
 import { latchChannel, semaphoreChannel } from '../../lock-keys.js';
 import type { ReleaseChannels } from '../../pubsub/release-channels.js';
@@ -58,12 +58,7 @@ export class RedisSynchronizers implements SynchronizerBackend {
     return addPermitsIfExists(this.calls, key, permits, request);
   }
 
-  trySetPermits(
-    key: string,
-    permits: number,
-    request: RequestId,
-    type: SemaphoreType = 'semaphore',
-  ): Promise<boolean> {
+  trySetPermits(key: string, permits: number, request: RequestId, type: SemaphoreType = 'semaphore'): Promise<boolean> {
     return trySetPermits(this.calls, key, permits, request, type);
   }
 
