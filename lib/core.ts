@@ -7,6 +7,7 @@ export type {
   BackendHealth,
   Busy,
   ClientRecord,
+  ExpectedHolders,
   HoldRecord,
   KeyPage,
   LockBackend,
@@ -78,6 +79,7 @@ export type { WaitOptions } from './locks/wait-options.js';
 export { createLockService } from './service/create-lock-service.js';
 export type { ClientHold, ClientWait, LockClient } from './service/lock-client.js';
 export type {
+  ForceReleaseOptions,
   InspectedOwner,
   InspectedPermit,
   ListedLock,

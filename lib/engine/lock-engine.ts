@@ -1,4 +1,4 @@
-import type { LockState, LockType } from '../backends/lock-backend.js';
+import type { ExpectedHolders, LockState, LockType } from '../backends/lock-backend.js';
 import { acquireOne } from './acquire-one.js';
 import type { AcquisitionContext } from './acquisition-context.js';
 import { ActiveWork, type Activity } from './active-work.js';
@@ -137,9 +137,14 @@ export class LockEngine implements LockAcquirer {
     return this.inspector.inspect(name);
   }
 
-  /** Frees the lock whoever holds it. A lease of this service is lost at once, those of others when they hear of it. */
-  forceRelease(name: string): Promise<boolean> {
-    return this.inspector.forceRelease(name);
+  /**
+   * Frees the lock, whoever holds it or from the expected owners alone. A lease of this service is lost at once, those of others when they hear
+   * of it.
+   *
+   * @returns the owners that it was taken from
+   */
+  forceRelease(name: string, expected?: ExpectedHolders): Promise<readonly string[]> {
+    return this.inspector.forceRelease(name, expected);
   }
 
   /** How many callers of this process wait for this lock. */

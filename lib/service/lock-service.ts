@@ -5,10 +5,11 @@ import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine, LockNames } from '../engine/lock-engine.js';
 import type { Milliseconds } from '../engine/terms/duration.js';
 import type { AcquisitionTerms, LockOptions, Purpose } from '../engine/terms/lock-options.js';
+import { expectedHolders } from './expected-holders.js';
 import { IS_LOCK_SERVICE } from './is-lock-service.js';
 import type { LockClient } from './lock-client.js';
 import { LockHandles } from './lock-handles.js';
-import type { ListOptions, LockInspection, LockList } from './lock-inspection.js';
+import type { ForceReleaseOptions, ListOptions, LockInspection, LockList } from './lock-inspection.js';
 import { LockView } from './lock-view.js';
 import { type LockServiceHealth, ServiceHealth } from './service-health.js';
 
@@ -158,11 +159,19 @@ export class LockService extends LockHandles {
    * Frees the lock, whoever holds it, and wakes its waiters. A lease of this service is lost at once; those of other processes are
    * lost when they hear of it, at their next renewal at the latest. For operators: the body that held the lock may still run.
    *
-   * @returns whether it was held
-   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
+   * Name the `owners` that you mean, or it is taken from whoever holds it when the command arrives:
+   *
+   * ```ts
+   * const { owners, fencingToken } = await locks.inspect('order:42');
+   * if (owners.some(({ client }) => client?.host === 'web-7'))
+   *   await locks.forceRelease('order:42', { owners: owners.map(({ owner }) => owner), fencingToken });
+   * ```
+   *
+   * @returns whether it was taken from anybody
+   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name, LockConfigurationError for a bad option
    */
-  forceRelease(name: string): Promise<boolean> {
-    return this.engine.forceRelease(name);
+  async forceRelease(name: string, options?: ForceReleaseOptions): Promise<boolean> {
+    return (await this.engine.forceRelease(name, expectedHolders(options))).length > 0;
   }
 
   /**
