@@ -1,12 +1,14 @@
-import type { BoardEvent, Snapshot } from './board-lock.js';
+import type { BoardEvent, BoardSynchronizer, Snapshot } from './board-lock.js';
 import { type BoardQuery, selectLocks } from './board-query.js';
 
 /** Most clients that the page lists. */
 const MOST_CLIENTS = 200;
+/** Most semaphores and latches that the page lists. */
+const MOST_SYNCHRONIZERS = 500;
 
 /** What the page is sent: all that it shows for a query. */
 export function boardMessage(snapshot: Snapshot, events: readonly BoardEvent[], query: BoardQuery, readOnly: boolean) {
-  const { locks, clients, at, took, incomplete, outage } = snapshot;
+  const { locks, synchronizers, clients, at, took, incomplete, outage } = snapshot;
   let waiting = 0;
   let waitsSince: number | null = null;
   for (const lock of locks) {
@@ -25,6 +27,7 @@ export function boardMessage(snapshot: Snapshot, events: readonly BoardEvent[], 
       held: locks.length,
       waiting,
       waitsSince,
+      synchronizers: synchronizers.length,
       clients: clients.length,
       events: events.length,
       incomplete,
@@ -33,9 +36,15 @@ export function boardMessage(snapshot: Snapshot, events: readonly BoardEvent[], 
     locks: selectLocks(locks, query),
     /** The one that is looked at; null: it is not held. */
     ...(query.lock === '' || at === 0 ? {} : { lock: locks.find(({ name }) => name === query.lock) ?? null }),
+    synchronizers: [...synchronizers].sort(byWaiting).slice(0, MOST_SYNCHRONIZERS),
     clients: longest.slice(0, MOST_CLIENTS),
     events,
   };
+}
+
+/** Those with waiters first, then by name. */
+function byWaiting(one: BoardSynchronizer, other: BoardSynchronizer): number {
+  return other.waiting - one.waiting || (one.name < other.name ? -1 : 1);
 }
 
 type Message = ReturnType<typeof boardMessage>;

@@ -14,6 +14,7 @@ export function checkRelease({ verb, options: { reason } }: CommandLine): void {
 /** `release`: frees a lock by force; without --yes it only shows who holds it. */
 export async function release({ locks, name, options, output }: CommandContext): Promise<number> {
   const before = await locks.inspect(name);
+  if (before.synchronizer !== undefined) throw notReleasable(name, before.type);
   if (!before.locked) throw notLocked(name, options.prefix);
   const document = { name, released: false, reason: options.reason, before };
   if (!options.yes) {
@@ -28,6 +29,14 @@ export async function release({ locks, name, options, output }: CommandContext):
     'The code that held it may still run: its signal is aborted, but nothing stops code that does not listen to it.',
   ]);
   return EXIT.ok;
+}
+
+function notReleasable(name: string, type: string): CommandError {
+  const advice = type === 'permit-expirable-semaphore' ? ': the leases of its permits end by themselves' : '';
+  return new CommandError(
+    'notLocked',
+    `'${name}' is no lock but a ${type}, which cannot be released by force${advice}`,
+  );
 }
 
 const NOTHING_DONE =

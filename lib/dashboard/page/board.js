@@ -28,6 +28,7 @@ class LockBoard extends HTMLElement {
     show: ({ detail }) => this.#show(this.#known.get(detail)),
   });
   #dialog = make('lock-dialog', { closed: () => this.#ask({ lock: '' }) });
+  #synchronizers = make('synchronizer-list');
   #clients = make('client-list');
   #events = make('event-list');
   #tabs = make('board-tabs');
@@ -75,6 +76,7 @@ class LockBoard extends HTMLElement {
     );
     this.#tabs.setPanels([
       ['locks', 'Locks', locks],
+      ['semaphores', 'Semaphores', this.#synchronizers],
       ['clients', 'Clients', this.#clients],
       ['events', 'Events', events],
     ]);
@@ -105,7 +107,7 @@ class LockBoard extends HTMLElement {
   }
 
   /** Only what has changed is there. */
-  #update({ now, seen, readOnly, outage, summary, locks, lock, clients, events }) {
+  #update({ now, seen, readOnly, outage, summary, locks, lock, synchronizers, clients, events }) {
     setServerTime(now);
     const isFirst = this.#seen === 0 && seen > 0;
     this.#seen = seen ?? this.#seen;
@@ -114,6 +116,7 @@ class LockBoard extends HTMLElement {
     if (summary || isFirst) this.#setSummary(this.#summary);
     if (locks) this.#setLocks(locks);
     if (lock !== undefined && this.#dialog.shown === this.#query.lock) this.#dialog.update(lock);
+    if (synchronizers) this.#synchronizers.set(synchronizers);
     if (clients) this.#clients.set(clients);
     if (events) this.#events.set(events);
     if (outage !== undefined) this.#setOutage(outage);
@@ -123,7 +126,7 @@ class LockBoard extends HTMLElement {
     if (this.#summary) this.dataset.ready = 'yes';
   }
 
-  #setSummary({ held, waiting, waitsSince, clients, events, incomplete }) {
+  #setSummary({ held, waiting, waitsSince, synchronizers, clients, events, incomplete }) {
     const figure = (title, value, mark) =>
       make('div', { class: mark ? 'marked' : '' }, make('dt', {}, title), make('dd', {}, value));
     const isKnown = this.#seen > 0;
@@ -135,6 +138,7 @@ class LockBoard extends HTMLElement {
       figure('Events', number(events), events > 0),
     );
     this.#tabs.setTitle('locks', isKnown ? `Locks (${number(held)})` : 'Locks');
+    this.#tabs.setTitle('semaphores', isKnown ? `Semaphores (${number(synchronizers)})` : 'Semaphores');
     this.#tabs.setTitle('clients', isKnown ? `Clients (${number(clients)})` : 'Clients');
     this.#tabs.setTitle('events', `Events (${number(events)})`);
     // The host tells the tabs of several environments apart.
