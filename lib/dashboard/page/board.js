@@ -76,8 +76,8 @@ class LockBoard extends HTMLElement {
     );
     this.#tabs.setPanels([
       ['locks', 'Locks', locks],
-      ['semaphores', 'Semaphores', this.#synchronizers],
       ['clients', 'Clients', this.#clients],
+      ['semaphores', 'Semaphores', this.#synchronizers],
       ['events', 'Events', events],
     ]);
     this.#table.hidden = true;
