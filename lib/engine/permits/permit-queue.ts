@@ -15,6 +15,8 @@ const SETTLEMENT_PAUSE = 1_000;
 interface Attempt<W> {
   readonly waiters: readonly W[];
   readonly request: PermitRequest;
+  /** With how many permits the request creates a semaphore that does not exist. */
+  readonly initial: number | undefined;
   /** Its waiters try once. */
   readonly triesOnce: boolean;
   /** It may have been executed: it is repeated until its result is known, even if nobody waits for it. */
@@ -61,13 +63,13 @@ export class PermitQueue<W extends PermitWaiter<never>> {
   }
 
   enqueue(waiter: W): void {
+    (waiter.triesOnce ? this.tryingOnce : this.waiting).add(waiter);
+    waiter.watch(() => this.onDeparture(waiter));
     if (this.initial === undefined && waiter.initial !== undefined) {
       this.initial = waiter.initial;
       // The others may wait for a semaphore that does not exist.
       this.contention.recheck();
     }
-    (waiter.triesOnce ? this.tryingOnce : this.waiting).add(waiter);
-    waiter.watch(() => this.onDeparture(waiter));
     this.cancelSettlement();
     this.resume();
   }
@@ -122,12 +124,9 @@ export class PermitQueue<W extends PermitWaiter<never>> {
   private nextAttempt(triesOnce: boolean): Attempt<W> | undefined {
     const waiters = this.source.selectBatch(triesOnce ? this.equalTries() : this.waiting);
     if (waiters.length === 0) return undefined;
-    return {
-      waiters,
-      triesOnce,
-      unsettled: false,
-      request: this.source.request(waiters, this.nextRequest(), this.initial),
-    };
+    const { initial } = this;
+    const request = this.source.request(waiters, this.nextRequest(), initial);
+    return { waiters, request, initial, triesOnce, unsettled: false };
   }
 
   /** The callers that try once for as many permits as the first: none of them fails because of what another one wants. */
@@ -157,7 +156,7 @@ export class PermitQueue<W extends PermitWaiter<never>> {
       if (served > 0) this.contention.acquired();
       // If the first unserved waiter has left, the next one may want less. The answer to a repeated request may be outdated. A caller that
       // can create the semaphore may have come meanwhile. In these cases, ask again.
-      const canCreate = missing && this.initial !== undefined;
+      const canCreate = missing && this.initial !== attempt.initial;
       if (!unsettled && !canCreate && served < waiters.length && this.waiting.has(waiters[served]))
         this.contention.busy(remaining);
     }
