@@ -3,12 +3,20 @@ const CLIENT_DIGITS = 12;
 
 /** The id of a new permit: 32 hexadecimal digits. People who see its beginning can look up which client holds it. */
 export function newPermitId(clientId: string, uuid: string): string {
-  return digitsOf(clientId).slice(0, CLIENT_DIGITS) + digitsOf(uuid).slice(CLIENT_DIGITS);
+  const digits = digitsOf(uuid);
+  const client = clientDigits(clientId);
+  return client === undefined ? digits : client + digits.slice(CLIENT_DIGITS);
 }
 
 /** Whether a permit belongs to this client, by the beginning of its id. Permits of Redisson belong to none. */
 export function isPermitOf(clientId: string, id: string): boolean {
-  return id.length >= CLIENT_DIGITS && digitsOf(clientId).startsWith(id.slice(0, CLIENT_DIGITS));
+  const client = clientDigits(clientId);
+  return client !== undefined && id.startsWith(client);
+}
+
+/** Undefined: the client's id is not a UUID. */
+function clientDigits(clientId: string): string | undefined {
+  return /^[0-9a-f]{8}-[0-9a-f]{4}-/.test(clientId) ? digitsOf(clientId).slice(0, CLIENT_DIGITS) : undefined;
 }
 
 function digitsOf(uuid: string): string {
