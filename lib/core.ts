@@ -56,7 +56,7 @@ export {
 } from './engine/errors.js';
 export type { AcquireOutcome, LockEvent, LockEventName, LockEvents, OwnerEvent } from './engine/events/lock-events.js';
 export type { LockLogger } from './engine/events/lock-logger.js';
-export type { Lease } from './engine/lease/lease.js';
+export type { Lease, MultiLease } from './engine/lease/lease.js';
 export type { LockNames } from './engine/lock-engine.js';
 export { nodeRuntime } from './engine/node-runtime.js';
 export { currentLease } from './engine/scope/lock-scope.js';

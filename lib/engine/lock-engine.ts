@@ -22,7 +22,7 @@ import { acquireSeveral } from './several/acquire-several.js';
 import { Shutdown } from './shutdown.js';
 import { assertSupported } from './terms/assert-supported.js';
 import type { EngineSettings } from './terms/engine-settings.js';
-import { toKey } from './terms/lock-name.js';
+import { refuseSuspiciousName, toKey } from './terms/lock-name.js';
 import { type LockNames, quoted, toWanted } from './terms/lock-names.js';
 import { type AcquisitionTerms, DEFAULT_TERMS, type LockOptions, type Purpose, toTerms } from './terms/lock-options.js';
 import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
@@ -188,7 +188,9 @@ export class LockEngine implements LockAcquirer {
   // ── For the parts of an acquisition: see LockAcquirer ────────────────────────────────────────────────────────────────
 
   keyOf(name: string, what = 'The lock'): string {
-    return toKey(this.settings.keyPrefix, name, what);
+    const { keyPrefix, allowSuspiciousNames } = this.settings;
+    if (!allowSuspiciousNames) refuseSuspiciousName(name, what);
+    return toKey(keyPrefix, name, what);
   }
 
   readonly newOwner = (): string => `${this.context.clientId}:${++this.ownerCount}`;

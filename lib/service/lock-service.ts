@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../engine/errors.js';
 import type { LockEventName, LockEvents } from '../engine/events/lock-events.js';
-import type { Lease } from '../engine/lease/lease.js';
+import type { Lease, MultiLease } from '../engine/lease/lease.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine, LockNames } from '../engine/lock-engine.js';
 import type { Milliseconds } from '../engine/terms/duration.js';
@@ -12,6 +12,9 @@ import { LockHandles } from './lock-handles.js';
 import type { ForceReleaseOptions, ListOptions, LockInspection, LockList } from './lock-inspection.js';
 import { LockView } from './lock-view.js';
 import { type LockServiceHealth, ServiceHealth } from './service-health.js';
+
+/** A lease of one name has a fencing token; one of several names has a token for each. */
+type OneName = string | readonly [string];
 
 /**
  * Distributed locks. Inject it, or make one without NestJS with `createLockService(options)`.
@@ -52,6 +55,8 @@ export class LockService extends LockHandles {
    * @throws LockUpgradeError when the scope holds the read lock of the name and asks for its write lock
    * @throws LockKeyError, LockConfigurationError for a bad name or option
    */
+  acquire(name: OneName, options?: LockOptions): Promise<Lease>;
+  acquire(names: LockNames, options?: LockOptions): Promise<MultiLease>;
   acquire(names: LockNames, options?: LockOptions): Promise<Lease> {
     return this.engine.acquire(names, options);
   }
@@ -61,6 +66,8 @@ export class LockService extends LockHandles {
    *
    * @throws what {@link acquire} throws, except LockBusyError
    */
+  tryAcquire(name: OneName, options?: LockOptions): Promise<Lease | null>;
+  tryAcquire(names: LockNames, options?: LockOptions): Promise<MultiLease | null>;
   tryAcquire(names: LockNames, options?: LockOptions): Promise<Lease | null> {
     return this.engine.tryAcquire(names, options);
   }
@@ -73,8 +80,10 @@ export class LockService extends LockHandles {
    * @throws what {@link acquire} throws, and what the body throws
    * @throws LockLostError when the body succeeded but the lock was lost meanwhile (see `onLost`)
    */
-  withLock<T>(names: LockNames, body: (lease: Lease) => T | Promise<T>): Promise<T>;
-  withLock<T>(names: LockNames, options: LockOptions, body: (lease: Lease) => T | Promise<T>): Promise<T>;
+  withLock<T>(name: OneName, body: (lease: Lease) => T | Promise<T>): Promise<T>;
+  withLock<T>(name: OneName, options: LockOptions, body: (lease: Lease) => T | Promise<T>): Promise<T>;
+  withLock<T>(names: LockNames, body: (lease: MultiLease) => T | Promise<T>): Promise<T>;
+  withLock<T>(names: LockNames, options: LockOptions, body: (lease: MultiLease) => T | Promise<T>): Promise<T>;
   async withLock<T>(
     names: LockNames,
     optionsOrBody: LockOptions | ((lease: Lease) => T | Promise<T>),
