@@ -5,20 +5,13 @@ import { leaseText } from './duration-text.js';
 import { printable } from './printable.js';
 import { table } from './table.js';
 
-const TITLES = ['NAME', 'TYPE', 'STATE', 'HELD BY', 'WAITING'];
+const TITLES = ['NAME', 'TYPE', 'STATE', 'HELD BY'];
 
-/** One line a semaphore or latch; of several holders of permits, the first one. */
+/** One line a semaphore or latch; of several holders of permits, the first one. Who waits is known in the waiting process alone. */
 export function synchronizerTable(synchronizers: readonly ListedSynchronizer[]): string[] {
   return table(
     TITLES,
-    synchronizers.map((each) => [
-      each.name,
-      each.type,
-      synchronizerText(each),
-      holders(each),
-      // Callers of other processes are not known.
-      each.waiting > 0 ? String(each.waiting) : '?',
-    ]),
+    synchronizers.map((each) => [each.name, each.type, synchronizerText(each), holders(each)]),
   );
 }
 
