@@ -33,6 +33,12 @@ export type {
   SynchronizerKind,
   TakenPermits,
 } from './backends/synchronizer-backend.js';
+export type {
+  HeldPermit,
+  SemaphoreType,
+  SynchronizerState,
+  SynchronizerType,
+} from './backends/synchronizer-state.js';
 export type { WaitBackend, WaitChange } from './backends/wait-backend.js';
 export type { HolderClient } from './engine/clients/holder-client.js';
 export {
@@ -67,6 +73,7 @@ export type { PermitExpirableSemaphore } from './locks/permit-semaphore.js';
 export type { ReadWriteLock, ReadWriteLockSide } from './locks/read-write-lock.js';
 export type { ReentrantLock } from './locks/reentrant-lock.js';
 export type { Semaphore } from './locks/semaphore.js';
+export type { SemaphoreOptions } from './locks/semaphore-options.js';
 export type { SpinLock } from './locks/spin-lock.js';
 export type { WaitOptions } from './locks/wait-options.js';
 export { createLockService } from './service/create-lock-service.js';
@@ -74,10 +81,13 @@ export type { ClientHold, ClientWait, LockClient } from './service/lock-client.j
 export type {
   ForceReleaseOptions,
   InspectedOwner,
+  InspectedPermit,
   ListedLock,
+  ListedSynchronizer,
   ListOptions,
   LockInspection,
   LockList,
+  SynchronizerInspection,
 } from './service/lock-inspection.js';
 export { LockService } from './service/lock-service.js';
 export type { ClusterConnection, Connection, RedisLockOptions } from './service/redis-lock-options.js';

@@ -11,7 +11,7 @@ export interface ClientRecord {
   readonly version: string;
   /** When the client was made, in milliseconds since 1970, by the clock of its host. */
   readonly since: number;
-  /** How many locks it holds. */
+  /** How many locks it holds, and permits that it renews. */
   readonly held: number;
   /** How many of its callers wait for a lock. */
   readonly waiting: number;
@@ -52,6 +52,8 @@ export interface WaitRecord {
 export interface KeyPage {
   /** Keys of locks, in no order. One that was there all the time is on at least one page; one may be on two pages. */
   readonly keys: readonly string[];
+  /** Keys of semaphores and latches that this library has set up or found too few permits in, as far as the backend knows them. */
+  readonly synchronizers?: readonly string[];
   /** For the next page; undefined: this is the last one. */
   readonly cursor: string | undefined;
 }
@@ -63,8 +65,8 @@ export interface KeyPage {
  */
 export interface LockDirectory {
   /**
-   * The keys of present locks that begin with `prefix`, taken verbatim, and go on as the glob pattern `match` says. It does not block the
-   * server, however many keys there are.
+   * The keys of present locks, semaphores and latches that begin with `prefix`, taken verbatim, and go on as the glob pattern `match` says. It
+   * does not block the server, however many keys there are.
    *
    * @param count about how many; a page may have more or fewer, also none
    * @returns undefined for a cursor that is none of this backend's

@@ -1,4 +1,5 @@
 import type { Subscription, Wake } from './subscription.js';
+import type { SemaphoreType, SynchronizerState } from './synchronizer-state.js';
 
 /**
  * Identifies one request that changes something, so that a repetition gets the same answer and changes nothing: a reply can be lost after
@@ -27,6 +28,8 @@ export interface TakenPermits {
   readonly served: number;
   /** Milliseconds until the earliest lease of a permit ends; −1 when no permit has a lease. */
   readonly remaining: number;
+  /** No group was served because the semaphore does not exist. */
+  readonly missing?: boolean;
 }
 
 /** @publicApi */
@@ -55,11 +58,13 @@ export interface SynchronizerBackend {
   // ── Permits that are only counted ────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Takes the permits of as many groups, from the first on, as there are permits for. Resolves to the number of groups served.
+   * Takes the permits of as many groups, from the first on, as there are permits for. Resolves to the number of groups served; −1: none,
+   * because the semaphore does not exist.
    *
+   * @param initial a semaphore that does not exist is first created with so many permits
    * @throws BackendError
    */
-  takePermits(key: string, groups: readonly number[], request: RequestId): Promise<number>;
+  takePermits(key: string, groups: readonly number[], request: RequestId, initial?: number): Promise<number>;
 
   /**
    * Takes all available permits. Resolves to how many there were.
@@ -83,16 +88,18 @@ export interface SynchronizerBackend {
   /**
    * Makes more permits available. A negative number takes permits away, below zero if need be.
    *
+   * @param type given where the number of permits changes, and undefined where permits come back
    * @throws BackendError
    */
-  addPermits(key: string, permits: number, request: RequestId): Promise<void>;
+  addPermits(key: string, permits: number, request: RequestId, type?: SemaphoreType): Promise<void>;
 
   /**
    * Creates the semaphore with so many permits. False: it exists already.
    *
+   * @param type what {@link inspect} is to answer. Default: `semaphore`
    * @throws BackendError
    */
-  trySetPermits(key: string, permits: number, request: RequestId): Promise<boolean>;
+  trySetPermits(key: string, permits: number, request: RequestId, type?: SemaphoreType): Promise<boolean>;
 
   // ── Permits with an id and a lease ───────────────────────────────────────────────────────────────────────────────────
 
@@ -106,6 +113,7 @@ export interface SynchronizerBackend {
     groups: readonly (readonly string[])[],
     leaseTime: number,
     request: RequestId,
+    initial?: number,
   ): Promise<TakenPermits>;
 
   /**
@@ -159,6 +167,14 @@ export interface SynchronizerBackend {
   deleteLatch(key: string, request: RequestId): Promise<boolean>;
 
   // ── Both ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * What is known of the object, for people who look at it. Undefined: there is none. Nothing changes. A backend without this method shows
+   * no semaphores and latches.
+   *
+   * @throws BackendError
+   */
+  inspect?(key: string): Promise<SynchronizerState | undefined>;
 
   /** Listens for what wakes waiters of this object. Subscriptions of one channel share one. */
   subscribe(key: string, kind: SynchronizerKind, listener: (wake: Wake) => void): Subscription;

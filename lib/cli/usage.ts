@@ -1,8 +1,8 @@
 /** What `--help` shows. */
 export const USAGE = `Looks at distributed locks from outside, while the application runs or not.
 
-  nestjs-redis-lock ls [--match PATTERN]      which locks are held, by whom, since when
-  nestjs-redis-lock inspect NAME              everything about one lock
+  nestjs-redis-lock ls [--match PATTERN]      which locks are held, by whom, since when; which semaphores and latches there are
+  nestjs-redis-lock inspect NAME              everything about one lock, semaphore or latch
   nestjs-redis-lock watch [--match PATTERN]   the same as ls, again and again; Ctrl+C ends it
   nestjs-redis-lock clients                   the processes that hold locks or wait for them
   nestjs-redis-lock release NAME --yes --reason TEXT

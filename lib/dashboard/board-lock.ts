@@ -51,6 +51,24 @@ export interface BoardClient extends Place {
   readonly waitsSince: number | null;
 }
 
+/** A semaphore or latch. */
+export interface BoardSynchronizer {
+  readonly name: string;
+  readonly type: string;
+  /** What is left, in words. */
+  readonly state: string;
+  /** The first few of the permits that are held. */
+  readonly permits: readonly BoardPermit[];
+  readonly permitCount: number;
+  /** Callers of the process that serves the page. */
+  readonly waiting: number;
+}
+
+export interface BoardPermit extends Place {
+  readonly id: string;
+  readonly leaseEnds: number | null;
+}
+
 export interface BoardEvent {
   readonly at: number;
   readonly kind: 'lost' | 'deadlock' | 'released';
@@ -74,6 +92,7 @@ export interface Snapshot {
   /** How long it took. */
   readonly took: number;
   readonly locks: readonly BoardLock[];
+  readonly synchronizers: readonly BoardSynchronizer[];
   readonly clients: readonly BoardClient[];
   /** There are more locks than were read. */
   readonly incomplete: boolean;

@@ -1,9 +1,11 @@
-import type { BoardClient, BoardLock, BoardPlace, Snapshot } from './board-lock.js';
+import type { BoardClient, BoardLock, BoardPlace, BoardSynchronizer, Snapshot } from './board-lock.js';
 import { type BoardQuery, sortLocks, textOf } from './board-query.js';
 import type { TimeSlices } from './time-slices.js';
 
 /** Most clients that the page lists. */
 const MOST_CLIENTS = 200;
+/** Most semaphores and latches that the page lists. */
+const MOST_SYNCHRONIZERS = 500;
 const PAGE_SIZE = 50;
 /** Most selections that are kept of a snapshot: whoever may look can ask for any number of them. */
 const MOST_SELECTIONS = 200;
@@ -50,6 +52,7 @@ export class BoardView {
   private readonly rows = new Map<BoardLock, string>();
   private byName: ReadonlyMap<string, BoardLock> | undefined;
   private clients: string | undefined;
+  private synchronizers: string | undefined;
   private sums: { waiting: number; waitsSince: number | null } | undefined;
 
   constructor(
@@ -65,6 +68,7 @@ export class BoardView {
       { name: 'place', text: JSON.stringify(place) },
       { name: 'outage', text: JSON.stringify(outage) },
       this.summary(events.count),
+      { name: 'synchronizers', text: this.synchronizersText() },
       { name: 'clients', text: this.clientsText() },
       { name: 'events', text: events.text },
     ];
@@ -133,10 +137,24 @@ export class BoardView {
     return this.clients;
   }
 
+  private synchronizersText(): string {
+    this.synchronizers ??= JSON.stringify(
+      [...this.snapshot.synchronizers].sort(byWaiting).slice(0, MOST_SYNCHRONIZERS),
+    );
+    return this.synchronizers;
+  }
+
   private summary(events: number): Part {
-    const { locks, clients, incomplete, took } = this.snapshot;
+    const { locks, synchronizers, clients, incomplete, took } = this.snapshot;
     this.sums ??= sumsOf(locks);
-    const steady = { held: locks.length, ...this.sums, clients: clients.length, events, incomplete };
+    const steady = {
+      held: locks.length,
+      ...this.sums,
+      synchronizers: synchronizers.length,
+      clients: clients.length,
+      events,
+      incomplete,
+    };
     return { name: 'summary', text: JSON.stringify({ ...steady, took }), steady: JSON.stringify(steady) };
   }
 }
@@ -155,4 +173,9 @@ function longestWaitsFirst(clients: readonly BoardClient[]): BoardClient[] {
   return [...clients].sort(
     (one, other) => (one.waitsSince ?? Infinity) - (other.waitsSince ?? Infinity) || other.held - one.held,
   );
+}
+
+/** Those with waiters first, then by name. */
+function byWaiting(one: BoardSynchronizer, other: BoardSynchronizer): number {
+  return other.waiting - one.waiting || (one.name < other.name ? -1 : 1);
 }

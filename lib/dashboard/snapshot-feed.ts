@@ -5,7 +5,7 @@ const SHORTEST_PAUSE = 1_000;
 /** After one that took long, the pause is so many times as long: reading takes a fifth of the time at most. */
 const REST = 4;
 
-const EMPTY: Snapshot = { at: 0, took: 0, locks: [], clients: [], incomplete: false, outage: null };
+const EMPTY: Snapshot = { at: 0, took: 0, locks: [], synchronizers: [], clients: [], incomplete: false, outage: null };
 
 /** Takes the snapshots for all who look: one at a time, one a second at most, none while nobody looks. */
 export class SnapshotFeed {

@@ -1,7 +1,16 @@
 import type { LockClient } from '../service/lock-client.js';
-import type { InspectedOwner, ListedLock } from '../service/lock-inspection.js';
+import type { InspectedOwner, InspectedPermit, ListedLock, ListedSynchronizer } from '../service/lock-inspection.js';
 import type { LockService } from '../service/lock-service.js';
-import type { BoardClient, BoardLock, BoardOwner, BoardWaiter, Snapshot } from './board-lock.js';
+import { synchronizerText } from '../service/synchronizer-text.js';
+import type {
+  BoardClient,
+  BoardLock,
+  BoardOwner,
+  BoardPermit,
+  BoardSynchronizer,
+  BoardWaiter,
+  Snapshot,
+} from './board-lock.js';
 import { TimeSlices } from './time-slices.js';
 
 /** A page of locks is inspected in one go. It is short, so that no acquisition stands behind many of these commands. */
@@ -20,12 +29,14 @@ export async function takeSnapshot(locks: LockService, before: Snapshot | undefi
   const waits = await waitsByLock(clients, Date.now(), slices);
   const known = new Map(before?.locks.map((lock) => [lock.name, lock]));
   const found = new Map<string, BoardLock>();
+  const synchronizers = new Map<string, BoardSynchronizer>();
   for (;;) {
     const now = Date.now();
     for (const lock of page.locks)
       found.set(lock.name, toBoardLock(lock, waits.get(lock.name), now, known.get(lock.name)));
+    for (const each of page.synchronizers) synchronizers.set(each.name, toBoardSynchronizer(each, now, before));
     const { cursor } = page;
-    if (cursor === undefined || found.size >= MOST_LOCKS) break;
+    if (cursor === undefined || found.size + synchronizers.size >= MOST_LOCKS) break;
     page = await locks.list({ cursor, count: PAGE });
   }
   const at = Date.now();
@@ -39,6 +50,7 @@ export async function takeSnapshot(locks: LockService, before: Snapshot | undefi
     at,
     took: at - started,
     locks: [...found.values()],
+    synchronizers: [...synchronizers.values()],
     clients: boardClients,
     incomplete: page.cursor !== undefined,
     outage: null,
@@ -84,6 +96,33 @@ function toBoardOwner(
     atLeast: since === undefined && (seen?.atLeast ?? true),
     leaseEnds: endOf(remainingTime, now, seen?.leaseEnds),
   };
+}
+
+function toBoardSynchronizer(
+  synchronizer: ListedSynchronizer,
+  now: number,
+  before: Snapshot | undefined,
+): BoardSynchronizer {
+  const { name, type, permits, taken = 0, waiting } = synchronizer;
+  const seen = permits.length === 0 ? undefined : before?.synchronizers.find((other) => other.name === name);
+  return {
+    name,
+    type,
+    state: synchronizerText(synchronizer),
+    permits: permits.slice(0, MOST_SHOWN).map((permit) => toBoardPermit(permit, now, seen)),
+    permitCount: permits.length === 0 ? 0 : taken,
+    waiting,
+  };
+}
+
+function toBoardPermit(
+  { id, remainingTime, client }: InspectedPermit,
+  now: number,
+  before: BoardSynchronizer | undefined,
+): BoardPermit {
+  const seen = before?.permits.find((other) => other.id === id);
+  const { application = '', host = '', pid = 0 } = client ?? {};
+  return { id, application, host, pid, method: '', leaseEnds: endOf(remainingTime, now, seen?.leaseEnds) };
 }
 
 function toBoardClient(client: LockClient, now: number, seen: BoardClient | undefined): BoardClient {

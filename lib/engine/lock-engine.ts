@@ -62,7 +62,7 @@ export class LockEngine implements LockAcquirer, WaitingQueues {
       this,
     );
     const { work } = this;
-    const stock = new StockTaker(work);
+    const stock = new StockTaker(work, () => this.synchronizers.permitWatchdog.size);
     this.context = context;
     if (backend.blocking !== undefined) forcedReleases.listen();
     this.defaults = { ...DEFAULT_TERMS, waitTime, outageTimeout, leaseTime: watchdogTimeout, onLost };

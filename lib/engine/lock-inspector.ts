@@ -1,4 +1,5 @@
 import { type BackendError, type ExpectedHolders, type LockState, withReason } from '../backends/lock-backend.js';
+import type { SynchronizerState } from '../backends/synchronizer-state.js';
 import type { AcquisitionContext } from './acquisition-context.js';
 import type { HolderClient } from './clients/holder-client.js';
 import { LockKeyError, LockUnavailableError } from './errors.js';
@@ -18,6 +19,11 @@ export class LockInspector {
 
   inspect(name: string): Promise<LockState> {
     return this.ask(name, (key) => this.context.backend.inspect(key));
+  }
+
+  /** What is known of a semaphore or latch; undefined where there is none. */
+  inspectSynchronizer(name: string): Promise<SynchronizerState | undefined> {
+    return this.ask(name, async (key) => this.context.backend.synchronizers?.inspect?.(key));
   }
 
   /** @returns the owners that it was taken from */

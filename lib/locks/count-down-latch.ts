@@ -36,7 +36,7 @@ export class CountDownLatch {
     /** The latch's name, without the key prefix. */
     readonly name: string,
   ) {
-    this.object = engine.synchronizers.named(name, 'latch', 'getCountDownLatch()');
+    this.object = engine.synchronizers.named(name, 'latch', 'getCountDownLatch');
   }
 
   /** Sets the count, at least 1. @returns false when the latch has a count already */

@@ -2,10 +2,11 @@ import type { PermitCounts } from '../backends/synchronizer-backend.js';
 import { LockConfigurationError, LockNotOwnedError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { MAX_LEASED_PERMITS } from '../engine/permits/leased-permits.js';
-import { addPermits, giveLeasedPermits, setPermits, trySetPermits } from '../engine/permits/mutations.js';
+import { addLeasedPermits, giveLeasedPermits, setPermits, trySetLeasedPermits } from '../engine/permits/mutations.js';
 import type { Synchronizer } from '../engine/permits/synchronizer.js';
 import { type Duration, toLeaseTime } from '../engine/terms/duration.js';
 import { nullWhenBusy } from '../engine/waiting/null-when-busy.js';
+import { initialPermits, type SemaphoreOptions } from './semaphore-options.js';
 import { toCount } from './to-count.js';
 import { toWaitTerms, type WaitOptions } from './wait-options.js';
 
@@ -14,8 +15,7 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  * Redisson's RPermitExpirableSemaphore, method by method, on the same Redis layout: a Java process can release an id acquired here.
  *
  * ```ts
- * const licences = locks.getPermitExpirableSemaphore('cad-licences');
- * await licences.trySetPermits(5);
+ * const licences = locks.getPermitExpirableSemaphore('cad-licences', { permits: 5 });
  * const id = await licences.acquire();
  * try {
  *   await render(drawing);
@@ -39,14 +39,19 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  */
 export class PermitExpirableSemaphore {
   private readonly object: Synchronizer;
+  /** It exists, as far as this handle has to care. */
+  private isSetUp: boolean;
 
   /** @internal */
   constructor(
     private readonly engine: LockEngine,
     /** The semaphore's name, without the key prefix. */
     readonly name: string,
+    options?: SemaphoreOptions,
   ) {
-    this.object = engine.synchronizers.named(name, 'semaphore', 'getPermitExpirableSemaphore()');
+    const initial = initialPermits(options, 'getPermitExpirableSemaphore()');
+    this.object = engine.synchronizers.named(name, 'semaphore', 'getPermitExpirableSemaphore', initial);
+    this.isSetUp = initial === undefined;
   }
 
   /**
@@ -151,7 +156,7 @@ export class PermitExpirableSemaphore {
 
   /** Sets the number of permits, once for all processes. @returns false when it was set before */
   async trySetPermits(permits: number): Promise<boolean> {
-    return this.engine.synchronizers.mutate(this.object, trySetPermits, this.count('trySetPermits()', permits));
+    return this.engine.synchronizers.mutate(this.object, trySetLeasedPermits, this.count('trySetPermits()', permits));
   }
 
   /** Sets the number of permits, including acquired ones. If it is lower than before, callers wait until enough permits were released. */
@@ -162,7 +167,9 @@ export class PermitExpirableSemaphore {
   /** Changes the number of permits by a positive or negative amount. While it is below zero, callers wait. */
   async addPermits(permits: number): Promise<void> {
     const amount = this.count('addPermits()', permits, -(2 ** 31));
-    if (amount !== 0) await this.engine.synchronizers.mutate(this.object, addPermits, amount);
+    if (amount === 0) return;
+    await this.setUp();
+    await this.engine.synchronizers.mutate(this.object, addLeasedPermits, amount);
   }
 
   private async take(
@@ -179,7 +186,17 @@ export class PermitExpirableSemaphore {
       ...toWaitTerms(waitTime, waitDefaults, options, what),
       leaseTime: leaseTime === undefined ? undefined : toLeaseTime(leaseTime, `${what}: leaseTime`),
     };
-    return wanted === 0 ? [] : synchronizers.takeLeasedPermits(this.object, wanted, terms);
+    if (wanted === 0) return [];
+    // It creates the semaphore, too.
+    const ids = await synchronizers.takeLeasedPermits(this.object, wanted, terms);
+    this.isSetUp = true;
+    return ids;
+  }
+
+  private async setUp(): Promise<void> {
+    if (this.isSetUp) return;
+    await this.engine.synchronizers.mutate(this.object, trySetLeasedPermits, this.object.initial as number);
+    this.isSetUp = true;
   }
 
   private give(ids: readonly string[]): Promise<readonly boolean[]> {
@@ -188,7 +205,8 @@ export class PermitExpirableSemaphore {
     return synchronizers.mutate(this.object, giveLeasedPermits, ids);
   }
 
-  private counts(): Promise<PermitCounts> {
+  private async counts(): Promise<PermitCounts> {
+    await this.setUp();
     return this.engine.synchronizers.ask(this.object, (backend, key) => backend.countPermits(key));
   }
 

@@ -1,8 +1,15 @@
 import type { LockEngine } from '../engine/lock-engine.js';
-import { addPermits, addPermitsIfExists, drainPermits, trySetPermits } from '../engine/permits/mutations.js';
+import {
+  addCountedPermits,
+  addPermitsIfExists,
+  drainPermits,
+  releasePermits,
+  trySetCountedPermits,
+} from '../engine/permits/mutations.js';
 import type { Synchronizer } from '../engine/permits/synchronizer.js';
 import type { Duration } from '../engine/terms/duration.js';
 import { falseWhenBusy } from '../engine/waiting/null-when-busy.js';
+import { initialPermits, type SemaphoreOptions } from './semaphore-options.js';
 import { toCount } from './to-count.js';
 import { toWaitTerms, type WaitOptions } from './wait-options.js';
 
@@ -11,8 +18,7 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  * It is Redisson's RSemaphore, method by method, on the same Redis layout.
  *
  * ```ts
- * const mails = locks.getSemaphore('mail-connections');
- * await mails.trySetPermits(10);
+ * const mails = locks.getSemaphore('mail-connections', { permits: 10 });
  * await mails.acquire();
  * try {
  *   await send(mail);
@@ -23,7 +29,7 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  *
  * Permits have no owner: any process may release, even more than was acquired, and the permits of a process that died are gone until
  * somebody adds new ones. Where that matters, use {@link PermitExpirableSemaphore}. Callers of one process are served in the order of
- * their calls; between processes there is no order. A semaphore whose permits were never set has none.
+ * their calls; between processes there is no order. A semaphore whose permits nobody has set has none: a caller that finds it so is warned of in the log, once for each name.
  *
  * Calls that change the permits wait out an outage for up to a minute. Each change is made once, even if its answer was lost and the
  * request was sent again. `acquire()` waits for `outageTimeout`; an outage of over five minutes can cost the permits of an answer that was lost.
@@ -36,14 +42,19 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  */
 export class Semaphore {
   private readonly object: Synchronizer;
+  /** It exists, as far as this handle has to care. */
+  private isSetUp: boolean;
 
   /** @internal */
   constructor(
     private readonly engine: LockEngine,
     /** The semaphore's name, without the key prefix. */
     readonly name: string,
+    options?: SemaphoreOptions,
   ) {
-    this.object = engine.synchronizers.named(name, 'semaphore', 'getSemaphore()');
+    const initial = initialPermits(options, 'getSemaphore()');
+    this.object = engine.synchronizers.named(name, 'semaphore', 'getSemaphore', initial);
+    this.isSetUp = initial === undefined;
   }
 
   /**
@@ -70,34 +81,42 @@ export class Semaphore {
   /** Adds permits, by default one, whether or not they were acquired before, and wakes waiters. */
   async release(permits = 1): Promise<void> {
     const amount = this.count('release()', permits);
-    if (amount > 0) await this.engine.synchronizers.mutate(this.object, addPermits, amount);
+    if (amount === 0) return;
+    await this.setUp();
+    await this.engine.synchronizers.mutate(this.object, releasePermits, amount);
   }
 
   /** As {@link release}, but only for a semaphore whose permits were set. @returns whether they were */
   async releaseIfExists(permits = 1): Promise<boolean> {
     const amount = this.count('releaseIfExists()', permits);
-    return amount > 0 && this.engine.synchronizers.mutate(this.object, addPermitsIfExists, amount);
+    if (amount === 0) return false;
+    await this.setUp();
+    return this.engine.synchronizers.mutate(this.object, addPermitsIfExists, amount);
   }
 
   /** How many permits can be acquired now. It is negative after more permits were taken away than were available. */
   async availablePermits(): Promise<number> {
+    await this.setUp();
     return this.engine.synchronizers.ask(this.object, (backend, key) => backend.availablePermits(key));
   }
 
   /** Takes all available permits. @returns how many there were */
   async drainPermits(): Promise<number> {
+    await this.setUp();
     return this.engine.synchronizers.mutate(this.object, drainPermits, undefined);
   }
 
   /** Changes the number of permits by a positive or negative amount. While it is below zero, callers wait. */
   async addPermits(permits: number): Promise<void> {
     const amount = toCount(permits, `addPermits() of ${this.object.what}: permits`, -(2 ** 31));
-    if (amount !== 0) await this.engine.synchronizers.mutate(this.object, addPermits, amount);
+    if (amount === 0) return;
+    await this.setUp();
+    await this.engine.synchronizers.mutate(this.object, addCountedPermits, amount);
   }
 
   /** Sets the number of permits, once for all processes. @returns false when it was set before */
   async trySetPermits(permits: number): Promise<boolean> {
-    return this.engine.synchronizers.mutate(this.object, trySetPermits, this.count('trySetPermits()', permits));
+    return this.engine.synchronizers.mutate(this.object, trySetCountedPermits, this.count('trySetPermits()', permits));
   }
 
   private async take(
@@ -109,7 +128,16 @@ export class Semaphore {
     const { synchronizers, waitDefaults } = this.engine;
     const wanted = this.count(method, permits);
     const terms = toWaitTerms(waitTime, waitDefaults, options, `${method} of ${this.object.what}`);
-    if (wanted > 0) await synchronizers.takePermits(this.object, wanted, terms);
+    if (wanted === 0) return;
+    // It creates the semaphore, too.
+    await synchronizers.takePermits(this.object, wanted, terms);
+    this.isSetUp = true;
+  }
+
+  private async setUp(): Promise<void> {
+    if (this.isSetUp) return;
+    await this.engine.synchronizers.mutate(this.object, trySetCountedPermits, this.object.initial as number);
+    this.isSetUp = true;
   }
 
   private count(method: string, permits: number): number {

@@ -9,6 +9,7 @@ import { PermitExpirableSemaphore } from '../locks/permit-semaphore.js';
 import { ReadWriteLock } from '../locks/read-write-lock.js';
 import { ReentrantLock } from '../locks/reentrant-lock.js';
 import { Semaphore } from '../locks/semaphore.js';
+import type { SemaphoreOptions } from '../locks/semaphore-options.js';
 import { SpinLock } from '../locks/spin-lock.js';
 
 /** The handles of a lock service, by Redisson's names. @publicApi */
@@ -67,21 +68,21 @@ export abstract class LockHandles {
   }
 
   /**
-   * Permits that all processes share.
+   * Permits that all processes share: `getSemaphore('mail-connections', { permits: 10 })`.
    *
-   * @throws LockKeyError for a bad name, LockConfigurationError when the service is a quorum
+   * @throws LockKeyError for a bad name, LockConfigurationError for a bad option, or when the service is a quorum
    */
-  getSemaphore(name: string): Semaphore {
-    return new Semaphore(this.engine, name);
+  getSemaphore(name: string, options?: SemaphoreOptions): Semaphore {
+    return new Semaphore(this.engine, name, options);
   }
 
   /**
    * Permits with an id and a lease each, which come back when their process dies.
    *
-   * @throws LockKeyError for a bad name, LockConfigurationError when the service is a quorum
+   * @throws LockKeyError for a bad name, LockConfigurationError for a bad option, or when the service is a quorum
    */
-  getPermitExpirableSemaphore(name: string): PermitExpirableSemaphore {
-    return new PermitExpirableSemaphore(this.engine, name);
+  getPermitExpirableSemaphore(name: string, options?: SemaphoreOptions): PermitExpirableSemaphore {
+    return new PermitExpirableSemaphore(this.engine, name, options);
   }
 
   /**

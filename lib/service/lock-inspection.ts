@@ -1,18 +1,54 @@
 import type { LockState } from '../backends/lock-backend.js';
+import type { SynchronizerType } from '../backends/synchronizer-state.js';
 import type { HolderClient } from '../engine/clients/holder-client.js';
 
 /** What `LockService.inspect` saw. @publicApi */
 export interface LockInspection {
   readonly locked: boolean;
-  readonly type: LockState['mode'];
+  /** Where the name is that of a semaphore or latch, its type; then `locked` is false, and there are no owners. */
+  readonly type: LockState['mode'] | SynchronizerType;
   readonly owners: readonly InspectedOwner[];
   /**
-   * How many callers wait for it: those of this process; those of other processes as they have told about themselves in the last ten
+   * How many callers wait for it: those of this process; of a lock, those of other processes as they have told about themselves in the last ten
    * seconds; for a fair lock, all of them exactly.
    */
   readonly waiting: number;
   /** The last fencing token, where this service holds the lock or the lock is a fenced one. */
   readonly fencingToken?: number;
+  /** What is known of a semaphore or latch. */
+  readonly synchronizer?: SynchronizerInspection;
+}
+
+/** A semaphore or latch. @publicApi */
+export interface SynchronizerInspection {
+  /**
+   * `counter`: a number that may be a semaphore or a latch. Only those are known better that this library has set up, or found without
+   * permits; and semaphores of which permits with a lease are held.
+   */
+  readonly type: SynchronizerType;
+  /** How many permits of a semaphore are available: below zero after more were taken away. Of a latch, how many steps are left. */
+  readonly count: number;
+  /**
+   * How many permits there are, including those that are taken; the count that a latch was given. Undefined: not known. Of permits without
+   * leases and of latches, it is what this library has set: it may be wrong where Redisson sets or adds some, too.
+   */
+  readonly total?: number;
+  /** How many permits are taken: exactly, where they have leases; else as far as `total` is right. */
+  readonly taken?: number;
+  /** Up to 100 of the permits that are held under a lease, the one whose lease ends first before the others. */
+  readonly permits: readonly InspectedPermit[];
+}
+
+/** A permit that is held under a lease. @publicApi */
+export interface InspectedPermit {
+  /** The first 16 of the 32 digits of its id: nobody can release it with them. */
+  readonly id: string;
+  /** Whether the service that was asked holds it. */
+  readonly mine: boolean;
+  /** Milliseconds until its lease ends unless renewed; −1: it has no end. */
+  readonly remainingTime: number;
+  /** Who holds it. Undefined: the client has no record, or is Redisson's. */
+  readonly client?: HolderClient;
 }
 
 /** Somebody who holds a lock. @publicApi */
@@ -56,8 +92,18 @@ export interface ListOptions {
 /** One page of `LockService.list`. @publicApi */
 export interface LockList {
   readonly locks: readonly ListedLock[];
+  /** Semaphores and latches that exist, whether or not permits are taken: those that this library has set up, or found without permits. */
+  readonly synchronizers: readonly ListedSynchronizer[];
   /** For the next page; undefined: this was the last one. */
   readonly cursor: string | undefined;
+}
+
+/** A semaphore or latch. @publicApi */
+export interface ListedSynchronizer extends SynchronizerInspection {
+  /** Without the `keyPrefix`. */
+  readonly name: string;
+  /** How many callers of this process wait for it. */
+  readonly waiting: number;
 }
 
 /** A lock that is held. @publicApi */

@@ -125,7 +125,7 @@ export class LockService extends LockHandles {
   }
 
   /**
-   * Who holds the lock, for how long, and how many callers wait for it. It is meant for people and dashboards: when it arrives, it may be outdated.
+   * Who holds the lock, for how long, and how many callers wait for it; of a semaphore or latch, what is left of it. It is meant for people and dashboards: when it arrives, it may be outdated.
    *
    * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
    */
@@ -134,7 +134,7 @@ export class LockService extends LockHandles {
   }
 
   /**
-   * The locks that are held, by whatever process, page by page in no order. A lock that is held all the time is on at least one page.
+   * The locks that are held, by whatever process, and the semaphores and latches, page by page in no order. A lock that is held all the time is on at least one page.
    *
    * ```ts
    * let cursor: string | undefined;

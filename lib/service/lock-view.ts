@@ -1,11 +1,21 @@
 import { chunksOf } from '../backends/chunks.js';
 import type { ClientRecord, LockDirectory, LockState } from '../backends/lock-backend.js';
+import type { HeldPermit, SynchronizerState } from '../backends/synchronizer-state.js';
 import { clientOf, isRedisson } from '../engine/clients/client-identity.js';
 import { holderIn } from '../engine/clients/holder-client.js';
-import { LockConfigurationError } from '../engine/errors.js';
+import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
+import { isPermitOf } from '../engine/permits/permit-id.js';
 import { type LockClient, toLockClient } from './lock-client.js';
-import type { InspectedOwner, ListedLock, ListOptions, LockInspection, LockList } from './lock-inspection.js';
+import type {
+  InspectedOwner,
+  InspectedPermit,
+  ListedLock,
+  ListedSynchronizer,
+  ListOptions,
+  LockInspection,
+  LockList,
+} from './lock-inspection.js';
 
 const LIST_OPTIONS = ['match', 'cursor', 'count'];
 const DEFAULT_COUNT = 100;
@@ -39,8 +49,14 @@ export class LockView {
   constructor(private readonly engine: LockEngine) {}
 
   async inspect(name: string): Promise<LockInspection> {
-    const state = await this.engine.inspect(name);
-    const records = await this.recordsIfAny();
+    const [state, records] = await Promise.all([
+      this.engine.inspect(name).catch((error: Error) => this.otherwise(name, error)),
+      this.recordsIfAny(),
+    ]);
+    if (!('mode' in state)) {
+      const { name: _, waiting, ...synchronizer } = this.synchronizer(name, state, records);
+      return { locked: false, type: synchronizer.type, owners: [], waiting, synchronizer };
+    }
     return {
       locked: state.mode !== 'free',
       type: state.mode,
@@ -60,13 +76,21 @@ export class LockView {
       throw new LockConfigurationError(
         `list(): cursor '${String(cursor).slice(0, 80)}' is not one that list() of this service returned; leave it out to start again`,
       );
-    const names = page.keys.map((key) => key.slice(keyPrefix.length)).filter((name) => name !== '');
-    const [states, records] = await Promise.all([
+    const namesOf = (keys: readonly string[]) =>
+      keys.map((key) => key.slice(keyPrefix.length)).filter((name) => name !== '');
+    const names = namesOf(page.keys);
+    const others = namesOf(page.synchronizers ?? []);
+    const [states, otherStates, records] = await Promise.all([
       Promise.all(names.map((name) => engine.inspect(name).catch(unlessNoLock))),
+      Promise.all(others.map((name) => engine.inspector.inspectSynchronizer(name).catch(unlessNoLock))),
       this.recordsIfAny(),
     ]);
     const locks = names.flatMap((name, n) => this.listed(name, states[n], records) ?? []);
-    return { locks, cursor: page.cursor };
+    const synchronizers = others.flatMap((name, n) => {
+      const state = otherStates[n];
+      return state === undefined ? [] : this.synchronizer(name, state, records);
+    });
+    return { locks, synchronizers, cursor: page.cursor };
   }
 
   async clients(): Promise<readonly LockClient[]> {
@@ -87,6 +111,36 @@ export class LockView {
     const owners = this.owners(name, state, records);
     const waiting = this.waiting(name, state, records);
     return { name, type: state.mode, owners, remainingTime, waiting, ...this.token(name, state) };
+  }
+
+  /** A name that is no lock's may be a semaphore's or latch's. */
+  private async otherwise(name: string, error: Error): Promise<SynchronizerState> {
+    const state = error instanceof LockKeyError ? await this.engine.inspector.inspectSynchronizer(name) : undefined;
+    if (state === undefined) throw error;
+    return state;
+  }
+
+  private synchronizer(name: string, state: SynchronizerState, records: Records): ListedSynchronizer {
+    const { type, count, total, acquired } = state;
+    const isLatch = type === 'count-down-latch';
+    const taken =
+      type === 'permit-expirable-semaphore' ? acquired : isLatch || total === undefined ? undefined : total - count;
+    return {
+      name,
+      type,
+      count,
+      ...(total === undefined ? {} : { total }),
+      ...(taken === undefined ? {} : { taken }),
+      permits: state.permits.map((permit) => this.permit(permit, records)),
+      waiting: this.engine.synchronizers.waiting(this.keyOf(name)),
+    };
+  }
+
+  private permit({ id, remaining }: HeldPermit, records: Records): InspectedPermit {
+    const { clientId } = this.engine.settings;
+    const record = records.all.find((one) => isPermitOf(one.clientId, id));
+    const client = record && { client: holderIn(record, id) };
+    return { id, mine: isPermitOf(clientId, id), remainingTime: remaining, ...client };
   }
 
   private token(name: string, state: LockState): { readonly fencingToken?: number } {

@@ -91,6 +91,24 @@ describe('the page in Chromium', () => {
     expect(await page.evaluate('document.activeElement?.id')).toBe('tab-clients');
   });
 
+  it('shows semaphores, permits and latches, and has no release for them', async () => {
+    const { locks } = app;
+    await locks.getSemaphore('mail-connections', { permits: 10 }).acquire(7);
+    await locks.getPermitExpirableSemaphore('cad-licences', { permits: 2 }).acquire();
+    await locks.getCountDownLatch('import:2024-06').trySetCount(4);
+    const page = await viewer.open(app.url);
+    await page.getByRole('tab', { name: 'Semaphores (3)' }).click(PATIENT);
+    const table = page.getByRole('table', { name: 'Semaphores and latches' });
+    for (const state of ['7 of 10 taken', '1 of 2 taken', '4 of 4 steps left'])
+      await table.getByText(state, { exact: true }).waitFor(PATIENT);
+    await table.getByText(/lease left: .*/).waitFor(PATIENT);
+    expect(await page.getByRole('button', { name: /release/i }).count()).toBe(0);
+    await picture(page, 'semaphores');
+    await page.setViewportSize(PHONE.viewport);
+    await picture(page, 'semaphores-phone');
+    await page.setViewportSize(DESKTOP.viewport);
+  });
+
   it('releases a lock by force with a reason, and says what happened', async () => {
     shop = await StuckShop.open(redis.url);
     const page = await viewer.open(app.url);

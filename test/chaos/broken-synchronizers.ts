@@ -7,9 +7,9 @@ export type SynchronizerBreakage = (synchronizers: SynchronizerBackend) => Synch
 export const grantsOneTooMany: SynchronizerBreakage = (whole) => {
   let refusals = 0;
   return broken(whole, {
-    async takePermits(key, groups, request) {
-      const served = await whole.takePermits(key, groups, request);
-      return served === 0 && ++refusals % 3 === 0 ? 1 : served;
+    async takePermits(key, groups, request, initial) {
+      const served = await whole.takePermits(key, groups, request, initial);
+      return served <= 0 && ++refusals % 3 === 0 ? 1 : served;
     },
   });
 };
@@ -18,8 +18,8 @@ export const grantsOneTooMany: SynchronizerBreakage = (whole) => {
 export const leasesOneTooMany: SynchronizerBreakage = (whole) => {
   let refusals = 0;
   return broken(whole, {
-    async takeLeasedPermits(key, groups, leaseTime, request) {
-      const taken = await whole.takeLeasedPermits(key, groups, leaseTime, request);
+    async takeLeasedPermits(key, groups, leaseTime, request, initial) {
+      const taken = await whole.takeLeasedPermits(key, groups, leaseTime, request, initial);
       return taken.served === 0 && ++refusals % 3 === 0 ? { ...taken, served: 1 } : taken;
     },
   });
@@ -29,7 +29,8 @@ export const leasesOneTooMany: SynchronizerBreakage = (whole) => {
 export const forgetsRequests: SynchronizerBreakage = (whole) => {
   let number = 1_000_000;
   return broken(whole, {
-    addPermits: (key, permits, request) => whole.addPermits(key, permits, { ...request, sequence: ++number }),
+    addPermits: (key, permits, request, type) =>
+      whole.addPermits(key, permits, { ...request, sequence: ++number }, type),
   });
 };
 

@@ -76,6 +76,7 @@ describe('the command line', () => {
     ];
     expect(await json('ls')).toEqual({
       locks: [expect.objectContaining({ name: 'order:42', type: 'exclusive', waiting: 0, owners })],
+      synchronizers: [],
       cursor: null,
     });
     expect(await json('inspect', 'order:42')).toMatchObject({ name: 'order:42', locked: true, owners });
@@ -83,6 +84,44 @@ describe('the command line', () => {
       clients: [expect.objectContaining({ application: 'shop-2', held: 1, waiting: 0 })],
     });
     await lease.release();
+  });
+
+  it('shows semaphores, permits and latches, and releases none of them', async () => {
+    expect((await runCli(['ls'], redis.url)).stdout).toBe("No lock is held under the prefix 'lock:'\n");
+    await shop.getSemaphore('mail', { permits: 10 }).acquire(7);
+    const id = await shop.getPermitExpirableSemaphore('cad', { permits: 3 }).acquire();
+    await shop.getCountDownLatch('import').trySetCount(4);
+    await until(async () => (await shop.clients()).length > 0, 20_000);
+
+    const list = await runCli(['ls'], redis.url);
+    expect(list.stdout).toMatch(/^NAME +TYPE +STATE +HELD BY$/m);
+    expect(list.stdout).toMatch(/^cad +permit-expirable-semaphore +1 of 3 taken +shop-2 on .+, pid \d+$/m);
+    expect(list.stdout).toMatch(/^import +count-down-latch +4 of 4 steps left +\?$/m);
+    expect(list.stdout).toMatch(/^mail +semaphore +7 of 10 taken +\?$/m);
+    expect(list).toMatchObject({ code: 0, stderr: '' });
+    expect((await json('ls', '--match', 'c*')).synchronizers).toEqual([
+      expect.objectContaining({ name: 'cad', type: 'permit-expirable-semaphore', count: 2, total: 3, taken: 1 }),
+    ]);
+
+    const inspected = await runCli(['inspect', 'cad'], redis.url);
+    expect(inspected.stdout).toMatch(
+      /^cad: permit-expirable-semaphore, 1 of 3 taken\n {2}held by +shop-2 on .+ \([0-9a-f]{16}…\); lease left: \d+ s$/m,
+    );
+    expect(inspected).toMatchObject({ code: 0, stderr: '' });
+    expect(list.stdout + inspected.stdout).not.toContain(id);
+    expect(await json('inspect', 'mail')).toMatchObject({
+      locked: false,
+      type: 'semaphore',
+      synchronizer: { count: 3 },
+    });
+
+    for (const name of ['cad', 'mail', 'import']) {
+      const { code, stderr } = await runCli(['release', name, '--yes', '--reason', 'stuck'], redis.url);
+      expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining(`'${name}' is no lock but a `) });
+      expect(stderr).not.toContain('delete');
+    }
+    expect(await shop.getPermitExpirableSemaphore('cad').acquiredPermits()).toBe(1);
+    await shop.getPermitExpirableSemaphore('cad').release(id);
   });
 
   it('works while no application runs: it shows what a dead process has left, and frees it', async () => {

@@ -183,6 +183,40 @@ describe('what the dashboard shows', () => {
     for (const lease of waiting) await (await lease).release();
   });
 
+  it('has semaphores, permits and latches, those with waiters first', async () => {
+    await open({ locks: { applicationName: 'shop' } });
+    const { locks } = app!;
+    await locks.getSemaphore('mail', { permits: 10 }).acquire(7);
+    const cad = locks.getPermitExpirableSemaphore('cad', { permits: 1 });
+    const id = await cad.acquire();
+    const waiting = cad.acquire();
+    await locks.getCountDownLatch('import').trySetCount(4);
+    // biome-ignore lint/suspicious/noExplicitAny: what a page is sent
+    let board: any;
+    await until(async () => {
+      board = await app!.board();
+      return board.synchronizers[0]?.permits[0]?.application === 'shop' && board.synchronizers[0].waiting === 1;
+    }, 20_000);
+    const permits = [expect.objectContaining({ id: id.slice(0, 16), pid: process.pid, leaseEnds: expect.any(Number) })];
+    const plain = { permits: [], permitCount: 0, waiting: 0 };
+    expect(board.synchronizers).toEqual([
+      { name: 'cad', type: 'permit-expirable-semaphore', state: '1 of 1 taken', permits, permitCount: 1, waiting: 1 },
+      { name: 'import', type: 'count-down-latch', state: '4 of 4 steps left', ...plain },
+      { name: 'mail', type: 'semaphore', state: '7 of 10 taken', ...plain },
+    ]);
+    expect(board.summary).toMatchObject({ held: 0, synchronizers: 3 });
+    expect(JSON.stringify(board)).not.toContain(id);
+    await cad.release(id);
+    await cad.release(await waiting);
+  });
+
+  it('releases no semaphore by force', async () => {
+    await open({ dashboard: { readOnly: false } });
+    await app!.locks.getSemaphore('mail', { permits: 2 }).acquire();
+    expect(await app!.release('mail', { reason: 'stuck since noon' })).toMatchObject({ status: 400 });
+    expect(await app!.locks.getSemaphore('mail').availablePermits()).toBe(1);
+  });
+
   it.each([
     '?sort=size',
     '?order=up',

@@ -48,7 +48,7 @@ describe('the event loop of an application with a dashboard', () => {
           next();
         }),
     });
-    app.locks.list = async () => ({ locks, cursor: undefined });
+    app.locks.list = async () => ({ locks, synchronizers: [], cursor: undefined });
     for (let n = 0; n < VIEWERS; n++) {
       const viewer = new AbortController();
       viewers.push(viewer);

@@ -3,7 +3,15 @@ import type { Snapshot } from '../../lib/dashboard/board-lock.js';
 import { SnapshotFeed } from '../../lib/dashboard/snapshot-feed.js';
 import { until } from '../support/until.js';
 
-const SNAPSHOT: Snapshot = { at: 1, took: 1, locks: [], clients: [], incomplete: false, outage: null };
+const SNAPSHOT: Snapshot = {
+  at: 1,
+  took: 1,
+  locks: [],
+  synchronizers: [],
+  clients: [],
+  incomplete: false,
+  outage: null,
+};
 
 describe('the feed of snapshots', () => {
   let feed: SnapshotFeed;

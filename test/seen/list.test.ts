@@ -77,6 +77,9 @@ describe.each(PLACES)('list() in %s', (name) => {
     expect(namesOf(await listAll(locks, { match: 'odd\\[1\\]' }))).toEqual(['odd[1]']);
     expect(namesOf(await listAll(locks, { match: 'odd\\*' }))).toEqual(['odd*']);
     expect(namesOf(await listAll(locks, { match: 'order:1' }))).toEqual(['order:1']);
+    expect(namesOf(await listAll(locks, { match: '*:[9-3]' }))).toEqual([]);
+    expect(namesOf(await listAll(locks, { match: '*:[3-1]' }))).toEqual(['order:1', 'order:2', 'stock:1']);
+    expect(namesOf(await listAll(locks, { match: 'x-[a-]*' }))).toEqual([]);
     expect(namesOf(await listAll(others))).toEqual(['order:1']);
   });
 

@@ -145,13 +145,75 @@ describe("semaphores and latches on Redisson's layout", () => {
       await semaphore.acquire();
       await semaphore.release();
     }
-    const remembered = await redis.keys('nestjs_*');
+    const remembered = await redis.keys('nestjs_redis_lock_request:*');
     expect(remembered.sort()).toEqual(
       ['change', 'permits'].map(
         (session) => `nestjs_redis_lock_request:{${world.keyPrefix}mail}:${locks.engine.context.clientId}:${session}`,
       ),
     );
     for (const key of remembered) expect(await redis.pttl(key)).toBeGreaterThan(60_000);
+  });
+
+  it('a note beside the number says what it is, for people', async () => {
+    const locks = await world.service();
+    const noteOf = (name: string) => `nestjs_redis_lock_counter:{${world.keyPrefix}${name}}`;
+    await locks.getSemaphore('mail').trySetPermits(9);
+    await locks.getSemaphore('mail').acquire(2);
+    await locks.getSemaphore('mail').release(2);
+    expect(await redis.hgetall(noteOf('mail'))).toEqual({ type: 'semaphore', total: '9' });
+    expect(await redis.pttl(noteOf('mail'))).toBe(-1);
+    await locks.getSemaphore('mail').addPermits(-2);
+    expect(await redis.hget(noteOf('mail'), 'total')).toBe('7');
+    await locks.getPermitExpirableSemaphore('cad').trySetPermits(3);
+    expect(await redis.hget(noteOf('cad'), 'type')).toBe('permit-expirable-semaphore');
+    await locks.getCountDownLatch('done').trySetCount(2);
+    expect(await redis.hgetall(noteOf('done'))).toEqual({ type: 'count-down-latch', total: '2' });
+    // Redisson deletes a latch without it.
+    expect(await redis.pttl(noteOf('done'))).toBeGreaterThan(29 * 86_400_000);
+    await locks.getCountDownLatch('done').countDown();
+    await locks.getCountDownLatch('done').countDown();
+    expect(await redis.exists(noteOf('done'))).toBe(0);
+  });
+
+  it('what Redisson has set up is a counter until this library finds it without permits, or refuses to set it up again', async () => {
+    const locks = await world.service();
+    for (const name of ['mail', 'cad', 'done', 'sent']) await redis.set(world.keyPrefix + name, 0);
+    await redis.set(`${world.keyPrefix}done`, 4);
+    const typeOf = async (name: string) => (await locks.inspect(name)).type;
+    expect(await typeOf('mail')).toBe('counter');
+    await locks.getSemaphore('mail').tryAcquire();
+    await locks.getPermitExpirableSemaphore('cad').tryAcquire();
+    await locks.getCountDownLatch('done').trySetCount(9);
+    await locks.getSemaphore('sent').trySetPermits(9);
+    expect(await Promise.all(['mail', 'cad', 'done', 'sent'].map(typeOf))).toEqual([
+      'semaphore',
+      'permit-expirable-semaphore',
+      'count-down-latch',
+      'semaphore',
+    ]);
+    expect((await locks.inspect('done')).synchronizer).toEqual({ type: 'count-down-latch', count: 4, permits: [] });
+    await redis.zadd(
+      `{${world.keyPrefix}java}:timeout`,
+      WITHOUT_LEASE,
+      Buffer.from('ff00e28880ff0a0d0000c3a9f09f9880', 'hex'),
+    );
+    await redis.set(`${world.keyPrefix}java`, 2);
+    expect((await locks.inspect('java')).synchronizer).toEqual({
+      type: 'permit-expirable-semaphore',
+      count: 2,
+      total: 3,
+      taken: 1,
+      permits: [{ id: 'ff00e28880ff0a0d', mine: false, remainingTime: -1 }],
+    });
+  });
+
+  it('with the option permits, a semaphore is set up again after Redis has lost its data', async () => {
+    const locks = await world.service();
+    const semaphore = locks.getSemaphore('mail', { permits: 2 });
+    expect(await semaphore.tryAcquire()).toBe(true);
+    await redis.flushall();
+    expect(await semaphore.tryAcquire(2)).toBe(true);
+    expect(await semaphore.tryAcquire()).toBe(false);
   });
 
   it('failed tries and waits write nothing', async () => {

@@ -81,6 +81,7 @@ export class MemoryBackend implements LockBackend {
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
     const now = this.now();
+    this.refuseCounter(request.key);
     const busy = findBusy(this.store, request, now);
     if (busy !== undefined) {
       addWaiter(this.store, request, now);
@@ -97,6 +98,7 @@ export class MemoryBackend implements LockBackend {
   async acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
     const now = this.now();
     for (const [index, request] of requests.entries()) {
+      this.refuseCounter(request.key);
       const busy = findBusy(this.store, request, now);
       if (busy !== undefined) return { ...busy, index };
     }
@@ -170,6 +172,7 @@ export class MemoryBackend implements LockBackend {
 
   async forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
     const now = this.now();
+    this.refuseCounter(key);
     const { locks, fencing } = this.store;
     const record = locks.get(key, now);
     if (record === undefined || record.isEmpty(now)) return [];
@@ -188,6 +191,7 @@ export class MemoryBackend implements LockBackend {
 
   async inspect(key: string): Promise<LockState> {
     const now = this.now();
+    this.refuseCounter(key);
     const state = this.store.locks.get(key, now)?.state(now) ?? { mode: 'free', owners: [] };
     return {
       ...state,
@@ -217,6 +221,12 @@ export class MemoryBackend implements LockBackend {
   async close(): Promise<void> {
     this.closed = true;
     this.messages.close();
+  }
+
+  /** @throws BackendError when the key is a semaphore or latch, as Redis refuses it */
+  private refuseCounter(key: string): void {
+    if (!this.store.synchronizers.counters.has(key)) return;
+    throw new BackendError(`memory: ${key} is a semaphore or latch; choose another lock name`, 'key', 'refused');
   }
 
   private holders(key: string): readonly string[] {

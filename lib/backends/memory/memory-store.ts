@@ -63,7 +63,7 @@ export class MemoryStore {
   constructor(readonly clock?: StoreClock) {}
 }
 
-const PROCESS_STORE = Symbol.for('nestjs-redis-lock.memory-store.3');
+const PROCESS_STORE = Symbol.for('nestjs-redis-lock.memory-store.4');
 
 /** The store that all of this process share, including other copies of this library (one loaded by `import`, one by `require`). */
 export function processStore(): MemoryStore {

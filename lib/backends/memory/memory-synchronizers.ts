@@ -7,6 +7,13 @@ import type {
   SynchronizerKind,
   TakenPermits,
 } from '../synchronizer-backend.js';
+import {
+  MOST_PERMITS_SHOWN,
+  type SemaphoreType,
+  SHOWN_ID_DIGITS,
+  type SynchronizerState,
+  synchronizerState,
+} from '../synchronizer-state.js';
 import type { MemoryStore } from './memory-store.js';
 import type { ReleaseMessages } from './release-messages.js';
 import type { SynchronizerStore } from './synchronizer-store.js';
@@ -28,13 +35,15 @@ export class MemorySynchronizers implements SynchronizerBackend {
     this.store = memory.synchronizers;
   }
 
-  async takePermits(key: string, groups: readonly number[], request: RequestId): Promise<number> {
-    return this.once(key, request, 0, () => {
+  async takePermits(key: string, groups: readonly number[], request: RequestId, initial?: number): Promise<number> {
+    const taken = this.once(key, request, 0, () => {
+      this.setUp(key, 'semaphore', initial);
       const served = this.countServed(key, groups);
-      if (served === 0) return undefined;
+      if (served === 0) return this.inVain(key, 'semaphore');
       this.store.add(key, -sum(groups.slice(0, served)));
       return served;
     });
+    return taken === 0 && !this.store.counters.has(key) ? -1 : taken;
   }
 
   async drainPermits(key: string, request: RequestId): Promise<number> {
@@ -51,16 +60,28 @@ export class MemorySynchronizers implements SynchronizerBackend {
     return this.store.count(key);
   }
 
-  async addPermits(key: string, permits: number, request: RequestId): Promise<void> {
-    this.once(key, request, true, () => this.add(key, permits));
+  async addPermits(key: string, permits: number, request: RequestId, type?: SemaphoreType): Promise<void> {
+    this.once(key, request, true, () => {
+      if (type !== undefined) this.noteChange(key, type, permits);
+      return this.add(key, permits);
+    });
   }
 
   async addPermitsIfExists(key: string, permits: number, request: RequestId): Promise<boolean> {
     return this.once(key, request, false, () => (this.store.counters.has(key) ? this.add(key, permits) : undefined));
   }
 
-  async trySetPermits(key: string, permits: number, request: RequestId): Promise<boolean> {
-    return this.once(key, request, false, () => (this.store.counters.has(key) ? undefined : this.add(key, permits)));
+  async trySetPermits(
+    key: string,
+    permits: number,
+    request: RequestId,
+    type: SemaphoreType = 'semaphore',
+  ): Promise<boolean> {
+    return this.once(key, request, false, () => {
+      if (this.setUp(key, type, permits)) return true;
+      this.store.noteType(key, type);
+      return undefined;
+    });
   }
 
   async takeLeasedPermits(
@@ -68,6 +89,7 @@ export class MemorySynchronizers implements SynchronizerBackend {
     groups: readonly (readonly string[])[],
     leaseTime: number,
     request: RequestId,
+    initial?: number,
   ): Promise<TakenPermits> {
     const now = this.checkedNow(key);
     const expired = this.store.releaseExpired(key, now);
@@ -75,7 +97,8 @@ export class MemorySynchronizers implements SynchronizerBackend {
     const sizes = groups.map((ids) => ids.length);
     const taken = this.once(key, request, 0, () => {
       repeated = false;
-      return this.countServed(key, sizes) || undefined;
+      this.setUp(key, 'permit-expirable-semaphore', initial);
+      return this.countServed(key, sizes) || this.inVain(key, 'permit-expirable-semaphore');
     });
     // A repetition takes nothing more. Groups that still have their permits get a fresh lease.
     const lost = groups.findIndex(([id]) => !this.store.leasesOf(key).has(id));
@@ -87,7 +110,8 @@ export class MemorySynchronizers implements SynchronizerBackend {
     if (expired > 0) this.publishPermits(key);
     if (repeated && served === 0) return { served, remaining: 0 };
     const deadlines = [...this.store.leasesOf(key).values()];
-    return { served, remaining: deadlines.length === 0 ? -1 : Math.min(...deadlines) - now };
+    const missing = served === 0 && !this.store.counters.has(key) ? { missing: true } : {};
+    return { served, remaining: deadlines.length === 0 ? -1 : Math.min(...deadlines) - now, ...missing };
   }
 
   async giveLeasedPermits(key: string, ids: readonly string[], request: RequestId): Promise<readonly boolean[]> {
@@ -116,7 +140,10 @@ export class MemorySynchronizers implements SynchronizerBackend {
 
   async setPermits(key: string, permits: number, request: RequestId): Promise<void> {
     const expired = this.store.releaseExpired(key, this.checkedNow(key));
-    this.once(key, request, true, () => this.add(key, permits - this.store.leasesOf(key).size - this.store.count(key)));
+    this.once(key, request, true, () => {
+      this.store.noteType(key, 'permit-expirable-semaphore');
+      return this.add(key, permits - this.store.leasesOf(key).size - this.store.count(key));
+    });
     if (expired > 0) this.publishPermits(key);
   }
 
@@ -127,8 +154,12 @@ export class MemorySynchronizers implements SynchronizerBackend {
 
   async trySetCount(key: string, count: number, request: RequestId): Promise<boolean> {
     return this.once(key, request, false, () => {
-      if (this.store.counters.has(key)) return undefined;
+      if (this.store.counters.has(key)) {
+        this.store.noteType(key, 'count-down-latch');
+        return undefined;
+      }
       this.store.counters.set(key, count);
+      this.store.notes.set(key, { type: 'count-down-latch', total: count });
       this.messages.publish(channelOf(key, 'latch'));
       return true;
     });
@@ -153,6 +184,18 @@ export class MemorySynchronizers implements SynchronizerBackend {
     return this.once(key, request, false, () => (this.store.counters.has(key) ? this.endLatch(key) : undefined));
   }
 
+  async inspect(key: string): Promise<SynchronizerState | undefined> {
+    const now = this.now();
+    const { counters, notes } = this.store;
+    const leases = [...this.store.leasesOf(key)].sort(([, one], [, other]) => one - other);
+    const held = leases.filter(([, deadline]) => deadline > now);
+    if (this.memory.locks.get(key, now) !== undefined || (!counters.has(key) && leases.length === 0)) return undefined;
+    const permits = held
+      .slice(0, MOST_PERMITS_SHOWN)
+      .map(([id, deadline]) => ({ id: id.slice(0, SHOWN_ID_DIGITS), remaining: deadline - now }));
+    return synchronizerState(notes.get(key), this.store.count(key) + leases.length - held.length, held.length, permits);
+  }
+
   subscribe(key: string, kind: SynchronizerKind, listener: (wake: Wake) => void): Subscription {
     return this.messages.subscribe(channelOf(key, kind), listener);
   }
@@ -160,6 +203,24 @@ export class MemorySynchronizers implements SynchronizerBackend {
   /** See {@link RequestMemory.once}. */
   private once<T>(key: string, request: RequestId, unchanged: T, execute: () => T | undefined): T {
     return this.store.requests.once(key, request, this.checkedNow(key), unchanged, execute);
+  }
+
+  /** Creates a semaphore that does not exist. False: it does, or nobody knows how many permits it has. */
+  private setUp(key: string, type: SemaphoreType, permits: number | undefined): boolean {
+    if (permits === undefined || this.store.counters.has(key)) return false;
+    this.store.notes.set(key, { type, total: permits });
+    return this.add(key, permits);
+  }
+
+  private inVain(key: string, type: SemaphoreType): undefined {
+    if (this.store.counters.has(key)) this.store.noteType(key, type);
+  }
+
+  private noteChange(key: string, type: SemaphoreType, permits: number): void {
+    const { counters, notes } = this.store;
+    this.store.noteType(key, type);
+    const total = counters.has(key) ? notes.get(key)?.total : 0;
+    if (total !== undefined) notes.set(key, { type, total: total + permits });
   }
 
   /** How many of these groups, counted from the first, there are enough permits for. */
@@ -184,6 +245,7 @@ export class MemorySynchronizers implements SynchronizerBackend {
 
   private endLatch(key: string): true {
     this.store.counters.delete(key);
+    this.store.notes.delete(key);
     this.messages.publish(channelOf(key, 'latch'));
     return true;
   }

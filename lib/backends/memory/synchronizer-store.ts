@@ -1,3 +1,4 @@
+import type { SynchronizerNote } from '../synchronizer-state.js';
 import { isPast } from './expiring-map.js';
 import { RequestMemory } from './request-memory.js';
 
@@ -5,6 +6,8 @@ import { RequestMemory } from './request-memory.js';
 export class SynchronizerStore {
   /** Available permits of semaphores, and counts of latches. */
   readonly counters = new Map<string, number>();
+  /** What each of them is. */
+  readonly notes = new Map<string, SynchronizerNote>();
   readonly requests = new RequestMemory();
   /** For each semaphore, the ids of permits that are held, and when each lease ends. */
   private readonly leases = new Map<string, Map<string, number>>();
@@ -15,6 +18,11 @@ export class SynchronizerStore {
 
   add(key: string, permits: number): void {
     this.counters.set(key, this.count(key) + permits);
+  }
+
+  /** Notes the type of a number that was there before. */
+  noteType(key: string, type: SynchronizerNote['type']): void {
+    if (this.notes.get(key)?.type !== type) this.notes.set(key, { type, total: undefined });
   }
 
   leasesOf(key: string): ReadonlyMap<string, number> {

@@ -40,6 +40,23 @@ export function isClientChannel(channel: string): boolean {
 /** The leases of a semaphore's permits, if they have any. */
 export const permitLeases = (key: string): string => suffixed(key, 'timeout');
 export const semaphoreChannel = (key: string): string => prefixed('redisson_sc', key);
+/** What a semaphore or latch is, and how many permits or steps there are in all, for people: a hash. */
+export const counterNote = (key: string): string => prefixed(COUNTER_NOTE, key);
+const COUNTER_NOTE = 'nestjs_redis_lock_counter';
+export const ALL_COUNTER_NOTES = `${COUNTER_NOTE}:*`;
+
+/** The key of the semaphore or latch that a note belongs to. */
+export function notedKey(note: string): string {
+  const name = note.slice(COUNTER_NOTE.length + 1);
+  const [, plain] = /^\{([^{]*)\}$/s.exec(name) ?? [];
+  return plain ?? name;
+}
+
+/** Whether it is a key of this library that is no lock: with an empty prefix, these are among the locks. */
+export function isBesideLocks(key: string): boolean {
+  return key.startsWith('nestjs_redis_lock_');
+}
+
 /** With braces around every name, also around one that has braces. */
 export const latchChannel = (key: string): string => `redisson_countdownlatch__channel__{${key}}`;
 /** The latest request of a session, which may be sent twice. */

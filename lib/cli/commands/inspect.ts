@@ -1,5 +1,6 @@
 import { CommandError, EXIT } from '../command-error.js';
 import { inspectionLines } from '../text/holder-text.js';
+import { synchronizerLines } from '../text/synchronizer-table.js';
 import type { CommandContext } from './command.js';
 
 /** `inspect`: one lock with all of its owners. */
@@ -7,6 +8,11 @@ export async function inspect({ locks, name, options, output }: CommandContext):
   const inspection = await locks.inspect(name);
   if (inspection.locked) {
     output.result({ name, ...inspection }, inspectionLines(name, inspection));
+    return EXIT.ok;
+  }
+  const { synchronizer } = inspection;
+  if (synchronizer !== undefined) {
+    output.result({ name, ...inspection }, synchronizerLines(name, synchronizer));
     return EXIT.ok;
   }
   output.error(notLocked(name, options.prefix), { name, ...inspection });

@@ -1,26 +1,37 @@
-import type { ListedLock } from '../../service/lock-inspection.js';
+import type { ListedLock, ListedSynchronizer } from '../../service/lock-inspection.js';
 import { EXIT, usageError } from '../command-error.js';
 import { lockTable } from '../text/lock-table.js';
+import { synchronizerTable } from '../text/synchronizer-table.js';
 import { allLocks } from './all-locks.js';
 import type { CommandContext } from './command.js';
 
 const PAGE = 100;
 
-/** `ls`: all locks, or one page of them. */
+/** `ls`: all locks, semaphores and latches, or one page of them. */
 export async function listLocks({ locks, options, output }: CommandContext): Promise<number> {
   const { match, cursor, count, prefix = 'lock:' } = options;
   if (cursor === undefined && count === undefined) {
     const all = await allLocks(locks, match);
-    output.result({ locks: all, cursor: null }, text(all, prefix, match));
+    output.result({ ...all, cursor: null }, text(all, prefix, match));
     return EXIT.ok;
   }
   const page = await locks.list({ match, cursor, count: toCount(count) });
   const next = page.cursor === undefined ? 'This was the last page.' : `The next page: --cursor ${page.cursor}`;
-  output.result({ locks: page.locks, cursor: page.cursor ?? null }, [...text(page.locks, prefix, match), next]);
+  output.result({ ...page, cursor: page.cursor ?? null }, [...text(page, prefix, match), next]);
   return EXIT.ok;
 }
 
-function text(locks: readonly ListedLock[], prefix: string, match: string | undefined): string[] {
+interface Found {
+  readonly locks: readonly ListedLock[];
+  readonly synchronizers: readonly ListedSynchronizer[];
+}
+
+function text({ locks, synchronizers }: Found, prefix: string, match: string | undefined): string[] {
+  const others = synchronizers.length === 0 ? [] : ['', ...synchronizerTable(synchronizers)];
+  return [...lockLines(locks, prefix, match), ...others];
+}
+
+function lockLines(locks: readonly ListedLock[], prefix: string, match: string | undefined): string[] {
   const where = `${match === undefined ? '' : ` that matches '${match}'`} under the prefix '${prefix}'`;
   if (locks.length === 0) return [`No lock is held${where}`];
   return [...lockTable(locks), '', locks.length === 1 ? '1 lock' : `${locks.length} locks`];

@@ -15,6 +15,7 @@ export function checkRelease({ verb, options: { reason } }: CommandLine): void {
 export async function release(context: CommandContext): Promise<number> {
   const { locks, name, options, output } = context;
   const before = await locks.inspect(name);
+  if (before.synchronizer !== undefined) throw notReleasable(name, before.type);
   if (!before.locked) throw notLocked(name, options.prefix);
   const document = { name, released: false, reason: options.reason, before };
   if (!options.yes) {
@@ -38,6 +39,14 @@ export async function release(context: CommandContext): Promise<number> {
 async function nothingReleased({ locks, name, options }: CommandContext): Promise<CommandError> {
   if (!(await locks.isLocked(name))) return notLocked(name, options.prefix);
   return new CommandError('failure', `'${name}' is held by somebody else by now; nothing was released`);
+}
+
+function notReleasable(name: string, type: string): CommandError {
+  const advice = type === 'permit-expirable-semaphore' ? ': the leases of its permits end by themselves' : '';
+  return new CommandError(
+    'notLocked',
+    `'${name}' is no lock but a ${type}, which cannot be released by force${advice}`,
+  );
 }
 
 const NOTHING_DONE =

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { toMilliseconds } from '../../engine/terms/duration.js';
-import type { ListedLock } from '../../service/lock-inspection.js';
+import type { ListedLock, ListedSynchronizer } from '../../service/lock-inspection.js';
 import type { LockService } from '../../service/lock-service.js';
 import { EXIT, toCommandError } from '../command-error.js';
 import { heldFor, lockTable } from '../text/lock-table.js';
 import { printable } from '../text/printable.js';
+import { synchronizerTable } from '../text/synchronizer-table.js';
 import { allLocks } from './all-locks.js';
 import type { CommandContext } from './command.js';
 
@@ -38,9 +39,10 @@ export async function watch({ locks, options }: CommandContext): Promise<number>
 async function look(locks: LockService, match: string | undefined): Promise<string[]> {
   const time = new Date().toISOString();
   try {
-    const all = (await allLocks(locks, match)).sort(byTrouble);
+    const { locks: found, synchronizers } = await allLocks(locks, match);
+    const all = found.sort(byTrouble);
     const waiting = all.reduce((sum, lock) => sum + lock.waiting, 0);
-    return [`${time}  ${all.length} locks held, ${waiting} callers waiting`, '', ...withinScreen(all)];
+    return [`${time}  ${all.length} locks held, ${waiting} callers waiting`, '', ...withinScreen(all, synchronizers)];
   } catch (error) {
     const { kind, message } = toCommandError(error);
     if (kind !== 'unavailable') throw error;
@@ -52,12 +54,17 @@ function byTrouble(one: ListedLock, other: ListedLock): number {
   return other.waiting - one.waiting || heldFor(other) - heldFor(one);
 }
 
-function withinScreen(locks: readonly ListedLock[]): string[] {
-  if (locks.length === 0) return ['No lock is held'];
+function withinScreen(locks: readonly ListedLock[], synchronizers: readonly ListedSynchronizer[]): string[] {
+  const others = synchronizers.length === 0 ? [] : ['', ...synchronizerTable(synchronizers)];
+  if (locks.length === 0) return ['No lock is held', ...others];
   const { isTTY, rows = 24 } = process.stdout;
-  const room = isTTY ? Math.max(1, rows - OTHER_LINES) : locks.length;
+  const room = isTTY ? Math.max(1, rows - OTHER_LINES - others.length) : locks.length;
   const more = locks.length - room;
-  return [...lockTable(locks.slice(0, room)), ...(more > 0 ? [`… and ${more} more: --match shows some of them`] : [])];
+  return [
+    ...lockTable(locks.slice(0, room)),
+    ...(more > 0 ? [`… and ${more} more: --match shows some of them`] : []),
+    ...others,
+  ];
 }
 
 function show(lines: readonly string[]): void {

@@ -31,6 +31,7 @@ class LockBoard extends HTMLElement {
     show: ({ detail }) => this.#go({ lock: detail }),
   });
   #dialog = make('lock-dialog', { closed: () => this.#go({ lock: '' }) });
+  #synchronizers = make('synchronizer-list');
   #clients = make('client-list');
   #events = make('event-list');
   #tabs = make('board-tabs', { choose: ({ detail }) => this.#go({ tab: detail }) });
@@ -76,6 +77,7 @@ class LockBoard extends HTMLElement {
     this.#tabs.setPanels([
       ['locks', 'Locks', locks],
       ['clients', 'Clients', this.#clients],
+      ['semaphores', 'Semaphores', this.#synchronizers],
       ['events', 'Events', events],
     ]);
     this.#table.hidden = true;
@@ -126,7 +128,7 @@ class LockBoard extends HTMLElement {
   }
 
   /** Only what has changed is there. */
-  #update({ now, seen, readOnly, place, outage, summary, locks, lock, clients, events }) {
+  #update({ now, seen, readOnly, place, outage, summary, locks, lock, synchronizers, clients, events }) {
     setServerTime(now);
     const isFirst = this.#seen === 0 && seen > 0;
     this.#seen = seen ?? this.#seen;
@@ -136,6 +138,7 @@ class LockBoard extends HTMLElement {
     if (summary || isFirst) this.#setSummary(this.#summary);
     if (locks) this.#setLocks(locks);
     if (lock !== undefined && this.#dialog.shown === this.#query.lock) this.#dialog.update(lock, this.#releasePlace());
+    if (synchronizers) this.#synchronizers.set(synchronizers);
     if (clients) this.#clients.set(clients);
     if (events) this.#events.set(events);
     if (outage !== undefined) this.#setOutage(outage);
@@ -156,7 +159,7 @@ class LockBoard extends HTMLElement {
     return make('p', { class: 'where' }, ...placeParts(this.#place));
   }
 
-  #setSummary({ held, waiting, waitsSince, clients, events, incomplete }) {
+  #setSummary({ held, waiting, waitsSince, synchronizers, clients, events, incomplete }) {
     const figure = (title, value, mark) =>
       make('div', { class: mark ? 'marked' : '' }, make('dt', {}, title), make('dd', {}, value));
     const isKnown = this.#seen > 0;
@@ -168,6 +171,7 @@ class LockBoard extends HTMLElement {
       figure('Events', number(events), events > 0),
     );
     this.#tabs.setTitle('locks', isKnown ? `Locks (${number(held)})` : 'Locks');
+    this.#tabs.setTitle('semaphores', isKnown ? `Semaphores (${number(synchronizers)})` : 'Semaphores');
     this.#tabs.setTitle('clients', isKnown ? `Clients (${number(clients)})` : 'Clients');
     this.#tabs.setTitle('events', `Events (${number(events)})`);
     // They tell the tabs of several environments apart.

@@ -1,5 +1,5 @@
 import { foreign, make, SHORT } from './dom.js';
-import { ago } from './live-time.js';
+import { ago, until } from './live-time.js';
 import { placeOf } from './lock-table.js';
 import { toHash } from './route.js';
 
@@ -29,6 +29,22 @@ class ClientList extends BoardList {
   }
 }
 
+/** Semaphores and latches: `<synchronizer-list>`. */
+class SynchronizerList extends BoardList {
+  none = 'There is no semaphore or latch.';
+
+  table(synchronizers) {
+    const titles = ['Name', 'Type', 'State', 'Held by', 'Waiting here'];
+    return tableOf('Semaphores and latches', titles, synchronizers, (each) => [
+      foreign(each.name, SHORT),
+      each.type,
+      each.state,
+      holdersOf(each),
+      String(each.waiting),
+    ]);
+  }
+}
+
 /** Losses, deadlocks and releases by force: `<event-list>`. */
 class EventList extends BoardList {
   none = 'No lock was lost in the process that serves this page, and no deadlock was found.';
@@ -50,6 +66,21 @@ class EventList extends BoardList {
 
 customElements.define('client-list', ClientList);
 customElements.define('event-list', EventList);
+customElements.define('synchronizer-list', SynchronizerList);
+
+function holdersOf({ permits, permitCount }) {
+  if (permits.length === 0) return '–';
+  return make('ul', {}, ...permits.map(permitItem), ...morePermits(permitCount - permits.length));
+}
+
+function permitItem(permit) {
+  const id = make('code', {}, `${permit.id}…`);
+  return make('li', {}, make('strong', {}, placeOf(permit)), ', lease left: ', until(permit.leaseEnds), ' ', id);
+}
+
+function morePermits(count) {
+  return count > 0 ? [make('li', {}, `and ${count} more`)] : [];
+}
 
 function tableOf(caption, titles, items, cellsOf) {
   const headers = titles.map((title) => make('th', { scope: 'col' }, title));

@@ -25,11 +25,15 @@ export class StockTaker {
   /** When waiters were first seen. */
   private readonly seen = new WeakMap<LockWaiter, number>();
 
-  constructor(private readonly work: Work) {}
+  /** @param heldPermits how many permits the service holds, of those that it renews */
+  constructor(
+    private readonly work: Work,
+    private readonly heldPermits: () => number,
+  ) {}
 
   take(now: number): Stock {
     const waits: WaitRecord[] = [];
-    let held = 0;
+    let held = this.heldPermits();
     let waiting = 0;
     this.work.queues.forEach((queue) => {
       held += queue.holders.length;

@@ -12,20 +12,23 @@ export class CountedPermits implements PermitSource<PermitWaiter<void>> {
     private readonly backend: SynchronizerBackend,
     private readonly semaphore: Synchronizer,
     private readonly giveBack: (permits: number) => void,
+    private readonly onMissing: () => void,
   ) {}
 
   selectBatch(waiters: Iterable<PermitWaiter<void>>): readonly PermitWaiter<void>[] {
     return takeWhile(waiters, LARGEST_BATCH, () => true);
   }
 
-  request(waiters: readonly PermitWaiter<void>[], id: RequestId): PermitRequest {
+  request(waiters: readonly PermitWaiter<void>[], id: RequestId, initial: number | undefined): PermitRequest {
     const sizes = waiters.map(({ permits }) => permits);
     return {
       takesPermits: true,
-      send: async (repeated) => ({
-        served: await this.backend.takePermits(this.semaphore.key, sizes, { ...id, repeated }),
-        remaining: -1,
-      }),
+      send: async (repeated) => {
+        const served = await this.backend.takePermits(this.semaphore.key, sizes, { ...id, repeated }, initial);
+        if (served >= 0) return { served, remaining: -1 };
+        this.onMissing();
+        return { served: 0, remaining: -1, missing: true };
+      },
       grant: (index) => waiters[index].grant(),
       giveBack: (indexes) => this.giveBack(indexes.reduce((sum, index) => sum + sizes[index], 0)),
     };

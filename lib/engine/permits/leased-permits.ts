@@ -6,6 +6,7 @@ import type { Moment } from '../lease/lease-clock.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { WaitTerms } from '../waiting/caller.js';
 import { lateAnswer } from '../waiting/late-answer.js';
+import { newPermitId } from './permit-id.js';
 import { type GrantResult, type PermitRequest, type PermitSource, takeWhile } from './permit-source.js';
 import { PermitWaiter } from './permit-waiter.js';
 import type { PermitWatchdog } from './permit-watchdog.js';
@@ -44,6 +45,7 @@ export class LeasedPermits implements PermitSource<LeasedPermitWaiter> {
     private readonly watchdog: PermitWatchdog,
     private readonly semaphore: Synchronizer,
     private readonly giveBack: (ids: readonly string[]) => void,
+    private readonly onMissing: () => void,
   ) {}
 
   selectBatch(waiters: Iterable<LeasedPermitWaiter>): readonly LeasedPermitWaiter[] {
@@ -54,9 +56,9 @@ export class LeasedPermits implements PermitSource<LeasedPermitWaiter> {
     });
   }
 
-  request(waiters: readonly LeasedPermitWaiter[], id: RequestId): PermitRequest {
-    const { runtime, clock } = this.context;
-    const newId = () => runtime.uuid().replaceAll('-', '');
+  request(waiters: readonly LeasedPermitWaiter[], id: RequestId, initial: number | undefined): PermitRequest {
+    const { runtime, clock, clientId } = this.context;
+    const newId = () => newPermitId(clientId, runtime.uuid());
     const ids = waiters.map(({ permits }) => Array.from({ length: permits }, newId));
     const { leaseTime } = waiters[0].terms;
     let sent = clock.now();
@@ -64,7 +66,7 @@ export class LeasedPermits implements PermitSource<LeasedPermitWaiter> {
       takesPermits: true,
       send: (repeated) => {
         sent = clock.now();
-        return this.take(ids, leaseTime ?? this.watchdog.leaseTime, sent, { ...id, repeated });
+        return this.take(ids, leaseTime ?? this.watchdog.leaseTime, sent, { ...id, repeated }, initial);
       },
       grant: (index) => {
         if (leaseTime === undefined) this.watchdog.add(this.semaphore, ids[index], sent);
@@ -83,8 +85,10 @@ export class LeasedPermits implements PermitSource<LeasedPermitWaiter> {
     leaseTime: number,
     sent: Moment,
     id: RequestId,
+    initial: number | undefined,
   ): Promise<GrantResult> {
-    const result = await this.backend.takeLeasedPermits(this.semaphore.key, ids, leaseTime, id);
+    const result = await this.backend.takeLeasedPermits(this.semaphore.key, ids, leaseTime, id, initial);
+    if (result.missing) this.onMissing();
     if (result.served === 0) return result;
     const late = lateAnswer(this.context.clock, sent, leaseTime, undefined, 'refused');
     if (late === undefined) return result;

@@ -1,4 +1,5 @@
 import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
+import type { SemaphoreType } from '../../backends/synchronizer-state.js';
 
 /**
  * Applies changes of one kind to one object in one request, and returns a reply for each of them. Changes with the same function are sent
@@ -11,10 +12,21 @@ export type Mutation<Item, Reply> = (
   request: RequestId,
 ) => Promise<readonly Reply[]>;
 
-export const addPermits: Mutation<number, void> = async (backend, key, amounts, request) => {
+/** Permits come back. */
+export const releasePermits: Mutation<number, void> = async (backend, key, amounts, request) => {
   await backend.addPermits(key, sum(amounts), request);
   return amounts.map(() => undefined);
 };
+
+/** There are more or fewer permits from now on. */
+const addPermits =
+  (type: SemaphoreType): Mutation<number, void> =>
+  async (backend, key, amounts, request) => {
+    await backend.addPermits(key, sum(amounts), request, type);
+    return amounts.map(() => undefined);
+  };
+export const addCountedPermits = addPermits('semaphore');
+export const addLeasedPermits = addPermits('permit-expirable-semaphore');
 
 export const addPermitsIfExists: Mutation<number, boolean> = async (backend, key, amounts, request) => {
   const exists = await backend.addPermitsIfExists(key, sum(amounts), request);
@@ -27,9 +39,13 @@ export const drainPermits: Mutation<void, number> = async (backend, key, calls, 
 };
 
 /** Only the first call can set the permits, if nobody did before. */
-export const trySetPermits: Mutation<number, boolean> = async (backend, key, [permits, ...others], request) => {
-  return [await backend.trySetPermits(key, permits, request), ...others.map(() => false)];
-};
+const trySetPermits =
+  (type: SemaphoreType): Mutation<number, boolean> =>
+  async (backend, key, [permits, ...others], request) => {
+    return [await backend.trySetPermits(key, permits, request, type), ...others.map(() => false)];
+  };
+export const trySetCountedPermits = trySetPermits('semaphore');
+export const trySetLeasedPermits = trySetPermits('permit-expirable-semaphore');
 
 /** The last call wins. */
 export const setPermits: Mutation<number, void> = async (backend, key, amounts, request) => {

@@ -16,6 +16,8 @@ const SETTLEMENT_PAUSE = 1_000;
 interface Attempt<W> {
   readonly waiters: readonly W[];
   readonly request: PermitRequest;
+  /** With how many permits the request creates a semaphore that does not exist. */
+  readonly initial: number | undefined;
   /** Its waiters try once. */
   readonly triesOnce: boolean;
   /** It may have been executed: it is repeated until its result is known, even if nobody waits for it. */
@@ -41,6 +43,8 @@ export class PermitQueue<W extends PermitWaiter<never>> implements WaitingQueue 
   private closed = false;
   /** Its waiters rest, as far as outages are concerned. */
   private resting = false;
+  /** With how many permits one of its callers wants to create a semaphore that does not exist. */
+  private initial: number | undefined;
 
   constructor(
     private readonly context: AcquisitionContext,
@@ -56,9 +60,19 @@ export class PermitQueue<W extends PermitWaiter<never>> implements WaitingQueue 
     );
   }
 
+  /** How many callers wait; those that try once do not. */
+  get length(): number {
+    return this.waiting.size;
+  }
+
   enqueue(waiter: W): void {
     (waiter.triesOnce ? this.tryingOnce : this.waiting).add(waiter);
     waiter.watch(() => this.onDeparture(waiter));
+    if (this.initial === undefined && waiter.initial !== undefined) {
+      this.initial = waiter.initial;
+      // The others may wait for a semaphore that does not exist.
+      this.contention.recheck();
+    }
     this.cancelSettlement();
     this.resume();
   }
@@ -124,7 +138,9 @@ export class PermitQueue<W extends PermitWaiter<never>> implements WaitingQueue 
   private nextAttempt(triesOnce: boolean): Attempt<W> | undefined {
     const waiters = this.source.selectBatch(triesOnce ? this.equalTries() : this.waiting);
     if (waiters.length === 0) return undefined;
-    return { waiters, triesOnce, unsettled: false, request: this.source.request(waiters, this.nextRequest()) };
+    const { initial } = this;
+    const request = this.source.request(waiters, this.nextRequest(), initial);
+    return { waiters, request, initial, triesOnce, unsettled: false };
   }
 
   /** The callers that try once for as many permits as the first: none of them fails because of what another one wants. */
@@ -133,7 +149,7 @@ export class PermitQueue<W extends PermitWaiter<never>> implements WaitingQueue 
     return [...this.tryingOnce].filter(({ permits }) => permits === first.permits);
   }
 
-  private onAnswer(attempt: Attempt<W>, { served, remaining, late }: GrantResult): void {
+  private onAnswer(attempt: Attempt<W>, { served, remaining, missing, late }: GrantResult): void {
     if (late !== undefined) {
       // The permits are given back: the next attempt must not ask for the same ones.
       attempt.unsettled = false;
@@ -151,9 +167,11 @@ export class PermitQueue<W extends PermitWaiter<never>> implements WaitingQueue 
       for (const waiter of waiters.slice(served)) if (this.remove(waiter)) waiter.refuse(permitsBusyError(waiter));
     } else {
       if (served > 0) this.contention.acquired();
-      // If the first unserved waiter has left, the next one may want less. The answer to a repeated request may be outdated. In both
-      // cases, ask again.
-      if (!unsettled && served < waiters.length && this.waiting.has(waiters[served])) this.rest(remaining);
+      // If the first unserved waiter has left, the next one may want less. The answer to a repeated request may be outdated. A caller that
+      // can create the semaphore may have come meanwhile. In these cases, ask again.
+      const canCreate = missing && this.initial !== attempt.initial;
+      if (!unsettled && !canCreate && served < waiters.length && this.waiting.has(waiters[served]))
+        this.rest(remaining);
     }
     this.resume();
   }

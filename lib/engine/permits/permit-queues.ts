@@ -7,11 +7,15 @@ import type { PermitWaiter } from './permit-waiter.js';
 import type { RequestIds } from './request-ids.js';
 
 /** What the waiters of a queue wait for. */
-export type PermitQueueKind = 'permits' | 'leased-permits' | 'latch';
+const KINDS = ['permits', 'leased-permits', 'latch'] as const;
+export type PermitQueueKind = (typeof KINDS)[number];
 
 /** The queues of one service in which callers wait. A queue exists for as long as somebody waits in it. */
 export class PermitQueues {
-  private readonly queues = new Map<string, Pick<PermitQueue<never>, 'rejectWaiters' | 'close'> & WaitingQueue>();
+  private readonly queues = new Map<
+    string,
+    Pick<PermitQueue<never>, 'rejectWaiters' | 'close' | 'length'> & WaitingQueue
+  >();
 
   /** @param admit see `SynchronizerHost.admit` */
   constructor(
@@ -22,6 +26,11 @@ export class PermitQueues {
 
   get size(): number {
     return this.queues.size;
+  }
+
+  /** How many callers wait for this semaphore or latch. */
+  waiting(key: string): number {
+    return KINDS.reduce((sum, kind) => sum + (this.queues.get(`${kind} ${key}`)?.length ?? 0), 0);
   }
 
   /** Lets a caller wait in the queue of its kind and key, which is created for the first one. */

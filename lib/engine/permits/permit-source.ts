@@ -7,6 +7,8 @@ export interface GrantResult {
   readonly served: number;
   /** Milliseconds after which another request makes sense without a message; −1: none does. */
   readonly remaining: number;
+  /** The semaphore does not exist. */
+  readonly missing?: boolean;
   /** They were granted, but the answer came after their leases had ended: they are given back. */
   readonly late?: BackendError;
 }
@@ -27,7 +29,8 @@ export interface PermitRequest {
 export interface PermitSource<W> {
   /** The waiters that one request can be sent for, from the first on. */
   selectBatch(waiters: Iterable<W>): readonly W[];
-  request(waiters: readonly W[], id: RequestId): PermitRequest;
+  /** @param initial with how many permits to create a semaphore that does not exist */
+  request(waiters: readonly W[], id: RequestId, initial: number | undefined): PermitRequest;
   /** Calls back when another request makes sense. */
   subscribe(listener: (wake: Wake) => void): Subscription;
 }

@@ -5,9 +5,11 @@ import type { Synchronizer } from './synchronizer.js';
 /** A caller that wants permits, or waits for a latch to open (which takes none). */
 export class PermitWaiter<Granted> extends Caller<Granted> {
   readonly what: string;
+  /** As in {@link Synchronizer.initial}. */
+  readonly initial: number | undefined;
 
   constructor(
-    { name, what }: Synchronizer,
+    { name, what, initial }: Synchronizer,
     readonly permits: number,
     terms: WaitTerms,
     runtime: Runtime,
@@ -16,5 +18,6 @@ export class PermitWaiter<Granted> extends Caller<Granted> {
   ) {
     super(name, terms, runtime, granted, refused);
     this.what = what;
+    this.initial = initial;
   }
 }

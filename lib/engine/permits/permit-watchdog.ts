@@ -52,6 +52,7 @@ export class PermitWatchdog {
     const permits = this.renewed.get(semaphore.key) ?? newEntry(semaphore);
     this.renewed.set(semaphore.key, permits);
     for (const id of ids) permits.ids.set(id, sent);
+    this.context.presence.noticed();
     // When the answer was slow, these permits may be due before the timer.
     if (this.context.clock.age(sent) >= this.leaseTime / 10) this.timer?.cancel();
     else if (this.timer !== undefined) return;

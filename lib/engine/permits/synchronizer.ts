@@ -5,4 +5,8 @@ export interface Synchronizer {
   readonly key: string;
   /** What errors call it: `the semaphore 'mail'`. */
   readonly what: string;
+  /** The method that made its handle: `getSemaphore`. */
+  readonly method: string;
+  /** With how many permits it is created where it does not exist. Undefined: it is not created. */
+  readonly initial: number | undefined;
 }

@@ -7,7 +7,7 @@ import type { WaitingQueue } from '../waiting/outages.js';
 import { CountedPermits } from './counted-permits.js';
 import { LeasedPermits, type LeasedPermitTerms, LeasedPermitWaiter } from './leased-permits.js';
 import { MutationQueues } from './mutation-queues.js';
-import { addPermits, giveLeasedPermits, type Mutation } from './mutations.js';
+import { giveLeasedPermits, type Mutation, releasePermits } from './mutations.js';
 import { OpenLatch } from './open-latch.js';
 import { failedError } from './permit-errors.js';
 import { PermitQueues } from './permit-queues.js';
@@ -15,6 +15,9 @@ import { PermitWaiter } from './permit-waiter.js';
 import { PermitWatchdog } from './permit-watchdog.js';
 import { RequestIds } from './request-ids.js';
 import type { Synchronizer } from './synchronizer.js';
+
+/** So many names are remembered, in order to warn once of each. */
+const MOST_REMEMBERED = 1_000;
 
 /** What semaphores and latches need of the service that they belong to. */
 export interface SynchronizerHost {
@@ -37,6 +40,8 @@ export class Synchronizers {
   readonly permitWatchdog: PermitWatchdog;
   private readonly queues: PermitQueues;
   private readonly mutations: MutationQueues;
+  /** Semaphores that were warned of because they do not exist. */
+  private readonly missing = new Set<string>();
 
   /**
    * @param watchdogTimeout the lease of permits without a leaseTime, in milliseconds
@@ -62,21 +67,22 @@ export class Synchronizers {
 
   /**
    * @param kind `semaphore`
-   * @param method what errors call the call: `getSemaphore()`
+   * @param method what made the handle: `getSemaphore`
+   * @param initial with how many permits to create it where it does not exist
    * @throws LockKeyError for a bad name, LockConfigurationError when the backend has no semaphores and latches
    */
-  named(name: string, kind: string, method: string): Synchronizer {
-    const key = this.host.keyOf(toLockName(name, method), method);
+  named(name: string, kind: string, method: string, initial?: number): Synchronizer {
+    const key = this.host.keyOf(toLockName(name, `${method}()`), `${method}()`);
     void this.backend;
-    return { name, key, what: `the ${kind} '${name}'` };
+    return { name, key, what: `the ${kind} '${name}'`, method, initial };
   }
 
   /** Waits for permits that are only counted. */
   takePermits(semaphore: Synchronizer, permits: number, terms: WaitTerms): Promise<void> {
-    const giveBack = (unused: number) => this.inBackground(this.mutate(semaphore, addPermits, unused));
+    const giveBack = (unused: number) => this.inBackground(this.mutate(semaphore, releasePermits, unused));
     return new Promise((resolve, reject) => {
       const waiter = new PermitWaiter<void>(semaphore, permits, terms, this.context.runtime, resolve, reject);
-      const newSource = () => new CountedPermits(this.backend, semaphore, giveBack);
+      const newSource = () => new CountedPermits(this.backend, semaphore, giveBack, () => this.warnMissing(semaphore));
       this.queues.enqueue('permits', semaphore.key, waiter, newSource);
     });
   }
@@ -87,7 +93,9 @@ export class Synchronizers {
       this.inBackground(this.mutate(semaphore, giveLeasedPermits, unused));
     return new Promise((resolve, reject) => {
       const waiter = new LeasedPermitWaiter(semaphore, permits, terms, this.context.runtime, resolve, reject);
-      const newSource = () => new LeasedPermits(this.backend, this.context, this.permitWatchdog, semaphore, giveBack);
+      const onMissing = () => this.warnMissing(semaphore);
+      const newSource = () =>
+        new LeasedPermits(this.backend, this.context, this.permitWatchdog, semaphore, giveBack, onMissing);
       this.queues.enqueue('leased-permits', semaphore.key, waiter, newSource);
     });
   }
@@ -98,6 +106,11 @@ export class Synchronizers {
       const waiter = new PermitWaiter<void>(latch, 0, terms, this.context.runtime, resolve, reject);
       this.queues.enqueue('latch', latch.key, waiter, () => new OpenLatch(this.backend, latch));
     });
+  }
+
+  /** How many callers of this process wait for a semaphore or latch. */
+  waiting(key: string): number {
+    return this.queues.waiting(key);
   }
 
   /** Changes an object. Changes of one object are sent one after the other; an outage is waited out for a minute. */
@@ -138,6 +151,16 @@ export class Synchronizers {
   /** Rejects every change that has no answer yet. */
   abandon(): void {
     this.mutations.abandon();
+  }
+
+  /** Without this line, it looks as if all permits were taken. */
+  private warnMissing({ name, key, what, method }: Synchronizer): void {
+    if (this.missing.has(key)) return;
+    if (this.missing.size >= MOST_REMEMBERED) this.missing.clear();
+    this.missing.add(key);
+    this.context.events.logger.warn(
+      `There is no ${what.slice('the '.length)} in ${this.context.backend.description}, so that nobody gets a permit: set its permits once, with ${method}('${name}', { permits: n }) or trySetPermits(n)`,
+    );
   }
 
   /** @throws LockConfigurationError when the backend has none */

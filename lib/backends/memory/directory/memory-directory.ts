@@ -10,8 +10,16 @@ export class MemoryDirectory implements LockDirectory {
   ) {}
 
   async list(prefix: string, match: string, cursor: string | undefined, count: number): Promise<KeyPage | undefined> {
-    const keys = this.store.locks.alive(this.now()).map(([key]) => key);
-    return keyPage(keys, prefix, match, cursor, count);
+    const { locks, synchronizers } = this.store;
+    const keys = locks.alive(this.now()).map(([key]) => key);
+    const page = keyPage([...keys, ...synchronizers.notes.keys()], prefix, match, cursor, count);
+    if (page === undefined) return undefined;
+    const isNoted = (key: string) => synchronizers.notes.has(key);
+    return {
+      keys: page.keys.filter((key) => !isNoted(key)),
+      synchronizers: page.keys.filter(isNoted),
+      cursor: page.cursor,
+    };
   }
 
   async writeClient(record: ClientRecord, lifetime: number): Promise<void> {

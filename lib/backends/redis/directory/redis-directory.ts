@@ -3,7 +3,7 @@ import type { ClientRecord, KeyPage, LockDirectory } from '../../lock-backend.js
 import type { ScriptContext } from '../calls/script-context.js';
 import { readClient, readClients, writeClient } from './client-records.js';
 import type { NodeCommands } from './node-commands.js';
-import { escapeGlob, scanLocks } from './scan-locks.js';
+import { scanLocks } from './scan-locks.js';
 
 /** So many records are read at once: thousands would keep the event loop, and acquisitions would stand behind them. */
 const RECORDS_AT_ONCE = 100;
@@ -18,7 +18,7 @@ export class RedisDirectory implements LockDirectory {
   async list(prefix: string, match: string, cursor: string | undefined, count: number): Promise<KeyPage | undefined> {
     const { connection } = this.context;
     await this.ready();
-    return scanLocks(escapeGlob(prefix) + match, cursor, count, connection, this.commands);
+    return scanLocks(prefix, match, cursor, count, connection, this.commands);
   }
 
   /** Settles when the server has answered once, and is known to be usable; a cluster client knows its masters then. */

@@ -1,19 +1,28 @@
 import type { Redis } from 'ioredis';
+import { globPattern } from '../../directory/glob-pattern.js';
 import type { KeyPage } from '../../lock-backend.js';
 import { addressOf } from '../client/cluster-nodes.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
+import { ALL_COUNTER_NOTES, isBesideLocks, notedKey } from '../lock-keys.js';
 import { listOf } from '../reply-shape.js';
 import type { NodeCommands } from './node-commands.js';
 
 /** A page ends after so many SCANs, also where few locks were found: the server may have millions of other keys. */
 const MOST_SCANS = 100;
 
-/** Where a scan goes on: `<cursor>`, on a cluster `<host>:<port>/<cursor>`. */
-const CURSOR = /^(?:(.+)\/)?(\d{1,20})$/;
+/** Notes are few among the keys that a SCAN goes through, so that each one goes through more. */
+const FEWEST_FOR_NOTES = 1_000;
 
-/** The next page of keys of locks, one master after the other. */
+/** Where a scan goes on: `<cursor>`, on a cluster `<host>:<port>/<cursor>`; `n<cursor>` among the notes of semaphores and latches. */
+const CURSOR = /^(?:(.+)\/)?(n?)(\d{1,20})$/;
+
+/**
+ * The next page of keys, one master after the other: of each one the locks, and then the semaphores and latches by their notes. (There may
+ * be millions of other strings under the prefix.)
+ */
 export async function scanLocks(
-  pattern: string,
+  prefix: string,
+  match: string,
   cursor: string | undefined,
   count: number,
   { nodes, isCluster, description }: RedisConnection,
@@ -23,32 +32,49 @@ export async function scanLocks(
   let at = findPlace(cursor, masters, isCluster);
   if (at === undefined) return undefined;
   const keys = new Set<string>();
-  for (let scans = 0; at.node < masters.length && scans < MOST_SCANS && keys.size < count; scans++) {
+  const synchronizers = new Set<string>();
+  const pattern = escapeGlob(prefix) + match;
+  const isWanted = globPattern(pattern);
+  const size = () => keys.size + synchronizers.size;
+  for (let scans = 0; at.node < masters.length && scans < MOST_SCANS && size() < count; scans++) {
     const master: Redis = masters[at.node];
-    const args = [at.position, 'MATCH', pattern, 'COUNT', String(count), 'TYPE', 'hash'];
+    const [wanted, most] = at.notes ? [ALL_COUNTER_NOTES, Math.max(count, FEWEST_FOR_NOTES)] : [pattern, count];
+    const args = [at.position, 'MATCH', wanted, 'COUNT', String(most), 'TYPE', 'hash'];
     const [next, found] = listOf(await commands.send(master, 'scan', args), description);
-    for (const key of listOf(found, description)) keys.add(String(key));
-    at = String(next) === '0' ? { node: at.node + 1, position: '0' } : { node: at.node, position: String(next) };
+    for (const name of listOf(found, description).map(String)) {
+      if (!at.notes) {
+        if (!isBesideLocks(name)) keys.add(name);
+      } else if (isWanted.test(notedKey(name))) synchronizers.add(notedKey(name));
+    }
+    at = following(at, String(next));
   }
-  return { keys: [...keys], cursor: nameOf(at, masters, isCluster) };
+  return { keys: [...keys], synchronizers: [...synchronizers], cursor: nameOf(at, masters, isCluster) };
+}
+
+function following({ node, notes }: Place, position: string): Place {
+  if (position !== '0') return { node, notes, position };
+  return notes ? { node: node + 1, notes: false, position } : { node, notes: true, position };
 }
 
 interface Place {
   readonly node: number;
+  /** It goes through the notes, after the locks. */
+  readonly notes: boolean;
   readonly position: string;
 }
 
 function findPlace(cursor: string | undefined, masters: readonly Redis[], isCluster: boolean): Place | undefined {
-  if (cursor === undefined) return { node: 0, position: '0' };
-  const [, address, position] = CURSOR.exec(cursor) ?? [];
+  if (cursor === undefined) return { node: 0, notes: false, position: '0' };
+  const [, address, notes, position] = CURSOR.exec(cursor) ?? [];
   if (position === undefined || (address !== undefined) !== isCluster) return undefined;
   const node = isCluster ? masters.findIndex((master) => addressOf(master) === address) : 0;
-  return node < 0 ? undefined : { node, position };
+  return node < 0 ? undefined : { node, notes: notes === 'n', position };
 }
 
-function nameOf({ node, position }: Place, masters: readonly Redis[], isCluster: boolean): string | undefined {
+function nameOf({ node, notes, position }: Place, masters: readonly Redis[], isCluster: boolean): string | undefined {
   if (node >= masters.length) return undefined;
-  return isCluster ? `${addressOf(masters[node])}/${position}` : position;
+  const place = (notes ? 'n' : '') + position;
+  return isCluster ? `${addressOf(masters[node])}/${place}` : place;
 }
 
 /** A pattern of SCAN that stands for this text alone. */

@@ -6,6 +6,7 @@ import type {
   SynchronizerKind,
   TakenPermits,
 } from '../../../../lib/backends/synchronizer-backend.js';
+import type { SemaphoreType, SynchronizerState } from '../../../../lib/backends/synchronizer-state.js';
 import { validity } from '../../../../lib/engine/lease/lease-clock.js';
 import type { SimulatedLink } from './simulated-link.js';
 import { SimulatedSubscription } from './simulated-subscription.js';
@@ -23,10 +24,10 @@ export class SimulatedSynchronizers implements SynchronizerBackend {
     private readonly disguise: (synchronizers: SynchronizerBackend) => SynchronizerBackend = (whole) => whole,
   ) {}
 
-  takePermits(key: string, groups: readonly number[], request: RequestId): Promise<number> {
+  takePermits(key: string, groups: readonly number[], request: RequestId, initial?: number): Promise<number> {
     return this.take(
       request,
-      (there) => there.takePermits(key, groups, request),
+      (there) => there.takePermits(key, groups, request, initial),
       (served) => served,
     );
   }
@@ -47,12 +48,12 @@ export class SimulatedSynchronizers implements SynchronizerBackend {
     return this.send('change', (there) => there.addPermitsIfExists(key, permits, request));
   }
 
-  addPermits(key: string, permits: number, request: RequestId): Promise<void> {
-    return this.send('change', (there) => there.addPermits(key, permits, request));
+  addPermits(key: string, permits: number, request: RequestId, type?: SemaphoreType): Promise<void> {
+    return this.send('change', (there) => there.addPermits(key, permits, request, type));
   }
 
-  trySetPermits(key: string, permits: number, request: RequestId): Promise<boolean> {
-    return this.send('change', (there) => there.trySetPermits(key, permits, request));
+  trySetPermits(key: string, permits: number, request: RequestId, type?: SemaphoreType): Promise<boolean> {
+    return this.send('change', (there) => there.trySetPermits(key, permits, request, type));
   }
 
   async takeLeasedPermits(
@@ -60,12 +61,13 @@ export class SimulatedSynchronizers implements SynchronizerBackend {
     groups: readonly (readonly string[])[],
     leaseTime: number,
     request: RequestId,
+    initial?: number,
   ): Promise<TakenPermits> {
     const deadline = this.deadline(leaseTime);
     for (const owner of groups.flat()) this.link.owners.acquiring({ key, owner });
     const taken = await this.take(
       request,
-      (there) => there.takeLeasedPermits(key, groups, leaseTime, request),
+      (there) => there.takeLeasedPermits(key, groups, leaseTime, request, initial),
       ({ served }) => served,
     );
     this.onLease(groups.slice(0, taken.served).flat(), deadline);
@@ -107,6 +109,10 @@ export class SimulatedSynchronizers implements SynchronizerBackend {
 
   deleteLatch(key: string, request: RequestId): Promise<boolean> {
     return this.send('change', (there) => there.deleteLatch(key, request));
+  }
+
+  inspect(key: string): Promise<SynchronizerState | undefined> {
+    return this.send('look', async (there) => there.inspect?.(key));
   }
 
   subscribe(key: string, kind: SynchronizerKind, listener: (wake: Wake) => void): Subscription {

@@ -1,5 +1,5 @@
 import type { RequestId } from '../../../synchronizer-backend.js';
-import { latchChannel } from '../../lock-keys.js';
+import { counterNote, latchChannel } from '../../lock-keys.js';
 import type { SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
 
 /** Lowers the count of a latch by `steps`, to zero at the lowest, where it is deleted and waiters are told. */
@@ -10,5 +10,5 @@ export async function countDown(
   request: RequestId,
 ): Promise<void> {
   const publish = await calls.publishCommand(key, latchChannel(key));
-  await calls.change('count-down-2', [key], request, publish, [steps]);
+  await calls.change('count-down-3', [key, counterNote(key)], request, publish, [steps]);
 }

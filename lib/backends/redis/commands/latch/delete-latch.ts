@@ -1,9 +1,9 @@
 import type { RequestId } from '../../../synchronizer-backend.js';
-import { latchChannel } from '../../lock-keys.js';
+import { counterNote, latchChannel } from '../../lock-keys.js';
 import { DONE, type SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
 
 /** Deletes a latch, and tells waiters. False: there was none. */
 export async function deleteLatch(calls: SynchronizerCalls, key: string, request: RequestId): Promise<boolean> {
   const publish = await calls.publishCommand(key, latchChannel(key));
-  return calls.integer(await calls.change('delete-latch-2', [key], request, publish)) === DONE;
+  return calls.integer(await calls.change('delete-latch-3', [key, counterNote(key)], request, publish)) === DONE;
 }

@@ -15,5 +15,5 @@ export async function trySetLatch(
 ): Promise<boolean> {
   const channel = latchChannel(key);
   const publish = await calls.publishCommand(key, channel);
-  return trySetCount(calls, key, count, request, publish, channel, COUNT_WAS_SET);
+  return trySetCount(calls, key, count, request, publish, channel, COUNT_WAS_SET, 'count-down-latch');
 }

@@ -1,5 +1,5 @@
 import type { RequestId } from '../../../synchronizer-backend.js';
-import { permitLeases, semaphoreChannel } from '../../lock-keys.js';
+import { counterNote, permitLeases, semaphoreChannel } from '../../lock-keys.js';
 import type { SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
 
 /** Sets the sum of available and acquired permits, and tells waiters if there are more than before. */
@@ -10,5 +10,6 @@ export async function setPermits(
   request: RequestId,
 ): Promise<void> {
   const publish = await calls.publishCommand(key, semaphoreChannel(key));
-  await calls.change('set-permits-3', [key, permitLeases(key)], request, publish, [permits]);
+  const keys = [key, permitLeases(key), counterNote(key)] as const;
+  await calls.change('set-permits-4', keys, request, publish, [permits]);
 }

@@ -1,5 +1,5 @@
 import type { RequestId, TakenPermits } from '../../../synchronizer-backend.js';
-import { permitLeases, semaphoreChannel } from '../../lock-keys.js';
+import { counterNote, permitLeases, semaphoreChannel } from '../../lock-keys.js';
 import { listOf } from '../../reply-shape.js';
 import type { SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
 
@@ -10,15 +10,16 @@ export async function takeLeasedPermits(
   groups: readonly (readonly string[])[],
   leaseTime: number,
   request: RequestId,
+  initial: number | undefined,
 ): Promise<TakenPermits> {
   const publish = await calls.publishCommand(key, semaphoreChannel(key));
   const sizes = groups.map((ids) => ids.length);
-  const args = [publish, leaseTime, groups.length, ...sizes, ...groups.flat()];
+  const args = [publish, leaseTime, initial ?? '', groups.length, ...sizes, ...groups.flat()];
   const read = (reply: unknown): TakenPermits => {
     // The script says NO_LEASE_ENDS (-1) as the port does.
-    const [served, remaining] = listOf(reply, calls.server).map((part) => calls.integer(part));
-    return { served, remaining };
+    const [served, remaining, missing] = listOf(reply, calls.server).map((part) => calls.integer(part));
+    return missing === 1 ? { served, remaining, missing: true } : { served, remaining };
   };
-  const keys = [key, permitLeases(key)] as const;
-  return read(await calls.take('take-leased-permits-3', keys, request, args, (reply) => read(reply).served));
+  const keys = [key, permitLeases(key), counterNote(key)] as const;
+  return read(await calls.take('take-leased-permits-4', keys, request, args, (reply) => read(reply).served));
 }

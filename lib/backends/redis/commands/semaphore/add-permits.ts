@@ -1,5 +1,6 @@
 import type { RequestId } from '../../../synchronizer-backend.js';
-import { semaphoreChannel } from '../../lock-keys.js';
+import type { SemaphoreType } from '../../../synchronizer-state.js';
+import { counterNote, semaphoreChannel } from '../../lock-keys.js';
 import { DONE, type SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
 
 /** Adds permits. A negative number takes permits away, below zero if need be. */
@@ -8,8 +9,9 @@ export async function addPermits(
   key: string,
   permits: number,
   request: RequestId,
+  type: SemaphoreType | undefined,
 ): Promise<void> {
-  await add(calls, key, permits, request, 0);
+  await add(calls, key, permits, request, 0, type);
 }
 
 /** As {@link addPermits}. False: the semaphore does not exist, and was not created. */
@@ -28,7 +30,9 @@ async function add(
   permits: number,
   request: RequestId,
   onlyIfExists: 0 | 1,
+  type?: SemaphoreType,
 ): Promise<unknown> {
   const publish = await calls.publishCommand(key, semaphoreChannel(key));
-  return calls.change('add-permits-2', [key], request, publish, [permits, onlyIfExists]);
+  const args = [permits, onlyIfExists, type ?? ''];
+  return calls.change('add-permits-3', [key, counterNote(key)], request, publish, args);
 }

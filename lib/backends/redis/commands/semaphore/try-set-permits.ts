@@ -1,4 +1,5 @@
 import type { RequestId } from '../../../synchronizer-backend.js';
+import type { SemaphoreType } from '../../../synchronizer-state.js';
 import { semaphoreChannel } from '../../lock-keys.js';
 import { trySetCount } from '../synchronizers/count.js';
 import type { SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
@@ -9,8 +10,9 @@ export async function trySetPermits(
   key: string,
   permits: number,
   request: RequestId,
+  type: SemaphoreType,
 ): Promise<boolean> {
   const channel = semaphoreChannel(key);
   const publish = permits > 0 ? await calls.publishCommand(key, channel) : '';
-  return trySetCount(calls, key, permits, request, publish, channel, String(permits));
+  return trySetCount(calls, key, permits, request, publish, channel, String(permits), type);
 }

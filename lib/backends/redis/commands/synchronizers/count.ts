@@ -1,4 +1,6 @@
 import type { RequestId } from '../../../synchronizer-backend.js';
+import type { SynchronizerType } from '../../../synchronizer-state.js';
+import { counterNote } from '../../lock-keys.js';
 import { DONE, type SynchronizerCalls } from './synchronizer-calls.js';
 
 /** The permits of a semaphore that are available, or the count of a latch; 0 when there is none. */
@@ -19,7 +21,9 @@ export async function trySetCount(
   publish: string,
   channel: string,
   message: string,
+  type: SynchronizerType,
 ): Promise<boolean> {
-  const reply = await calls.change('try-set-count-2', [key], request, publish, [count, channel, message]);
+  const keys = [key, counterNote(key)] as const;
+  const reply = await calls.change('try-set-count-3', keys, request, publish, [count, channel, message, type]);
   return calls.integer(reply) === DONE;
 }

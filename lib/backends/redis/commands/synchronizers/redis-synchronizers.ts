@@ -6,6 +6,7 @@ import type {
   SynchronizerKind,
   TakenPermits,
 } from '../../../synchronizer-backend.js';
+import type { SemaphoreType, SynchronizerState } from '../../../synchronizer-state.js';
 import type { ScriptContext } from '../../calls/script-context.js';
 import { slotOf } from '../../hash-slot.js';
 import { latchChannel, semaphoreChannel } from '../../lock-keys.js';
@@ -23,6 +24,7 @@ import { drainPermits } from '../semaphore/drain-permits.js';
 import { takePermits } from '../semaphore/take-permits.js';
 import { trySetPermits } from '../semaphore/try-set-permits.js';
 import { getCount } from './count.js';
+import { inspectCount } from './inspect-count.js';
 import { SynchronizerCalls } from './synchronizer-calls.js';
 
 /** Semaphores and latches in Redis, on Redisson's layout. Each command is one script call. */
@@ -36,8 +38,8 @@ export class RedisSynchronizers implements SynchronizerBackend {
     this.calls = new SynchronizerCalls(context);
   }
 
-  takePermits(key: string, groups: readonly number[], request: RequestId): Promise<number> {
-    return takePermits(this.calls, key, groups, request);
+  takePermits(key: string, groups: readonly number[], request: RequestId, initial?: number): Promise<number> {
+    return takePermits(this.calls, key, groups, request, initial);
   }
 
   drainPermits(key: string, request: RequestId): Promise<number> {
@@ -48,16 +50,16 @@ export class RedisSynchronizers implements SynchronizerBackend {
     return getCount(this.calls, key);
   }
 
-  addPermits(key: string, permits: number, request: RequestId): Promise<void> {
-    return addPermits(this.calls, key, permits, request);
+  addPermits(key: string, permits: number, request: RequestId, type?: SemaphoreType): Promise<void> {
+    return addPermits(this.calls, key, permits, request, type);
   }
 
   addPermitsIfExists(key: string, permits: number, request: RequestId): Promise<boolean> {
     return addPermitsIfExists(this.calls, key, permits, request);
   }
 
-  trySetPermits(key: string, permits: number, request: RequestId): Promise<boolean> {
-    return trySetPermits(this.calls, key, permits, request);
+  trySetPermits(key: string, permits: number, request: RequestId, type: SemaphoreType = 'semaphore'): Promise<boolean> {
+    return trySetPermits(this.calls, key, permits, request, type);
   }
 
   takeLeasedPermits(
@@ -65,8 +67,9 @@ export class RedisSynchronizers implements SynchronizerBackend {
     groups: readonly (readonly string[])[],
     leaseTime: number,
     request: RequestId,
+    initial?: number,
   ): Promise<TakenPermits> {
-    return takeLeasedPermits(this.calls, key, groups, leaseTime, request);
+    return takeLeasedPermits(this.calls, key, groups, leaseTime, request, initial);
   }
 
   giveLeasedPermits(key: string, ids: readonly string[], request: RequestId): Promise<readonly boolean[]> {
@@ -99,6 +102,10 @@ export class RedisSynchronizers implements SynchronizerBackend {
 
   deleteLatch(key: string, request: RequestId): Promise<boolean> {
     return deleteLatch(this.calls, key, request);
+  }
+
+  inspect(key: string): Promise<SynchronizerState | undefined> {
+    return inspectCount(this.calls, key);
   }
 
   subscribe(key: string, kind: SynchronizerKind, listener: (wake: Wake) => void): Subscription {

@@ -39,7 +39,7 @@ export class SynchronizerCalls {
     const sent = this.context.single.callInTime(scripts[script], withRequest(keys, session), all);
     const { reply, call } = await this.answer(keys[0], sent);
     // A request in vain is not remembered, so another copy of it could take what becomes available. Asked once more, it is remembered.
-    if (takenBy(reply) === 0 && call.resent && !repeated) {
+    if (takenBy(reply) <= 0 && call.resent && !repeated) {
       const { validUntil } = call;
       const message = `${this.server}: the request was sent twice, because its connection broke`;
       throw new BackendError(message, 'unavailable', 'unknown', { validUntil });

@@ -2,7 +2,8 @@
   Counts a latch down. At zero the latch is deleted, and its waiters are told.
 
   KEYS[1]  latch: its count
-  KEYS[2]  latest request of this session
+  KEYS[2]  its note
+  KEYS[3]  latest request of this session
 
   ARGV[1]  PUBLISH or SPUBLISH
   ARGV[2]  sequence number of the request
@@ -16,7 +17,7 @@
 -- @include synchronizers/requests
 -- @include synchronizers/remember-request
 -- @include synchronizers/publish-to-latch
-local latch, latest = KEYS[1], KEYS[2]
+local latch, note, latest = KEYS[1], KEYS[2], KEYS[3]
 local publish, sequence, lifetime, steps = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 if earlierAnswer(latest, sequence) then
@@ -30,7 +31,7 @@ rememberRequest(latest, sequence, '', lifetime)
 if count > steps then
   redis.call('DECRBY', latch, steps)
 else
-  redis.call('DEL', latch)
+  redis.call('DEL', latch, note)
   publishToLatch(publish, latch, '0')
 end
 return 1

@@ -3,7 +3,8 @@
 
   KEYS[1]  semaphore: how many permits are available
   KEYS[2]  zset: ids of the permits that are held, and when the lease of each ends
-  KEYS[3]  latest request of this session
+  KEYS[3]  note: hash with the type and the total, for people
+  KEYS[4]  latest request of this session
 
   ARGV[1]  PUBLISH or SPUBLISH
   ARGV[2]  sequence number of the request
@@ -20,7 +21,8 @@
 -- @include synchronizers/reclaim-permits
 -- @include synchronizers/requests
 -- @include synchronizers/remember-request
-local semaphore, held, latest = KEYS[1], KEYS[2], KEYS[3]
+-- @include synchronizers/note-counter
+local semaphore, held, note, latest = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local publish, sequence, lifetime, permits = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 if earlierAnswer(latest, sequence) then
@@ -31,6 +33,7 @@ local available = permits - redis.call('ZCARD', held)
 local added = available - countOf(semaphore)
 rememberRequest(latest, sequence, '', lifetime)
 redis.call('INCRBY', semaphore, added)
+noteType(note, 'permit-expirable-semaphore')
 if reclaimed > 0 or added > 0 then
   publishPermits(publish, semaphore, available)
 end

@@ -2,7 +2,8 @@
   Deletes a latch, and tells its waiters that there is nothing to wait for. (Redisson publishes `1` here, which wakes none of its own.)
 
   KEYS[1]  latch: its count
-  KEYS[2]  latest request of this session
+  KEYS[2]  its note
+  KEYS[3]  latest request of this session
 
   ARGV[1]  PUBLISH or SPUBLISH
   ARGV[2]  sequence number of the request
@@ -14,7 +15,7 @@
 -- @include synchronizers/requests
 -- @include synchronizers/remember-request
 -- @include synchronizers/publish-to-latch
-local latch, latest = KEYS[1], KEYS[2]
+local latch, note, latest = KEYS[1], KEYS[2], KEYS[3]
 local publish, sequence, lifetime = ARGV[1], ARGV[2], ARGV[3]
 
 if earlierAnswer(latest, sequence) then
@@ -24,6 +25,6 @@ if not redis.call('GET', latch) then
   return 0
 end
 rememberRequest(latest, sequence, '', lifetime)
-redis.call('DEL', latch)
+redis.call('DEL', latch, note)
 publishToLatch(publish, latch, '0')
 return 1

@@ -4,7 +4,8 @@
 
   KEYS[1]      semaphore: how many permits are available
   KEYS[2]      zset: ids of the permits that are held, and when the lease of each ends
-  KEYS[3]      latest request of this session
+  KEYS[3]      note: hash with the type and the total, for people
+  KEYS[4]      latest request of this session
 
   ARGV[1]      server time in ms after which the script does nothing
   ARGV[2]      sequence number of the request
@@ -12,11 +13,13 @@
   ARGV[4]      1: an earlier copy may still be under way, so remember the answer whatever it is
   ARGV[5]      PUBLISH or SPUBLISH
   ARGV[6]      lease time in ms
-  ARGV[7]      number of groups
-  ARGV[7 + i]  permits of a group
+  ARGV[7]      permits of a semaphore that does not exist yet; empty: it is not created
+  ARGV[8]      number of groups
+  ARGV[8 + i]  permits of a group
   then         their ids, in hexadecimal digits
 
-  Returns { groups that have their permits, ms until the earliest lease of a permit ends or NO_LEASE_ENDS (-1) }.
+  Returns { groups that have their permits, ms until the earliest lease of a permit ends or NO_LEASE_ENDS (-1),
+  1 when the semaphore does not exist, else 0 }.
   Returns { 'expired', server time in ms } when it came too late.
 ]]
 -- @include deadline
@@ -28,24 +31,30 @@
 -- @include synchronizers/reclaim-permits
 -- @include synchronizers/requests
 -- @include synchronizers/remember-request
-local semaphore, held, latest = KEYS[1], KEYS[2], KEYS[3]
+-- @include synchronizers/note-counter
+-- @include synchronizers/set-up
+local semaphore, held, note, latest = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local sequence, lifetime, isRepeated, publish = tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1', ARGV[5]
-local leaseTime, groups = tonumber(ARGV[6]), tonumber(ARGV[7])
+local leaseTime, initial, groups = tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
 local NO_LEASE_ENDS = -1
 -- What Redisson writes for a permit without a lease.
 local FOREVER = 922337203685477
 
 local last = latestRequest(latest)
 if last > sequence then
-  return { 0, NO_LEASE_ENDS }
+  return { 0, NO_LEASE_ENDS, 0 }
 end
 local isRepetition = last == sequence
 local reclaimed = reclaimPermits(semaphore, held, now)
-local available = countOf(semaphore)
-local taken, served, nextId = 0, 0, 8 + groups
+local available, isMissing, isNew = countOf(semaphore), false, false
+if available == 0 and not isRepetition and redis.call('EXISTS', semaphore) == 0 then
+  available, isMissing = setUp(semaphore, note, 'permit-expirable-semaphore', initial)
+  isNew = not isMissing
+end
+local taken, served, nextId = 0, 0, 9 + groups
 local ids = {}
 for group = 1, groups do
-  local size = tonumber(ARGV[7 + group])
+  local size = tonumber(ARGV[8 + group])
   if isRepetition then
     if not redis.call('ZSCORE', held, rawId(ARGV[nextId])) then
       break
@@ -73,11 +82,14 @@ local ttl = redis.call('PTTL', semaphore)
 if ttl > 0 and served > 0 then
   redis.call('PEXPIRE', held, ttl)
 end
-if reclaimed > 0 then
+if reclaimed > 0 or isNew then
   publishPermits(publish, semaphore, available - taken)
 end
 if isRepetition and served == 0 then
-  return { 0, 0 }
+  return { 0, 0, 0 }
+end
+if served == 0 and not isMissing then
+  noteType(note, 'permit-expirable-semaphore')
 end
 local earliest = tonumber(redis.call('ZRANGE', held, 0, 0, 'WITHSCORES')[2] or FOREVER)
-return { served, earliest < FOREVER and earliest - now or NO_LEASE_ENDS }
+return { served, earliest < FOREVER and earliest - now or NO_LEASE_ENDS, isMissing and 1 or 0 }

@@ -2,7 +2,8 @@
   Sets the permits of a semaphore or the count of a latch, unless it has some, and tells waiters.
 
   KEYS[1]  semaphore or latch
-  KEYS[2]  latest request of this session
+  KEYS[2]  note: hash with the type and the total, for people
+  KEYS[3]  latest request of this session
 
   ARGV[1]  PUBLISH or SPUBLISH; empty: tell nobody
   ARGV[2]  sequence number of the request
@@ -10,22 +11,27 @@
   ARGV[4]  permits or count
   ARGV[5]  channel
   ARGV[6]  message
+  ARGV[7]  type
 
   Returns 1, or 0 when it had some.
 ]]
 -- @include publish-to
 -- @include synchronizers/requests
 -- @include synchronizers/remember-request
-local key, latest = KEYS[1], KEYS[2]
-local publish, sequence, lifetime, count, channel, message = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+-- @include synchronizers/note-counter
+local key, note, latest = KEYS[1], KEYS[2], KEYS[3]
+local publish, sequence, lifetime, count = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local channel, message, kind = ARGV[5], ARGV[6], ARGV[7]
 
 if earlierAnswer(latest, sequence) then
   return 1
 end
 if redis.call('GET', key) then
+  noteType(note, kind)
   return 0
 end
 rememberRequest(latest, sequence, '', lifetime)
 redis.call('SET', key, count)
+noteCounter(note, kind, count)
 publishTo(publish, channel, message)
 return 1

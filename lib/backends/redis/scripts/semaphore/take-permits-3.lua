@@ -1,0 +1,64 @@
+--[[
+  Takes the permits of as many groups, from the first on, as there are permits for.
+
+  KEYS[1]      semaphore: how many permits are available
+  KEYS[2]      note: hash with the type and the total, for people
+  KEYS[3]      latest request of this session
+
+  ARGV[1]      server time in ms after which the script does nothing
+  ARGV[2]      sequence number of the request
+  ARGV[3]      ms for which to remember it
+  ARGV[4]      1: an earlier copy may still be under way, so remember the answer whatever it is
+  ARGV[5]      PUBLISH or SPUBLISH, where permits are given
+  ARGV[6]      permits of a semaphore that does not exist yet; empty: it is not created
+  ARGV[6 + i]  permits of a group
+
+  Returns how many groups got their permits, -1 when the semaphore does not exist. Returns { 'expired', server time in ms } when it came too late.
+]]
+-- @include deadline
+-- @include prefixed
+-- @include publish-to
+-- @include synchronizers/count-of
+-- @include synchronizers/publish-permits
+-- @include synchronizers/requests
+-- @include synchronizers/remember-request
+-- @include synchronizers/note-counter
+-- @include synchronizers/set-up
+local semaphore, note, latest = KEYS[1], KEYS[2], KEYS[3]
+local sequence, lifetime, isRepeated = ARGV[2], ARGV[3], ARGV[4] == '1'
+local publish, initial = ARGV[5], ARGV[6]
+local MISSING = -1
+
+local answer = earlierAnswer(latest, sequence)
+if answer then
+  return tonumber(answer) or 0
+end
+local available, isMissing, isNew = countOf(semaphore), false, false
+if available == 0 and redis.call('EXISTS', semaphore) == 0 then
+  available, isMissing = setUp(semaphore, note, 'semaphore', initial)
+  isNew = not isMissing
+end
+local taken, served = 0, 0
+for i = 7, #ARGV do
+  local permits = tonumber(ARGV[i])
+  if taken + permits > available then
+    break
+  end
+  taken, served = taken + permits, served + 1
+end
+if served > 0 or isRepeated then
+  rememberRequest(latest, sequence, served, lifetime)
+end
+if taken > 0 then
+  redis.call('DECRBY', semaphore, taken)
+end
+if isNew then
+  publishPermits(publish, semaphore, available - taken)
+end
+if isMissing then
+  return MISSING
+end
+if served == 0 then
+  noteType(note, 'semaphore')
+end
+return served

@@ -1,0 +1,24 @@
+/** How many digits of a permit's id are its client's: what is left is random, and cannot be guessed. */
+const CLIENT_DIGITS = 12;
+
+/** The id of a new permit: 32 hexadecimal digits. People who see its beginning can look up which client holds it. */
+export function newPermitId(clientId: string, uuid: string): string {
+  const digits = digitsOf(uuid);
+  const client = clientDigits(clientId);
+  return client === undefined ? digits : client + digits.slice(CLIENT_DIGITS);
+}
+
+/** Whether a permit belongs to this client, by the beginning of its id. Permits of Redisson belong to none. */
+export function isPermitOf(clientId: string, id: string): boolean {
+  const client = clientDigits(clientId);
+  return client !== undefined && id.startsWith(client);
+}
+
+/** Undefined: the client's id is not a UUID. */
+function clientDigits(clientId: string): string | undefined {
+  return /^[0-9a-f]{8}-[0-9a-f]{4}-/.test(clientId) ? digitsOf(clientId).slice(0, CLIENT_DIGITS) : undefined;
+}
+
+function digitsOf(uuid: string): string {
+  return uuid.replaceAll('-', '');
+}
