@@ -121,7 +121,10 @@ describe('the event loop of an application with a dashboard', () => {
       });
     };
     const clients = Array.from({ length: 2_000 }, (_, n) => ({ clientId: `client-${n}`, waiting: 0, waits: [] }));
-    const locks = { list: async () => ({ locks: [] }), clients: async () => clients } as unknown as LockService;
+    const locks = {
+      list: async () => ({ locks: [], synchronizers: [] }),
+      clients: async () => clients,
+    } as unknown as LockService;
     const first = await takeSnapshot(locks, undefined);
     const second = await takeSnapshot(locks, { ...first, clients: first.clients.map(countIds) });
     expect(second.clients).toHaveLength(clients.length);
