@@ -6,8 +6,8 @@ import type { CommandContext } from './command.js';
 import { notLocked } from './inspect.js';
 
 /** Refuses a release without a reason before anything is asked. @throws CommandError */
-export function checkRelease({ verb, options: { reason } }: CommandLine): void {
-  if (verb !== 'release' || reason?.trim()) return;
+export function checkRelease({ verb, options: { yes, reason } }: CommandLine): void {
+  if (verb !== 'release' || !yes || reason?.trim()) return;
   throw usageError('Nothing was released: say why with --reason TEXT');
 }
 
@@ -22,7 +22,7 @@ export async function release({ locks, name, options, output }: CommandContext):
     return EXIT.usage;
   }
   if (!(await locks.forceRelease(name))) throw notLocked(name, options.prefix);
-  output.result({ ...document, released: true }, [
+  output.change({ ...document, released: true }, [
     ...inspectionLines(name, before),
     `Released by force at ${new Date().toISOString()}: ${printable(options.reason as string)}`,
     'The code that held it may still run: its signal is aborted, but nothing stops code that does not listen to it.',
@@ -31,4 +31,4 @@ export async function release({ locks, name, options, output }: CommandContext):
 }
 
 const NOTHING_DONE =
-  'Nothing was released: add --yes when the holder is dead or harmless, because its code may still run';
+  'Nothing was released: add --yes --reason TEXT when the holder is dead or harmless, because its code may still run';
