@@ -30,7 +30,7 @@ describe('a database that cannot be used', () => {
       what: 'a user without +select',
       path: '/3',
       user: 'no-select:a-password@',
-      says: /database 3 cannot be used .*give the user \+select/,
+      says: /database 3 cannot be used .*Give the user \+select/,
     },
   ])('$what: every command is refused, and the locks of database 0 stay', async ({ path, user, says }) => {
     const lease = await locks.acquire('order:42');

@@ -177,7 +177,7 @@ function lastErrorOf(client: Redis | Cluster, event: string): () => unknown {
   return () => last;
 }
 
-function noConnection({ description }: RedisPlace, error: unknown): CommandError {
+function noConnection({ description, url }: RedisPlace, error: unknown): CommandError {
   const reason = messageOf(error);
-  return new CommandError('unavailable', `${description}: ${reason}: ${connectionAdvice(error)}`);
+  return new CommandError('unavailable', `${description}: ${reason}: ${connectionAdvice(error, url.startsWith('rediss:'))}`);
 }
