@@ -179,5 +179,8 @@ function lastErrorOf(client: Redis | Cluster, event: string): () => unknown {
 
 function noConnection({ description, url }: RedisPlace, error: unknown): CommandError {
   const reason = messageOf(error);
-  return new CommandError('unavailable', `${description}: ${reason}: ${connectionAdvice(error, url.startsWith('rediss:'))}`);
+  return new CommandError(
+    'unavailable',
+    `${description}: ${reason}: ${connectionAdvice(error, url.startsWith('rediss:'))}`,
+  );
 }
