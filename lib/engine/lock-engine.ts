@@ -21,16 +21,13 @@ import type { EnteredGate } from './scope/share-gate.js';
 import { acquireSeveral } from './several/acquire-several.js';
 import { Shutdown } from './shutdown.js';
 import { assertSupported } from './terms/assert-supported.js';
-import type { EngineSettings } from './terms/engine-settings.js';
+import { DEFAULT_COMMAND_TIMEOUT, type EngineSettings } from './terms/engine-settings.js';
 import { toKey } from './terms/lock-name.js';
 import { type LockNames, quoted, toWanted } from './terms/lock-names.js';
 import { type AcquisitionTerms, DEFAULT_TERMS, type LockOptions, type Purpose, toTerms } from './terms/lock-options.js';
 import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
 import { holdEnded } from './trace/trace-hold.js';
 import { nullWhenBusy } from './waiting/null-when-busy.js';
-
-/** Of a backend that does not say otherwise. */
-const COMMAND_TIMEOUT = 2_000;
 
 export type { EngineSettings } from './terms/engine-settings.js';
 export type { LockNames } from './terms/lock-names.js';
@@ -50,7 +47,7 @@ export class LockEngine implements LockAcquirer {
 
   constructor(readonly settings: EngineSettings) {
     const { backend, runtime, keyPrefix, watchdogTimeout, waitTime, onLost } = settings;
-    const { shutdownTimeout, commandTimeout = COMMAND_TIMEOUT } = settings;
+    const { shutdownTimeout, commandTimeout = DEFAULT_COMMAND_TIMEOUT } = settings;
     const { context, forcedReleases, stop } = createContext(
       settings,
       (key) => this.inspector.heldLocks(key),
