@@ -35,6 +35,8 @@ const FIRST_SWEEP = 64;
 export class NestedWaits {
   /** In the order of their arrival. Those that have ended stay until the next sweep. */
   private waits: NestedWait[] = [];
+  /** The ids of those that have ended, and are to be removed from the journal. */
+  private ended = new Set<string>();
   private sweepAt = FIRST_SWEEP;
   private timer: Timer | undefined;
   private readonly journal: WaitJournal | undefined;
@@ -99,7 +101,9 @@ export class NestedWaits {
   private async beat(long: readonly NestedWait[]): Promise<void> {
     await this.time?.date(long);
     await this.findHolders(long);
-    await this.journal?.write(long.filter(({ goesOn }) => goesOn));
+    const going = long.filter(({ goesOn }) => goesOn);
+    for (const { waiter, id } of going) waiter.onSettled ??= () => this.removeSoon(id);
+    await this.journal?.write(going);
     const now = this.runtime.monotonic();
     const followsAll = ++this.beats % 4 === 0;
     const isDue = ({ since, confirming }: NestedWait) => !confirming && (followsAll || now - since < OLD);
@@ -135,10 +139,11 @@ export class NestedWaits {
 
   private async confirm(wait: NestedWait, cycle: readonly FoundWait[]): Promise<void> {
     const { waiter, place } = wait;
-    const over = () => waiter.settled || this.closed;
+    const { backend, runtime, time } = this;
+    const over = () => this.closed || cycle.some(({ id }) => this.hasEnded(id));
     try {
       const [confirmed, clients] = await Promise.all([
-        confirmCycle(this.backend as WaitBackend, this.runtime, cycle, over),
+        confirmCycle(backend as WaitBackend, runtime, cycle, over, () => (time as BackendTime).now()),
         Promise.all(cycle.map((member) => this.identify(ownerOf(member)))),
       ]);
       if (confirmed && !over()) place.dismiss(waiter, deadlockError(cycle, clients));
@@ -147,6 +152,25 @@ export class NestedWaits {
     } finally {
       wait.confirming = false;
     }
+  }
+
+  /** Whether it is a wait of this service, and over. */
+  private hasEnded(id: string): boolean {
+    if (!id.startsWith(`${this.clientId}/`)) return false;
+    return !this.waits.some((wait) => wait.id === id && !wait.waiter.settled);
+  }
+
+  /** All waits that end in this turn of the event loop are removed together. */
+  private removeSoon(id: string): void {
+    this.ended.add(id);
+    if (this.ended.size > 1) return;
+    this.runtime.detached(() =>
+      queueMicrotask(() => {
+        const { ended } = this;
+        this.ended = new Set();
+        if (!this.closed) this.journal?.remove(ended);
+      }),
+    );
   }
 
   /** Without an answer the next beat tries again. */

@@ -21,6 +21,8 @@ export abstract class Caller<Granted> {
   settled = false;
   /** It runs in a lock scope, and may go on waiting during shutdown. */
   scoped = false;
+  /** Called when it is settled. Only for a wait that has been written down: see WaitJournal. */
+  onSettled: (() => void) | undefined;
 
   /** When it arrived; only where its wait is limited, because reading the clock for every caller took a tenth of a hand-off's time. */
   private readonly since: number;
@@ -93,6 +95,7 @@ export abstract class Caller<Granted> {
     this.settled = true;
     this.timer?.cancel();
     this.unlisten?.();
+    this.onSettled?.();
     return true;
   }
 }
