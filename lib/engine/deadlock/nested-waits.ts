@@ -22,6 +22,8 @@ const OLD = 3_000;
 const MOST_WAITS = 500;
 /** So many holders of one lock are written down. */
 const MOST_HOLDERS = 100;
+/** After so many beats in a row without an answer that can be used, the log says that deadlocks are not found. */
+const MOST_FAILURES = 4;
 /** Before there are so many waits, those that have ended are not looked for between two beats. */
 const FIRST_SWEEP = 64;
 
@@ -44,6 +46,8 @@ export class NestedWaits {
   private beats = 0;
   private ids = 0;
   private beating = false;
+  /** How many beats have failed since waits were last written down and followed. */
+  private failures = 0;
   private warned = false;
   private closed = false;
 
@@ -107,7 +111,11 @@ export class NestedWaits {
     const now = this.runtime.monotonic();
     const followsAll = ++this.beats % 4 === 0;
     const isDue = ({ since, confirming }: NestedWait) => !confirming && (followsAll || now - since < OLD);
-    await this.follow(long.filter((wait) => wait.goesOn && isDue(wait)));
+    const due = going.filter((wait) => wait.goesOn && isDue(wait));
+    if (due.length === 0) return;
+    await this.follow(due);
+    this.failures = 0;
+    this.warned = false;
   }
 
   private async findHolders(waits: readonly NestedWait[]): Promise<void> {
@@ -173,9 +181,11 @@ export class NestedWaits {
     );
   }
 
-  /** Without an answer the next beat tries again. */
+  /** The next beat tries again. A Redis without memory goes on refusing what is written down, while locks that are held are renewed. */
   private failed({ kind, message }: BackendError): void {
-    if (kind !== 'denied' || this.warned) return;
+    this.failures++;
+    const lasts = kind === 'denied' || this.failures >= MOST_FAILURES;
+    if (!lasts || this.warned) return;
     this.warned = true;
     this.warn(`Deadlocks are not found: ${message}`);
   }

@@ -159,7 +159,7 @@ describe('the detection of deadlocks on Redis', () => {
         await sleep(1_500); // several beats
         await admin.config('SET', 'maxmemory', '0');
         await until(async () => (await admin.keys(WAITS)).length > 0);
-        await sleep(500);
+        await sleep(2_000); // an old wait is followed once a second
       }
     } finally {
       await admin.config('SET', 'maxmemory', '0');
