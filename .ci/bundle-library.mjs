@@ -36,8 +36,10 @@ export async function bundleLibrary(modules, target) {
   });
   // Types are for what programs import.
   const types = await open(modules, '.d.ts', entries, [dts()]);
-  await write(types, { dir: esm, plugins: [typesPassedOnFrom('cjs', shared)] });
-  await write(types, { dir: cjs });
+  // A lease can be used with `await using`: a program may compile for an older target, and have older types of Node.js.
+  const banner = '/// <reference lib="esnext.disposable" />';
+  await write(types, { dir: esm, banner, plugins: [typesPassedOnFrom('cjs', shared)] });
+  await write(types, { dir: cjs, banner });
 }
 
 /** The nearest package.json tells Node, and TypeScript, of which kind the .js and .d.ts files below it are. */
@@ -168,16 +170,12 @@ function withoutCommands() {
   };
 }
 
-/** Takes out comments, most of the indentation, and long names of variables. */
+/** Takes out comments and most of the indentation. All names stay: who debugs an application reads this code. */
 function compact() {
   return {
     name: 'compact',
     async renderChunk(code) {
-      // The function in `const wake = () => …` is called wake in a stack trace.
-      const reserved = [...code.matchAll(/\b(\w+) = (?:async )?(?:\([^()]*\)|\w+) =>/g)].map(([, name]) => name);
-      const mangle = { keep_classnames: true, keep_fnames: true, reserved };
-      // Not as a module: that would shorten the names of its functions.
-      const options = { compress: false, mangle, module: false };
+      const options = { compress: false, mangle: false, module: false };
       return (await minify(code, { ...options, format: { beautify: true, indent_level: 1 } })).code;
     },
   };

@@ -7,6 +7,7 @@ export type {
   BackendHealth,
   Busy,
   ClientRecord,
+  ExpectedHolders,
   HoldRecord,
   KeyPage,
   LockBackend,
@@ -49,7 +50,7 @@ export {
 } from './engine/errors.js';
 export type { AcquireOutcome, LockEvent, LockEventName, LockEvents, OwnerEvent } from './engine/events/lock-events.js';
 export type { LockLogger } from './engine/events/lock-logger.js';
-export type { Lease } from './engine/lease/lease.js';
+export type { Lease, MultiLease } from './engine/lease/lease.js';
 export type { LockNames } from './engine/lock-engine.js';
 export { nodeRuntime } from './engine/node-runtime.js';
 export { currentLease } from './engine/scope/lock-scope.js';
@@ -70,7 +71,14 @@ export type { SpinLock } from './locks/spin-lock.js';
 export type { WaitOptions } from './locks/wait-options.js';
 export { createLockService } from './service/create-lock-service.js';
 export type { ClientHold, ClientWait, LockClient } from './service/lock-client.js';
-export type { InspectedOwner, ListedLock, ListOptions, LockInspection, LockList } from './service/lock-inspection.js';
+export type {
+  ForceReleaseOptions,
+  InspectedOwner,
+  ListedLock,
+  ListOptions,
+  LockInspection,
+  LockList,
+} from './service/lock-inspection.js';
 export { LockService } from './service/lock-service.js';
 export type { ClusterConnection, Connection, RedisLockOptions } from './service/redis-lock-options.js';
 export type { LockServiceHealth } from './service/service-health.js';

@@ -5,6 +5,7 @@ import type {
   Acquired,
   AcquireReply,
   AcquireRequest,
+  ExpectedHolders,
   LockState,
   LockType,
   OwnerRef,
@@ -146,9 +147,13 @@ export interface LockBackend {
    * Frees the lock whoever holds it, of any type, wakes waiters, and tells the clients of the removed owners. Resolves to each removed
    * owner once; to none when the lock was free.
    *
+   * With `expected`, only the owners that it names are removed, and compared in the same step as they are removed: an owner that got the lock
+   * meanwhile keeps it, and an empty list removes nobody. An owner that holds the lock as a writer and as a reader is removed from both.
+   * Readers that are not named go on reading, and waiters are woken only when nobody is left. It resolves to those whom it removed.
+   *
    * @throws BackendError
    */
-  forceRelease(key: string): Promise<readonly string[]>;
+  forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]>;
 
   /** @throws BackendError */
   inspect(key: string): Promise<LockState>;

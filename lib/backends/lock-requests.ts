@@ -144,6 +144,21 @@ export interface LockState {
   readonly token: number | undefined;
 }
 
+/**
+ * Whom a forced release means: owners that {@link LockState} has shown, and the token that it has shown with them.
+ *
+ * @publicApi
+ */
+export interface ExpectedHolders {
+  /** Only these are removed. */
+  readonly owners: readonly string[];
+  /**
+   * {@link LockState.token} as it was shown. Where the lock's token is another one by now, the lock was acquired anew, and nobody is removed:
+   * the owner ids of other libraries may repeat. Undefined, and where the backend shows no token for this lock, owners alone are compared.
+   */
+  readonly token?: number | undefined;
+}
+
 /** What one client has lost by a forced release, or by something else: these of its owners no longer hold the lock. */
 export interface Removal {
   readonly key: string;

@@ -23,12 +23,20 @@ const DASHBOARD_PATH = 'REDIS_LOCK_DASHBOARD_PATH';
  * It reads at most one snapshot a second for all who look at it, and none while nobody does. With `readOnly: false`, a lock can be
  * released by force, with a reason that is logged. Works on Express and Fastify.
  *
- * @throws LockConfigurationError from `forRoot`, without `guards` and without `public: true`, and for a bad option
  * @publicApi
  */
 @Module({})
 // biome-ignore lint/complexity/noStaticOnlyClass: it is a module of NestJS.
 export class RedisLockDashboardModule {
+  /**
+   * The dashboard under `path`, behind `guards`.
+   *
+   * ```ts
+   * RedisLockDashboardModule.forRoot({ path: 'admin/locks', guards: [AdminGuard], readOnly: false })
+   * ```
+   *
+   * @throws LockConfigurationError without `guards` and without `public: true`, and for a bad option
+   */
   static forRoot(options: RedisLockDashboardOptions): DynamicModule {
     checkDashboardOptions(options);
     const { imports = [], name, path } = options;

@@ -1,4 +1,4 @@
-import type { LockState, LockType } from '../backends/lock-backend.js';
+import type { ExpectedHolders, LockState, LockType } from '../backends/lock-backend.js';
 import { acquireOne } from './acquire-one.js';
 import type { AcquisitionContext } from './acquisition-context.js';
 import { ActiveWork, type Activity } from './active-work.js';
@@ -22,7 +22,7 @@ import { acquireSeveral } from './several/acquire-several.js';
 import { Shutdown } from './shutdown.js';
 import { assertSupported } from './terms/assert-supported.js';
 import { DEFAULT_COMMAND_TIMEOUT, type EngineSettings } from './terms/engine-settings.js';
-import { toKey } from './terms/lock-name.js';
+import { refuseSuspiciousName, toKey } from './terms/lock-name.js';
 import { type LockNames, quoted, toWanted } from './terms/lock-names.js';
 import { type AcquisitionTerms, DEFAULT_TERMS, type LockOptions, type Purpose, toTerms } from './terms/lock-options.js';
 import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
@@ -134,9 +134,14 @@ export class LockEngine implements LockAcquirer {
     return this.inspector.inspect(name);
   }
 
-  /** Frees the lock whoever holds it. A lease of this service is lost at once, those of others when they hear of it. */
-  forceRelease(name: string): Promise<boolean> {
-    return this.inspector.forceRelease(name);
+  /**
+   * Frees the lock, whoever holds it or from the expected owners alone. A lease of this service is lost at once, those of others when they hear
+   * of it.
+   *
+   * @returns the owners that it was taken from
+   */
+  forceRelease(name: string, expected?: ExpectedHolders): Promise<readonly string[]> {
+    return this.inspector.forceRelease(name, expected);
   }
 
   /** How many callers of this process wait for this lock. */
@@ -180,7 +185,9 @@ export class LockEngine implements LockAcquirer {
   // ── For the parts of an acquisition: see LockAcquirer ────────────────────────────────────────────────────────────────
 
   keyOf(name: string, what = 'The lock'): string {
-    return toKey(this.settings.keyPrefix, name, what);
+    const { keyPrefix, allowSuspiciousNames } = this.settings;
+    if (!allowSuspiciousNames) refuseSuspiciousName(name, what);
+    return toKey(keyPrefix, name, what);
   }
 
   readonly newOwner = (): string => `${this.context.clientId}:${++this.ownerCount}`;

@@ -1,4 +1,4 @@
-import { type BackendError, type LockState, withReason } from '../backends/lock-backend.js';
+import { type BackendError, type ExpectedHolders, type LockState, withReason } from '../backends/lock-backend.js';
 import type { AcquisitionContext } from './acquisition-context.js';
 import type { HolderClient } from './clients/holder-client.js';
 import { LockKeyError, LockUnavailableError } from './errors.js';
@@ -20,12 +20,12 @@ export class LockInspector {
     return this.ask(name, (key) => this.context.backend.inspect(key));
   }
 
-  /** @returns whether it was held */
-  async forceRelease(name: string): Promise<boolean> {
-    const owners = await this.ask(name, (key) => this.context.backend.forceRelease(key));
+  /** @returns the owners that it was taken from */
+  async forceRelease(name: string, expected?: ExpectedHolders): Promise<readonly string[]> {
+    const owners = await this.ask(name, (key) => this.context.backend.forceRelease(key, expected));
     this.forcedReleases.removed({ key: toKey(this.keyPrefix, name, 'The lock'), owners });
     for (const queue of this.queues.named(name)) queue.removed(owners);
-    return owners.length > 0;
+    return owners;
   }
 
   /** The locks that this process holds: under one key, or all of them. */

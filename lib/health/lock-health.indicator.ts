@@ -31,7 +31,11 @@ export type LockHealthResult<Key extends string = string> = Record<
 export class LockHealthIndicator {
   constructor(@Inject(LockService) private readonly locks: LockService) {}
 
-  /** @param key under which the answer stands. Default `'locks'` */
+  /**
+   * The state of the locks, as @nestjs/terminus wants it: `{ locks: { status: 'up', … } }`. It never rejects.
+   *
+   * @param key the name of the result. Default `'locks'`
+   */
   async isHealthy<Key extends string = 'locks'>(key = 'locks' as Key): Promise<LockHealthResult<Key>> {
     const { healthy, ...details } = await this.locks.health();
     return { [key]: { status: healthy ? 'up' : 'down', ...details } } as LockHealthResult<Key>;

@@ -53,8 +53,8 @@ export class ReentrantLock extends LockHandle {
    * @returns whether it was held
    * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
    */
-  forceUnlock(): Promise<boolean> {
-    return this.engine.forceRelease(this.name);
+  async forceUnlock(): Promise<boolean> {
+    return (await this.engine.forceRelease(this.name)).length > 0;
   }
 
   async isLocked(): Promise<boolean> {

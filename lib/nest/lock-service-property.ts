@@ -1,6 +1,6 @@
 import { Inject } from '@nestjs/common';
 import { LockConfigurationError } from '../engine/errors.js';
-import type { LockService } from '../service/lock-service.js';
+import { LockService } from '../service/lock-service.js';
 import { getLockServiceToken } from './redis-lock.constants.js';
 
 /** An instance with decorated methods. It has its lock service under {@link getLockServiceToken}. */
@@ -10,9 +10,11 @@ export interface Lockable {
 
 /**
  * Makes NestJS inject the service into every instance of this class and its subclasses. The property is not enumerable, so that logs
- * and comparisons of instances do not see it.
+ * and comparisons of instances do not see it. The service without a name is asked for by its class, as a constructor asks for it: a test
+ * replaces both by one provider. NestJS names the property in its error when there is none, so the token says what to do.
  */
-export function declareLockService(prototype: object, token: symbol): void {
+export function declareLockService(prototype: object, name: string | undefined): void {
+  const token = getLockServiceToken(name);
   if (Object.hasOwn(prototype, token)) return;
   Object.defineProperty(prototype, token, {
     configurable: true,
@@ -21,7 +23,7 @@ export function declareLockService(prototype: object, token: symbol): void {
       Object.defineProperty(this, token, { value: service, configurable: true, writable: true });
     },
   });
-  Inject(token)(prototype, token);
+  Inject(name === undefined ? LockService : token)(prototype, token);
 }
 
 /**

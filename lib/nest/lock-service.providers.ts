@@ -3,7 +3,7 @@ import { ModulesContainer } from '@nestjs/core';
 import { LockService } from '../service/lock-service.js';
 import { LockServiceExplorer } from './lock-service.explorer.js';
 import { LockShutdown } from './lock-shutdown.js';
-import { getLockServiceToken } from './redis-lock.constants.js';
+import { getLockServiceToken, lockServiceClasses } from './redis-lock.constants.js';
 
 /**
  * The providers of a module that has a lock service. The service without a name is provided by its class, and its token is an alias, so
@@ -16,14 +16,14 @@ export function provideLockService(
 ): Provider[] {
   const token = getLockServiceToken(name);
   const service = name === undefined ? LockService : token;
-  const alias: Provider[] = name === undefined ? [{ provide: token, useExisting: LockService }] : [];
+  const aliases: Provider[] = otherTokens(name).map((provide) => ({ provide, useExisting: service }));
   return [
     {
       provide: service,
       useFactory: (modules: ModulesContainer, given: never) => replacementOf(token, modules) ?? makeService(given),
       inject: [ModulesContainer, dependency],
     },
-    ...alias,
+    ...aliases,
     { provide: LockShutdown, useFactory: (locks: LockService) => new LockShutdown(locks), inject: [token] },
     {
       provide: LockServiceExplorer,
@@ -45,6 +45,11 @@ function replacementOf(token: symbol, modules: ModulesContainer): LockService | 
 
 /** What such a module exports. */
 export function lockServiceTokens(name: string | undefined) {
-  const token = getLockServiceToken(name);
-  return name === undefined ? [token, LockService] : [token];
+  return name === undefined ? [LockService, ...otherTokens(name)] : [getLockServiceToken(name)];
+}
+
+/** The tokens of the service without a name, besides its class: aliases of it. */
+function otherTokens(name: string | undefined) {
+  if (name !== undefined) return [];
+  return [getLockServiceToken(), ...[...lockServiceClasses].filter((type) => type !== LockService)];
 }

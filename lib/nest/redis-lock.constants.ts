@@ -1,3 +1,5 @@
+import { LockService } from '../service/lock-service.js';
+
 /** Token of the options of a RedisLockModule. */
 export const REDIS_LOCK_OPTIONS = Symbol.for('nestjs-redis-lock.options');
 
@@ -11,7 +13,23 @@ export const REDIS_LOCK_OPTIONS = Symbol.for('nestjs-redis-lock.options');
  */
 export function getLockServiceToken(name?: string): symbol {
   const options = name === undefined ? '...' : `{ name: '${name}', ... }`;
+  const test = name === undefined ? '' : `{ name: '${name}' }`;
+  const token = name === undefined ? 'LockService' : `getLockServiceToken('${name}')`;
   return Symbol.for(
-    `nestjs-redis-lock: no LockService here; import RedisLockModule.forRoot(${options}) into the root module`,
+    `nestjs-redis-lock: no LockService here; import RedisLockModule.forRoot(${options}) into the root module, or in a test LockTestingModule.forRoot(${test}) or { provide: ${token}, useValue: mock }`,
   );
+}
+
+const LOCK_SERVICE_CLASSES = Symbol.for('nestjs-redis-lock.lock-service-classes');
+
+/**
+ * LockService of each copy of this library that the process has loaded. Decorated methods ask for the class of their own copy, because a
+ * mock is provided in its place; a module provides its service as all of them.
+ */
+export const lockServiceClasses: ReadonlySet<typeof LockService> = registerClass(LockService);
+
+function registerClass(type: typeof LockService): Set<typeof LockService> {
+  const registry = globalThis as unknown as Record<symbol, Set<typeof LockService> | undefined>;
+  registry[LOCK_SERVICE_CLASSES] ??= new Set();
+  return registry[LOCK_SERVICE_CLASSES].add(type);
 }

@@ -33,11 +33,29 @@ const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<RedisLockFacto
  */
 @Module({})
 export class RedisLockModule extends ConfigurableModuleClass {
+  /**
+   * The module with these options: exactly one of `connection`, `backend` and `quorum`, and what differs from the defaults.
+   *
+   * ```ts
+   * RedisLockModule.forRoot({ connection: 'redis://localhost:6379', keyPrefix: 'shop:lock:' })
+   * ```
+   *
+   * @throws LockConfigurationError when the application starts, naming the option that is wrong
+   */
   static override forRoot(options: RedisLockOptions): DynamicModule {
     return super.forRoot(options ?? {});
   }
 
   /**
+   * The module with options that are known only when the application starts, such as those of a ConfigService.
+   *
+   * ```ts
+   * RedisLockModule.forRootAsync({
+   *   inject: [ConfigService],
+   *   useFactory: (config: ConfigService) => ({ connection: config.getOrThrow<string>('REDIS_URL') }),
+   * })
+   * ```
+   *
    * `name` and `isGlobal` are given beside the factory; all other options come from it.
    *
    * @throws LockConfigurationError for an option that belongs in what the factory returns, or without a factory
@@ -74,6 +92,9 @@ function withLockService(definition: DynamicModule, { name, isGlobal = true }: M
     throw new LockConfigurationError(
       `The name of a RedisLockModule must be a string that is not empty, but it is ${String(name) || "''"}`,
     );
+  }
+  if (typeof isGlobal !== 'boolean') {
+    throw new LockConfigurationError(`RedisLockModule: isGlobal is '${isGlobal}'; it must be true or false`);
   }
   const makeService = (options: RedisLockOptions) => create(options, name);
   return {

@@ -1,6 +1,6 @@
 import type { LockBackend } from '../backends/lock-backend.js';
 import { LockConfigurationError } from '../engine/errors.js';
-import { bracesPair } from '../engine/terms/lock-name.js';
+import { bracesPair, MAX_KEY_BYTES } from '../engine/terms/lock-name.js';
 import type { RedisLockOptions } from './redis-lock-options.js';
 
 const OPTION_NAMES: readonly string[] = [
@@ -11,6 +11,7 @@ const OPTION_NAMES: readonly string[] = [
   'applicationName',
   'isGlobal',
   'keyPrefix',
+  'allowSuspiciousNames',
   'watchdogTimeout',
   'fairWaitTimeout',
   'waitTime',
@@ -26,6 +27,9 @@ const OPTION_NAMES: readonly string[] = [
 
 /** Of an application: it goes into logs and terminals. */
 const NAME = /^\P{Cc}{1,100}$/u;
+
+/** Half of a key is left for the name. */
+const MAX_PREFIX_BYTES = MAX_KEY_BYTES / 2;
 
 /**
  * Checks everything about the options but their durations.
@@ -57,6 +61,9 @@ function checkPlace(options: RedisLockOptions): void {
 
 function checkValues({
   applicationName,
+  allowSuspiciousNames,
+  isGlobal,
+  logger,
   connect,
   backend,
   quorum,
@@ -77,8 +84,16 @@ function checkValues({
     refuse('applicationName must be a string of 1 to 100 characters without control characters');
   if (connect !== undefined && connect !== 'lazy' && connect !== 'eager')
     refuse(`connect is '${connect}'; it must be 'lazy' or 'eager'`);
+  for (const [option, value] of Object.entries({ isGlobal, allowSuspiciousNames })) {
+    if (value !== undefined && typeof value !== 'boolean')
+      refuse(`${option} is ${typeof value === 'string' ? `'${value}'` : String(value)}; it must be true or false`);
+  }
+  if (logger !== undefined && ![logger?.warn, logger?.error].every((method) => typeof method === 'function'))
+    refuse('logger must have the methods warn and error');
   if (keyPrefix !== undefined && (typeof keyPrefix !== 'string' || !bracesPair(keyPrefix)))
     refuse('keyPrefix must be a string whose braces are balanced');
+  if (keyPrefix !== undefined && Buffer.byteLength(keyPrefix) > MAX_PREFIX_BYTES)
+    refuse(`keyPrefix has ${Buffer.byteLength(keyPrefix)} bytes; it may have at most ${MAX_PREFIX_BYTES}`);
   if (onLost !== undefined && onLost !== 'throw' && onLost !== 'warn')
     refuse(`onLost is '${onLost}'; it must be 'throw' or 'warn'`);
   if (minReplicas !== undefined && !(Number.isInteger(minReplicas) && minReplicas >= 0))

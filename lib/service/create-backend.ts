@@ -56,12 +56,26 @@ function quorumBackend(
   try {
     for (const [n, connection] of connections.entries())
       nodes.push(redisBackend(connection, `quorum[${n}]`, options, environment));
+    refuseSameServer(nodes);
   } catch (error) {
     for (const node of nodes) void node.close();
     throw error;
   }
   const { runtime, commandTimeout } = environment;
   return new QuorumBackend({ nodes, runtime, nodeTimeout: Math.min(LONGEST_NODE_TIMEOUT, commandTimeout) });
+}
+
+/** Only what the options say is compared: one server behind two host names is not found. */
+function refuseSameServer(nodes: readonly LockBackend[]): void {
+  const servers = nodes.map(({ description }) => description.replace(/\/\d+$/, ''));
+  const ids = servers.map((server) => server.replace(/ (localhost|\[?::1\]?):/, ' 127.0.0.1:'));
+  for (const [n, id] of ids.entries()) {
+    const first = ids.indexOf(id);
+    if (first < n)
+      throw new LockConfigurationError(
+        `RedisLockModule: quorum[${n}] is the same server as quorum[${first}] (${servers[n]}): each must be an independent master, or one crash takes two votes`,
+      );
+  }
 }
 
 /** @param option how errors name the connection */

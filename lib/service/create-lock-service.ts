@@ -64,6 +64,7 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
     logger,
     runtime,
     keyPrefix: options.keyPrefix ?? 'lock:',
+    allowSuspiciousNames: options.allowSuspiciousNames,
     onLost: options.onLost ?? 'throw',
   });
   if (options.connect !== 'eager') warnWhenNotConnected(engine);

@@ -32,6 +32,17 @@ export interface InspectedOwner {
   readonly redisson?: true;
 }
 
+/** Whom `LockService.forceRelease` means. @publicApi */
+export interface ForceReleaseOptions {
+  /** The lock is taken from these owners alone, as `inspect` or `list` have shown them. Default: from all that hold it. */
+  readonly owners?: readonly string[] | undefined;
+  /**
+   * With `owners`: the `fencingToken` that was shown with them. The owner of a Java process is a thread, and may hold the lock once more by
+   * now: where the lock has had another token since, nothing is released. It is compared for `fenced` locks.
+   */
+  readonly fencingToken?: number | undefined;
+}
+
 /** Which locks `LockService.list` lists. @publicApi */
 export interface ListOptions {
   /** A pattern for the names, as in Redis: `*`, `?`, `[abc]`, `\` before a character that is to be taken verbatim. Default: all. */

@@ -1,16 +1,20 @@
 import { LockConfigurationError } from '../engine/errors.js';
 import type { LockEventName, LockEvents } from '../engine/events/lock-events.js';
-import type { Lease } from '../engine/lease/lease.js';
+import type { Lease, MultiLease } from '../engine/lease/lease.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine, LockNames } from '../engine/lock-engine.js';
 import type { Milliseconds } from '../engine/terms/duration.js';
 import type { AcquisitionTerms, LockOptions, Purpose } from '../engine/terms/lock-options.js';
+import { expectedHolders } from './expected-holders.js';
 import { IS_LOCK_SERVICE } from './is-lock-service.js';
 import type { LockClient } from './lock-client.js';
 import { LockHandles } from './lock-handles.js';
-import type { ListOptions, LockInspection, LockList } from './lock-inspection.js';
+import type { ForceReleaseOptions, ListOptions, LockInspection, LockList } from './lock-inspection.js';
 import { LockView } from './lock-view.js';
 import { type LockServiceHealth, ServiceHealth } from './service-health.js';
+
+/** A lease of one name has a fencing token; one of several names has a token for each. */
+type OneName = string | readonly [string];
 
 /**
  * Distributed locks. Inject it, or make one without NestJS with `createLockService(options)`.
@@ -51,6 +55,8 @@ export class LockService extends LockHandles {
    * @throws LockUpgradeError when the scope holds the read lock of the name and asks for its write lock
    * @throws LockKeyError, LockConfigurationError for a bad name or option
    */
+  acquire(name: OneName, options?: LockOptions): Promise<Lease>;
+  acquire(names: LockNames, options?: LockOptions): Promise<MultiLease>;
   acquire(names: LockNames, options?: LockOptions): Promise<Lease> {
     return this.engine.acquire(names, options);
   }
@@ -60,6 +66,8 @@ export class LockService extends LockHandles {
    *
    * @throws what {@link acquire} throws, except LockBusyError
    */
+  tryAcquire(name: OneName, options?: LockOptions): Promise<Lease | null>;
+  tryAcquire(names: LockNames, options?: LockOptions): Promise<MultiLease | null>;
   tryAcquire(names: LockNames, options?: LockOptions): Promise<Lease | null> {
     return this.engine.tryAcquire(names, options);
   }
@@ -72,8 +80,10 @@ export class LockService extends LockHandles {
    * @throws what {@link acquire} throws, and what the body throws
    * @throws LockLostError when the body succeeded but the lock was lost meanwhile (see `onLost`)
    */
-  withLock<T>(names: LockNames, body: (lease: Lease) => T | Promise<T>): Promise<T>;
-  withLock<T>(names: LockNames, options: LockOptions, body: (lease: Lease) => T | Promise<T>): Promise<T>;
+  withLock<T>(name: OneName, body: (lease: Lease) => T | Promise<T>): Promise<T>;
+  withLock<T>(name: OneName, options: LockOptions, body: (lease: Lease) => T | Promise<T>): Promise<T>;
+  withLock<T>(names: LockNames, body: (lease: MultiLease) => T | Promise<T>): Promise<T>;
+  withLock<T>(names: LockNames, options: LockOptions, body: (lease: MultiLease) => T | Promise<T>): Promise<T>;
   async withLock<T>(
     names: LockNames,
     optionsOrBody: LockOptions | ((lease: Lease) => T | Promise<T>),
@@ -158,11 +168,19 @@ export class LockService extends LockHandles {
    * Frees the lock, whoever holds it, and wakes its waiters. A lease of this service is lost at once; those of other processes are
    * lost when they hear of it, at their next renewal at the latest. For operators: the body that held the lock may still run.
    *
-   * @returns whether it was held
-   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
+   * Name the `owners` that you mean, or it is taken from whoever holds it when the command arrives:
+   *
+   * ```ts
+   * const { owners, fencingToken } = await locks.inspect('order:42');
+   * if (owners.some(({ client }) => client?.host === 'web-7'))
+   *   await locks.forceRelease('order:42', { owners: owners.map(({ owner }) => owner), fencingToken });
+   * ```
+   *
+   * @returns whether it was taken from anybody
+   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name, LockConfigurationError for a bad option
    */
-  forceRelease(name: string): Promise<boolean> {
-    return this.engine.forceRelease(name);
+  async forceRelease(name: string, options?: ForceReleaseOptions): Promise<boolean> {
+    return (await this.engine.forceRelease(name, expectedHolders(options))).length > 0;
   }
 
   /**

@@ -25,8 +25,13 @@ export interface RedisLockOptions {
   readonly applicationName?: string;
   /** Whether other modules can inject the service without importing the module. Default true. */
   readonly isGlobal?: boolean;
-  /** Precedes every lock name in Redis. Default `'lock:'`. */
+  /** Precedes every lock name in Redis: at most 512 bytes. Default `'lock:'`. */
   readonly keyPrefix?: string;
+  /**
+   * Whether a name may have a part (between colons or braces) that is exactly `undefined`, `null`, `NaN` or `[object Object]`. Such a name is made
+   * from a value that is missing, and all callers without it would share one lock. Default false: they get LockKeyError.
+   */
+  readonly allowSuspiciousNames?: boolean;
   /** The lease of locks without a `leaseTime`; it is renewed after a third of it. Default `'30s'`, at least 100 ms. */
   readonly watchdogTimeout?: Duration;
   /** How long a dead waiter of a fair lock can hold up the ones behind it. Default `'5s'`. */

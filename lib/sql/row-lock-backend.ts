@@ -8,6 +8,7 @@ import {
   type BackendHealth,
   type BlockingBackend,
   type Busy,
+  type ExpectedHolders,
   type LockBackend,
   type LockState,
   type LockType,
@@ -136,12 +137,12 @@ export class RowLockBackend implements LockBackend {
     this.check();
   }
 
-  async forceRelease(key: string): Promise<readonly string[]> {
+  async forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
     this.check();
     const { control, server } = this.tools;
     return control.run(async (connection) => {
       const state = await server.read(connection, key);
-      if (state === undefined) return [];
+      if (state === undefined || expected?.owners.includes(state.owner) === false) return [];
       const own = this.holdings.find(key);
       if (own?.owner === state.owner) this.holdings.remove(own);
       await server.kill(connection, key, state);

@@ -1,5 +1,14 @@
-import type { Pool as MysqlPool } from 'mysql2';
-import type { Pool as PostgresPool } from 'pg';
+/** A `Pool` of `pg`. Written out, because only one of the two drivers may be installed. @publicApi */
+export interface PostgresPool {
+  connect(): Promise<unknown>;
+  end(): Promise<unknown>;
+}
+
+/** A `Pool` of `mysql2`, or of `mysql2/promise`. @publicApi */
+export interface MysqlPool {
+  getConnection(...args: never[]): unknown;
+  end(...args: never[]): unknown;
+}
 
 /** Options of `rowLocks`. Give one of `url` and `pool`. @publicApi */
 export interface RowLocksOptions {
@@ -9,7 +18,7 @@ export interface RowLocksOptions {
    * A pool of `pg`, or of `mysql2` (also of `mysql2/promise`), that nothing else uses: the backend keeps the connections that it takes, up to
    * `connections` and one more.
    */
-  readonly pool?: PostgresPool | MysqlPool | { readonly pool: MysqlPool };
+  readonly pool?: PostgresPool | MysqlPool;
   /**
    * The table whose rows are the locks, as `name` or `schema.name`. Default `'distributed_lock'`. The table with their tokens and holders has
    * the same name with `_state` behind it.

@@ -98,12 +98,20 @@ export class LockTestingController {
     this.isDown = false;
   }
 
-  /** @throws AssertionError when nobody holds the lock */
+  /**
+   * Returns when somebody holds the lock: the application, or {@link holdByAnother}. Works while the backend fails, too.
+   *
+   * @throws AssertionError when nobody holds the lock
+   */
   async expectHeld(name: string): Promise<void> {
     if (!(await this.another.isLocked(name))) throw notHeld(name, 'expectHeld');
   }
 
-  /** @throws AssertionError when somebody holds the lock */
+  /**
+   * Returns when nobody holds the lock. Works while the backend fails, too.
+   *
+   * @throws AssertionError when somebody holds the lock
+   */
   async expectFree(name: string): Promise<void> {
     if (await this.another.isLocked(name)) {
       const message = `expectFree('${name}'): the lock is held`;

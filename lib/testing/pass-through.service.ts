@@ -8,11 +8,11 @@ export class PassThroughLockService extends LockService {
   private count = 0;
 
   override acquire(names: LockNames, options?: LockOptions): Promise<Lease> {
-    return super.acquire(this.unique(names), options);
+    return this.engine.acquire(this.unique(names), options);
   }
 
   override tryAcquire(names: LockNames, options?: LockOptions): Promise<Lease | null> {
-    return super.tryAcquire(this.unique(names), options);
+    return this.engine.tryAcquire(this.unique(names), options);
   }
 
   override withLock<T>(names: LockNames, ...rest: unknown[]): Promise<T> {

@@ -1,6 +1,6 @@
 // Shows what the shop's locks are good for: npm run demo
 //   npm run demo -- --serve                leaves the shop running under load, with the page that shows its locks
-//   npm run demo -- --stuck [--after 8]    one process is stuck in a lock, for 40 s or as many as given: what each tool says
+//   npm run demo -- --stuck [--after 8]    one process is stuck in a lock, for 40 s or as many as given: what the tools say (--all: everything)
 import { randomBytes } from 'node:crypto';
 import { parseArgs, styleText } from 'node:util';
 import { stopChildren } from './children.js';
@@ -96,24 +96,27 @@ async function serve(): Promise<never> {
 }
 
 /** @returns whether every tool had something to say */
-async function stuck(seconds: number): Promise<boolean> {
+async function stuck(seconds: number, all: boolean): Promise<boolean> {
   print('');
   const shop = await step('The shop opens', () => openShop(NEVER_PAID, [TELEMETRY]));
   print(...describeShop(shop));
-  return stuckLock(shop, seconds, (heading, text) => {
-    print('', `── ${heading} ${'─'.repeat(Math.max(0, 76 - heading.length))}`, '', ...text.trimEnd().split('\n'));
-  });
+  return stuckLock(shop, { seconds, all, print });
 }
 
 function start(): Promise<boolean> {
   const { values } = parseArgs({
-    options: { serve: { type: 'boolean' }, stuck: { type: 'boolean' }, after: { type: 'string' } },
+    options: {
+      serve: { type: 'boolean' },
+      stuck: { type: 'boolean' },
+      after: { type: 'string' },
+      all: { type: 'boolean', default: false },
+    },
   });
   if (values.serve) return serve();
   if (!values.stuck) return demo();
   const seconds = Number(values.after ?? STUCK_FOR);
   if (!(seconds >= 2 && seconds <= 60)) throw new Error(`--after is '${values.after}'; it must be 2 to 60 seconds`);
-  return stuck(seconds);
+  return stuck(seconds, values.all);
 }
 
 let open: Shop | undefined;

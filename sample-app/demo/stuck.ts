@@ -19,28 +19,38 @@ export const TELEMETRY = new URL(`./telemetry${extname(import.meta.url)}`, impor
 const LONG_WAIT = 30;
 const PATIENCE = 10_000;
 
-type Tell = (heading: string, text: string) => void;
+/** How often a line says how far the wait is, in seconds. */
+const PROGRESS = 10;
+
+export interface StuckOptions {
+  readonly seconds: number;
+  /** Print what every tool says, as it says it; else what matters of it. */
+  readonly all: boolean;
+  readonly print: (...lines: string[]) => void;
+}
 
 /**
- * An order on the first process is stuck with the lock of its article, and a delivery on the second one waits for it. Tells what each tool
+ * An order on the first process is stuck with the lock of its article, and a delivery on the second one waits for it. Prints what each tool
  * says about it, then releases the lock by force.
  *
  * @returns whether every tool had something to say, and the delivery was booked in the end
  */
-export async function stuckLock({ redis, replicas }: Shop, seconds: number, tell: Tell): Promise<boolean> {
+export async function stuckLock({ redis, replicas }: Shop, { seconds, all, print }: StuckOptions): Promise<boolean> {
   const [first, second] = replicas;
   if (!redis || !first || !second)
     throw new Error('--stuck needs two processes that share a Redis: install redis-server, or set REDIS_URL');
   const sku = `lamp-${randomBytes(3).toString('hex')}`;
   const name = `sku:${sku}`;
   let complete = true;
-  const show = (heading: string, text: string | undefined) => {
+  const show = (heading: string, text: string | undefined, shorten?: (text: string) => string) => {
     complete &&= text !== undefined;
-    tell(heading, text ?? '✗ nothing');
+    const shown = text === undefined ? '✗ nothing' : all || shorten === undefined ? text : shorten(text);
+    if (shown === '') return;
+    print('', `── ${heading} ${'─'.repeat(Math.max(0, 76 - heading.length))}`, ...shown.trimEnd().split('\n'));
   };
-  const cli = async (...args: string[]) => {
+  const cli = async (args: string[], shorten?: (text: string) => string) => {
     const shown = args.map((arg) => (/\s/.test(arg) ? `'${arg}'` : arg)).join(' ');
-    show(`npx nestjs-redis-lock ${shown}`, await runCli(args, redis.url));
+    show(`npx nestjs-redis-lock ${shown}`, await runCli(args, redis.url), shorten);
   };
 
   await first.ask('PUT', `/stock/${sku}`, { quantity: 40 });
@@ -50,19 +60,26 @@ export async function stuckLock({ redis, replicas }: Shop, seconds: number, tell
     await untilLocked(redis.url, name);
     const delivered = second.ask('POST', `/stock/${sku}/deliveries`, { quantity: 10 }, leave.signal);
     delivered.catch(() => {});
-    await sleep(seconds * 1_000);
+    print('', `An order in ${first.name} holds the lock '${name}': the payment provider does not answer.`);
+    print(
+      `A delivery in ${second.name} waits for that lock${seconds > LONG_WAIT ? `, and logs it after ${LONG_WAIT} s` : ''}.`,
+    );
+    for (let waited = 0; waited < seconds; waited += PROGRESS) {
+      if (waited > 0) print(`… ${waited} of ${seconds} s`);
+      await sleep(Math.min(PROGRESS, seconds - waited) * 1_000);
+    }
 
     const long = seconds > LONG_WAIT;
     const line = await second.program.printed(/^.*A caller waits for the lock .*$/m, long ? PATIENCE : 0);
     show(`the log of ${second.name}`, line?.[0] ?? (long ? undefined : `(a line comes after ${LONG_WAIT} s)`));
-    show(`await locks.inspect('${name}')`, await inspectLock(redis.url, name));
-    await cli('inspect', name);
-    await cli('ls');
-    await cli('clients');
-    for (const replica of replicas) show(`GET /metrics of ${replica.name}`, await gauges(replica));
+    show(`await locks.inspect('${name}')`, await inspectLock(redis.url, name), nothing);
+    await cli(['inspect', name], nothing);
+    await cli(['ls']);
+    await cli(['clients'], nothing);
+    for (const replica of replicas) show(`GET /metrics of ${replica.name}`, await gauges(replica), withoutZeros);
     const { body } = await second.ask('GET', `/locks/api/board?search=${sku}`);
-    show(`GET ${second.url}/locks/api/board`, JSON.stringify(body, null, 2));
-    await cli('release', name, '--yes', '--reason', 'the payment provider is down');
+    show(`GET ${second.url}/locks/api/board`, JSON.stringify(body, null, 2), waitersOnly);
+    await cli(['release', name, '--yes', '--reason', 'the payment provider is down']);
 
     const { status, body: stock } = await delivered;
     complete &&= status === 201;
@@ -71,13 +88,36 @@ export async function stuckLock({ redis, replicas }: Shop, seconds: number, tell
       [first, 'lock hold'],
       [second, 'lock acquire'],
     ] as const)
-      show(`a span of ${replica}`, (await program.printed(spanPattern(span), PATIENCE))?.[0]);
+      show(`a span of ${replica}`, (await program.printed(spanPattern(span), PATIENCE))?.[0], essenceOfSpan);
+    if (!all) print('', 'With --all, it prints everything that each tool says.');
     return complete;
   } finally {
     leave.abort();
     await ordered;
     await second.ask('DELETE', `/stock/${sku}`).catch(() => {});
   }
+}
+
+/** Another tool says the same. */
+const nothing = () => '';
+
+const withoutZeros = (page: string) =>
+  page
+    .split('\n')
+    .filter((line) => !line.endsWith(' 0'))
+    .join('\n');
+
+/** The rest of a row is what the command line has shown. */
+function waitersOnly(board: string): string {
+  const { locks } = JSON.parse(board) as { locks: { rows: { waiters: object[] }[] } };
+  return locks.rows.flatMap(({ waiters }) => waiters.map((waiter) => JSON.stringify({ waiter }))).join('\n');
+}
+
+/** Name, duration and outcome, and whose they are. */
+function essenceOfSpan(span: string): string {
+  return (span.match(/^ +(name: 'lock|duration|'distributed_lock\.(method|name|outcome)|message:).*$/gm) ?? []).join(
+    '\n',
+  );
 }
 
 async function runCli(args: readonly string[], url: string): Promise<string> {

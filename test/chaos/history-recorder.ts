@@ -46,11 +46,16 @@ export class HistoryRecorder {
 
   /** Gives nothing where the caller was refused. */
   async acquire(names: string | readonly string[], options: LockOptions = {}, within?: string) {
-    return this.track(names, options, () => this.locks.acquire(names, options), within);
+    return this.track(names, options, () => this.locks.acquire(names, options) as Promise<Lease>, within);
   }
 
   async tryAcquire(names: string | readonly string[], options: LockOptions = {}, within?: string) {
-    return this.track(names, { waitTime: 0, ...options }, () => this.locks.tryAcquire(names, options), within);
+    return this.track(
+      names,
+      { waitTime: 0, ...options },
+      () => this.locks.tryAcquire(names, options) as Promise<Lease | null>,
+      within,
+    );
   }
 
   /** As `LockService.withLock`, but nothing goes out: not the body's result, nor an error. */

@@ -6,6 +6,7 @@ import { describeDowngrade } from './clauses/downgrade.contract.js';
 import { describeExclusion } from './clauses/exclusion.contract.js';
 import { describeFairness } from './clauses/fair.contract.js';
 import { describeFairWaiters } from './clauses/fair-waiters.contract.js';
+import { describeForcedRelease, describeForcedReleaseOfReaders } from './clauses/forced-release.contract.js';
 import { describeInspection } from './clauses/inspect.contract.js';
 import { describeOwnership } from './clauses/ownership.contract.js';
 import { describeReadWrite } from './clauses/read-write.contract.js';
@@ -35,12 +36,14 @@ export function describeLockBackend(
 
     describe.each(world.types)('%s lock', (type) => {
       describeOwnership(world, type);
+      describeForcedRelease(world, type);
       describeTokens(world, type);
       if (capabilities.publishes !== false) describeWakeUps(world, type);
       if (type !== 'read') describeExclusion(world, type);
     });
     if (world.has('read', 'write')) {
       describeReadWrite(world);
+      describeForcedReleaseOfReaders(world);
       describeDowngrade(world);
       describeWaitingWriters(world);
     }

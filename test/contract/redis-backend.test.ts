@@ -11,7 +11,7 @@ watched.describeKeys({
     'acquire-read',
     'acquire-write',
     'find-holders-1',
-    'force-release-4',
+    'force-release-5',
     'inspect-5',
     'release-read',
     'renew-read',

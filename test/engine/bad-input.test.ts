@@ -47,6 +47,42 @@ describe('bad input', () => {
     expect(leftovers(process)).toEqual(NOTHING);
   });
 
+  it.each([
+    'undefined',
+    'sku:undefined',
+    'null:7',
+    'a:NaN:b',
+    'user:[object Object]',
+    '{order:undefined}',
+    'a:{null}:b',
+  ])('as a name: %s is refused, because a value was missing when it was made', async (name) => {
+    const { locks, backend } = await world.process();
+    for (const call of [
+      () => locks.acquire(name),
+      () => locks.tryAcquire(['a', name]),
+      () => locks.withLock(name, async () => {}),
+      () => locks.getLock(name).lock(),
+      async () => locks.getSemaphore(name).trySetPermits(1),
+    ]) {
+      const error = await errorOf((async () => call())());
+      expect(error).toBeInstanceOf(LockKeyError);
+      expect(error.message).toContain(`'${name}'`);
+      expect(error.message).toContain('allowSuspiciousNames');
+    }
+    expect(backend.count()).toBe(0);
+    // An operator can still look at such a lock, and release it: another version may have made it.
+    expect(await locks.isLocked(name)).toBe(false);
+    expect(await locks.forceRelease(name)).toBe(false);
+  });
+
+  it('as a name: one that only contains such a word is accepted, and any with allowSuspiciousNames', async () => {
+    const { locks } = await world.process();
+    for (const name of ['nullable:1', 'user:undefined-7', 'annull', 'a:Null', 'order:%5Bobject Object%5D'])
+      await locks.withLock(name, async () => {});
+    const daring = await world.process({ allowSuspiciousNames: true });
+    for (const name of ['user:null', ['undefined', 'a:NaN']]) await daring.locks.withLock(name, async () => {});
+  });
+
   it.each<[string, LockOptions | unknown, string]>([
     ['an unknown option', { waitime: 5 }, "there is no option 'waitime'"],
     ['a negative waitTime', { waitTime: -1 }, 'waitTime is -1: it must be at least 0'],
@@ -175,6 +211,24 @@ describe('createLockService()', () => {
     ['a commandTimeout of 0', { backend: 'memory', commandTimeout: 0 }, 'commandTimeout is 0'],
     ['an unknown onLost', { backend: 'memory', onLost: 'ignore' }, "onLost is 'ignore'"],
     ['minReplicas below 0', { backend: 'memory', minReplicas: -1 }, 'minReplicas is -1'],
+    ['a logger that is none', { backend: 'memory', logger: 'x' }, 'logger must have the methods warn and error'],
+    ['half a logger', { backend: 'memory', logger: { warn() {} } }, 'logger must have the methods warn and error'],
+    ['isGlobal in words', { backend: 'memory', isGlobal: 'false' }, "isGlobal is 'false'; it must be true or false"],
+    [
+      'allowSuspiciousNames in words',
+      { backend: 'memory', allowSuspiciousNames: 'no' },
+      "allowSuspiciousNames is 'no'; it must be true or false",
+    ],
+    [
+      'a prefix that leaves no room for names',
+      { backend: 'memory', keyPrefix: 'p'.repeat(2_000) },
+      'keyPrefix has 2000 bytes; it may have at most 512',
+    ],
+    [
+      'a lease without its unit',
+      { backend: 'memory', watchdogTimeout: '30' },
+      "watchdogTimeout is '30': it must be at least 100 ms; did you mean '30s'?",
+    ],
     ['an unknown shardedPubSub', { backend: 'memory', shardedPubSub: true }, 'shardedPubSub is'],
   ])('refuses %s', (_, options, why) => {
     const call = () => createLockService(options as RedisLockOptions);

@@ -15,7 +15,7 @@ class Orders {
   }
 
   @DistributedLock({ key: 'order:#<args[0]>', onBusy: 'skip' })
-  async tidy(_id: string): Promise<boolean> {
+  async tidy(_id: string): Promise<boolean | undefined> {
     return true;
   }
 }

@@ -27,6 +27,18 @@ describe('the option quorum', () => {
     expect(() => createLockService({ quorum })).toThrow(/odd number of connections, three or more/);
   });
 
+  it('refuses the same server twice, because one crash would then take away two votes', () => {
+    const quorum = [
+      'redis://127.0.0.1:1',
+      'redis://127.0.0.1:2',
+      { host: 'localhost', port: 1, password: 'secret', db: 5 },
+    ];
+    expect(() => createLockService({ quorum })).toThrow(LockConfigurationError);
+    expect(() => createLockService({ quorum })).toThrow(
+      /quorum\[2\] is the same server as quorum\[0\] \(redis localhost:1\)/,
+    );
+  });
+
   it('says which of its connections is wrong', () => {
     const quorum = ['redis://127.0.0.1:1', 'localhost', 'redis://127.0.0.1:3'];
     expect(() => createLockService({ quorum })).toThrow(/quorum\[1\].*not a Redis URL/);

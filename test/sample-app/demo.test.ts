@@ -132,7 +132,7 @@ describe('the demo', () => {
 
   it('tells what each tool says about a process that is stuck in a lock, and leaves nothing in Redis', async () => {
     const redis = await startRedis();
-    demo = new Demo({ REDIS_URL: redis.url }, '--stuck', '--after', '5');
+    demo = new Demo({ REDIS_URL: redis.url }, '--stuck', '--after', '5', '--all');
     const code = await demo.exitCode();
     const { output } = demo;
     const under = (heading: string) => sectionOf(output, heading);
@@ -161,6 +161,20 @@ describe('the demo', () => {
     expect(code).toBe(0);
     expect(demo.running).toEqual([]);
     expect(await redis.client().keys('{shop}*')).toEqual([]);
+    await redis.stop();
+  }, 90_000);
+
+  it('says at once what is stuck, then how far it is, and in the end only what matters', async () => {
+    const redis = await startRedis();
+    demo = new Demo({ REDIS_URL: redis.url }, '--stuck', '--after', '12');
+    await until(() => /holds the lock 'sku:lamp-\w+': the payment provider does not answer/.test(demo?.output ?? ''));
+    expect(demo.output).not.toContain('npx nestjs-redis-lock');
+    expect(await demo.exitCode()).toBe(0);
+    expect(demo.output).toContain('… 10 of 12 s');
+    expect(demo.output).toMatch(
+      /sku:lamp-\w+ +exclusive +shop-1 .*Released by force .*delivered: 201 .*LockLostError|was lost/s,
+    );
+    expect(demo.output.trimEnd().split('\n').length).toBeLessThan(65);
     await redis.stop();
   }, 90_000);
 

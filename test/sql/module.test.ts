@@ -49,7 +49,7 @@ class Orders {
   }
 
   @DistributedLock({ key: 'order:#<args[0]>', onBusy: 'skip' })
-  async shipOnce(_id: string) {
+  async shipOnce(_id: string): Promise<string | undefined> {
     return 'shipped';
   }
 

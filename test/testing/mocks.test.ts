@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { firstValueFrom, Observable, of, toArray } from 'rxjs';
@@ -8,6 +9,16 @@ class Orders {
   @DistributedLock('order')
   async ship(result: unknown = 'shipped') {
     return result;
+  }
+
+  @DistributedLock((ids: string[]) => ids.map((id) => `order:${id}`))
+  async shipAll(ids: string[]) {
+    return ids;
+  }
+
+  @DistributedLock(['order'])
+  async listed() {
+    return 'listed';
   }
 
   @DistributedLock({ key: 'order', onBusy: () => 'busy' })
@@ -145,6 +156,37 @@ describe('a mock of LockService', () => {
     const stub = Object.create(LockService.prototype);
     stub.withLock = async (...args: unknown[]) => last(args)();
     expect(await withMock(stub).ship()).toBe('shipped');
+  });
+
+  it('may be provided in place of LockService, without any module', async () => {
+    const withLock = jest.fn(async (_name: string, fn: () => unknown) => fn());
+    const app = await Test.createTestingModule({
+      providers: [Orders, { provide: LockService, useValue: { withLock } }],
+    }).compile();
+    await app.init();
+    expect(await app.get(Orders).ship()).toBe('shipped');
+    expect(withLock).toHaveBeenCalledWith('order', expect.any(Function));
+    await app.close();
+  });
+
+  it('gets a single key as a string, and several as a list', async () => {
+    const names: unknown[] = [];
+    const orders = withMock({
+      async withLock(name: unknown, fn: () => unknown) {
+        names.push(name);
+        return fn();
+      },
+    });
+    await orders.shipAll(['1']);
+    await orders.shipAll(['1', '2']);
+    await orders.listed();
+    expect(names).toEqual(['order:1', ['order:1', 'order:2'], 'order']);
+  });
+
+  it('is asked for by a text that says how to test: with the test module, or with a mock', async () => {
+    const spec = Test.createTestingModule({ providers: [Orders] }).compile();
+    await expect(spec).rejects.toThrow(/RedisLockModule\.forRoot.+in a test.+LockTestingModule/s);
+    await expect(spec).rejects.toThrow(/Orders/);
   });
 
   it('may come from useMocker, without any module', async () => {

@@ -29,6 +29,10 @@ export class ExclusiveRecord implements LockRecord {
     this.deadline = Number.NEGATIVE_INFINITY;
   }
 
+  evict(): void {
+    this.remove();
+  }
+
   lastToExpire(): readonly [owner: string, deadline: number] {
     return [this.owner, this.deadline];
   }

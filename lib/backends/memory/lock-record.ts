@@ -12,6 +12,8 @@ export interface LockRecord {
   set(owner: string, type: LockType, deadline: number, now: number): void;
   /** Removes an owner that holds the lock as this type. */
   remove(owner: string, type: LockType): void;
+  /** Removes an owner that holds the lock, as whatever type. */
+  evict(owner: string): void;
   /** The owner whose lease ends last, and when it ends. */
   lastToExpire(now: number): readonly [owner: string, deadline: number];
   state(now: number): Pick<LockState, 'mode' | 'owners'>;

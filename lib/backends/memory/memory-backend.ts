@@ -6,6 +6,7 @@ import type {
   Acquired,
   AcquireReply,
   AcquireRequest,
+  ExpectedHolders,
   LockState,
   LockType,
   OwnerRef,
@@ -167,13 +168,20 @@ export class MemoryBackend implements LockBackend {
     if (type === 'write') this.messages.wakeReaders(key, now);
   }
 
-  async forceRelease(key: string): Promise<readonly string[]> {
+  async forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
     const now = this.now();
-    const record = this.store.locks.get(key, now);
+    const { locks, fencing } = this.store;
+    const record = locks.get(key, now);
     if (record === undefined || record.isEmpty(now)) return [];
-    const owners = record.state(now).owners.map(({ owner }) => owner);
-    this.store.locks.delete(key);
-    for (const type of ['reentrant', 'write', 'fair'] as const) this.messages.wake(key, type, now);
+    const last = expected?.token === undefined ? undefined : fencing.lastOf(key, this.wallMicros());
+    if (last !== undefined && last !== expected?.token) return [];
+    const holders = record.state(now).owners.map(({ owner }) => owner);
+    const owners = expected === undefined ? holders : holders.filter((owner) => expected.owners.includes(owner));
+    for (const owner of owners) record.evict(owner);
+    if (owners.length > 0 && record.isEmpty(now)) {
+      locks.delete(key);
+      for (const type of ['reentrant', 'write', 'fair'] as const) this.messages.wake(key, type, now);
+    }
     this.messages.tellRemoved(key, owners);
     return owners;
   }

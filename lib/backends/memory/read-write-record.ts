@@ -43,6 +43,11 @@ export class ReadWriteRecord implements LockRecord {
     else this.writer = undefined;
   }
 
+  evict(owner: string): void {
+    this.readers.delete(owner);
+    if (this.writer === owner) this.writer = undefined;
+  }
+
   lastToExpire(now: number): readonly [owner: string, deadline: number] {
     const writer = this.writerAt(now);
     return writer === undefined ? latestOf(this.readers.alive(now)) : [writer, this.writerDeadline];

@@ -6,6 +6,7 @@ import type {
   Acquired,
   AcquireReply,
   AcquireRequest,
+  ExpectedHolders,
   LockState,
   LockType,
   OwnerRef,
@@ -172,10 +173,16 @@ export class QuorumBackend implements LockBackend {
     await this.nodes.decide(removed, () => true);
   }
 
-  /** Empty unless the lock was held on at least half of the nodes that answered: then owners that only a minority knew count too. */
-  async forceRelease(key: string): Promise<readonly string[]> {
+  /**
+   * Empty unless the lock was held on at least half of the nodes that answered: then owners that only a minority knew count too. The token is
+   * compared with what a majority shows, before the nodes are asked to remove owners: each of them may have another one.
+   */
+  async forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
     this.assertUsable();
-    const collected = await this.nodes.askAll((backend) => backend.forceRelease(key));
+    if (expected?.token !== undefined && ((await this.inspect(key)).token ?? expected.token) !== expected.token)
+      return [];
+    const meant = expected && { owners: expected.owners };
+    const collected = await this.nodes.askAll((backend) => backend.forceRelease(key, meant));
     const held = countReplies(collected, (owners) => owners.length > 0);
     return held * 2 >= collected.replies.size ? [...new Set([...collected.replies.values()].flat())] : [];
   }

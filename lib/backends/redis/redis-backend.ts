@@ -4,6 +4,7 @@ import {
   type AcquireReply,
   type AcquireRequest,
   type BackendHealth,
+  type ExpectedHolders,
   type LockBackend,
   type LockState,
   type LockType,
@@ -139,8 +140,8 @@ export class RedisBackend implements LockBackend {
     await removeWaiter(waiter, this.scripts);
   }
 
-  forceRelease(key: string): Promise<readonly string[]> {
-    return forceRelease(key, this.scripts);
+  forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
+    return forceRelease(key, expected, this.scripts);
   }
 
   inspect(key: string): Promise<LockState> {

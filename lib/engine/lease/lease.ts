@@ -1,24 +1,11 @@
 import type { Duration } from '../terms/duration.js';
 
 /**
- * One successful acquisition of one lock, or of several at once: proof that the code holds it for as long as `held` is true.
- *
- * A lease is released once; a released lease never sends anything again. Whether it still holds is judged by this
- * process's clocks, more strictly than by the backend: here it can be lost a moment before others can take the lock, but not after.
- *
- * ```ts
- * await using lease = await locks.acquire('import:nightly');
- * for (const file of files) {
- *   lease.assertHeld();
- *   await load(file, { signal: lease.signal, fencingToken: lease.fencingToken });
- * }
- * ```
- *
- * The lease of a multi-lock stands for those of its members: it is held while all of them are, that of a red lock while a majority is.
+ * The lease of several locks: a {@link Lease}, but for `fencingToken`, because each lock has a token of its own: see {@link tokens}.
  *
  * @publicApi
  */
-export interface Lease {
+export interface MultiLease {
   /** The lock's name; several are joined by `, `. */
   readonly name: string;
 
@@ -30,14 +17,6 @@ export interface Lease {
    * of a multi-lock have different owners, these are joined by `, `.
    */
   readonly owner: string;
-
-  /**
-   * A number that grows with each acquisition of this lock. Pass it to the resource, which rejects a number lower than one that it has seen, and
-   * accepts the same one again, since a lease may write several times. It is above 10¹⁵: a database needs 64 bits for it (`bigint`).
-   *
-   * @throws LockError for several locks with different tokens: use {@link tokens}
-   */
-  readonly fencingToken: number;
 
   /**
    * The fencing token of each lock by its name. Where the members of a multi-lock have the same name in different services, the key is
@@ -75,7 +54,7 @@ export interface Lease {
    *
    * @throws LockLostError when the lock was lost before, even if only the clock says so; LockNotOwnedError when it was released
    */
-  run<T>(body: (lease: Lease) => T | Promise<T>): Promise<T>;
+  run<T>(body: (lease: MultiLease) => T | Promise<T>): Promise<T>;
 
   /**
    * Gives this share back; with the last share the lock becomes free, or goes to the next waiter. Calling it again is harmless.
@@ -87,4 +66,35 @@ export interface Lease {
 
   /** As {@link release}. If the block threw as well, JavaScript wraps both errors in a SuppressedError. */
   [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * One successful acquisition of one lock, or of several at once: proof that the code holds it for as long as `held` is true.
+ *
+ * A lease is released once; a released lease never sends anything again. Whether it still holds is judged by this
+ * process's clocks, more strictly than by the backend: here it can be lost a moment before others can take the lock, but not after.
+ *
+ * ```ts
+ * await using lease = await locks.acquire('import:nightly');
+ * for (const file of files) {
+ *   lease.assertHeld();
+ *   await load(file, { signal: lease.signal, fencingToken: lease.fencingToken });
+ * }
+ * ```
+ *
+ * The lease of a multi-lock stands for those of its members: it is held while all of them are, that of a red lock while a majority is.
+ *
+ * @publicApi
+ */
+export interface Lease extends MultiLease {
+  /**
+   * A number that grows with each acquisition of this lock. Pass it to the resource, which rejects a number lower than one that it has seen, and
+   * accepts the same one again, since a lease may write several times. It is above 10¹⁵: a database needs 64 bits for it (`bigint`).
+   *
+   * @throws LockError for several locks with different tokens: use {@link tokens}
+   */
+  readonly fencingToken: number;
+
+  /** See {@link MultiLease.run}. */
+  run<T>(body: (lease: Lease) => T | Promise<T>): Promise<T>;
 }

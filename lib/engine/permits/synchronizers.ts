@@ -65,7 +65,7 @@ export class Synchronizers {
    * @throws LockKeyError for a bad name, LockConfigurationError when the backend has no semaphores and latches
    */
   named(name: string, kind: string, method: string): Synchronizer {
-    const key = this.host.keyOf(toLockName(name, method));
+    const key = this.host.keyOf(toLockName(name, method), method);
     void this.backend;
     return { name, key, what: `the ${kind} '${name}'` };
   }

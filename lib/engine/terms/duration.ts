@@ -54,7 +54,10 @@ export function toMilliseconds(value: Duration, what: string, least = 0, most = 
   }
   if (!Number.isFinite(parsed))
     throw new LockConfigurationError(`${what} is ${parsed}: it must be finite; to wait for ever, leave waitTime out`);
-  if (parsed < least) throw new LockConfigurationError(`${what} is ${show(value)}: it must be at least ${least} ms`);
+  if (parsed < least) {
+    const advice = typeof value === 'string' && /^\d+$/.test(value) ? `; did you mean '${value}s'?` : '';
+    throw new LockConfigurationError(`${what} is ${show(value)}: it must be at least ${least} ms${advice}`);
+  }
   if (parsed > most) {
     const limit = most === MAX_LEASE_TIME ? '10 years' : '24 days';
     throw new LockConfigurationError(`${what} is ${show(value)}: it must be at most ${most} ms (${limit})`);

@@ -16,6 +16,8 @@ export interface EngineSettings {
   /** Default: none; the service is not seen by others. */
   readonly identity?: ClientIdentity | undefined;
   readonly keyPrefix: string;
+  /** Default false: see {@link refuseSuspiciousName}. */
+  readonly allowSuspiciousNames?: boolean | undefined;
   readonly watchdogTimeout: Milliseconds;
   readonly fairWaitTimeout: Milliseconds;
   readonly waitTime: Milliseconds;

@@ -37,6 +37,23 @@ export function toLockName(value: unknown, what: string): LockName {
   return value;
 }
 
+/** A part of a name that says that a value was missing, or was no text. Colons and braces separate parts. */
+const SUSPICIOUS = /(?:^|[:{])(undefined|null|NaN|\[object Object\])(?:$|[:}])/;
+
+/**
+ * Refuses a name that somebody made from a value that was missing: all callers without the value would share one lock, silently.
+ *
+ * @throws LockKeyError which begins with `what`
+ */
+export function refuseSuspiciousName(name: LockName, what: string): void {
+  const part = SUSPICIOUS.exec(name)?.[1];
+  if (part !== undefined)
+    throw new LockKeyError(
+      `${what}: the lock name '${name}' has the part '${part}': a value was missing when the name was made, and all such callers would share one lock. For names that mean it, set allowSuspiciousNames of RedisLockModule`,
+      name,
+    );
+}
+
 /**
  * The key of a lock in the backend.
  *

@@ -23,7 +23,9 @@ export function adaptMock(mock: Mock, where: string): LockService {
   const open = opener(mock, where);
   const adapter = {
     termsOf: (options: LockOptions | undefined) => options ?? {},
-    acquireUnder: open,
+    // A mock that expects one key, as most do, gets no list.
+    acquireUnder: (names: LockNames, ...rest: [LockOptions, string]) =>
+      open(Array.isArray(names) && names.length === 1 ? names[0] : names, ...rest),
     holdWhile: (held: Held, body: () => unknown) => held.run(body),
   } as unknown as LockService;
   adapted.set(mock, adapter);

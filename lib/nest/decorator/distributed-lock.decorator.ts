@@ -36,6 +36,12 @@ import { mirrorFunction } from './mirror-function.js';
  * @publicApi
  */
 export function DistributedLock<Args extends readonly unknown[] = Anything[]>(
+  options: DistributedLockOptions<Args> & { readonly onBusy: 'skip' },
+): LockDecorator<Args, undefined>;
+export function DistributedLock<Args extends readonly unknown[] = Anything[]>(
+  keyOrOptions: LockKey<Args> | DistributedLockOptions<Args>,
+): LockDecorator<Args>;
+export function DistributedLock<Args extends readonly unknown[] = Anything[]>(
   keyOrOptions: LockKey<Args> | DistributedLockOptions<Args>,
 ): LockDecorator<Args> {
   const decorate = (target: object, propertyKey: string | symbol, descriptor: TypedPropertyDescriptor<Anything>) => {
@@ -48,18 +54,22 @@ export function DistributedLock<Args extends readonly unknown[] = Anything[]>(
       keyOrOptions as LockKey | DistributedLockOptions,
       where,
     );
-    declareLockService(target, method.service);
+    declareLockService(target, method.serviceName);
     descriptor.value = mirrorFunction(original, lockMethod(method));
   };
   return decorate as LockDecorator<Args>;
 }
 
-/** A method decorator that accepts only methods that can be locked. @publicApi */
-export interface LockDecorator<Args extends readonly unknown[]> {
+/**
+ * A method decorator that accepts only methods that can be locked, and that can return `Answer` in place of their own result.
+ *
+ * @publicApi
+ */
+export interface LockDecorator<Args extends readonly unknown[], Answer = never> {
   <M extends Method>(
     target: object,
     propertyKey: string | symbol,
-    descriptor: TypedPropertyDescriptor<M> & CanBeLocked<M, Args>,
+    descriptor: TypedPropertyDescriptor<M> & CanBeLocked<M, Args, Answer>,
   ): void;
 
   // Of a type with two signatures, the compiler takes type parameters for `any`: so `applyDecorators` accepts it as a MethodDecorator.
@@ -67,15 +77,32 @@ export interface LockDecorator<Args extends readonly unknown[]> {
   (): never;
 }
 
-/** A locked call has to wait, so the method must return something asynchronous; and a key function must take the method's arguments. */
-type CanBeLocked<M extends Method, Args extends readonly unknown[]> =
+/**
+ * A locked call has to wait, so the method must return something asynchronous; a key function must take the method's arguments; and with
+ * `onBusy: 'skip'` the caller must be ready for `undefined`.
+ */
+type CanBeLocked<M extends Method, Args extends readonly unknown[], Answer> =
   IsAny<M> extends true
     ? unknown
     : WaitingResult<ReturnType<M>> extends true
       ? ((...args: Args) => void) extends (...args: Parameters<M>) => void
-        ? unknown
+        ? CanAnswer<ReturnType<M>, Answer> extends true
+          ? unknown
+          : { readonly "with onBusy: 'skip' a call can return undefined: say so in the return type": never }
         : { readonly 'the key function does not take the parameters of this method': never }
       : { readonly 'a method with @DistributedLock returns a Promise, an Observable or an AsyncIterable': never };
+
+/** An iteration that is skipped is empty, whatever its type. */
+type CanAnswer<R, Answer> =
+  Promise<Awaited<R>> extends R
+    ? [Answer] extends [Awaited<R>]
+      ? true
+      : false
+    : R extends Observable<infer Item>
+      ? [Answer] extends [Item]
+        ? true
+        : false
+      : true;
 
 type IsAny<T> = 0 extends 1 & T ? true : false;
 

@@ -36,6 +36,10 @@ export type ReturnKind = 'promise' | 'observable' | 'iterable';
 
 /** Options of `@DistributedLock`. Durations are milliseconds, or strings such as `'30s'`. @publicApi */
 export interface DistributedLockOptions<Args extends readonly unknown[] = Anything[]> {
+  /**
+   * What the lock's name is made of: a template such as `'order:#<args[0].id>'`, a list of templates, or a function of the method's arguments
+   * that returns one name or several. A value that is missing is a LockKeyError, and nothing is locked.
+   */
   readonly key: LockKey<Args>;
   /**
    * How long to wait while somebody else holds the lock, at most 2³¹ − 1 ms (24 days), or `Infinity`: for ever. Default: the module's

@@ -63,7 +63,7 @@ export function driverFromPool(given: RowLocksOptions['pool'], connections: numb
     const most = pool.options?.max ?? 10;
     if (most <= connections) return tooSmall('max', most, connections);
     const { password } = pool.options ?? {};
-    const driver = postgresPoolDriver(given as PostgresPool, 'postgres (given pool)');
+    const driver = postgresPoolDriver(given as unknown as PostgresPool, 'postgres (given pool)');
     return { kind: 'postgres', driver, secrets: secretsOf(password) };
   }
   const inner = typeof pool?.pool?.getConnection === 'function' ? pool.pool : pool;

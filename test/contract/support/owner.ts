@@ -4,6 +4,7 @@ import {
   type AcquireReply,
   type AcquireRequest,
   type Busy,
+  type ExpectedHolders,
   isTransferable,
   type LockState,
   type LockType,
@@ -95,8 +96,8 @@ export class Owner implements OwnerRef {
     return this.client.backend.removeWaiter(this.holding);
   }
 
-  forceRelease(): Promise<readonly string[]> {
-    return this.client.backend.forceRelease(this.key);
+  forceRelease(expected?: ExpectedHolders): Promise<readonly string[]> {
+    return this.client.backend.forceRelease(this.key, expected);
   }
 
   inspect(): Promise<LockState> {

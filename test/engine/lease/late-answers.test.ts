@@ -1,4 +1,4 @@
-import type { Lease } from '../../../lib/engine/lease/lease.js';
+import type { MultiLease } from '../../../lib/engine/lease/lease.js';
 import { openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';
 import type { Disturbance } from '../../support/watched/watched-backend.js';
 
@@ -17,7 +17,7 @@ describe('a lease whose answer came ten seconds late', () => {
     };
   };
 
-  it.each<[string, (process: VirtualProcess) => Promise<Lease>]>([
+  it.each<[string, (process: VirtualProcess) => Promise<MultiLease>]>([
     ['of a reentrant lock', ({ locks }) => locks.acquire('order', LEASE)],
     ['of a fenced lock', ({ locks }) => locks.acquire('order', { ...LEASE, type: 'fenced' })],
     ['of a fair lock', ({ locks }) => locks.acquire('order', { ...LEASE, type: 'fair' })],

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockLostError, LockUnavailableError, LockUpgradeError } from '../../../lib/engine/errors.js';
-import type { Lease } from '../../../lib/engine/lease/lease.js';
+import type { Lease, MultiLease } from '../../../lib/engine/lease/lease.js';
 import { openVirtualWorld, openWorld, STORES } from '../../support/lock-world.js';
 import { startProcess } from '../../support/processes/start-process.js';
 import { blockEventLoop } from '../../support/runtime/block-event-loop.js';
@@ -211,7 +211,7 @@ describe.each(STORES)('the children of a share, on %s', (store) => {
     const locks = await world.service();
     const lease = await locks.acquire('order');
     let sibling!: Lease;
-    let late!: Promise<Lease>;
+    let late!: Promise<MultiLease>;
     await lease.run(async () => {
       sibling = await locks.acquire('order');
       late = locks.acquire(['order', 'stock']);

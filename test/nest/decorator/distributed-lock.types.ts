@@ -110,6 +110,42 @@ export class Options {
   async skip() {}
 
   @DistributedLock({ key: 'a', onBusy: 'skip' })
+  async skipWithAnswer(): Promise<number | undefined> {
+    return 1;
+  }
+
+  @DistributedLock({ key: 'a', onBusy: 'skip' })
+  skipOrEmit(): Observable<number | undefined> {
+    return something;
+  }
+
+  @DistributedLock({ key: (id: string) => id, onBusy: 'skip' })
+  async *skipIteration(_id: string): AsyncGenerator<number> {
+    yield 1;
+  }
+
+  // @ts-expect-error a skipped call returns undefined, which is no number
+  @DistributedLock({ key: 'a', onBusy: 'skip' })
+  async skipNumber(): Promise<number> {
+    return 1;
+  }
+
+  // @ts-expect-error a skipped Observable emits undefined
+  @DistributedLock({ key: 'a', onBusy: 'skip', waitTime: '1s' })
+  skipEmission(): Observable<number> {
+    return something;
+  }
+
+  // @ts-expect-error the method gets a number
+  @DistributedLock({ key: (id: string) => id, onBusy: 'skip' })
+  async skipOtherType(_id: number): Promise<void> {}
+
+  @DistributedLock({ key: 'a', onBusy: 'byName' })
+  async named(): Promise<number> {
+    return 1;
+  }
+
+  @DistributedLock({ key: 'a', onBusy: 'skip' })
   async byName() {}
 
   @DistributedLock({ key: 'a', onBusy: (busy: LockBusyError, id: string) => `${id} ${busy.remainingTime}` })

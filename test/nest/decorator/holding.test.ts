@@ -11,7 +11,7 @@ const section = new Section();
 @Injectable()
 class Jobs {
   @DistributedLock({ key: 'nightly', holdAtLeast: '300ms', onBusy: 'skip' })
-  async nightly() {
+  async nightly(): Promise<string | undefined> {
     return 'done';
   }
 

@@ -79,7 +79,7 @@ class Feed {
   }
 
   @DistributedLock({ key: 'feed', onBusy: 'skip' })
-  skipping(): Observable<number> {
+  skipping(): Observable<number | undefined> {
     return of(1);
   }
 

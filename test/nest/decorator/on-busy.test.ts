@@ -21,13 +21,13 @@ class Reports {
   }
 
   @DistributedLock({ key: 'report', onBusy: 'skip' })
-  async skipping() {
+  async skipping(): Promise<string | undefined> {
     this.ran.push('skipping');
     return 'done';
   }
 
   @DistributedLock({ key: 'report', onBusy: 'skip', waitTime: '1m' })
-  async skippingLater() {
+  async skippingLater(): Promise<string | undefined> {
     return 'done';
   }
 
@@ -59,7 +59,7 @@ class Reports {
   async refusing() {}
 
   @DistributedLock({ key: 'outer', onBusy: 'skip' })
-  async nesting() {
+  async nesting(): Promise<string | undefined> {
     await this.throwing();
     return 'not reached';
   }

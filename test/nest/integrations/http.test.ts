@@ -97,7 +97,7 @@ class OrdersController {
 
   @Post('skip/:id')
   @DistributedLock({ key: 'order:#<args[0]>', onBusy: 'skip' })
-  skip(@Param('id') id: string): Observable<object> {
+  skip(@Param('id') id: string): Observable<object | undefined> {
     return of({ id });
   }
 

@@ -71,6 +71,12 @@ describe('RedisLockModule.forRoot', () => {
     expect(await app.get(Orders).ship()).toBe('shipped');
   });
 
+  it('refuses isGlobal in words, which would be true', () => {
+    expect(() => RedisLockModule.forRoot({ ...MEMORY, isGlobal: 'false' as never })).toThrow(
+      "isGlobal is 'false'; it must be true or false",
+    );
+  });
+
   it('serves all modules by default, and with isGlobal: false those that import it', async () => {
     @Module({ providers: [Orders] })
     class Feature {}

@@ -1,6 +1,6 @@
 // What users write, and what they must not: compiled by every compiler and with every setting of consumers.test.ts.
 import { applyDecorators, Injectable, Module } from '@nestjs/common';
-import type { Duration, Lease, LockOptions, RedisLockOptions } from 'nestjs-redis-lock';
+import type { Duration, Lease, LockOptions, MultiLease, RedisLockOptions } from 'nestjs-redis-lock';
 import {
   createLockService,
   currentLease,
@@ -11,6 +11,8 @@ import {
   RedisLockModule,
 } from 'nestjs-redis-lock';
 import { LockService as CoreLockService } from 'nestjs-redis-lock/core';
+// No driver of a database is installed.
+import type { RowLocksOptions } from 'nestjs-redis-lock/sql';
 
 type IsAny<T> = 0 extends 1 & T ? true : false;
 const durationIsKnown: IsAny<Duration> = false;
@@ -52,11 +54,24 @@ class Orders {
     return id;
   }
 
-  async f(options: LockOptions): Promise<Lease | null> {
+  async f(options: LockOptions): Promise<MultiLease | null> {
     return this.locks.tryAcquire(['a', 'b'], options);
+  }
+
+  async g(options: LockOptions): Promise<Lease | null> {
+    return this.locks.tryAcquire('a', options);
+  }
+
+  async h(names: readonly string[]): Promise<number> {
+    // @ts-expect-error each of several locks has a token of its own
+    await this.locks.withLock(names, async (lease) => lease.fencingToken);
+    await using lease = await this.locks.acquire(names);
+    // @ts-expect-error the same
+    return lease.fencingToken;
   }
 }
 
+export const rows: RowLocksOptions = { pool: { connect: async () => ({}), end: async () => {} } };
 const options: RedisLockOptions = { connection: 'redis://127.0.0.1:6379', watchdogTimeout: '30s' };
 @Module({
   imports: [RedisLockModule.forRoot(options), RedisLockModule.forRootAsync({ useFactory: () => options })],

@@ -4,6 +4,7 @@ import {
   type AcquireReply,
   type AcquireRequest,
   BackendError,
+  type ExpectedHolders,
   type LockBackend,
   type LockState,
   type LockType,
@@ -155,8 +156,8 @@ export class WatchedBackend implements LockBackend {
     return this.run('removeWaiter', place, () => this.backend.removeWaiter(place));
   }
 
-  forceRelease(key: string): Promise<readonly string[]> {
-    return this.run('forceRelease', key, () => this.backend.forceRelease(key));
+  forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
+    return this.run('forceRelease', key, () => this.backend.forceRelease(key, expected));
   }
 
   inspect(key: string): Promise<LockState> {

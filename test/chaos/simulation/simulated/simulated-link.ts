@@ -4,6 +4,7 @@ import {
   type AcquireReply,
   type AcquireRequest,
   BackendError,
+  type ExpectedHolders,
   type LockBackend,
   type LockState,
   type LockType,
@@ -198,8 +199,8 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return this.send('places', (backend) => backend.removeWaiter(place));
   }
 
-  forceRelease(key: string): Promise<readonly string[]> {
-    return this.send('force', (backend) => backend.forceRelease(key)).then((owners) => {
+  forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
+    return this.send('force', (backend) => backend.forceRelease(key, expected)).then((owners) => {
       this.onForced(key, owners);
       return owners;
     });

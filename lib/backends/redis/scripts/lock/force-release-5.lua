@@ -1,0 +1,85 @@
+--[[
+  Releases a lock of any type, whoever holds it or from certain owners alone, wakes its waiters when nobody holds it any more, and tells the
+  clients of the removed owners, each on its own channel.
+
+  KEYS[1]  lock
+  KEYS[2]  queue of a fair lock: list of waiting owners
+  KEYS[3]  zset: when each of them loses its place
+  KEYS[4]  zset: the time until which each of our waiters counts as alive
+  KEYS[5]  token counter of a fenced lock
+
+  ARGV[1]      PUBLISH or SPUBLISH
+  ARGV[2]      1: from the given owners alone
+  ARGV[3]      nothing is released when the lock has another last token; empty: any
+  ARGV[3 + i]  owner
+
+  Returns the removed owners, each once; none when the lock was free.
+]]
+-- @include ttl-replies
+-- @include server-time
+-- @include prefixed
+-- @include suffixed
+-- @include publish-to
+-- @include fair/fair-queue
+-- @include fair/waits-until
+-- @include fair/leave-queue
+-- @include fair/head-of
+-- @include fair/wake-head
+-- @include read-write/read-lease
+-- @include read-write/longest-hold
+-- @include read-write/longest-reader
+-- @include read-write/fit-to-readers
+-- @include read-write/end-writing
+local lock, publish, namesOwners, token = KEYS[1], ARGV[1], ARGV[2] == '1', ARGV[3]
+
+local named = {}
+for i = 4, #ARGV do
+  named[ARGV[i]] = true
+end
+
+local last = token ~= '' and redis.call('GET', KEYS[5])
+if last and last ~= token then
+  return {}
+end
+local mode = redis.call('HGET', lock, 'mode')
+if mode == 'read' and not fitToReaders(lock) then
+  return {}
+end
+
+local fields = redis.call('HGETALL', lock)
+local owners, known, clients = {}, {}, {}
+local leavesReaders = mode == 'read'
+for f = 1, #fields, 2 do
+  local owner = string.gsub(fields[f], ':write$', '')
+  if fields[f] ~= 'mode' and (named[owner] or not namesOwners) then
+    redis.call('HDEL', lock, fields[f])
+    leavesReaders = leavesReaders or (mode and owner ~= fields[f])
+    for hold = 1, tonumber(fields[f + 1]) or 0 do
+      redis.call('DEL', readLease(lock, fields[f], hold))
+    end
+    if not known[owner] then
+      known[owner] = true
+      owners[#owners + 1] = owner
+      local client = string.match(owner, '^(.*):') or owner
+      clients[client] = clients[client] or {}
+      table.insert(clients[client], owner)
+    end
+  end
+end
+if #owners == 0 then
+  return {}
+end
+
+if leavesReaders then
+  endWriting(lock)
+end
+if redis.call('EXISTS', lock) == 0 then
+  publishTo(publish, prefixed('redisson_lock__channel', lock), '0')
+  publishTo(publish, prefixed('redisson_rwlock', lock), '1')
+  wakeHead(fairQueue(2), lock, publish, serverTime())
+end
+for client, removed in pairs(clients) do
+  -- This channel is in another slot: SPUBLISH would be refused, PUBLISH reaches the whole cluster.
+  publishTo('PUBLISH', 'nestjs_redis_lock_client:{' .. client .. '}', cjson.encode({ key = lock, owners = removed }))
+end
+return owners
