@@ -94,7 +94,7 @@ describe('a lock with holdAtLeast', () => {
     const [key, inner] = ['cron', 'cron:inner'];
     await runtime.until(
       locks.withLock([key, 'other'], async () => {
-        await runtime.until(locks.holdWhile(await locks.acquire([key, inner]), () => 42, options));
+        await runtime.until(locks.holdWhile(await locks.engine.acquire([key, inner]), () => 42, options));
         expect(await locks.tryAcquire(inner)).toBeNull();
       }),
     );
