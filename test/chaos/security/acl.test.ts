@@ -114,7 +114,7 @@ describe('a user with the rights of the recipe and no others', () => {
     await locks.close();
   });
 
-  // A PING goes out only after ten seconds of silence.
+  // A PING goes out only while somebody waits for two seconds.
   it.each(['+eval', ...[...keys, ...connection].filter((rule) => rule !== '+ping' && rule !== '+eval')])(
     'needs %s: without it something is denied',
     async (rule) => {
