@@ -11,6 +11,7 @@ import type { Connection } from '../../lib/service/redis-lock-options.js';
 import { CountingRuntime } from './runtime/counting-runtime.js';
 import { VirtualRuntime } from './runtime/virtual-runtime.js';
 import { type RedisServer, startRedis } from './servers/redis-server.js';
+import { NEVER } from './time-limits.js';
 import { until } from './until.js';
 import { WatchedBackend } from './watched/watched-backend.js';
 
@@ -59,7 +60,12 @@ export interface LockProcess {
   readonly logger: RecordingLogger;
 }
 
-/** Services that share one store which nobody else sees. Each test gets a store of its own. */
+/**
+ * Services that share one store which nobody else sees. Each test gets a store of its own.
+ *
+ * Leases and places in a queue outlast the test: a waiter is served because it is woken, or not at all. A test of what happens when they
+ * end gives shorter ones.
+ */
 export class LockWorld {
   redis!: RedisServer;
   keyPrefix = 'lock:';
@@ -91,8 +97,8 @@ export class LockWorld {
         logger,
         clientId,
         keyPrefix: this.keyPrefix,
-        watchdogTimeout: ms(30_000),
-        fairWaitTimeout: ms(5_000),
+        watchdogTimeout: ms(NEVER),
+        fairWaitTimeout: ms(NEVER),
         waitTime: FOREVER,
         shutdownTimeout: ms(100),
         onLost: 'throw',
@@ -182,7 +188,8 @@ export class VirtualWorld {
 
   async process(settings: ProcessSettings = {}): Promise<VirtualProcess> {
     const runtime = this.runtime;
-    return { ...(await this.world.process({ runtime, ...settings })), runtime };
+    const timeouts = { watchdogTimeout: ms(30_000), fairWaitTimeout: ms(5_000) };
+    return { ...(await this.world.process({ runtime, ...timeouts, ...settings })), runtime };
   }
 
   tidy(): Promise<void> {

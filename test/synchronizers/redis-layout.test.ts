@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { openWorld } from '../support/lock-world.js';
+import { ms, openWorld } from '../support/lock-world.js';
 import { until } from '../support/until.js';
 import { asleep } from './asleep.js';
 
@@ -43,7 +43,7 @@ describe("semaphores and latches on Redisson's layout", () => {
   });
 
   it('a permit with a lease is a raw id in a zset, with the time at which its lease ends', async () => {
-    const semaphore = (await world.service()).getPermitExpirableSemaphore('mail');
+    const semaphore = (await world.service({ watchdogTimeout: ms(30_000) })).getPermitExpirableSemaphore('mail');
     const key = `${world.keyPrefix}mail`;
     const messages = await listen(`redisson_sc:{${key}}`);
     await semaphore.trySetPermits(3);
