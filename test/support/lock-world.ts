@@ -27,6 +27,8 @@ export interface ProcessSettings
   readonly commandTimeout?: number;
   /** Default: the real one, counted; {@link openVirtualWorld} has one that stands still. */
   readonly runtime?: Runtime;
+  /** A backend of its own, with the `<clientId>` of its owners. Default: one of the store of this world. */
+  readonly client?: { readonly backend: LockBackend; readonly id: string };
 }
 
 export const ms = (time: number): Milliseconds => time as Milliseconds;
@@ -86,10 +88,11 @@ export class LockWorld {
 
   /** One more process. */
   async process(settings: ProcessSettings = {}): Promise<LockProcess> {
-    const { connection, commandTimeout, runtime = new CountingRuntime(), ...own } = settings;
-    const clientId = runtime.uuid();
+    const { connection, commandTimeout, runtime = new CountingRuntime(), client, ...own } = settings;
+    const clientId = client?.id ?? runtime.uuid();
     const logger = new RecordingLogger();
-    const backend = new WatchedBackend(await this.makeBackend(runtime, clientId, connection, commandTimeout), runtime);
+    const inner = client?.backend ?? (await this.makeBackend(runtime, clientId, connection, commandTimeout));
+    const backend = new WatchedBackend(inner, runtime);
     const locks = new LockService(
       new LockEngine({
         backend,
