@@ -5,6 +5,7 @@ import type { LockHandle } from '../../lib/locks/lock-handle.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { ms, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, Section } from '../support/section.js';
+import { woken } from '../support/time-limits.js';
 import { until } from '../support/until.js';
 import { refused } from '../support/watched/watched-backend.js';
 import { locked } from './locked.js';
@@ -189,7 +190,7 @@ describe.each(STORES)('the read/write lock, on %s', (store) => {
     const reader = locked(read(two), () => {});
     await until(() => two.engine.waiting('order') === 1);
     await write(three).forceUnlock();
-    await reader;
+    await woken(reader);
   });
 
   it('hold counts each side', async () => {
@@ -228,7 +229,7 @@ describe.each(STORES)('the read/write lock, on %s', (store) => {
       await stream(service);
     });
     await until(async () => (await three.inspect('order')).owners.length > 1);
-    for (let round = 0; round < 3; round++) await locked(write(three), () => {});
+    for (let round = 0; round < 3; round++) await woken(locked(write(three), () => {}));
     stop = true;
     await Promise.all(streams);
   });

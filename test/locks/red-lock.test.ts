@@ -10,6 +10,7 @@ import type { RedLock } from '../../lib/locks/combined/red-lock.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { type LockProcess, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
+import { woken } from '../support/time-limits.js';
 import { until } from '../support/until.js';
 import { refused } from '../support/watched/watched-backend.js';
 import { locked } from './locked.js';
@@ -133,7 +134,7 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
     const waiting = locked(redLock(one), () => {});
     await until(() => one.some(({ locks }) => locks.engine.waiting('order') > 0));
     for (const lease of busy.slice(1)) await lease.release();
-    await waiting;
+    await woken(waiting);
     await busy[0].release();
   });
 

@@ -134,7 +134,7 @@ export class LockWorld {
         const virtual = (runtime as Runtime) instanceof VirtualRuntime && (runtime as unknown as VirtualRuntime);
         backend.heal();
         const closed = locks.close();
-        if (virtual) await virtual.until(closed);
+        if (virtual) await virtual.until(closed, 3_600_000);
         else await closed;
       }),
     );
