@@ -247,7 +247,7 @@ describe.each(STORES)('leases, on %s', (store) => {
     });
 
     it('makes a watchdog lease longer, never shorter', async () => {
-      const locks = await world.service();
+      const locks = await world.service({ watchdogTimeout: ms(30_000) });
       const lease = await locks.acquire('order');
       await lease.extend('1s');
       expect(lease.remainingTime()).toBeGreaterThan(20_000);
