@@ -3,7 +3,7 @@ import { LockLostError, LockUpgradeError } from '../../lib/engine/errors.js';
 import type { Lease } from '../../lib/engine/lease/lease.js';
 import type { LockHandle } from '../../lib/locks/lock-handle.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import { ms, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
+import { backendOf, ms, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, Section } from '../support/section.js';
 import { woken } from '../support/time-limits.js';
 import { until } from '../support/until.js';
@@ -188,7 +188,7 @@ describe.each(STORES)('the read/write lock, on %s', (store) => {
     const [one, two, three] = await world.services(3);
     await write(one).lock();
     const reader = locked(read(two), () => {});
-    await until(() => two.engine.waiting('order') === 1);
+    await until(() => backendOf(two).isAsleep);
     await write(three).forceUnlock();
     await woken(reader);
   });

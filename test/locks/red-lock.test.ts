@@ -132,7 +132,7 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
     const [one, two] = [await open(), await open()];
     const busy = await Promise.all(two.map(({ locks }) => occupy(locks)));
     const waiting = locked(redLock(one), () => {});
-    await until(() => one.some(({ locks }) => locks.engine.waiting('order') > 0));
+    await until(() => one.some(({ backend }) => backend.isAsleep));
     for (const lease of busy.slice(1)) await lease.release();
     await woken(waiting);
     await busy[0].release();

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate } from 'node:timers/promises';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { connectQuorum, startNodes } from '../../quorum/redis-nodes.js';
 import { type LockProcess, openWorld, type ProcessSettings, type StoreName } from '../../support/lock-world.js';
@@ -6,6 +6,7 @@ import { type RedisCluster, startCluster } from '../../support/servers/redis-clu
 import type { RedisServer } from '../../support/servers/redis-server.js';
 import { woken } from '../../support/time-limits.js';
 import { until } from '../../support/until.js';
+import { isAsleep as isAsleepInSynchronizer } from '../../synchronizers/asleep.js';
 
 interface Releasable {
   release(): Promise<unknown>;
@@ -73,15 +74,17 @@ const SYNCHRONIZERS: Record<string, Kind> = {
   },
 };
 
-/** It is subscribed, and sends nothing until something happens. */
-async function asleep({ backend }: LockProcess): Promise<boolean> {
-  const { synchronizerRequests } = backend;
-  const commands = () => backend.count() + (synchronizerRequests?.commands.length ?? 0);
-  const before = commands();
-  await sleep(50);
-  const subscriptions = backend.subscriptions + (synchronizerRequests?.subscriptions ?? 0);
-  const isQuiet = backend.underWay === 0 && (synchronizerRequests?.isQuiet ?? true);
-  return subscriptions > 0 && isQuiet && commands() === before;
+function isAsleep({ locks, backend }: LockProcess): boolean {
+  return backend.isAsleep || (backend.synchronizers !== undefined && isAsleepInSynchronizer(locks));
+}
+
+/** Settles when one of these processes waits, and sends nothing until it is woken. */
+async function asleep(processes: readonly LockProcess[]): Promise<void> {
+  await until(async () => {
+    if (!processes.some(isAsleep)) return false;
+    await setImmediate(); // the last answer is being processed, and may lead to another request
+    return processes.some(isAsleep);
+  });
 }
 
 /** Each wait is ended by one message alone: leases and places outlast the test. */
@@ -99,7 +102,7 @@ function describeWakeUps(
       const [holder, waiter, other] = await Promise.all([1, 2, 3].map(() => world.process(settings())));
       const release = await hold(holder.locks);
       const waiting = wait(waiter.locks, other.locks);
-      await until(async () => (await asleep(waiter)) || (await asleep(other)));
+      await asleep([waiter, other]);
       await release();
       await woken(waiting);
     });
