@@ -1,7 +1,7 @@
 import { LockLostError } from '../../../lib/engine/errors.js';
-import { openVirtualWorld } from '../../support/lock-world.js';
-import { latch } from '../../support/section.js';
-import { answerLost, refused } from '../../support/watched/watched-backend.js';
+import { ms, openVirtualWorld } from '../../support/lock-world.js';
+import { errorOf, latch } from '../../support/section.js';
+import { answerAfter, answerLost, refused } from '../../support/watched/watched-backend.js';
 
 describe('a writer that reads in its own scope', () => {
   const world = openVirtualWorld();
@@ -83,6 +83,83 @@ describe('a writer that reads in its own scope', () => {
     expect((await other.locks.tryAcquire('page', { type: 'write' }))?.owner).toBeUndefined();
     await second.release();
     expect(await other.locks.isLocked('page')).toBe(false);
+  });
+
+  describe('lets the next writer in', () => {
+    /** Another process gets the write lock long before any lease can have ended. */
+    const isFreeFor = async ({ locks }: Awaited<ReturnType<typeof world.process>>) => {
+      const next = await world.runtime.until(locks.acquire('page', { type: 'write', waitTime: '1s' }));
+      expect(next.held).toBe(true);
+      await next.release();
+    };
+
+    it.each(['before', 'after'])(
+      'when its reader left before the answer came, which came %s the write lock was given back',
+      async (order) => {
+        const [{ locks, backend, runtime }, other] = [await world.process(), await world.process()];
+        const write = await locks.acquire('page', { type: 'write' });
+        const answer = latch();
+        backend.disturb(answerAfter(answer.promise), 'acquire');
+        const reading = errorOf(write.run(() => locks.acquire('page', { type: 'read', waitTime: 100 })));
+        await runtime.until(reading);
+        backend.heal();
+        if (order === 'before') answer.open();
+        await runtime.settle();
+        await write.release();
+        answer.open();
+        await runtime.settle();
+        expect(await other.locks.isLocked('page')).toBe(false);
+        await isFreeFor(other);
+      },
+    );
+
+    it('when its reader has released before it', async () => {
+      const [{ locks, runtime }, other] = [await world.process(), await world.process()];
+      await locks.withLock('page', { type: 'write' }, () => locks.withLock('page', { type: 'read' }, async () => {}));
+      await runtime.settle();
+      await isFreeFor(other);
+    });
+
+    it('when its lease is over that was left to lapse, and its body has read', async () => {
+      const [{ locks, runtime }, other] = [await world.process(), await world.process()];
+      const lease = await locks.acquire('page', { type: 'write' });
+      const body = () => locks.withLock('page', { type: 'read' }, async () => {});
+      await locks.holdWhile(lease, body, { holdAtLeast: ms(5_000) });
+      await runtime.advance(4_900);
+      expect(await other.locks.tryAcquire('page', { type: 'write' })).toBeNull();
+      await runtime.advance(30_000);
+      await isFreeFor(other);
+    });
+  });
+
+  it.each([
+    ['still holds the write lock', true],
+    ['has given the write lock back', false],
+  ])('does not read when both were released by force during the acquisition, and it %s', async (_, holds) => {
+    const { locks, backend, runtime } = await world.process();
+    const other = await world.process();
+    const write = await locks.acquire('page', { type: 'write', onLost: 'warn' });
+    const answer = latch();
+    backend.disturb(answerAfter(answer.promise), 'acquire');
+    const reading = write.run(() => locks.acquire('page', { type: 'read', waitTime: '1m' }));
+    const outcome = reading.catch((error: Error) => error);
+    await runtime.settle();
+    if (!holds) await write.release();
+    expect(await locks.forceRelease('page')).toBe(true);
+    const next = await other.locks.acquire('page', { type: 'write' });
+    backend.heal();
+    answer.open();
+    await runtime.advance(1_000);
+    expect(next.held).toBe(true);
+    if (holds) expect(await outcome).toBeInstanceOf(LockLostError);
+    expect((await locks.inspect('page')).owners.map(({ owner }) => owner)).toEqual([next.owner]);
+    await next.release();
+    if (holds) return;
+    // On its own now, the reader has waited for the next writer.
+    const read = await runtime.until(reading);
+    expect(read.owner).not.toBe(write.owner);
+    expect(read.held).toBe(true);
+    await read.release();
   });
 
   it('frees the lock when writer and reader have both released it, in either order', async () => {
