@@ -14,6 +14,8 @@ export function shortenLeases(
   const shortened = locks.map((lock) => {
     lock.disown();
     watchdog.drop(lock);
+    // A write lease lasts as long as the read lease of its owner.
+    lock.downgrade?.abandon();
     // Local waiters ask how long the lock will last only when that is settled.
     const { key, type, owner, keeper } = lock;
     return backend.renew({ key, type, owner, leaseTime }).finally(() => keeper.forget(lock));
