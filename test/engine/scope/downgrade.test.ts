@@ -1,4 +1,5 @@
-import { LockLostError } from '../../../lib/engine/errors.js';
+import { LockLostError, LockUnavailableError } from '../../../lib/engine/errors.js';
+import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
 import { errorOf, latch } from '../../support/section.js';
 import { answerAfter, answerLost, refused } from '../../support/watched/watched-backend.js';
@@ -19,6 +20,29 @@ describe('a writer that reads in its own scope', () => {
     const third = await runtime.until(waiters[1]);
     expect(third.fencingToken).toBeGreaterThan(reading.fencingToken);
     await third.release();
+  });
+
+  it.each<[string, LockOptions]>([
+    ['tokens reserved for it', {}],
+    ['a fixed lease', { leaseTime: '30s' }],
+  ])('keeps the next writer of its process waiting while it goes on reading: %s', async (_, options) => {
+    const { locks, runtime } = await world.process();
+    const first = await locks.acquire('page', { type: 'write' });
+    const waiters = [0, 1, 2].map(() => locks.acquire('page', { ...options, type: 'write' }));
+    await runtime.advance(200); // until the clock of the tokens is no longer ahead
+    await first.release();
+    const second = await runtime.until(waiters[0]);
+    const reading = await second.run(() => locks.acquire('page', { type: 'read' }));
+    await second.release();
+    let isWriting = false;
+    void waiters[1].then(() => {
+      isWriting = true;
+    });
+    await runtime.advance(1_000);
+    expect([isWriting, reading.held]).toEqual([false, true]);
+    await reading.release();
+    await (await runtime.until(waiters[1])).release();
+    await (await runtime.until(waiters[2])).release();
   });
 
   it('waits out an outage for its read lock', async () => {
@@ -130,6 +154,36 @@ describe('a writer that reads in its own scope', () => {
       await isFreeFor(other);
     });
   });
+
+  it.each([
+    ['it still waits', 60_000],
+    ['it has left', 100],
+  ])(
+    'has no part in the old owner when its acquisition failed after the write lock was given back, and %s',
+    async (_, waitTime) => {
+      const { locks, backend, runtime } = await world.process();
+      const write = await locks.acquire('page', { type: 'write' });
+      const answer = latch();
+      backend.disturb(async (execute, request) => {
+        const reply = answerLost(execute, request);
+        await answer.promise;
+        return reply;
+      }, 'acquire');
+      const reading = write.run(() => locks.acquire('page', { type: 'read', waitTime }));
+      const outcome = reading.catch((error: Error) => error);
+      await runtime.advance(200);
+      await write.release();
+      backend.heal();
+      answer.open();
+      await runtime.advance(1_000);
+      expect((await locks.inspect('page')).owners.map(({ owner }) => owner)).not.toContain(write.owner);
+      if (waitTime === 100) return expect(await outcome).toBeInstanceOf(LockUnavailableError);
+      const read = await runtime.until(reading);
+      expect(read.owner).not.toBe(write.owner);
+      await read.release();
+      expect(await locks.isLocked('page')).toBe(false);
+    },
+  );
 
   it.each([
     ['still holds the write lock', true],
