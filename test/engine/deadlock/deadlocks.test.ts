@@ -237,6 +237,38 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     ]);
   });
 
+  play('through the gate of a share that has ended, behind which a child of it goes on, are found', async () => {
+    const locks = (await stage.services(1))[0];
+    const [held, inside, ended] = [latch(), latch(), latch()];
+    const results = await locks.withLock('A', () =>
+      Promise.allSettled([
+        locks.withLock('C', async () => {
+          held.open();
+          await ended.promise;
+          return await locks.withLock('A', async () => 'next child');
+        }),
+        held.promise.then(async () => {
+          let grandchild: Promise<string> | undefined;
+          await locks.withLock('A', async () => {
+            grandchild = locks.withLock('A', async () => {
+              inside.open();
+              await ended.promise;
+              await sleep(apart);
+              return await locks.withLock('C', async () => 'grandchild');
+            });
+            await inside.promise;
+          });
+          ended.open();
+          return await grandchild;
+        }),
+      ]),
+    );
+    expect(results).toMatchObject([
+      { status: 'fulfilled', value: 'next child' },
+      { status: 'rejected', reason: expect.any(LockDeadlockError) },
+    ]);
+  });
+
   play('through a gate of one process and a lock of another one are found', async () => {
     const [one, two] = await stage.services(2);
     const [inside, held] = [latch(), latch()];
