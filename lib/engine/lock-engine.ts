@@ -101,6 +101,17 @@ export class LockEngine implements LockAcquirer, WaitingQueues {
     return this.resolve(options ?? {}, { ...this.defaults, ...purpose }, purpose.method);
   }
 
+  /** As {@link acquire}, for a caller that can do without these locks: see `tentative` in AcquisitionTerms. */
+  acquireTentatively(names: LockNames, options: LockOptions, what: string): Promise<LockLease> {
+    try {
+      const wanted = toWanted(names, what);
+      const defaults = { ...this.defaults, tentative: true };
+      return this.start(wanted, this.resolve(options, defaults, `${what} of ${quoted(wanted)}`), what);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
   /** As {@link acquire}, with a waitTime of 0 unless one is given, and `null` where the lock stays busy. */
   tryAcquire(names: LockNames, options?: LockOptions, what = 'tryAcquire()'): Promise<LockLease | null> {
     const { waitTime = 0, ...others } = options ?? {};

@@ -8,7 +8,10 @@ import type { MemberLease } from './combined/combined-lease.js';
 import type { WaitOptions } from './wait-options.js';
 
 /** What one acquisition through a handle asks for. */
-export type LeaseRequest = Pick<LockOptions, 'waitTime' | 'outageTimeout' | 'leaseTime' | 'signal'>;
+export interface LeaseRequest extends Pick<LockOptions, 'waitTime' | 'outageTimeout' | 'leaseTime' | 'signal'> {
+  /** The caller can do without this lock: its wait takes no part in the detection of deadlocks. */
+  readonly tentative?: boolean;
+}
 
 /**
  * A lock in the style of Redisson: a name with a kind. It holds nothing, costs nothing and may be shared by everybody. `lock()`

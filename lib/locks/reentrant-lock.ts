@@ -80,8 +80,10 @@ export class ReentrantLock extends LockHandle {
   }
 
   /** @internal */
-  acquireLease(request: LeaseRequest): Promise<LockLease> {
-    return this.engine.acquire(this.name, { ...request, type: this.type }, 'lock()');
+  acquireLease({ tentative, ...request }: LeaseRequest): Promise<LockLease> {
+    const options = { ...request, type: this.type };
+    if (tentative) return this.engine.acquireTentatively(this.name, options, 'lock()');
+    return this.engine.acquire(this.name, options, 'lock()');
   }
 
   private isHeldIn({ lease }: LockScope): boolean {

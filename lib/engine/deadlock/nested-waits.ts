@@ -71,6 +71,7 @@ export class NestedWaits {
   add(waiter: LockWaiter, place: WaitingPlace): void {
     const scope = lockScopes.getStore();
     if (this.backend === undefined || this.closed || scope === undefined || waiter.settled) return;
+    if (waiter.terms.tentative) return; // its caller may go on without this lock
     const id = `${this.clientId}/${++this.ids}`;
     this.waits.push(new NestedWait(id, waiter, place, this.runtime.monotonic(), scope));
     if (this.waits.length >= this.sweepAt) this.sweep();

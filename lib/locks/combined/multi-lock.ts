@@ -1,5 +1,4 @@
 import { LockConfigurationError } from '../../engine/errors.js';
-import type { Duration } from '../../engine/terms/duration.js';
 import type { WaitTerms } from '../../engine/waiting/caller.js';
 import type { LeaseRequest, LockHandle } from '../lock-handle.js';
 import { AllOrNone, type LockGroup } from './all-or-none.js';
@@ -48,8 +47,9 @@ export class MultiLock extends CombinedLock {
   }
 
   /** @internal */
-  protected acquisition({ outageTimeout }: WaitTerms, leaseTime: Duration | undefined): CombinedAcquisition {
-    return new AllOrNone(this.groups, leaseTime, outageTimeout, this.engines[0].settings.runtime);
+  protected acquisition({ outageTimeout }: WaitTerms, { leaseTime, tentative }: LeaseRequest): CombinedAcquisition {
+    const { runtime } = this.engines[0].settings;
+    return new AllOrNone(this.groups, { leaseTime, outageTimeout, tentative }, runtime);
   }
 
   /** @internal */
@@ -90,5 +90,11 @@ function toGroup(members: readonly LockHandle[]): LockGroup {
   if (first.commandGroup === undefined || members.length === 1) return first;
   const { engine, type } = first.commandGroup;
   const names = members.map(({ name }) => name);
-  return { acquireLease: (request) => engine.acquire(names, { ...request, type }, 'lock()') };
+  return {
+    acquireLease: ({ tentative, ...request }) => {
+      const options = { ...request, type };
+      if (tentative) return engine.acquireTentatively(names, options, 'lock()');
+      return engine.acquire(names, options, 'lock()');
+    },
+  };
 }
