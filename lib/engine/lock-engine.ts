@@ -82,6 +82,17 @@ export class LockEngine implements LockAcquirer, WaitingQueues {
     }
   }
 
+  /** As {@link acquire}, for a caller that can do without the lock: its wait is no part of a deadlock. */
+  acquireTentatively(names: LockNames, options: LockOptions, what: string): Promise<LockLease> {
+    try {
+      const wanted = toWanted(names, what);
+      const defaults = { ...this.defaults, tentative: true };
+      return this.start(wanted, this.resolve(options, defaults, `${what} of ${quoted(wanted)}`), what);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
   /** As {@link acquire}, under terms that {@link termsOf} has resolved before. */
   acquireUnder(names: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
     try {
@@ -99,17 +110,6 @@ export class LockEngine implements LockAcquirer, WaitingQueues {
    */
   termsOf(options: LockOptions | undefined, purpose: Purpose): AcquisitionTerms {
     return this.resolve(options ?? {}, { ...this.defaults, ...purpose }, purpose.method);
-  }
-
-  /** As {@link acquire}, for a caller that can do without these locks: see `tentative` in AcquisitionTerms. */
-  acquireTentatively(names: LockNames, options: LockOptions, what: string): Promise<LockLease> {
-    try {
-      const wanted = toWanted(names, what);
-      const defaults = { ...this.defaults, tentative: true };
-      return this.start(wanted, this.resolve(options, defaults, `${what} of ${quoted(wanted)}`), what);
-    } catch (error) {
-      return Promise.reject(error);
-    }
   }
 
   /** As {@link acquire}, with a waitTime of 0 unless one is given, and `null` where the lock stays busy. */

@@ -1,6 +1,7 @@
 import type { LockType } from '../backends/lock-backend.js';
 import type { Lease } from '../engine/lease/lease.js';
-import type { LockEngine } from '../engine/lock-engine.js';
+import type { LockLease } from '../engine/lease/lock-lease.js';
+import type { LockEngine, LockNames } from '../engine/lock-engine.js';
 import type { Duration } from '../engine/terms/duration.js';
 import type { LockOptions } from '../engine/terms/lock-options.js';
 import { nullWhenBusy } from '../engine/waiting/null-when-busy.js';
@@ -9,8 +10,19 @@ import type { WaitOptions } from './wait-options.js';
 
 /** What one acquisition through a handle asks for. */
 export interface LeaseRequest extends Pick<LockOptions, 'waitTime' | 'outageTimeout' | 'leaseTime' | 'signal'> {
-  /** The caller can do without this lock: its wait takes no part in the detection of deadlocks. */
+  /** A red lock can do without this member: the wait for it is no part of a deadlock. */
   readonly tentative?: boolean;
+}
+
+/** Acquires locks of one type of a service. */
+export function acquireThrough(
+  engine: LockEngine,
+  names: LockNames,
+  type: LockType,
+  { tentative, ...options }: LeaseRequest,
+): Promise<LockLease> {
+  if (tentative) return engine.acquireTentatively(names, { ...options, type }, 'lock()');
+  return engine.acquire(names, { ...options, type }, 'lock()');
 }
 
 /**

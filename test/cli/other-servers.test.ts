@@ -1,3 +1,7 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:tls';
 import type { Redis } from 'ioredis';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
@@ -51,6 +55,46 @@ describe('a database that cannot be used', () => {
     expect(stdout).toContain('order:42');
     expect(code).toBe(0);
     await lease.release();
+  });
+});
+
+describe('a server that wants something else', () => {
+  it.each([
+    {
+      what: 'a password',
+      args: ['--requirepass', 'x'],
+      scheme: 'redis',
+      says: /NOAUTH.*it wants a password: redis:\/\/user:/,
+    },
+    { what: 'no TLS', args: [], scheme: 'rediss', says: /or the server does not use TLS: redis:\/\// },
+  ])('$what: the error says so', async ({ args, scheme, says }) => {
+    const redis = await startRedis({ args });
+    const { code, stdout, stderr } = await runCli(['ls'], redis.url.replace('redis', scheme));
+    expect(stderr).toMatch(says);
+    expect({ code, stdout }).toEqual({ code: 4, stdout: '' });
+    await redis.stop();
+  });
+
+  it('a certificate of a CA that is not known here: the error says how to name it', async () => {
+    const redis = await startRedis();
+    const folder = redis.folder;
+    const subject = ['-nodes', '-days', '2', '-subj', '/CN=localhost'];
+    execFileSync(
+      'openssl',
+      ['req', '-x509', '-newkey', 'rsa:2048', '-keyout', `${folder}/k`, '-out', `${folder}/c`, ...subject],
+      {
+        stdio: 'ignore',
+      },
+    );
+    const secure = createServer({ key: readFileSync(`${folder}/k`), cert: readFileSync(`${folder}/c`) });
+    secure.on('tlsClientError', () => {});
+    await new Promise<void>((resolve) => secure.listen(0, '127.0.0.1', resolve));
+    const { port } = secure.address() as AddressInfo;
+    const { code, stderr } = await runCli(['ls'], `rediss://127.0.0.1:${port}`);
+    expect(stderr).toMatch(/NODE_EXTRA_CA_CERTS/);
+    expect(code).toBe(4);
+    secure.close();
+    await redis.stop();
   });
 });
 

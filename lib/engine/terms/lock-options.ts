@@ -52,7 +52,7 @@ export interface AcquisitionTerms extends Purpose {
   readonly fixed: boolean;
   readonly signal: AbortSignal | undefined;
   readonly onLost: 'throw' | 'warn';
-  /** The caller can do without this lock, as for one member of a red lock: its wait is not part of any deadlock. */
+  /** The caller can do without this lock, so that its wait is no part of a deadlock. */
   readonly tentative: boolean;
 }
 

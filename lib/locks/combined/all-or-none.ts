@@ -25,7 +25,6 @@ export class AllOrNone implements CombinedAcquisition {
 
   constructor(
     private readonly groups: readonly LockGroup[],
-    /** What each group is acquired with. */
     private readonly request: Pick<LeaseRequest, 'leaseTime' | 'outageTimeout' | 'tentative'>,
     private readonly runtime: Runtime,
   ) {

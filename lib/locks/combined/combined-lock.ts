@@ -79,7 +79,7 @@ export abstract class CombinedLock extends LockHandle {
 
   /** @internal */
   async acquireLease(request: LeaseRequest): Promise<MemberLease> {
-    const { leaseTime, ...wait } = request;
+    const { leaseTime, waitTime } = request;
     const { name, engines } = this;
     const { runtime } = engines[0].settings;
     const shortest = (timeOf: (engine: LockEngine) => Milliseconds) => Math.min(...engines.map(timeOf)) as Milliseconds;
@@ -87,7 +87,7 @@ export abstract class CombinedLock extends LockHandle {
       waitTime: shortest(({ waitDefaults }) => waitDefaults.waitTime),
       outageTimeout: shortest(({ waitDefaults }) => waitDefaults.outageTimeout),
     };
-    const terms = toWaitTerms(wait.waitTime, defaults, wait, `lock() of '${name}'`);
+    const terms = toWaitTerms(waitTime, defaults, request, `lock() of '${name}'`);
     const acquisition = this.acquisition(terms, request);
     const backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
     const backends = engines.map(({ settings }) => settings.backend);

@@ -20,7 +20,7 @@ export interface MajorityTerms {
   readonly leaseTime: Duration | undefined;
   /** How long one busy member is waited for, in milliseconds. */
   readonly memberWaitTime: number;
-  /** There may be a majority without any one of them. */
+  /** The caller can do without any one member, or without the red lock. */
   readonly tentative: boolean;
   readonly runtime: Runtime;
 }

@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../../engine/errors.js';
 import type { WaitTerms } from '../../engine/waiting/caller.js';
-import type { LeaseRequest, LockHandle } from '../lock-handle.js';
+import { acquireThrough, type LeaseRequest, type LockHandle } from '../lock-handle.js';
 import { AllOrNone, type LockGroup } from './all-or-none.js';
 import type { MemberLease } from './combined-lease.js';
 import { type CombinedAcquisition, CombinedLock } from './combined-lock.js';
@@ -47,9 +47,9 @@ export class MultiLock extends CombinedLock {
   }
 
   /** @internal */
-  protected acquisition({ outageTimeout }: WaitTerms, { leaseTime, tentative }: LeaseRequest): CombinedAcquisition {
-    const { runtime } = this.engines[0].settings;
-    return new AllOrNone(this.groups, { leaseTime, outageTimeout, tentative }, runtime);
+  protected acquisition({ outageTimeout }: WaitTerms, request: LeaseRequest): CombinedAcquisition {
+    const { leaseTime, tentative } = request;
+    return new AllOrNone(this.groups, { leaseTime, outageTimeout, tentative }, this.engines[0].settings.runtime);
   }
 
   /** @internal */
@@ -90,11 +90,5 @@ function toGroup(members: readonly LockHandle[]): LockGroup {
   if (first.commandGroup === undefined || members.length === 1) return first;
   const { engine, type } = first.commandGroup;
   const names = members.map(({ name }) => name);
-  return {
-    acquireLease: ({ tentative, ...request }) => {
-      const options = { ...request, type };
-      if (tentative) return engine.acquireTentatively(names, options, 'lock()');
-      return engine.acquire(names, options, 'lock()');
-    },
-  };
+  return { acquireLease: (request) => acquireThrough(engine, names, type, request) };
 }

@@ -13,7 +13,15 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/NOAUTH/, 'it wants a password: redis://user:password@host; reserved characters are percent-encoded'],
   [/DENIED|protected mode/, 'set a password on the server, or ask it from its own host'],
   [/WRONGPASS|AUTH/, 'check user and password; reserved characters in a URL are percent-encoded'],
-  [/SSL|TLS|certificate|CERT_|ECONNRESET|wrong version/i, 'check that both sides use TLS (rediss://), or neither'],
+  [
+    /CERT_|certificate|SELF_SIGNED|UNABLE_TO_/i,
+    "this host does not trust the server's certificate; name the file of its CA in NODE_EXTRA_CA_CERTS",
+  ],
+  [/SSL|TLS|ECONNRESET|wrong version/i, 'check that both sides use TLS (rediss://), or neither'],
+  [
+    /EPIPE|Connection is closed/,
+    'the server hung up: it may be in protected mode (no password, another host), or have no connection left (maxclients)',
+  ],
   [/maxclients|max number of clients/i, 'Redis has no connection left; raise maxclients, or find who keeps them'],
   [/LOADING|BUSY|MASTERDOWN|CLUSTERDOWN/, 'it passes when Redis has started, or the failover is over'],
 ];
