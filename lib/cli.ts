@@ -1,7 +1,18 @@
 #!/usr/bin/env node
 // The command `nestjs-redis-lock`: see docs/cli.md.
+import { createRequire } from 'node:module';
+import { EXIT } from './cli/command-error.js';
 import { runCommandLine } from './cli/run-command-line.js';
 
-void runCommandLine(process.argv.slice(2), process.env).then((exitCode) => {
+// Until the command has settled: it never ends with 0 before that.
+process.exitCode = EXIT.failure;
+void runCommandLine(process.argv.slice(2), process.env, version).then((exitCode) => {
   process.exitCode = exitCode;
 });
+
+/** Of the package. This file is lib/cli.ts in the sources, and dist/esm/cli.js in the package. */
+function version(): string {
+  const require = createRequire(import.meta.url);
+  const depth = import.meta.url.endsWith('.ts') ? '..' : '../..';
+  return require(`${depth}/package.json`).version;
+}

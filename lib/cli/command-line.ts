@@ -8,6 +8,7 @@ const OPTIONS = {
   prefix: { type: 'string' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
+  version: { type: 'boolean', short: 'v' },
   match: { type: 'string' },
   count: { type: 'string' },
   cursor: { type: 'string' },
@@ -41,14 +42,12 @@ export interface CommandLine {
   readonly options: Values;
 }
 
-/**
- * @returns undefined when help is asked for
- * @throws CommandError that says what is wrong
- */
-export function parseCommandLine(args: readonly string[]): CommandLine | undefined {
+/** @throws CommandError that says what is wrong */
+export function parseCommandLine(args: readonly string[]): CommandLine | 'help' | 'version' {
   const { values, positionals } = parse(args);
-  if (values.help) return undefined;
   const [verb, ...names] = positionals;
+  if (values.help || verb === 'help') return 'help';
+  if (values.version || verb === 'version') return 'version';
   const verbs = Object.keys(VERBS).join(', ');
   if (verb === undefined) throw usageError(`What to do is missing: give one of ${verbs}`);
   if (!Object.hasOwn(VERBS, verb)) throw usageError(`There is no '${verb}': give one of ${verbs}`);
@@ -67,7 +66,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine | undefin
 /** Whether errors are to be told as JSON, also when the rest of the command line is wrong. */
 export function asksForJson(args: readonly string[]): boolean {
   const end = args.indexOf('--');
-  return args.slice(0, end < 0 ? args.length : end).includes('--json');
+  return args.slice(0, end < 0 ? args.length : end).some((arg) => /^--json(=|$)/.test(arg));
 }
 
 function parse(args: readonly string[]) {

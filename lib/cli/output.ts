@@ -1,25 +1,73 @@
-import { CommandError, EXIT } from './command-error.js';
+import { type CommandError, EXIT } from './command-error.js';
 import { printable, printableJson } from './text/printable.js';
 
 /** What the program prints: lines for people, or one JSON document; messages go to the standard error output. */
 export class Output {
+  private failure: NodeJS.ErrnoException | undefined;
+  private hasDocument = false;
+  /** What must be known even if the standard output fails. */
+  private record: readonly string[] = [];
+
   constructor(readonly isJson: boolean) {
-    // Whoever reads may stop: `nestjs-redis-lock ls | head`.
-    process.stdout.on('error', () => process.exit(EXIT.ok));
+    process.stdout.on('error', (error) => this.failed(error));
+    process.stderr.on('error', () => {}); // nowhere is left to report it
   }
 
   /** @param document what programs read instead of the lines */
   result(document: unknown, lines: readonly string[]): void {
-    process.stdout.write(`${this.isJson ? printableJson(document) : lines.join('\n')}\n`);
+    this.hasDocument = true;
+    this.print(`${this.isJson ? printableJson(document) : lines.join('\n')}\n`);
+  }
+
+  /** As {@link result}, of a change: where the standard output fails, the lines go to the standard error output. */
+  change(document: unknown, lines: readonly string[]): void {
+    this.record = lines;
+    this.result(document, lines);
   }
 
   /** @param document what programs read instead of nothing, if there is no result */
   error({ kind, message }: CommandError, document: object = {}): void {
-    if (this.isJson) this.result({ ...document, error: { kind, message } }, []);
+    if (this.isJson && !this.hasDocument) this.result({ ...document, error: { kind, message } }, []);
     this.note(message);
   }
 
   note(message: string): void {
     process.stderr.write(`${printable(message)}\n`);
+  }
+
+  /** Prints text as it is. */
+  print(text: string): void {
+    try {
+      process.stdout.write(text);
+    } catch (error) {
+      this.failed(error as Error);
+    }
+  }
+
+  /** Waits until everything is written. @returns whether more can be written */
+  async flush(): Promise<boolean> {
+    if (this.failure === undefined) await new Promise<void>((resolve) => process.stdout.write('', () => resolve()));
+    // The error event follows the callback.
+    await new Promise((resolve) => setImmediate(resolve));
+    return this.failure === undefined;
+  }
+
+  /**
+   * Waits until everything is written.
+   *
+   * @param exitCode of the command
+   * @returns what the program ends with
+   */
+  async end(exitCode: number): Promise<number> {
+    await this.flush();
+    const { failure, record } = this;
+    // Whoever reads may stop: `nestjs-redis-lock ls | head`.
+    if (failure === undefined || failure.code === 'EPIPE') return exitCode;
+    for (const line of [`The output could not be written: ${failure.message}`, ...record]) this.note(line);
+    return EXIT.failure;
+  }
+
+  private failed(error: Error): void {
+    this.failure ??= error;
   }
 }

@@ -1,5 +1,5 @@
 import { createLockService } from '../service/create-lock-service.js';
-import { type CommandError, EXIT, toCommandError } from './command-error.js';
+import { CommandError, EXIT, toCommandError } from './command-error.js';
 import { asksForJson, type CommandLine, parseCommandLine, type Verb } from './command-line.js';
 import type { Command } from './commands/command.js';
 import { inspect } from './commands/inspect.js';
@@ -7,9 +7,10 @@ import { listClients } from './commands/list-clients.js';
 import { listLocks } from './commands/list-locks.js';
 import { checkRelease, release } from './commands/release.js';
 import { watch } from './commands/watch.js';
+import { checkCluster } from './doctor/cluster-check.js';
 import { runDoctor } from './doctor/run-doctor.js';
 import { Output } from './output.js';
-import { openRedis } from './redis/open-redis.js';
+import { type OpenRedis, openRedis } from './redis/open-redis.js';
 import { type RedisPlace, redisPlace } from './redis/redis-place.js';
 import { USAGE } from './usage.js';
 
@@ -24,27 +25,63 @@ const COMMANDS: Record<Exclude<Verb, 'doctor'>, Command> = {
 /** A Redis that is in trouble is the one that is looked at: it may take its time. */
 const COMMAND_TIMEOUT = 5_000;
 
-/** @returns what the program is to end with */
-export async function runCommandLine(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+/**
+ * @param version gives the one of the package
+ * @returns what the program is to end with
+ */
+export async function runCommandLine(
+  args: readonly string[],
+  environment: NodeJS.ProcessEnv,
+  version: () => string,
+): Promise<number> {
   const output = new Output(asksForJson(args));
+  const settled = neverSilent(output);
   try {
-    const line = parseCommandLine(args);
-    if (line === undefined) {
-      process.stdout.write(USAGE);
-      return EXIT.ok;
-    }
-    checkRelease(line);
-    const place = redisPlace(line.options, environment);
-    if (line.verb === 'doctor') return await runDoctor(place, line.options.prefix ?? 'lock:', output);
-    return await runCommand(COMMANDS[line.verb], line, place, output);
+    return await output.end(await run(args, environment, version, output));
   } catch (error) {
-    return fail(toCommandError(error), output);
+    return await output.end(fail(toCommandError(error), output));
+  } finally {
+    settled();
   }
+}
+
+async function run(
+  args: readonly string[],
+  environment: NodeJS.ProcessEnv,
+  version: () => string,
+  output: Output,
+): Promise<number> {
+  const line = parseCommandLine(args);
+  if (typeof line === 'string') {
+    output.print(line === 'help' ? USAGE : `${version()}\n`);
+    return EXIT.ok;
+  }
+  checkRelease(line);
+  const place = redisPlace(line.options, environment);
+  if (line.verb === 'doctor') return await runDoctor(place, line.options.prefix ?? 'lock:', output);
+  return await runCommand(COMMANDS[line.verb], line, place, output);
+}
+
+/**
+ * Reports what no promise does: an error that nobody has caught, and an event loop that has nothing left to do before the command has
+ * settled.
+ *
+ * @returns what is to be called when it has settled
+ */
+function neverSilent(output: Output): () => void {
+  const uncaught = async (error: unknown) => process.exit(await output.end(fail(toCommandError(error), output)));
+  const unsettled = async () => {
+    const message = 'The program ended before it had an answer; nothing is known. This is a fault of nestjs-redis-lock';
+    process.exit(await output.end(fail(new CommandError('failure', message), output)));
+  };
+  process.on('uncaughtException', uncaught).once('beforeExit', unsettled);
+  return () => process.off('uncaughtException', uncaught).off('beforeExit', unsettled);
 }
 
 async function runCommand(command: Command, line: CommandLine, place: RedisPlace, output: Output): Promise<number> {
   const redis = await openRedis(place);
   try {
+    sayReplica(redis, line, place, output);
     const locks = createLockService({
       connection: () => redis.client,
       keyPrefix: line.options.prefix,
@@ -54,6 +91,8 @@ async function runCommand(command: Command, line: CommandLine, place: RedisPlace
     });
     try {
       return await command({ ...line, locks, output });
+    } catch (error) {
+      throw await withClusterState(toCommandError(error), redis, place);
     } finally {
       await locks.close();
     }
@@ -62,8 +101,40 @@ async function runCommand(command: Command, line: CommandLine, place: RedisPlace
   }
 }
 
+/** @throws CommandError where a lock is to be released on a replica: its master would still have it */
+function sayReplica(
+  { replicaOf }: OpenRedis,
+  { verb }: CommandLine,
+  { description }: RedisPlace,
+  output: Output,
+): void {
+  if (replicaOf === undefined) return;
+  const { master, isLinked } = replicaOf;
+  if (verb === 'release')
+    throw new CommandError('usage', `${description} is a replica. Nothing was released: use its master, ${master}`);
+  const age = isLinked ? 'may lag behind it' : 'has no connection to it: what it shows may be old';
+  output.note(`${description} is a replica of ${master}, and ${age}`);
+}
+
+/** A cluster that is not ok refuses commands: the error says which of its slots and nodes are missing. */
+async function withClusterState(
+  error: CommandError,
+  redis: OpenRedis,
+  { isCluster }: RedisPlace,
+): Promise<CommandError> {
+  if (!isCluster || error.kind !== 'unavailable') return error;
+  const finding = await checkCluster(redis.server).catch(() => undefined);
+  if (finding?.status !== 'wrong') return error;
+  return new CommandError(
+    'unavailable',
+    `${error.message.replace(/\.+$/, '')}. ${finding.message}. 'doctor --cluster' shows which slots and nodes are missing`,
+    { cause: error.cause },
+  );
+}
+
 function fail(error: CommandError, output: Output): number {
   output.error(error);
-  if (error.kind === 'failure') process.stderr.write(`${(error.cause as Error | undefined)?.stack}\n`);
+  const { stack } = (error.cause ?? {}) as Error;
+  if (error.kind === 'failure' && stack !== undefined) process.stderr.write(`${stack}\n`);
   return EXIT[error.kind];
 }

@@ -6,7 +6,7 @@ export const USAGE = `Looks at distributed locks from outside, while the applica
   nestjs-redis-lock watch [--match PATTERN]   the same as ls, again and again; Ctrl+C ends it
   nestjs-redis-lock clients                   the processes that hold locks or wait for them
   nestjs-redis-lock release NAME --yes --reason TEXT
-                                              frees a lock, whoever holds it
+                                              frees a lock, whoever holds it; without --yes it shows the holder
   nestjs-redis-lock doctor                    whether this Redis and this user are fit for locks
 
 Where Redis is
@@ -23,7 +23,7 @@ Options
   --interval TIME   watch: how often. Default: 2s
   --yes             release: really do it
   --reason TEXT     release: why, for the log of your shell
-  --help
+  --help, --version
 
 A name that begins with a dash follows '--':  nestjs-redis-lock inspect -- -name
 

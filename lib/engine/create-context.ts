@@ -9,7 +9,7 @@ import { ForcedReleases } from './lease/forced-releases.js';
 import type { HeldLock } from './lease/held-lock.js';
 import { LeaseClock } from './lease/lease-clock.js';
 import { Watchdog } from './lease/watchdog.js';
-import type { EngineSettings } from './terms/engine-settings.js';
+import { DEFAULT_COMMAND_TIMEOUT, type EngineSettings } from './terms/engine-settings.js';
 import { pointChannels } from './trace/channels.js';
 import { Outages, type WaitingQueues } from './waiting/outages.js';
 
@@ -25,6 +25,7 @@ export function createContext(
   queues: WaitingQueues,
 ): { readonly context: AcquisitionContext; readonly forcedReleases: ForcedReleases; readonly stop: () => void } {
   const { backend, runtime, logger, clientId, watchdogTimeout, fairWaitTimeout } = settings;
+  const { commandTimeout = DEFAULT_COMMAND_TIMEOUT } = settings;
   const clock = new LeaseClock(runtime);
   const events = new EventHub(runtime, new RateLimitedLogger(logger, runtime), pointChannels);
   const presence = new ClientPresence(settings, events.logger, takeStock);
@@ -34,7 +35,7 @@ export function createContext(
     presence.noticed(0);
   };
   const watchdog = new Watchdog(backend, runtime, clock, events, watchdogTimeout, onHeartbeat);
-  const backgroundReleases = new BackgroundReleases(backend, runtime);
+  const backgroundReleases = new BackgroundReleases(backend, runtime, commandTimeout);
   const forcedReleases = new ForcedReleases(backend, runtime, clientId, heldLocks, events);
   const { pendingAcquisitions } = forcedReleases;
   const warn = (message: string) => events.logger.warn(message);

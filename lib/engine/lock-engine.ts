@@ -22,7 +22,7 @@ import { acquireSeveral } from './several/acquire-several.js';
 import { Shutdown } from './shutdown.js';
 import { assertSupported } from './terms/assert-supported.js';
 import type { Milliseconds } from './terms/duration.js';
-import type { EngineSettings } from './terms/engine-settings.js';
+import { DEFAULT_COMMAND_TIMEOUT, type EngineSettings } from './terms/engine-settings.js';
 import { refuseSuspiciousName, toKey } from './terms/lock-name.js';
 import { type LockNames, quoted, toWanted } from './terms/lock-names.js';
 import { type AcquisitionTerms, DEFAULT_TERMS, type LockOptions, type Purpose, toTerms } from './terms/lock-options.js';
@@ -31,8 +31,6 @@ import { holdEnded } from './trace/trace-hold.js';
 import { nullWhenBusy } from './waiting/null-when-busy.js';
 import type { WaitingQueue, WaitingQueues } from './waiting/outages.js';
 
-/** Of a backend that does not say otherwise. */
-const COMMAND_TIMEOUT = 2_000;
 /** How long a caller waits out an outage, unless it says otherwise. */
 const OUTAGE_TIMEOUT = 10_000 as Milliseconds;
 
@@ -54,7 +52,7 @@ export class LockEngine implements LockAcquirer, WaitingQueues {
 
   constructor(readonly settings: EngineSettings) {
     const { backend, runtime, keyPrefix, watchdogTimeout, waitTime, onLost } = settings;
-    const { shutdownTimeout, commandTimeout = COMMAND_TIMEOUT, outageTimeout = OUTAGE_TIMEOUT } = settings;
+    const { shutdownTimeout, commandTimeout = DEFAULT_COMMAND_TIMEOUT, outageTimeout = OUTAGE_TIMEOUT } = settings;
     const { context, forcedReleases, stop } = createContext(
       settings,
       (key) => this.inspector.heldLocks(key),
@@ -79,6 +77,17 @@ export class LockEngine implements LockAcquirer, WaitingQueues {
       if (options === undefined) return this.acquireUnder(names, this.defaults, what);
       const wanted = toWanted(names, what);
       return this.start(wanted, this.resolve(options, this.defaults, `${what} of ${quoted(wanted)}`), what);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** As {@link acquire}, for a caller that can do without the lock: its wait is no part of a deadlock. */
+  acquireTentatively(names: LockNames, options: LockOptions, what: string): Promise<LockLease> {
+    try {
+      const wanted = toWanted(names, what);
+      const defaults = { ...this.defaults, tentative: true };
+      return this.start(wanted, this.resolve(options, defaults, `${what} of ${quoted(wanted)}`), what);
     } catch (error) {
       return Promise.reject(error);
     }

@@ -1,12 +1,13 @@
 import { deadlineTimer, type Runtime, type Timer } from '../backends/runtime.js';
 import type { WaitTerms } from '../engine/waiting/caller.js';
 import { InterruptibleSleep } from '../engine/waiting/interruptible-sleep.js';
+import { LinkedAbort } from './linked-abort.js';
 
 /** The time that one call has for its attempts. */
 export class Deadline {
-  /** Aborts when no time is left, or when the caller's own signal aborts. */
-  readonly signal: AbortSignal;
-  private readonly controller = new AbortController();
+  /** The deadline itself has aborted the signal. */
+  passed = false;
+  private readonly abort: LinkedAbort;
   private readonly end: number;
   private readonly timer: Timer | undefined;
 
@@ -15,9 +16,14 @@ export class Deadline {
     { waitTime, signal }: WaitTerms,
   ) {
     this.end = runtime.monotonic() + waitTime;
-    this.signal = signal === undefined ? this.controller.signal : AbortSignal.any([this.controller.signal, signal]);
+    this.abort = new LinkedAbort(signal);
     if (waitTime > 0 && waitTime !== Number.POSITIVE_INFINITY)
-      this.timer = deadlineTimer(runtime, waitTime, () => this.controller.abort(), 'keep-alive');
+      this.timer = deadlineTimer(runtime, waitTime, () => this.pass(), 'keep-alive');
+  }
+
+  /** Aborts when no time is left, or when the caller's own signal aborts. */
+  get signal(): AbortSignal {
+    return this.abort.signal;
   }
 
   /** Milliseconds. */
@@ -25,13 +31,9 @@ export class Deadline {
     return Math.max(0, this.end - this.runtime.monotonic());
   }
 
-  /** Whether the deadline itself has aborted the signal. */
-  get passed(): boolean {
-    return this.controller.signal.aborted;
-  }
-
   cancel(): void {
     this.timer?.cancel();
+    this.abort.unlink();
   }
 
   /** Settles after `delay` milliseconds, or when the signal aborts. */
@@ -43,5 +45,10 @@ export class Deadline {
     signal.addEventListener('abort', wake);
     await sleep.sleep(Math.min(remaining, delay));
     signal.removeEventListener('abort', wake);
+  }
+
+  private pass(): void {
+    this.passed = true;
+    this.abort.abort();
   }
 }

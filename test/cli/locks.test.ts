@@ -170,18 +170,22 @@ describe('the command line', () => {
     },
   );
 
-  it('shows who holds the lock, and changes nothing, without --yes', async () => {
-    const lease = await shop.acquire('order:42');
-    const { code, stdout } = await runCli(['release', 'order:42', '--reason', 'stuck'], redis.url);
-    expect(stdout).toContain(lease.owner);
-    expect(code).toBe(2);
-    expect(await json('release', 'order:42', '--reason', 'stuck')).toMatchObject({
-      released: false,
-      error: { kind: 'usage' },
-    });
-    expect(await shop.isLocked('order:42')).toBe(true);
-    await lease.release();
-  });
+  it.each([[], ['--reason', 'stuck']])(
+    'release %s: shows who holds the lock, and changes nothing, without --yes',
+    async (...options) => {
+      const lease = await shop.acquire('order:42');
+      const { code, stdout, stderr } = await runCli(['release', 'order:42', ...options], redis.url);
+      expect(stdout).toContain(lease.owner);
+      expect(stderr).toMatch(/^Nothing was released: add --yes --reason TEXT/);
+      expect(code).toBe(2);
+      expect(await json('release', 'order:42', ...options)).toMatchObject({
+        released: false,
+        error: { kind: 'usage' },
+      });
+      expect(await shop.isLocked('order:42')).toBe(true);
+      await lease.release();
+    },
+  );
 
   it('goes through the list page by page, and matches names', async () => {
     const names = Array.from({ length: 60 }, (_, n) => `page:${n}`);
@@ -238,6 +242,17 @@ describe('the command line', () => {
     expect((await admin.keys('*')).sort()).toEqual(keys);
     await until(async () => !String(await admin.client('LIST')).includes('doctor'));
     await lease.release();
+  });
+
+  it('never advises to delete the key of a semaphore', async () => {
+    await shop.getSemaphore('uploads').trySetPermits(3);
+    const release = ['release', 'uploads', '--yes', '--reason', 'stuck'];
+    for (const args of [['inspect', 'uploads'], release]) {
+      const { code, stderr } = await runCli(args, redis.url);
+      expect(stderr).not.toMatch(/delete|DEL\b/i);
+      expect(code).not.toBe(1);
+    }
+    expect(await admin.get('lock:uploads')).toBe('3');
   });
 
   it.each([

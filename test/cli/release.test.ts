@@ -16,7 +16,7 @@ async function run(name: string, meanwhile: () => Promise<unknown>) {
   const lines: string[] = [];
   const output = {
     isJson: false,
-    result: (document: unknown, text: readonly string[]) => {
+    change: (document: unknown, text: readonly string[]) => {
       results.push(document);
       lines.push(...text);
     },

@@ -15,9 +15,16 @@ export interface CliResult {
   readonly stderr: string;
 }
 
+export interface CliSettings {
+  /** A module that the process loads first, relative to this file. */
+  readonly preload?: string;
+  /** The path of a file that gets what the program prints. Default: it is returned. */
+  readonly output?: string;
+}
+
 /** Runs the program in a process of its own. @param url the variable REDIS_URL */
-export async function runCli(args: readonly string[], url?: string): Promise<CliResult> {
-  const child = startCli(args, url);
+export async function runCli(args: readonly string[], url?: string, settings?: CliSettings): Promise<CliResult> {
+  const child = startCli(args, url, settings);
   let stdout = '';
   let stderr = '';
   child.stdout.on('data', (data) => {
@@ -31,9 +38,18 @@ export async function runCli(args: readonly string[], url?: string): Promise<Cli
 }
 
 /** As {@link runCli}, while it runs. */
-export function startCli(args: readonly string[], url?: string): ChildProcessWithoutNullStreams {
+export function startCli(
+  args: readonly string[],
+  url?: string,
+  { preload, output }: CliSettings = {},
+): ChildProcessWithoutNullStreams {
   const { REDIS_URL: _, ...env } = process.env;
-  const child = spawn(process.execPath, ['--no-deprecation', ...PROGRAM, ...args], {
+  const first = preload === undefined ? [] : ['--import', path(preload)];
+  const command = [process.execPath, '--no-deprecation', ...first, ...PROGRAM, ...args];
+  // Only a shell opens the file as a user's would.
+  const shell = output === undefined ? [] : ['sh', '-c', `exec "$@" > ${output}`, 'sh'];
+  const [program, ...rest] = [...shell, ...command];
+  const child = spawn(program, rest, {
     env: { ...env, NODE_OPTIONS: '', ...(url === undefined ? {} : { REDIS_URL: url }) },
   });
   const kill = () => child.kill('SIGKILL');

@@ -3,11 +3,12 @@ import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decor
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
-import { NOTHING, nothingIsLeft, openWorld } from '../support/lock-world.js';
+import { ms, NOTHING, nothingIsLeft, openWorld } from '../support/lock-world.js';
 import { errorOf } from '../support/section.js';
 
 const LONGEST_WAIT = 2 ** 31 - 1;
-const LONGEST_LEASE = 10 * 365 * 24 * 60 * 60 * 1_000;
+/** Ten years, as `'10y'` says them. */
+const LONGEST_LEASE = 10 * 365.25 * 24 * 60 * 60 * 1_000;
 
 type Take = (locks: LockService, bad: never) => unknown;
 
@@ -96,7 +97,7 @@ describe('durations', () => {
 
   it.each(LEASES)('%s: one longer than 10 years is refused, before the backend is asked', async (_, take) => {
     for (const bad of beyond(LONGEST_LEASE))
-      expect(await refuses(take, bad)).toContain('it must be at most 315360000000 ms (10 years)');
+      expect(await refuses(take, bad)).toContain('it must be at most 315576000000 ms (10 years)');
     expect(await refuses(take, Number.POSITIVE_INFINITY)).toContain('it must be finite');
   });
 
@@ -114,7 +115,7 @@ describe('durations', () => {
   });
 
   it('an extension longer than 10 years is refused, and the lease stays as it was', async () => {
-    const { locks, backend } = await world.process();
+    const { locks, backend } = await world.process({ watchdogTimeout: ms(30_000) });
     const lease = await locks.acquire('a');
     for (const bad of [...beyond(LONGEST_LEASE), Number.POSITIVE_INFINITY])
       expect(await errorOf(lease.extend(bad as never))).toBeInstanceOf(LockConfigurationError);
@@ -134,6 +135,16 @@ describe('durations', () => {
     await held.release();
     for (const lease of waiting) await (await lease).release();
     await nothingIsLeft(process);
+  });
+
+  it("the longest lease can be written as '10y', the longest wait as '24d'", async () => {
+    const { locks } = await world.process();
+    const held = await locks.acquire('a', { leaseTime: '10y', waitTime: '24d' });
+    expect(held.remainingTime()).toBeGreaterThan(LONGEST_LEASE * 0.9);
+    await held.extend('10y');
+    expect(held.remainingTime()).toBeLessThanOrEqual(LONGEST_LEASE);
+    await held.release();
+    expect(() => decorate({ leaseTime: '10y', holdAtLeast: '10y' })).not.toThrow();
   });
 });
 

@@ -209,7 +209,7 @@ describe('a subscription over a half-open connection', () => {
     const proxy = await startTcpProxy(world.server.port);
     const hurried: Runtime = {
       ...nodeRuntime,
-      timer: (delay, callback, keepAlive) => nodeRuntime.timer(delay === 10_000 ? 50 : delay, callback, keepAlive),
+      timer: (delay, callback, keepAlive) => nodeRuntime.timer(delay === 2_000 ? 50 : delay, callback, keepAlive),
     };
     const connection = world.server.client({ port: proxy.port });
     const backend = world.backend({ connection, commandTimeout: 300, runtime: hurried });

@@ -6,8 +6,8 @@ import type { CommandContext } from './command.js';
 import { notLocked } from './inspect.js';
 
 /** Refuses a release without a reason before anything is asked. @throws CommandError */
-export function checkRelease({ verb, options: { reason } }: CommandLine): void {
-  if (verb !== 'release' || reason?.trim()) return;
+export function checkRelease({ verb, options: { yes, reason } }: CommandLine): void {
+  if (verb !== 'release' || !yes || reason?.trim()) return;
   throw usageError('Nothing was released: say why with --reason TEXT');
 }
 
@@ -27,7 +27,7 @@ export async function release(context: CommandContext): Promise<number> {
   const removed = await locks.removeHolders(name, { owners: shown.map(({ owner }) => owner), fencingToken });
   if (removed.length === 0) throw await nothingReleased(context);
   const owners = shown.filter(({ owner }) => removed.includes(owner));
-  output.result({ ...document, released: true, removed }, [
+  output.change({ ...document, released: true, removed }, [
     ...inspectionLines(name, { ...before, owners }),
     `Released by force at ${new Date().toISOString()}: ${printable(options.reason as string)}`,
     'The code that held it may still run: its signal is aborted, but nothing stops code that does not listen to it.',
@@ -50,4 +50,4 @@ function notReleasable(name: string, type: string): CommandError {
 }
 
 const NOTHING_DONE =
-  'Nothing was released: add --yes when the holder is dead or harmless, because its code may still run';
+  'Nothing was released: add --yes --reason TEXT when the holder is dead or harmless, because its code may still run';

@@ -3,6 +3,7 @@ import { toMilliseconds } from '../../engine/terms/duration.js';
 import type { ListedLock, ListedSynchronizer } from '../../service/lock-inspection.js';
 import type { LockService } from '../../service/lock-service.js';
 import { EXIT, toCommandError } from '../command-error.js';
+import type { Output } from '../output.js';
 import { heldFor, lockTable } from '../text/lock-table.js';
 import { printable } from '../text/printable.js';
 import { synchronizerTable } from '../text/synchronizer-table.js';
@@ -19,7 +20,7 @@ const END_OF_LINE = '\x1b[K';
 const REST_OF_SCREEN = '\x1b[J';
 
 /** `watch`: the locks with the most waiters first, until it is interrupted. An outage is shown, and waited out. */
-export async function watch({ locks, options }: CommandContext): Promise<number> {
+export async function watch({ locks, options, output }: CommandContext): Promise<number> {
   const interval = toMilliseconds(
     (options.interval ?? '2s') as '2s',
     '--interval',
@@ -29,10 +30,11 @@ export async function watch({ locks, options }: CommandContext): Promise<number>
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
   while (!interrupted.signal.aborted) {
-    show(await look(locks, options.match));
+    show(await look(locks, options.match), output);
+    if (!(await output.flush())) break;
     await sleep(interval, undefined, { signal: interrupted.signal }).catch(() => {});
   }
-  if (process.stdout.isTTY) process.stdout.write('\n');
+  if (process.stdout.isTTY) output.print('\n');
   return EXIT.ok;
 }
 
@@ -67,11 +69,11 @@ function withinScreen(locks: readonly ListedLock[], synchronizers: readonly List
   ];
 }
 
-function show(lines: readonly string[]): void {
+function show(lines: readonly string[], output: Output): void {
   const { stdout } = process;
-  if (!stdout.isTTY) stdout.write(`${lines.join('\n')}\n\n`);
+  if (!stdout.isTTY) output.print(`${lines.join('\n')}\n\n`);
   else {
     const cut = lines.map((line) => [...line].slice(0, stdout.columns).join('') + END_OF_LINE);
-    stdout.write(`${HOME}${cut.join('\n')}${REST_OF_SCREEN}`);
+    output.print(`${HOME}${cut.join('\n')}${REST_OF_SCREEN}`);
   }
 }

@@ -11,6 +11,7 @@ export async function checkScripts(master: Redis, key: string): Promise<Finding>
   const otherKey = await failureOf(master.eval(OTHER_KEY, 1, key));
   if (otherKey !== undefined) {
     if (/NOPERM/.test(otherKey)) return note(`not known: ${otherKey}`, 'see the check of rights');
+    if (/CLUSTERDOWN/.test(otherKey)) return note(`not known: ${otherKey}`, 'see the check of the cluster');
     return wrong(
       `a script was refused: ${otherKey}`,
       'allow scripts, and keys that a script was not given; on Dragonfly: --default_lua_flags=allow-undeclared-keys',

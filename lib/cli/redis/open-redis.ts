@@ -1,7 +1,9 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { addressOf, ClusterNodes } from '../../backends/redis/client/cluster-nodes.js';
+import { checkDatabase } from '../../backends/redis/connection/check-database.js';
 import { connectionAdvice } from '../../backends/redis/connection/connection-advice.js';
 import { messageOf } from '../../backends/redis/connection/redis-errors.js';
+import { sendOn } from '../../backends/redis/connection/script-command.js';
 import { CommandError } from '../command-error.js';
 import type { RedisPlace } from './redis-place.js';
 
@@ -13,11 +15,23 @@ const TIMEOUTS = { connectTimeout: TIMEOUT, commandTimeout: TIMEOUT, disconnectT
 /** Connections of this program, to one server or to the nodes of a cluster. */
 export interface OpenRedis {
   readonly client: Redis | Cluster;
+  /** The server that the URL names. */
+  readonly server: Redis;
+  /** Whom the server follows; undefined where it is a master, a cluster, or does not say. */
+  readonly replicaOf?: ReplicaOf;
   /** The masters of a cluster; else the server. */
   masters(): readonly Redis[];
   /** A slot that a master of a cluster serves; undefined where there is no cluster. */
   slotOf(master: Redis): number | undefined;
   close(): void;
+}
+
+/** The master of a replica. */
+export interface ReplicaOf {
+  /** `host:port` */
+  readonly master: string;
+  /** Whether the replica is connected to it. */
+  readonly isLinked: boolean;
 }
 
 /**
@@ -26,20 +40,50 @@ export interface OpenRedis {
  * @throws CommandError that says why there is no connection, and what to do
  */
 export async function openRedis(place: RedisPlace): Promise<OpenRedis> {
-  const first = await connectTo(place);
-  const isCluster = await asksForCluster(first);
-  if (isCluster === place.isCluster || isCluster === undefined) {
-    if (!place.isCluster) return single(first);
-    first.disconnect();
-    return openCluster(place);
+  const server = await connectTo(place);
+  try {
+    const info = await server.info().catch(() => ''); // it may be denied
+    refuseOtherKinds(info, place);
+    if (place.isCluster) return await openCluster(place, server);
+    return {
+      client: server,
+      server,
+      replicaOf: replicaOf(info),
+      masters: () => [server],
+      slotOf: () => undefined,
+      close: () => server.disconnect(),
+    };
+  } catch (error) {
+    server.disconnect();
+    throw error;
   }
-  first.disconnect();
+}
+
+/** @throws CommandError where the server has no locks, or only a part of them */
+function refuseOtherKinds(info: string, { description, isCluster }: RedisPlace): void {
+  const field = (name: RegExp) => name.exec(info)?.[1];
+  if (field(/^(?:redis|server)_mode:(\w+)/m) === 'sentinel') {
+    const masters = [...info.matchAll(/^master\d+:name=(.*?),.*?address=(.*?),/gm)];
+    const named = masters.map(([, name, address]) => `${address} ('${name}')`).join(', ');
+    throw new CommandError(
+      'usage',
+      `${description} is a Sentinel, and has no locks: give the URL of the master that it watches: ${named || 'there is none'}`,
+    );
+  }
+  const enabled = field(/^cluster_enabled:(\d)/m);
+  if (enabled === undefined || isCluster === (enabled === '1')) return;
   throw new CommandError(
     'usage',
     isCluster
-      ? `${place.description} is a node of a cluster, and knows only a part of the locks: add --cluster`
-      : `${place.description} is not a node of a cluster: leave out --cluster`,
+      ? `${description} is not a node of a cluster: leave out --cluster`
+      : `${description} is a node of a cluster, and knows only a part of the locks: add --cluster`,
   );
+}
+
+function replicaOf(info: string): ReplicaOf | undefined {
+  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
+  if (field('role') !== 'slave') return undefined;
+  return { master: `${field('master_host')}:${field('master_port')}`, isLinked: field('master_link_status') === 'up' };
 }
 
 async function connectTo(place: RedisPlace): Promise<Redis> {
@@ -59,14 +103,27 @@ async function connectTo(place: RedisPlace): Promise<Redis> {
     await client.ping().catch((error: unknown) => {
       if (!/^NOPERM/.test(messageOf(error))) throw error;
     });
-    return client;
   } catch (error) {
     client.disconnect();
     throw noConnection(place, failure() ?? error);
   }
+  try {
+    const source = { client, owned: true, description: place.description };
+    await checkDatabase(source, (command) => sendOn(client, command));
+    return client;
+  } catch (error) {
+    client.disconnect();
+    throw new CommandError('unavailable', messageOf(error), { cause: error });
+  }
 }
 
-async function openCluster(place: RedisPlace): Promise<OpenRedis> {
+async function openCluster(place: RedisPlace, server: Redis): Promise<OpenRedis> {
+  const slots = await server.cluster('SLOTS').catch(() => undefined);
+  // Without any slot there are no nodes, and ioredis has nothing to connect to: the server itself says that it is down.
+  if (slots?.length === 0) {
+    const masters = () => [server];
+    return { client: server, server, masters, slotOf: () => undefined, close: () => server.disconnect() };
+  }
   const { hostname, port, username, password, protocol } = new URL(place.url);
   const redisOptions: Partial<RedisOptions> = {
     ...TIMEOUTS,
@@ -79,6 +136,8 @@ async function openCluster(place: RedisPlace): Promise<OpenRedis> {
   const client = new Cluster(start, {
     redisOptions,
     lazyConnect: true,
+    // It would give up a cluster that fails. Commands fail then, and say why; doctor examines it.
+    enableReadyCheck: false,
     clusterRetryStrategy: () => (hadConnection ? RETRY_DELAY : null),
   });
   const failure = lastErrorOf(client, 'node error');
@@ -88,15 +147,15 @@ async function openCluster(place: RedisPlace): Promise<OpenRedis> {
     hadConnection = true;
     const nodes = new ClusterNodes(client);
     const slotOf = (master: Redis) => client.slots.findIndex((names) => names?.[0] === addressOf(master));
-    return { client, masters: () => nodes.masters(), slotOf, close: () => client.disconnect() };
+    const close = () => {
+      client.disconnect();
+      server.disconnect();
+    };
+    return { client, server, masters: () => nodes.masters(), slotOf, close };
   } catch (error) {
     client.disconnect();
     throw noConnection(place, failure() ?? error);
   }
-}
-
-function single(client: Redis): OpenRedis {
-  return { client, masters: () => [client], slotOf: () => undefined, close: () => client.disconnect() };
 }
 
 function settings(mayRetry: () => boolean): RedisOptions {
@@ -109,13 +168,6 @@ function settings(mayRetry: () => boolean): RedisOptions {
   };
 }
 
-/** Whether the server belongs to a cluster; undefined where it does not tell. */
-async function asksForCluster(client: Redis): Promise<boolean | undefined> {
-  const info = await client.info('cluster').catch(() => '');
-  const enabled = /^cluster_enabled:(\d)/m.exec(info)?.[1];
-  return enabled === undefined ? undefined : enabled === '1';
-}
-
 /** ioredis tells a failed connect() only that it is closed: why comes as an event. */
 function lastErrorOf(client: Redis | Cluster, event: string): () => unknown {
   let last: unknown;
@@ -125,10 +177,10 @@ function lastErrorOf(client: Redis | Cluster, event: string): () => unknown {
   return () => last;
 }
 
-function noConnection({ description }: RedisPlace, error: unknown): CommandError {
+function noConnection({ description, url }: RedisPlace, error: unknown): CommandError {
   const reason = messageOf(error);
   return new CommandError(
     'unavailable',
-    `${description}: ${reason}: ${connectionAdvice(error) ?? 'check the URL, and the log of Redis'}`,
+    `${description}: ${reason}: ${connectionAdvice(error, url.startsWith('rediss:')) ?? 'check the URL, and the log of Redis'}`,
   );
 }

@@ -19,6 +19,11 @@ export class BackendTime {
     private readonly runtime: Runtime,
   ) {}
 
+  /** The backend's time. It was asked for before: a wait has a date. */
+  now(): number {
+    return this.runtime.monotonic() + this.offset;
+  }
+
   /** Dates the waits that have no date yet. */
   async date(waits: readonly NestedWait[]): Promise<void> {
     const undated = waits.filter(({ began }) => began === undefined);

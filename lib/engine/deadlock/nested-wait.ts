@@ -75,7 +75,10 @@ export class NestedWait {
   /** What is written down about it. It holds a lock, and has a date. */
   get record(): WaitRecord {
     const { beat, holders, waiter, locks } = this;
-    return { lock: waiter.name, owner: locks[0].owner, holders, began: this.began as number, beat };
+    const began = this.began as number;
+    const record = { lock: waiter.name, owner: locks[0].owner, holders, began, beat };
+    const { waitTime } = waiter.terms;
+    return waitTime === Number.POSITIVE_INFINITY ? record : { ...record, ends: began + waitTime };
   }
 
   private get leases(): readonly ScopedLease[] {

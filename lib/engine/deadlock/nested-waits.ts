@@ -22,6 +22,8 @@ const OLD = 3_000;
 const MOST_WAITS = 500;
 /** So many holders of one lock are written down. */
 const MOST_HOLDERS = 100;
+/** After so many beats in a row without an answer that can be used, the log says that deadlocks are not found. */
+const MOST_FAILURES = 4;
 /** Before there are so many waits, those that have ended are not looked for between two beats. */
 const FIRST_SWEEP = 64;
 
@@ -35,6 +37,8 @@ const FIRST_SWEEP = 64;
 export class NestedWaits {
   /** In the order of their arrival. Those that have ended stay until the next sweep. */
   private waits: NestedWait[] = [];
+  /** The ids of those that have ended, and are to be removed from the journal. */
+  private ended = new Set<string>();
   private sweepAt = FIRST_SWEEP;
   private timer: Timer | undefined;
   private readonly journal: WaitJournal | undefined;
@@ -42,6 +46,8 @@ export class NestedWaits {
   private beats = 0;
   private ids = 0;
   private beating = false;
+  /** How many beats have failed since waits were last written down and followed. */
+  private failures = 0;
   private warned = false;
   private closed = false;
 
@@ -61,10 +67,11 @@ export class NestedWaits {
     this.time = backend && new BackendTime(backend, runtime);
   }
 
-  /** The caller runs in a scope, and has just begun to wait. */
+  /** The caller runs in a scope, and has just begun to wait. One that can do without the lock is not kept from going on by its holder. */
   add(waiter: LockWaiter, place: WaitingPlace): void {
     const scope = lockScopes.getStore();
     if (this.backend === undefined || this.closed || scope === undefined || waiter.settled) return;
+    if (waiter.terms.tentative) return;
     const id = `${this.clientId}/${++this.ids}`;
     this.waits.push(new NestedWait(id, waiter, place, this.runtime.monotonic(), scope));
     if (this.waits.length >= this.sweepAt) this.sweep();
@@ -99,11 +106,17 @@ export class NestedWaits {
   private async beat(long: readonly NestedWait[]): Promise<void> {
     await this.time?.date(long);
     await this.findHolders(long);
-    await this.journal?.write(long.filter(({ goesOn }) => goesOn));
+    const going = long.filter(({ goesOn }) => goesOn);
+    for (const { waiter, id } of going) waiter.onSettled ??= () => this.removeSoon(id);
+    await this.journal?.write(going);
     const now = this.runtime.monotonic();
     const followsAll = ++this.beats % 4 === 0;
     const isDue = ({ since, confirming }: NestedWait) => !confirming && (followsAll || now - since < OLD);
-    await this.follow(long.filter((wait) => wait.goesOn && isDue(wait)));
+    const due = going.filter((wait) => wait.goesOn && isDue(wait));
+    if (due.length === 0) return;
+    await this.follow(due);
+    this.failures = 0;
+    this.warned = false;
   }
 
   private async findHolders(waits: readonly NestedWait[]): Promise<void> {
@@ -135,10 +148,11 @@ export class NestedWaits {
 
   private async confirm(wait: NestedWait, cycle: readonly FoundWait[]): Promise<void> {
     const { waiter, place } = wait;
-    const over = () => waiter.settled || this.closed;
+    const { backend, runtime, time } = this;
+    const over = () => this.closed || cycle.some(({ id }) => this.hasEnded(id));
     try {
       const [confirmed, clients] = await Promise.all([
-        confirmCycle(this.backend as WaitBackend, this.runtime, cycle, over),
+        confirmCycle(backend as WaitBackend, runtime, cycle, over, () => (time as BackendTime).now()),
         Promise.all(cycle.map((member) => this.identify(ownerOf(member)))),
       ]);
       if (confirmed && !over()) place.dismiss(waiter, deadlockError(cycle, clients));
@@ -147,9 +161,30 @@ export class NestedWaits {
     }
   }
 
-  /** Without an answer the next beat tries again. */
+  /** Whether it is a wait of this service, and over. */
+  private hasEnded(id: string): boolean {
+    if (!id.startsWith(`${this.clientId}/`)) return false;
+    return !this.waits.some((wait) => wait.id === id && !wait.waiter.settled);
+  }
+
+  /** All waits that end in this turn of the event loop are removed together. */
+  private removeSoon(id: string): void {
+    this.ended.add(id);
+    if (this.ended.size > 1) return;
+    this.runtime.detached(() =>
+      queueMicrotask(() => {
+        const { ended } = this;
+        this.ended = new Set();
+        if (!this.closed) this.journal?.remove(ended);
+      }),
+    );
+  }
+
+  /** The next beat tries again. A Redis without memory goes on refusing what is written down, while locks that are held are renewed. */
   private failed({ kind, message }: BackendError): void {
-    if (kind !== 'denied' || this.warned) return;
+    this.failures++;
+    const lasts = kind === 'denied' || this.failures >= MOST_FAILURES;
+    if (!lasts || this.warned) return;
     this.warned = true;
     this.warn(`Deadlocks are not found: ${message}`);
   }

@@ -15,6 +15,19 @@ export class WaitJournal {
     return this.written.size === 0;
   }
 
+  /**
+   * Removes waits that have just ended: until then, others would be refused because of them. Where that fails, or is overtaken, the next
+   * {@link write} does it.
+   */
+  remove(ids: ReadonlySet<string>): void {
+    const changes: WaitChange[] = [];
+    for (const [holder, written] of this.written) {
+      const ended = [...written].filter((id) => ids.has(id));
+      if (ended.length > 0) changes.push({ holder, waiting: new Map(), ended });
+    }
+    if (changes.length > 0) this.backend.write(changes, LIFETIME).catch(() => {});
+  }
+
   /** Writes these waits, which go on, and removes all others. */
   async write(waits: readonly NestedWait[]): Promise<void> {
     const waiting = byHolder(waits);

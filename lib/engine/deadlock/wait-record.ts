@@ -8,6 +8,8 @@ export interface WaitRecord {
   readonly holders: readonly string[];
   /** When the wait began, by the backend's time. */
   readonly began: number;
+  /** When it ends by itself, by the backend's time; absent: never, or in a version of this library that does not say so. */
+  readonly ends?: number;
   /** Grows as long as the wait goes on. */
   readonly beat: number;
 }
@@ -30,9 +32,9 @@ export function isBefore(one: Pick<FoundWait, 'id' | 'record'>, other: Pick<Foun
 export function parseRecord(text: string): WaitRecord | undefined {
   try {
     const record = JSON.parse(text) as Partial<WaitRecord> | null;
-    const { lock, owner, holders, began, beat } = record ?? {};
+    const { lock, owner, holders, began, ends, beat } = record ?? {};
     const hasNames = typeof lock === 'string' && typeof owner === 'string';
-    const hasNumbers = Number.isFinite(began) && Number.isFinite(beat);
+    const hasNumbers = [began, ends ?? 0, beat].every(Number.isFinite);
     const hasHolders = Array.isArray(holders) && holders.every((holder) => typeof holder === 'string');
     return hasNames && hasNumbers && hasHolders ? (record as WaitRecord) : undefined;
   } catch {

@@ -7,6 +7,11 @@ import { type LeaseClock, validity } from './lease-clock.js';
 /** The first and the longest pause, in milliseconds. */
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 500;
+/**
+ * Longer than this and a commandTimeout, in milliseconds, nothing that was sent is under way. The backend's clock would go on saying so for as
+ * long as it was set back.
+ */
+const LONGEST_DOUBT = 60_000;
 
 /** An owner that nobody uses any more, and that the backend may still know. */
 export interface UnusedOwner extends OwnerRef {
@@ -34,10 +39,20 @@ export function releaseOutcome(held: HeldLock, reply: ReleaseReply, clock: Lease
   return reply.released || executedTwice ? 'released' : 'gone';
 }
 
+/** One owner's release, with the limits of its repetitions on the monotonic clock. */
+interface Work {
+  readonly unused: UnusedOwner;
+  /** Without an answer: afterwards the lease has ended by itself. */
+  readonly leaseEnd: number;
+  /** While the backend says that something may still arrive. */
+  readonly doubtEnd: number;
+  readonly backOff: BackOff;
+}
+
 /**
  * Releases, in the background, what the backend may hold for owners that nobody uses: after acquisitions and releases whose answers were
  * lost. It repeats the release until the backend answers that the owner is not there, at a time after which nothing can arrive any more, or
- * until the lease has ended by itself.
+ * until the lease has ended by itself. It does not trust the backend's clock for more than a minute.
  */
 export class BackgroundReleases {
   private closed = false;
@@ -45,12 +60,19 @@ export class BackgroundReleases {
   constructor(
     private readonly backend: LockBackend,
     private readonly runtime: Runtime,
+    private readonly commandTimeout: number,
   ) {}
 
   release(owner: UnusedOwner): void {
-    const { runtime } = this;
-    const backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
-    runtime.detached(() => this.attempt(owner, runtime.monotonic() + owner.leaseTime, backOff));
+    const { runtime, commandTimeout } = this;
+    const now = runtime.monotonic();
+    const work: Work = {
+      unused: owner,
+      leaseEnd: now + owner.leaseTime,
+      doubtEnd: now + commandTimeout + LONGEST_DOUBT,
+      backOff: new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE),
+    };
+    runtime.detached(() => this.attempt(work));
   }
 
   /** A lock was released whose acquisition may arrive a second time. */
@@ -62,15 +84,13 @@ export class BackgroundReleases {
     this.closed = true;
   }
 
-  private attempt(unused: UnusedOwner, until: number, backOff: BackOff): void {
+  private attempt(work: Work): void {
+    const { unused, leaseEnd, doubtEnd, backOff } = work;
     this.releaseOnce(unused).then(
       (reply) => {
-        if (mayStillArrive(unused, reply)) this.attemptAfter(backOff.next(), unused, until, backOff);
+        if (mayStillArrive(unused, reply)) this.attemptAfter(backOff.next(), work, doubtEnd);
       },
-      () => {
-        const pause = backOff.next();
-        if (this.runtime.monotonic() + pause <= until) this.attemptAfter(pause, unused, until, backOff);
-      },
+      () => this.attemptAfter(backOff.next(), work, leaseEnd),
     );
   }
 
@@ -81,8 +101,9 @@ export class BackgroundReleases {
     return reply;
   }
 
-  private attemptAfter(pause: number, unused: UnusedOwner, until: number, backOff: BackOff): void {
-    if (!this.closed) this.runtime.timer(pause, () => this.attempt(unused, until, backOff));
+  private attemptAfter(pause: number, work: Work, until: number): void {
+    const { runtime } = this;
+    if (!this.closed && runtime.monotonic() + pause <= until) runtime.timer(pause, () => this.attempt(work));
   }
 }
 

@@ -65,6 +65,9 @@ export class HeldLock implements Renewable<HeldLock> {
   /** Copies of its acquisition may be under way; the backend executes them until this time of its clock. */
   lateCopiesUntil: number | undefined;
 
+  /** Until this moment of the monotonic clock it is kept, also when its last share is given back earlier: see holdAtLeast. */
+  keepUntil = 0;
+
   /** Its position in a list of the watchdog. */
   list: RenewalList<HeldLock> | undefined;
   earlier: HeldLock | undefined;
@@ -138,6 +141,11 @@ export class HeldLock implements Renewable<HeldLock> {
   /** Lets the lock lapse: its shares do not matter any more. */
   disown(): void {
     this.shares = NO_SHARES;
+  }
+
+  /** Keeps the lock until this moment of the monotonic clock at least. */
+  keep(until: number): void {
+    this.keepUntil = Math.max(this.keepUntil, until);
   }
 
   /** Removes one share; the last one frees the lock or hands it off. */

@@ -6,12 +6,11 @@ import { LockScope, lockScopes, type ScopedLease } from '../scope/lock-scope.js'
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
 import { type Duration, toLeaseTime } from '../terms/duration.js';
 import { announceLost, announceReleased } from './announce.js';
-import { dropShares, lostOnRelease } from './drop-shares.js';
+import { dropShares, isKept, lostOnRelease } from './drop-shares.js';
 import type { HeldLock, LeaseTerms, LockShare, ReleaseOutcome } from './held-lock.js';
 import type { Lease } from './lease.js';
 import { type Moment, validity } from './lease-clock.js';
 import { LeaseTokens } from './lease-tokens.js';
-import { shortenLeases } from './shorten-leases.js';
 
 const NONE: readonly HeldLock[] = [];
 const ENDED: Promise<void> = Promise.resolve();
@@ -160,24 +159,15 @@ export class LockLease implements ScopedLease, LockShare {
   }
 
   /**
-   * Leaves the lock to lapse after `duration` milliseconds: no release, no renewal, no hand-off. Where other shares are left, it is an
-   * ordinary release. For `holdAtLeast`.
+   * As {@link release}, but the locks are kept for `duration` milliseconds from now: they are left to lapse, without a release, renewal or
+   * hand-off. Where a lock has other shares, the last of them leaves it so. For `holdAtLeast`.
    */
-  async leaveFor(duration: number): Promise<void> {
-    const shared = this.locks.some((lock) => lock.shares.length > 1);
-    if (shared || !this.live || this.left() <= 0) return this.release();
-    this.ending = ENDED;
-    this.onEnd(this, false);
-    const leaseTime = Math.ceil(duration);
-    const sent = this.context.clock.now();
-    const shortened = shortenLeases(this.context, this.locks, leaseTime);
-    this.leaveGates();
-    const results = await shortened;
-    const failed = results.find((result) => result.status === 'rejected');
-    if (failed) this.warn(`could not be cut to ${duration} ms, and ends with its lease: ${failed.reason.message}`);
-    // Later than that, the shortened lease may have ended before a second copy of the command arrived.
-    const gone = results.some((result) => result.status === 'fulfilled' && !result.value);
-    if (gone && this.context.clock.age(sent) < leaseTime) this.reportLoss('gone');
+  leaveFor(duration: number): Promise<void> {
+    if (this.live && this.left() > 0) {
+      const until = this.context.runtime.monotonic() + duration;
+      for (const lock of this.locks) lock.keep(until);
+    }
+    return this.release();
   }
 
   lose(error: LockLostError): void {
@@ -207,8 +197,9 @@ export class LockLease implements ScopedLease, LockShare {
     const { clock, events } = this.context;
     const now = clock.now();
     const overdue = this.loss === undefined && this.left(now) <= 0;
-    const freed = events.timed ? this.locks.filter(({ shares }) => shares.length === 1) : NONE;
-    const dropped = dropShares(this.locks, this, now);
+    const isFreed = (lock: HeldLock) => lock.shares.length === 1 && !isKept(lock, now);
+    const freed = events.timed ? this.locks.filter(isFreed) : NONE;
+    const dropped = dropShares(this.context, this.locks, this, now);
     if (typeof dropped !== 'string') return dropped.then((outcome) => this.ended(outcome, overdue, freed));
     // Handed off in this process, or still shared: there is nothing to wait for.
     try {

@@ -34,8 +34,8 @@ export const MIN_LEASE_TIME = 100;
 /** The longest timer of Node.js: setTimeout fires at once when asked for more. */
 export const MAX_TIMEOUT = 2 ** 31 - 1;
 
-/** Ten years: far below the limit of PEXPIRE, and its sum with a time of the server is exact. */
-export const MAX_LEASE_TIME = 10 * 365 * 24 * 60 * 60 * 1_000;
+/** Ten years as `ms` counts them, so that `'10y'` is allowed: far below the limit of PEXPIRE, and its sum with a time of the server is exact. */
+export const MAX_LEASE_TIME = 10 * 365.25 * 24 * 60 * 60 * 1_000;
 
 /**
  * Checks a duration and returns it in milliseconds.

@@ -4,6 +4,9 @@ import type { ClientIdentity } from '../clients/client-identity.js';
 import type { LockLogger } from '../events/lock-logger.js';
 import type { Milliseconds } from './duration.js';
 
+/** Of a backend that does not say otherwise, in milliseconds. */
+export const DEFAULT_COMMAND_TIMEOUT = 2_000;
+
 /** How an engine is set up; every value has been checked. */
 export interface EngineSettings {
   readonly backend: LockBackend;

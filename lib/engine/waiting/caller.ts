@@ -23,6 +23,8 @@ export abstract class Caller<Granted> {
   settled = false;
   /** It runs in a lock scope, and may go on waiting during shutdown. */
   scoped = false;
+  /** Called when it is settled. Only for a wait that has been written down: see WaitJournal. */
+  onSettled: (() => void) | undefined;
 
   /** When it called, on the monotonic clock, where an outage was under way at that time; 0: before any outage that is. */
   calledAt = 0;
@@ -103,6 +105,7 @@ export abstract class Caller<Granted> {
     this.settled = true;
     this.timer?.cancel();
     this.unlisten?.();
+    this.onSettled?.();
     return true;
   }
 }

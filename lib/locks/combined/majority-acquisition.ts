@@ -2,6 +2,7 @@ import type { Runtime, Timer } from '../../backends/runtime.js';
 import { LockBusyError } from '../../engine/errors.js';
 import type { Duration } from '../../engine/terms/duration.js';
 import type { Deadline } from '../deadline.js';
+import { LinkedAbort } from '../linked-abort.js';
 import type { LockHandle } from '../lock-handle.js';
 import { isRetryable } from '../retry-until-deadline.js';
 import { type MemberLease, releaseUnused } from './combined-lease.js';
@@ -60,7 +61,7 @@ export class MajorityAcquisition implements CombinedAcquisition {
     if (member === undefined) return;
     const waitTime = Math.min(remaining, memberWaitTime);
     try {
-      leases.set(member, await member.acquireLease({ waitTime, leaseTime, signal }));
+      leases.set(member, await member.acquireLease({ waitTime, leaseTime, signal, tentative: true }));
     } catch (error) {
       if (!isRetryable(error)) throw error;
     }
@@ -69,8 +70,9 @@ export class MajorityAcquisition implements CombinedAcquisition {
   /** Settles when enough are acquired, or too many have failed. A lease that comes later is given back. */
   private async tryTheOthers({ leases, errors }: Answers, deadline: Deadline): Promise<void> {
     const { members, needed, leaseTime, runtime } = this.terms;
-    const over = new AbortController();
-    const signal = AbortSignal.any([deadline.signal, over.signal]);
+    const abort = new LinkedAbort(deadline.signal);
+    const { signal } = abort;
+    let isOver = false;
     const since = runtime.monotonic();
     let grace: Timer | undefined;
     await new Promise<void>((resolve) => {
@@ -83,12 +85,12 @@ export class MajorityAcquisition implements CombinedAcquisition {
       for (const member of members.filter((member) => !leases.has(member))) {
         member.acquireLease({ waitTime: 0, leaseTime, signal }).then(
           (lease) => {
-            if (over.signal.aborted) return releaseUnused([lease]);
+            if (isOver) return releaseUnused([lease]);
             leases.set(member, lease);
             answered();
           },
           (error) => {
-            if (over.signal.aborted) return;
+            if (isOver) return;
             errors.set(member, error);
             answered();
           },
@@ -97,7 +99,9 @@ export class MajorityAcquisition implements CombinedAcquisition {
       answered();
     });
     grace?.cancel();
-    over.abort();
+    isOver = true;
+    abort.unlink();
+    abort.abort();
   }
 
   /** Why there is no majority: what lasts comes before a busy lock, and a busy lock before an outage. */

@@ -62,7 +62,8 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
   readonly onBusy?: 'throw' | 'skip' | (string & {}) | BusyAnswer<Args>;
   /**
    * Keeps the lock for at least this long, also when the method ends earlier: hosts whose clocks differ do not start the same cron job
-   * at the same moment. At most 10 years. Default: 0.
+   * at the same moment. Where the method is re-entry, the outer lease keeps the lock for that long, unless it is held for longer anyway.
+   * At most 10 years. Default: 0.
    */
   readonly holdAtLeast?: Duration;
   /** When the lock was lost while the method ran: `'throw'` LockLostError, or `'warn'` and return the result. Default: the module's. */

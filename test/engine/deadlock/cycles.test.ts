@@ -15,10 +15,10 @@ class Waits {
   );
   private readonly beats = new Map<number, number>();
 
-  async write(n: number, holders: readonly number[], id = `wait:${n}`): Promise<void> {
+  async write(n: number, holders: readonly number[], id = `wait:${n}`, ends?: number): Promise<void> {
     const beat = (this.beats.get(n) ?? 0) + 1;
     this.beats.set(n, beat);
-    const record = { ...this.record(n, holders), beat };
+    const record = { ...this.record(n, holders), beat, ends };
     await this.backend.write([{ holder: `${n}`, waiting: new Map([[id, JSON.stringify(record)]]), ended: [] }], 2_000);
   }
 
@@ -88,7 +88,7 @@ describe('a circle of waits', () => {
       expect(cycle).toHaveLength(2);
       const { runtime } = waits;
       runtime.timer(100, () => void then());
-      return runtime.until(confirmCycle(waits.backend, runtime, cycle, over));
+      return runtime.until(confirmCycle(waits.backend, runtime, cycle, over, () => runtime.monotonic()));
     }
 
     it('is confirmed when each wait is written again', async () => {
@@ -119,6 +119,20 @@ describe('a circle of waits', () => {
       ],
     ])('is not confirmed when %s', async (_, then) => {
       expect(await judged(then)).toBe(false);
+    });
+
+    it.each([
+      ['is not confirmed when one of them ends soon', 600, false],
+      ['is not confirmed when the time of one of them is over', 300, false],
+      ['is confirmed when one of them ends later', 10_000, true],
+    ])('%s', async (_, ends, confirmed) => {
+      const again = () => waits.write(1, [0]).then(() => waits.write(0, [1], 'wait:0', ends));
+      expect(await judged(again)).toBe(confirmed);
+    });
+
+    it('is confirmed when the caller’s own wait ends soon', async () => {
+      const again = () => waits.write(0, [1]).then(() => waits.write(1, [0], 'wait:1', 600));
+      expect(await judged(again)).toBe(true);
     });
 
     it('is not confirmed when the caller does not wait any more', async () => {

@@ -115,6 +115,38 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     expect(results.filter((result) => result instanceof LockDeadlockError)).toEqual([]);
   });
 
+  play('that one of the waits ends by itself cost nobody else his lock', async () => {
+    const [one, two] = await stage.services(2);
+    const { now } = stage;
+    /** The first caller gives up after `waitTime`, and works on for a while with what it holds. */
+    const pair = async (waitTime: number) => {
+      const [a, b] = [`gives up:${waitTime}`, `waits on:${waitTime}`];
+      const [first, second] = [latch(), latch()];
+      let gaveUp = Number.POSITIVE_INFINITY;
+      const giving = one.withLock(a, async () => {
+        first.open();
+        await second.promise;
+        const lease = await one.tryAcquire(b, { waitTime });
+        if (lease !== null) return await lease.release();
+        gaveUp = now();
+        await sleep(600);
+      });
+      const waiting = two.withLock(b, async () => {
+        second.open();
+        await first.promise;
+        await sleep(apart);
+        return await two.withLock(a, async () => 'done' as const);
+      });
+      const result = await waiting.catch((error) => error as LockDeadlockError);
+      const after = now() - gaveUp;
+      await giving;
+      return { waitTime, result: result === 'done' ? result : result.name, late: result !== 'done' && after >= 0 };
+    };
+    const results = await Promise.all(Array.from({ length: 60 }, (_, n) => pair(apart + 1_200 + n * 20)));
+    expect(results.filter(({ late }) => late)).toEqual([]);
+    expect(new Set(results.map(({ result }) => result))).toEqual(new Set(['done', 'LockDeadlockError']));
+  });
+
   play('of a reader and a writer are found, also behind another reader', async () => {
     const [one, two, three] = await stage.services(3);
     const first = new Caller(one, stage);
@@ -302,6 +334,32 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     ];
     expect(await Promise.all(chain)).toEqual(['one', 'two', 'three', 'four']);
   });
+
+  // `b`, which is waited for first, is held by a caller that waits for the red lock's own; `a` becomes free after a while, and makes a majority.
+  for (const redLockWaits of ['last', 'first'])
+    play(`are not made of a red lock that can do without a member, where it waits ${redLockWaits}`, async () => {
+      const [one, two, three] = await stage.services(3);
+      const members = ['a', 'b', 'c'].map((name) => one.getLock(name));
+      const [held, waits] = [latch(), latch()];
+      const busy = await three.acquire('a');
+      const other = two.withLock('b', async () => {
+        held.open();
+        if (redLockWaits === 'first') await waits.promise.then(() => sleep(apart));
+        return await two.withLock('outer', async () => 'done');
+      });
+      const red = one.withLock('outer', async () => {
+        await held.promise;
+        if (redLockWaits === 'last') await sleep(apart);
+        waits.open();
+        const lease = await one.getRedLock(...members).tryLock('15s');
+        await lease?.release();
+        return lease?.names;
+      });
+      await sleep(6_000);
+      await busy.release();
+      expect(await red).toEqual(['a', 'c']);
+      expect(await other).toBe('done');
+    });
 
   play('leave nothing behind', async () => {
     await ring(stage, await stage.services(2));

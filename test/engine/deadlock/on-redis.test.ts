@@ -139,6 +139,36 @@ describe('the detection of deadlocks on Redis', () => {
     expect(warnings).toEqual([expect.stringMatching(/^Deadlocks are not found: .*NOPERM/)]);
   });
 
+  it('is said to fail, once, while Redis has no memory left, and again when that has ended and comes back', async () => {
+    const warnings: string[] = [];
+    const logger = { warn: (message: string) => void warnings.push(message), error: () => {} };
+    const [one] = open(1, { logger });
+    const [two] = open(1);
+    const admin = redis.client();
+    const held = await two.acquire('busy');
+    const inside = latch();
+    const nested = one.withLock('outer', async () => {
+      inside.open();
+      return await one.withLock('busy', async () => 'done' as const);
+    });
+    await inside.promise;
+    try {
+      for (const times of [1, 2]) {
+        await admin.config('SET', 'maxmemory', '1');
+        await until(() => warnings.length === times);
+        await sleep(1_500); // several beats
+        await admin.config('SET', 'maxmemory', '0');
+        await until(async () => (await admin.keys(WAITS)).length > 0);
+        await sleep(2_000); // an old wait is followed once a second
+      }
+    } finally {
+      await admin.config('SET', 'maxmemory', '0');
+    }
+    await held.release();
+    expect(await nested).toBe('done');
+    expect(warnings).toEqual(Array(2).fill(expect.stringMatching(/^Deadlocks are not found: .*OOM/)));
+  });
+
   it('reads what others have written with care', async () => {
     const [one, two] = open(2);
     const held = await two.acquire('busy');

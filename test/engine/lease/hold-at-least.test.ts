@@ -62,13 +62,59 @@ describe('a lock with holdAtLeast', () => {
     expect(await locks.isLocked('cron')).toBe(true);
   });
 
-  it('stays held while it has other shares', async () => {
-    const { locks } = await world.process();
-    await locks.withLock('cron', async (outer) => {
+  it('in re-entry, is kept for that time by the outer lease, whose watchdog renews it until its own end', async () => {
+    const { locks, runtime, backend } = await world.process();
+    const other = await world.process();
+    await runtime.until(
+      locks.withLock('cron', async (outer) => {
+        await locks.holdWhile(await locks.acquire('cron'), () => 42, options);
+        expect(outer.held).toBe(true);
+        await sleep(1_000);
+      }),
+    );
+    expect(commandsOf(backend)).toEqual(['acquire', 'renew']);
+    await runtime.advance(3_990);
+    expect(await other.locks.tryAcquire('cron')).toBeNull();
+    await runtime.advance(20);
+    expect(await other.locks.tryAcquire('cron')).not.toBeNull();
+  });
+
+  it('in re-entry, has no effect when the outer lease lasts longer', async () => {
+    const { locks, runtime, backend } = await world.process();
+    const body = locks.withLock('cron', async () => {
       await locks.holdWhile(await locks.acquire('cron'), () => 42, options);
-      expect(outer.held).toBe(true);
+      await sleep(5_001);
     });
-    expect(await locks.isLocked('cron')).toBe(false);
+    await runtime.until(body);
+    expect(commandsOf(backend)).toEqual(['acquire', 'release']);
+  });
+
+  it('of several names, each is kept: those that are shared by the lease that shares them', async () => {
+    const { locks, runtime } = await world.process();
+    const [key, inner] = ['cron', 'cron:inner'];
+    await runtime.until(
+      locks.withLock([key, 'other'], async () => {
+        await runtime.until(locks.holdWhile(await locks.engine.acquire([key, inner]), () => 42, options));
+        expect(await locks.tryAcquire(inner)).toBeNull();
+      }),
+    );
+    expect(await locks.isLocked('other')).toBe(false);
+    expect([await locks.isLocked(key), await locks.isLocked(inner)]).toEqual([true, true]);
+    await runtime.advance(5_010);
+    expect([await locks.isLocked(key), await locks.isLocked(inner)]).toEqual([false, false]);
+  });
+
+  it('in re-entry, is not handed to a waiter of the same process before its time', async () => {
+    const { locks, runtime } = await world.process();
+    const body = locks.withLock('cron', async () => {
+      await locks.holdWhile(await locks.acquire('cron'), () => 42, options);
+    });
+    const waiting = locks.acquire('cron');
+    await runtime.until(body);
+    const next = await runtime.until(waiting);
+    expect(runtime.monotonic()).toBeGreaterThanOrEqual(5_000);
+    expect(runtime.monotonic()).toBeLessThan(5_100);
+    await next.release();
   });
 
   it('is free after that time also where its body has read inside of the write lock', async () => {

@@ -20,6 +20,9 @@ export interface NetworkConditions {
 /** The client's end of a connection, behind what it has sent. */
 const END = Symbol('end');
 
+/** So many characters of its first requests are remembered. */
+const MEMORY = 100_000;
+
 /** One connection through a proxy. */
 export class TcpLink {
   readonly #upstream: Socket;
@@ -33,6 +36,7 @@ export class TcpLink {
   #dropping = false;
   #damaged = false;
   #held = false;
+  #begin = '';
 
   constructor(
     private readonly client: Socket,
@@ -72,6 +76,11 @@ export class TcpLink {
     this.#replies.flush();
   }
 
+  /** Whether it has carried a request like this one: one of its first. */
+  hasCarried(request: RegExp): boolean {
+    return request.test(this.#begin);
+  }
+
   get dead(): boolean {
     return this.#dead;
   }
@@ -99,6 +108,7 @@ export class TcpLink {
 
   #request(data: Buffer): void {
     this.conditions.requests++;
+    if (this.#begin.length < MEMORY) this.#begin += data.toString('latin1');
     this.#dropping ||= this.conditions.dropAfter?.test(data.toString('latin1')) ?? false;
     const held = this.conditions.holdRequest?.() ?? 0;
     this.#held ||= held > 0;

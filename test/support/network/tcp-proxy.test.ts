@@ -57,6 +57,15 @@ describe('startTcpProxy', () => {
     fresh.disconnect();
   });
 
+  it('leaves only those connections half open that have carried a certain request', async () => {
+    const other = client.duplicate();
+    await other.echo('marked');
+    proxy.cutHalfOpenAfter(/marked/);
+    expect(await settled(other.incr('key'), 100)).toBe(false);
+    expect(await client.incr('key')).toBe(1);
+    other.disconnect();
+  });
+
   it('executes a command and swallows its reply', async () => {
     proxy.dropReplies({ after: /incr/i });
     expect(await client.get('key')).toBe('0');

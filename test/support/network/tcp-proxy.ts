@@ -103,6 +103,11 @@ export class TcpProxy {
     }
   }
 
+  /** As {@link cutHalfOpen}, for the present connections that have carried a request like this one. New ones work. */
+  cutHalfOpenAfter(request: RegExp): void {
+    for (const link of this.#links) if (link.hasCarried(request)) link.die();
+  }
+
   /**
    * Requests reach the server, replies vanish, from the first request on that matches `after` (default: any). With
    * `close` the connection breaks with the first reply that vanished: the command was executed, and its client doesn't know.

@@ -50,6 +50,15 @@ export class ClusterNodes {
     return client.nodes('master').sort((one, other) => (addressOf(one) < addressOf(other) ? -1 : 1));
   }
 
+  /** The masters that have slots, but no client, because they could not be reached. */
+  unreachableMasters(): string[] {
+    const { client } = this;
+    if (!isCluster(client)) return [];
+    const known = new Set(client.nodes('master').map(addressOf));
+    const serving = new Set(client.slots.flatMap((names) => names?.[0] ?? []));
+    return [...serving].filter((address) => !known.has(address));
+  }
+
   /** The client of the master that a socket is connected to; undefined when there is none any more. */
   masterOn(socket: object | undefined): Redis | undefined {
     const { client } = this;

@@ -23,8 +23,11 @@ export async function checkDatabase(
   } catch (error) {
     const message = messageOf(error);
     if (!/^(ERR|NOPERM)\b/.test(message)) throw error;
+    const remedy = /^NOPERM/.test(message)
+      ? 'Give the user +select, see docs/permissions.md'
+      : "Name a database that exists in the connection, or raise 'databases' in redis.conf";
     throw new BackendError(
-      `${description}: database ${db} cannot be used (${message}). Name a database that exists in the connection, or raise 'databases' in redis.conf`,
+      `${description}: database ${db} cannot be used (${message}). ${remedy}`,
       'denied',
       'refused',
       { cause: withoutSecrets(error) },

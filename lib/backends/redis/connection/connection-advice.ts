@@ -10,17 +10,34 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     'the host cannot be reached; check firewalls, security groups and the network',
   ],
   [/ENOENT|EACCES/, 'check the path of the socket, and its permissions'],
-  [/WRONGPASS|NOAUTH|AUTH/, 'check user and password; reserved characters in a URL are percent-encoded'],
-  [/SSL|TLS|certificate|CERT_|ECONNRESET|wrong version/i, 'check that both sides use TLS (rediss://), or neither'],
+  [/NOAUTH/, 'it wants a password: redis://user:password@host; reserved characters are percent-encoded'],
+  [/DENIED|protected mode/, 'set a password on the server, or ask it from its own host'],
+  [/WRONGPASS|AUTH/, 'check user and password; reserved characters in a URL are percent-encoded'],
+  [
+    /CERT_|certificate|SELF_SIGNED|UNABLE_TO_/i,
+    "this host does not trust the server's certificate; name the file of its CA in NODE_EXTRA_CA_CERTS",
+  ],
+  [/SSL|TLS|ECONNRESET|wrong version/i, 'check that both sides use TLS (rediss://), or neither'],
+  [
+    /EPIPE|Connection is closed/,
+    'the server hung up: it may be in protected mode (no password, another host), or have no connection left (maxclients)',
+  ],
   [/maxclients|max number of clients/i, 'Redis has no connection left; raise maxclients, or find who keeps them'],
   [/LOADING|BUSY|MASTERDOWN|CLUSTERDOWN/, 'it passes when Redis has started, or the failover is over'],
 ];
 
-/** What to do about an error of a connection; undefined: not known. */
-export function connectionAdvice(error: unknown): string | undefined {
+/**
+ * What to do about an error of a connection; undefined: not known.
+ *
+ * @param usesTls whether TLS was asked for: a server without it does not answer the handshake
+ */
+export function connectionAdvice(error: unknown, usesTls = false): string | undefined {
   const { code = '' } = (error ?? {}) as { code?: string };
   const text = `${code} ${messageOf(error)}`;
-  return ADVICE.find(([pattern]) => pattern.test(text))?.[1];
+  const advice = ADVICE.find(([pattern]) => pattern.test(text))?.[1];
+  if (!usesTls || !/ETIMEDOUT|timed out/.test(text)) return advice;
+  const plain = 'or the server does not use TLS: redis://';
+  return advice === undefined ? plain : `${advice}; ${plain}`;
 }
 
 /** An error of a connection as logs show it: where, what, and what to do. Both connections of a service say the same. */

@@ -116,7 +116,7 @@ export function itemError(message: string, delivery: Delivery, server: string): 
 
 export function wrongType(key: string, found: string, server: string): BackendError {
   return new BackendError(
-    `${server}: ${key} is not a lock of this kind but a ${found}. Choose another lock name or keyPrefix, or delete that key`,
+    `${server}: ${key} is not a lock of this kind but a ${found}. Choose another lock name or keyPrefix: something else has this one, such as a semaphore`,
     'key',
     'refused',
   );

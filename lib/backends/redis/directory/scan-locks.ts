@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { globPattern } from '../../directory/glob-pattern.js';
-import type { KeyPage } from '../../lock-backend.js';
+import { BackendError, type KeyPage } from '../../lock-backend.js';
 import { addressOf } from '../client/cluster-nodes.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { ALL_COUNTER_NOTES, isBesideLocks, notedKey } from '../lock-keys.js';
@@ -29,6 +29,12 @@ export async function scanLocks(
   commands: NodeCommands,
 ): Promise<KeyPage | undefined> {
   const masters = nodes.masters();
+  // A list without its locks would look like good news.
+  const [unreachable] = nodes.unreachableMasters();
+  if (unreachable !== undefined) {
+    nodes.refresh();
+    throw new BackendError(`${description}: ${unreachable} cannot be reached`, 'unavailable', 'refused');
+  }
   let at = findPlace(cursor, masters, isCluster);
   if (at === undefined) return undefined;
   const keys = new Set<string>();

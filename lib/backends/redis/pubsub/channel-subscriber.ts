@@ -96,7 +96,7 @@ export class ChannelSubscriber {
     const link: SubscriberLink = new SubscriberLink(client, this.context, {
       confirmed: (name) => this.confirmed(name),
       message: (name, channel, text) => this.notify(name, (listener) => listener.message(channel, text)),
-      down: () => this.lost(node, link),
+      down: (silent) => this.lost(node, link, silent),
       isCurrent: () => nodes.has(address) && this.hasSlotsOf(node, link),
     });
     this.links.set(node, link);
@@ -115,11 +115,14 @@ export class ChannelSubscriber {
     if (topic?.confirm()) this.notify(name, (listener) => listener.resync());
   }
 
-  private lost(node: string, link: SubscriberLink): void {
+  private lost(node: string, link: SubscriberLink, silent: boolean): void {
     if (this.links.get(node) === link) this.links.delete(node);
-    for (const topic of this.topics.values()) if (topic.link === link) topic.interrupt();
+    const topics = [...this.topics.values()].filter((topic) => topic.link === link);
+    for (const topic of topics) topic.interrupt();
     if (node !== '') this.connection.nodes.refresh();
     this.scheduleRetry();
+    // Nobody knows how long it will take to subscribe again, and the commands may well get through meanwhile.
+    if (silent) for (const { name } of topics) this.notify(name, (listener) => listener.resync());
   }
 
   private scheduleRetry(): void {

@@ -6,8 +6,12 @@ import { errorCode, messageOf, withoutSecrets } from '../connection/redis-errors
 import { isClientChannel } from '../lock-keys.js';
 import { CHANNEL_COMMANDS, ChannelCommands, type ChannelKind } from './channel-commands.js';
 
-/** A connection that receives no messages may be half open: it is checked this often. */
-const PING_INTERVAL = 10_000;
+/** A connection that receives no messages may be half open: it is checked this often while somebody waits for a message. */
+const PING_INTERVAL = 2_000;
+/** A connection that only listens for forced releases, which the next renewals find out as well, is checked every fifth time. */
+const IDLE_PINGS = 5;
+/** An answer that takes longer does not come any more: waiters would sleep on. */
+const LONGEST_ANSWER = 2_000;
 const CONNECT_TIMEOUT = 10_000;
 
 /** What a link tells, and asks, the subscriber that it belongs to. */
@@ -15,8 +19,12 @@ export interface LinkOwner {
   /** Redis confirmed the subscription. */
   confirmed(channel: string): void;
   message(subscribed: string, channel: string, text: string): void;
-  /** The connection is lost, with all subscriptions. Called once; the link is of no use from then on. */
-  down(): void;
+  /**
+   * The connection is lost, with all subscriptions. Called once; the link is of no use from then on.
+   *
+   * @param silent it was ready, and has stopped answering: messages may have been lost for some time
+   */
+  down(silent: boolean): void;
   /** Whether its server is still the right one for its channels. */
   isCurrent(): boolean;
 }
@@ -42,6 +50,7 @@ export class SubscriberLink {
   /** Runs while an answer is due. */
   private answerTimer: Timer | undefined;
   private pingTimer: Timer | undefined;
+  private pings = 0;
 
   constructor(
     private readonly client: Redis,
@@ -124,7 +133,7 @@ export class SubscriberLink {
   private subscribe(kind: ChannelKind, channels: readonly string[]): void {
     const requests = channels.map((channel) => ({ channel, kind, confirmed: false }));
     for (const request of requests) this.requested.set(request.channel, request);
-    this.expectAnswer(this.context.commandTimeout);
+    this.expectAnswer(this.longestAnswer);
     this.client[CHANNEL_COMMANDS[kind].subscribe](...channels).then(
       () => this.confirmed(requests),
       (error: unknown) => this.refused(error, kind, channels),
@@ -143,7 +152,7 @@ export class SubscriberLink {
   /** Without permission for one channel, Redis refuses all channels of the command: each is then asked for alone. */
   private refused(error: unknown, kind: ChannelKind, channels: readonly string[]): void {
     if (this.ended) return;
-    if (errorCode(messageOf(error)) !== 'NOPERM') return this.end();
+    if (!isDenied(error)) return this.end();
     this.answered();
     for (const channel of channels) this.requested.delete(channel);
     if (channels.length > 1) {
@@ -161,20 +170,35 @@ export class SubscriberLink {
 
   private schedulePing(): void {
     this.pingTimer = this.context.runtime.timer(PING_INTERVAL, () => {
-      if (this.wanted.size > 0) {
+      const isDue = ++this.pings % IDLE_PINGS === 0 || this.hasWaiters;
+      if (isDue && this.wanted.size > 0) {
         if (!this.owner.isCurrent()) return this.end();
-        this.expectAnswer(this.context.commandTimeout);
-        this.client.ping().then(
-          () => this.answered(),
-          () => this.end(),
-        );
+        this.ping();
       }
       this.schedulePing();
     });
   }
 
+  private ping(): void {
+    this.expectAnswer(this.longestAnswer);
+    this.client.ping().then(
+      () => this.answered(),
+      (error: unknown) => (isDenied(error) ? this.answered() : this.end()),
+    );
+  }
+
+  /** Whether somebody listens who is not served without a message. */
+  private get hasWaiters(): boolean {
+    for (const channel of this.wanted.keys()) if (!isClientChannel(channel)) return true;
+    return false;
+  }
+
+  private get longestAnswer(): number {
+    return Math.min(this.context.commandTimeout, LONGEST_ANSWER);
+  }
+
   private expectAnswer(within: number): void {
-    this.answerTimer ??= deadlineTimer(this.context.runtime, within, () => this.end());
+    this.answerTimer ??= deadlineTimer(this.context.runtime, within, () => this.end(this.ready));
   }
 
   private answered(): void {
@@ -189,11 +213,16 @@ export class SubscriberLink {
     if (messageOf(error).startsWith('Command queue state error')) this.end();
   }
 
-  private end(): void {
+  private end(silent = false): void {
     if (this.ended) return;
     this.close();
-    this.owner.down();
+    this.owner.down(silent);
   }
+}
+
+/** The server has answered: this user may not do that. */
+function isDenied(error: unknown): boolean {
+  return errorCode(messageOf(error)) === 'NOPERM';
 }
 
 function consequenceOf(channel: string): string {

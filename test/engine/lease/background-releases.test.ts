@@ -1,0 +1,61 @@
+import { BackendError } from '../../../lib/backends/lock-backend.js';
+import { LockUnavailableError } from '../../../lib/engine/errors.js';
+import { leftovers, ms, NOTHING, openVirtualWorld } from '../../support/lock-world.js';
+import { errorOf } from '../../support/section.js';
+
+const HOUR = 3_600_000;
+
+describe('a release in the background', () => {
+  const world = openVirtualWorld();
+
+  /** A process whose acquisition got no answer, and may be executed until this time of the backend's clock. */
+  const afterLostAcquisition = async (validUntil: number, settings = {}) => {
+    const process = await world.process(settings);
+    const { locks, backend } = process;
+    backend.disturb(async () => {
+      throw new BackendError('no answer in time', 'unavailable', 'unknown', { validUntil });
+    }, 'acquire');
+    expect(await errorOf(locks.tryAcquire('order', { leaseTime: '1d' }))).toBeInstanceOf(LockUnavailableError);
+    return process;
+  };
+
+  it('is repeated until the acquisition cannot be executed any more, by the clock of the backend', async () => {
+    const { backend, runtime } = await afterLostAcquisition(2_000);
+    const start = runtime.monotonic();
+    backend.disturb(async () => ({ released: false, listeners: 0, at: runtime.monotonic() - start }), 'release');
+    await runtime.advance(1_900);
+    const during = backend.count('release');
+    expect(during).toBeGreaterThan(2);
+    await runtime.advance(5_000);
+    const after = backend.count('release');
+    expect(after).toBeGreaterThan(during);
+    expect(after).toBeLessThan(during + 3);
+    await runtime.advance(HOUR);
+    expect(backend.count('release')).toBe(after);
+  });
+
+  it.each([
+    ['the owner is not there', false],
+    ['it has found the owner, each time', true],
+  ])('ends after a minute or so where the clock of the backend was set back, when %s', async (_, released) => {
+    const process = await afterLostAcquisition(HOUR);
+    const { backend, runtime } = process;
+    backend.disturb(async () => ({ released, listeners: 0, at: released ? undefined : 0 }), 'release');
+    await runtime.advance(2 * 60_000);
+    const sent = backend.count('release');
+    expect(sent).toBeLessThan(300);
+    await runtime.advance(24 * HOUR);
+    expect(backend.count('release')).toBe(sent);
+    expect(leftovers(process)).toEqual(NOTHING);
+  });
+
+  it('goes on for as long as a long commandTimeout lets the acquisition be executed', async () => {
+    const { backend, runtime } = await afterLostAcquisition(5 * 60_000, { commandTimeout: ms(5 * 60_000) });
+    const start = runtime.monotonic();
+    backend.disturb(async () => ({ released: false, listeners: 0, at: runtime.monotonic() - start }), 'release');
+    await runtime.advance(4 * 60_000);
+    const sent = backend.count('release');
+    await runtime.advance(50_000);
+    expect(backend.count('release')).toBeGreaterThan(sent);
+  });
+});
