@@ -262,6 +262,24 @@ describe('hand-off', () => {
       expect(leftovers(process)).toEqual(NOTHING);
     });
 
+    it.each<[string, Disturbance]>([
+      ['finds nothing', async () => undefined],
+      ['is not answered', answerLost],
+    ])('that %s spends the owner of the waiter', async (_, disturbance) => {
+      const { locks, backend, runtime, first } = await passing({ leaseTime: '20s', onLost: 'warn' });
+      const owners: string[] = [];
+      backend.disturb((execute, request) => {
+        owners.push((request as TransferRequest).to);
+        return disturbance(execute, request);
+      }, 'transfer');
+      const waiting = locks.acquire('order', { leaseTime: '20s' });
+      await first.release();
+      const next = await runtime.until(waiting);
+      expect(owners).toHaveLength(1);
+      expect(next.owner).not.toBe(owners[0]);
+      await next.release();
+    });
+
     it.each(['aborts', 'times out'])('to a waiter that %s meanwhile goes on to the next one', async (how) => {
       const process = await passing();
       const { locks, backend, runtime, first } = process;
