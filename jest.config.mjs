@@ -5,7 +5,8 @@ export default {
   // These have scripts of their own, which give another list here.
   testPathIgnorePatterns: [
     '/node_modules/',
-    '<rootDir>/test/(benchmark|browser|chaos|docs|interop|package/matrix|sql)/',
+    '<rootDir>/test/((benchmark|browser|chaos|docs|interop|package/matrix)/|package/package\\.test|sql/(?!pglite))',
+    '\\.long\\.test\\.ts$',
   ],
   testSequencer: './test/support/jest/longest-first.mjs',
   // Most tests wait more than they compute: six workers keep two cores busy.
