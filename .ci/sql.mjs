@@ -20,15 +20,18 @@ function aptGet(...parameters) {
   spawnSync(command, rest, { stdio: ['ignore', 'inherit', 'inherit'], env });
 }
 
-if (!sqlServersAreHere() && runs('apt-get', '--version')) {
-  console.log('PostgreSQL or MariaDB is not here: installing them with apt-get');
+// Without pgbouncer its tests are skipped.
+const hasPgbouncer = () => runs('/usr/sbin/pgbouncer', '--version') || runs('pgbouncer', '--version');
+
+if (!(sqlServersAreHere() && hasPgbouncer()) && runs('apt-get', '--version')) {
+  console.log('PostgreSQL, MariaDB or pgbouncer is not here: installing them with apt-get');
   aptGet('update'); // an unreachable source of several is no reason to give up
-  aptGet('install', '-y', '--no-install-recommends', 'postgresql', 'mariadb-server');
+  aptGet('install', '-y', '--no-install-recommends', 'postgresql', 'mariadb-server', 'pgbouncer');
 }
 if (!sqlServersAreHere()) {
   console.error(`\n${MANUAL}\n`);
   process.exit(1);
 }
-limitTo(5);
+limitTo(8);
 step('scripts', '.ci/embed.mjs');
 finishWithJest(...only('test/sql/'), ...process.argv.slice(2));

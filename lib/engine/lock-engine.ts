@@ -82,6 +82,17 @@ export class LockEngine implements LockAcquirer, WaitingQueues {
     }
   }
 
+  /** As {@link acquire}, for a caller that can do without the lock: its wait is no part of a deadlock. */
+  acquireTentatively(names: LockNames, options: LockOptions, what: string): Promise<LockLease> {
+    try {
+      const wanted = toWanted(names, what);
+      const defaults = { ...this.defaults, tentative: true };
+      return this.start(wanted, this.resolve(options, defaults, `${what} of ${quoted(wanted)}`), what);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
   /** As {@link acquire}, under terms that {@link termsOf} has resolved before. */
   acquireUnder(names: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
     try {

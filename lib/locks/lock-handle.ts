@@ -1,6 +1,7 @@
 import type { LockType } from '../backends/lock-backend.js';
 import type { Lease } from '../engine/lease/lease.js';
-import type { LockEngine } from '../engine/lock-engine.js';
+import type { LockLease } from '../engine/lease/lock-lease.js';
+import type { LockEngine, LockNames } from '../engine/lock-engine.js';
 import type { Duration } from '../engine/terms/duration.js';
 import type { LockOptions } from '../engine/terms/lock-options.js';
 import { nullWhenBusy } from '../engine/waiting/null-when-busy.js';
@@ -8,7 +9,21 @@ import type { MemberLease } from './combined/combined-lease.js';
 import type { WaitOptions } from './wait-options.js';
 
 /** What one acquisition through a handle asks for. */
-export type LeaseRequest = Pick<LockOptions, 'waitTime' | 'outageTimeout' | 'leaseTime' | 'signal'>;
+export interface LeaseRequest extends Pick<LockOptions, 'waitTime' | 'outageTimeout' | 'leaseTime' | 'signal'> {
+  /** A red lock can do without this member: the wait for it is no part of a deadlock. */
+  readonly tentative?: boolean;
+}
+
+/** Acquires locks of one type of a service. */
+export function acquireThrough(
+  engine: LockEngine,
+  names: LockNames,
+  type: LockType,
+  { tentative, ...options }: LeaseRequest,
+): Promise<LockLease> {
+  if (tentative) return engine.acquireTentatively(names, { ...options, type }, 'lock()');
+  return engine.acquire(names, { ...options, type }, 'lock()');
+}
 
 /**
  * A lock in the style of Redisson: a name with a kind. It holds nothing, costs nothing and may be shared by everybody. `lock()`

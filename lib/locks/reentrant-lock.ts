@@ -2,7 +2,7 @@ import type { LockType } from '../backends/lock-backend.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { currentScope, type LockScope, liveFrom } from '../engine/scope/lock-scope.js';
-import { type LeaseRequest, LockHandle } from './lock-handle.js';
+import { acquireThrough, type LeaseRequest, LockHandle } from './lock-handle.js';
 
 /**
  * Redisson's RLock: one caller at most holds it. The code in its scope may lock it again.
@@ -81,7 +81,7 @@ export class ReentrantLock extends LockHandle {
 
   /** @internal */
   acquireLease(request: LeaseRequest): Promise<LockLease> {
-    return this.engine.acquire(this.name, { ...request, type: this.type }, 'lock()');
+    return acquireThrough(this.engine, this.name, this.type, request);
   }
 
   private isHeldIn({ lease }: LockScope): boolean {

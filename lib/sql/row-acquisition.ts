@@ -5,12 +5,14 @@ import type { LockServer, TokenRange } from './server/lock-server.js';
 import type { ControlConnection } from './session/control-connection.js';
 import type { SessionPool } from './session/session-pool.js';
 import type { SqlFailures } from './session/sql-failure.js';
+import type { WaitingSessions } from './session/waiting-sessions.js';
 
 /** What every acquisition of a backend uses. */
 export interface AcquisitionTools {
   readonly server: LockServer;
   readonly control: ControlConnection;
   readonly pool: SessionPool;
+  readonly waiting: WaitingSessions;
   readonly failures: SqlFailures;
   readonly runtime: Runtime;
 }
@@ -33,6 +35,7 @@ export class RowAcquisition {
   constructor(
     private readonly tools: AcquisitionTools,
     readonly connection: SqlConnection,
+    private readonly leaseTime: number,
   ) {}
 
   /** Begins a transaction on a session of the pool; `undefined` where the claim on it was withdrawn. */
@@ -48,7 +51,7 @@ export class RowAcquisition {
       if (connection === undefined) return undefined;
       try {
         await tools.server.begin(connection, leaseTime);
-        return new RowAcquisition(tools, connection);
+        return new RowAcquisition(tools, connection, leaseTime);
       } catch (error) {
         const isStale = connection.ended !== undefined;
         tools.pool.drop(connection);
@@ -68,9 +71,12 @@ export class RowAcquisition {
 
   /** Waits until the row is locked, however long. */
   async waitForRow(key: string): Promise<void> {
-    const { control, server } = this.tools;
-    while (!(await this.lock(() => server.waitForRow(this.connection, key))))
-      await control.run((connection) => server.makeRows(connection, key));
+    const { control, server, waiting } = this.tools;
+    const wait = () => {
+      const answered = waiting.watch(this.connection, this.leaseTime);
+      return server.waitForRow(this.connection, key).finally(answered);
+    };
+    while (!(await this.lock(wait))) await control.run((connection) => server.makeRows(connection, key));
   }
 
   /** Notes the holder of a row that is locked, and gets its fencing token. */

@@ -26,7 +26,7 @@ import { refusalOf } from './refused-types.js';
 import type { AcquisitionTools, TakenRows } from './row-acquisition.js';
 import { RowDirectory } from './row-directory.js';
 import { RowWait } from './row-wait.js';
-import type { TokenRange } from './server/lock-server.js';
+import type { KnownState, TokenRange } from './server/lock-server.js';
 import { Holdings } from './session/holdings.js';
 import { tryRows } from './try-rows.js';
 
@@ -146,15 +146,18 @@ export class RowLockBackend implements LockBackend {
   async forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
     this.check();
     const { control, server } = this.tools;
-    return control.run(async (connection) => {
-      const state = await server.read(connection, key);
-      if (state === undefined || expected?.owners.includes(state.owner) === false) return [];
-      const own = this.holdings.find(key);
-      if (own?.owner === state.owner) this.holdings.remove(own);
-      await server.kill(connection, key, state);
-      await server.forget(connection, key, state.owner);
-      return [state.owner];
-    });
+    for (;;) {
+      const state = await control.run((connection) => server.read(connection, key));
+      if (state === undefined || !isMeant(state, expected)) return [];
+      const holding = this.holdings.find(key);
+      const own = holding?.owner === state.owner ? holding : undefined;
+      if (own !== undefined) own.session.endsBecause = 'it was force-released';
+      const isKilled = await control.run((connection) => server.kill(connection, key, state));
+      if (own !== undefined && isKilled) this.holdings.remove(own);
+      if (own !== undefined && !isKilled) own.session.endsBecause = undefined;
+      if (isKilled) return [state.owner];
+      // Somebody else holds it by now, or nobody does.
+    }
   }
 
   async inspect(key: string): Promise<LockState> {
@@ -162,8 +165,8 @@ export class RowLockBackend implements LockBackend {
     const { control, server } = this.tools;
     const state = await control.run((connection) => server.read(connection, key));
     if (state === undefined) return { mode: 'free', owners: [], queue: [], token: undefined };
-    const { owner, mode, remaining } = state;
-    return { mode, owners: [{ owner, remaining }], queue: [], token: undefined };
+    const { owner, mode, remaining, token } = state;
+    return { mode, owners: [{ owner, remaining }], queue: [], token };
   }
 
   /** Nobody is told of a release: those who wait do so in the database. */
@@ -234,6 +237,11 @@ export class RowLockBackend implements LockBackend {
 }
 
 const NOTHING_TAKEN: Pick<TakenRows, 'tokens'> = { tokens: [] };
+
+function isMeant({ owner, token }: KnownState, expected: ExpectedHolders | undefined): boolean {
+  if (expected === undefined) return true;
+  return expected.owners.includes(owner) && (expected.token === undefined || expected.token === token);
+}
 
 function granted({ token, reserved }: TokenRange): Acquired {
   return { acquired: true, token, reserved };

@@ -28,4 +28,9 @@ export interface RowLocksOptions {
   readonly createTable?: boolean;
   /** How many locks this process can hold and wait for at a time: each takes a connection. One more is used beside them. Default 10. */
   readonly connections?: number;
+  /**
+   * True: all clients that take these locks use one and the same node. Galera clusters and multi-primary groups of MySQL are refused without it,
+   * because each of their nodes would give the lock to a holder of its own. Default false.
+   */
+  readonly singlePrimary?: boolean;
 }

@@ -10,8 +10,9 @@ import { quoteTable, tableProblem } from './server/table-name.js';
 import { ControlConnection } from './session/control-connection.js';
 import { SessionPool } from './session/session-pool.js';
 import { SqlFailures } from './session/sql-failure.js';
+import { WaitingSessions } from './session/waiting-sessions.js';
 
-const OPTION_NAMES = ['url', 'pool', 'table', 'createTable', 'connections'];
+const OPTION_NAMES = ['url', 'pool', 'table', 'createTable', 'connections', 'singlePrimary'];
 const CONNECTIONS = 10;
 const MOST_CONNECTIONS = 10_000;
 
@@ -31,15 +32,18 @@ const MOST_CONNECTIONS = 10_000;
  * @publicApi
  */
 export function rowLocks(options: RowLocksOptions): LockBackend {
-  const { connections, createTable, table } = checkOptions(options);
+  const { connections, createTable, table, singlePrimary } = checkOptions(options);
   const { kind, driver, secrets } = chooseDriver(options, connections);
   const runtime = nodeRuntime;
   const server =
-    kind === 'postgres' ? new PostgresServer(quoteTable(table, '"')) : new MysqlServer(quoteTable(table, '`'));
+    kind === 'postgres'
+      ? new PostgresServer(quoteTable(table, '"'))
+      : new MysqlServer(quoteTable(table, '`'), singlePrimary);
   const failures = new SqlFailures(driver.description, secrets);
   const control = new ControlConnection(driver, server, failures, runtime, createTable);
   const pool = new SessionPool(driver, server, failures, runtime, connections);
-  return new RowLockBackend(driver.description, { server, control, pool, failures, runtime });
+  const waiting = new WaitingSessions(server, control, runtime);
+  return new RowLockBackend(driver.description, { server, control, pool, waiting, failures, runtime });
 }
 
 function checkOptions(options: RowLocksOptions): Required<Omit<RowLocksOptions, 'url' | 'pool'>> {
@@ -47,13 +51,15 @@ function checkOptions(options: RowLocksOptions): Required<Omit<RowLocksOptions, 
   for (const option of Object.keys(options))
     if (!OPTION_NAMES.includes(option)) refuse(`there is no option '${option}'; there are ${OPTION_NAMES.join(', ')}`);
   const { url, pool, table = 'distributed_lock', createTable = false, connections = CONNECTIONS } = options;
+  const { singlePrimary = false } = options;
   if ((url === undefined) === (pool === undefined)) refuse('give one of url and pool');
   if (typeof createTable !== 'boolean') refuse('createTable must be true or false');
+  if (typeof singlePrimary !== 'boolean') refuse('singlePrimary must be true or false');
   if (!(Number.isInteger(connections) && connections >= 1 && connections <= MOST_CONNECTIONS))
     refuse(`connections is ${connections}; it must be a whole number from 1 to ${MOST_CONNECTIONS}`);
   const problem = tableProblem(table);
   if (problem !== undefined) refuse(problem);
-  return { table, createTable, connections };
+  return { table, createTable, connections, singlePrimary };
 }
 
 function chooseDriver({ url, pool }: RowLocksOptions, connections: number): DriverChoice {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import knex, { type Knex } from 'knex';
 import { DataSource } from 'typeorm';
 import { LockBusyError, LockConfigurationError, LockKeyError } from '../../lib/engine/errors.js';
+import { codesOf } from '../../lib/sql/lock-rows/rows-of.js';
 import { type LockRowsOptions, lockRows, makeLockRows, type RowQuery } from '../../lib/sql.js';
 import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { openSqlWorld, type SqlWorld } from './sql-world.js';
@@ -133,5 +134,16 @@ describe.each(SQL_SERVERS)('lockRows, %s', (kind) => {
       await expect(attempt(world.name())).rejects.toThrow(/call makeLockRows/);
       await expect(attempt([])).rejects.toThrow(LockKeyError);
     });
+  });
+});
+
+describe('the code of a database error', () => {
+  it.each([
+    ['TypeORM', { driverError: { code: '55P03' } }],
+    ['Sequelize', { name: 'SequelizeDatabaseError', parent: { code: '55P03' } }],
+    ['Prisma', { code: 'P2010', meta: { code: '55P03', message: 'ERROR: could not obtain lock' } }],
+    ['an adapter of Prisma', { code: 'P2010', meta: { driverAdapterError: { cause: { originalCode: '55P03' } } } }],
+  ])('is found in what %s throws', (_library, error) => {
+    expect(codesOf(error)).toContain('55P03');
   });
 });

@@ -9,7 +9,7 @@ import { lockRows, makeLockRows, type RowQuery } from '../../lib/sql.js';
 
 /** The one session that PGlite has: everything that takes two sessions is tested on servers, by `npm run test:sql`. */
 class OnlySession implements DriverConnection {
-  readonly id = 1;
+  readonly announced = 1;
 
   constructor(private readonly postgres: PGlite) {}
 
@@ -40,17 +40,18 @@ describe('row locks in a PostgreSQL inside the process', () => {
 
   beforeAll(async () => {
     postgres = await PGlite.create();
-    session = new SqlConnection(new OnlySession(postgres), nodeRuntime, 30_000);
+    session = new SqlConnection(new OnlySession(postgres), nodeRuntime, { limit: 30_000 });
   }, 60_000);
   afterAll(() => postgres?.close());
 
   it('needs its tables, which can be made again', async () => {
+    await server.checkServer(session);
     await server.prepareControl(session);
     await expect(server.checkTables(session)).rejects.toMatchObject({ code: '42P01' });
     await postgres.exec('ROLLBACK');
     for (const statement of [...server.tableStatements, ...server.tableStatements]) await session.run(statement);
     await server.checkTables(session);
-    await server.prepareSession(session);
+    await server.prepareSession();
   });
 
   describe('with its tables', () => {

@@ -2,11 +2,13 @@ import mysqlCallbacks from 'mysql2';
 import mysql from 'mysql2/promise';
 import pg from 'pg';
 import { LockBusyError, LockConfigurationError, LockUnavailableError } from '../../lib/engine/errors.js';
+import { createLockService } from '../../lib/service/create-lock-service.js';
 import { loadDriver } from '../../lib/sql/driver/load-driver.js';
+import { configFromUrl } from '../../lib/sql/driver/mysql-driver.js';
 import { checkMysqlVersion } from '../../lib/sql/server/mysql-server.js';
 import { checkPostgresVersion } from '../../lib/sql/server/postgres-server.js';
 import { rowLocks } from '../../lib/sql.js';
-import { PASSWORD, SQL_SERVERS } from '../support/servers/sql/sql-server.js';
+import { PASSWORD, SQL_SERVERS, startSqlServer } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
 import { addUser } from './sessions.js';
 import { openSqlWorld } from './sql-world.js';
@@ -62,6 +64,12 @@ describe.each(SQL_SERVERS)('a database that cannot keep locks, %s', (kind) => {
     expect(world.logger.warnings).toEqual([]);
   });
 
+  it('creates nothing where the tables are there, so that it takes no right to', async () => {
+    await (await world.service().acquire(world.name())).release();
+    const url = world.server.url.replace('locks:', `${await addUser(world.server)}:`);
+    await (await world.service({ url, createTable: true }).acquire(world.name(), { waitTime: 5_000 })).release();
+  });
+
   it('does not show a password that is wrong', async () => {
     const wrong = 'wr0ng%21 secret';
     const { message, stack, cause } = await refusalOf({
@@ -115,6 +123,42 @@ describe.each(SQL_SERVERS)('a database that cannot keep locks, %s', (kind) => {
   });
 });
 
+describe('settings of a server with which row locks cannot be kept', () => {
+  it('are named: track_activities', async () => {
+    const server = await startSqlServer('PostgreSQL', 'fast', ['track_activities=off']);
+    const locks = createLockService({ backend: rowLocks({ url: server.url, createTable: true }) });
+    await expect(locks.acquire('order', { waitTime: 5_000 })).rejects.toThrow(/track_activities is off/);
+    await locks.close();
+    await server.stop();
+  });
+
+  it('are named: binlog_format', async () => {
+    const server = await startSqlServer('MariaDB', 'fast', ['--log-bin', '--binlog-format=STATEMENT']);
+    const locks = createLockService({ backend: rowLocks({ url: server.url, createTable: true }) });
+    await expect(locks.acquire('order', { waitTime: 5_000 })).rejects.toThrow(/set binlog_format to MIXED or ROW/);
+    await locks.close();
+    await server.stop();
+  });
+});
+
+describe('a URL of MySQL', () => {
+  it.each([
+    ['mysql://db/x', { host: 'db', port: 3306 }],
+    ['mysql://[::1]:3307/x', { host: '::1', port: 3307 }],
+    ['mysql://db/x?ssl=true', { ssl: {} }],
+    ['mysql://db/x?ssl={"rejectUnauthorized":false}', { ssl: { rejectUnauthorized: false } }],
+    ['mysql://db/x?sslmode=require', { ssl: { rejectUnauthorized: false } }],
+    ['mysql://db/x?ssl-mode=VERIFY_IDENTITY', { ssl: { verifyIdentity: true } }],
+  ])('is read as it is meant: %s', (url, config) => {
+    expect(configFromUrl(url)).toMatchObject(config);
+  });
+
+  it('encrypts nothing where it says so, or nothing', () => {
+    for (const url of ['mysql://db/x', 'mysql://db/x?ssl=false', 'mysql://db/x?sslmode=disable'])
+      expect(configFromUrl(url)).not.toHaveProperty('ssl');
+  });
+});
+
 describe('options of rowLocks', () => {
   it.each([
     [undefined, /give options/],
@@ -125,6 +169,8 @@ describe('options of rowLocks', () => {
     [{ url: 'postgres://db/x', table: 'a;b' }, /table must be a name/],
     [{ url: 'postgres://db/x', connections: 0 }, /connections is 0/],
     [{ url: 'postgres://db/x', conections: 1 }, /no option 'conections'/],
+    [{ url: 'mysql://db/x?sslmode=strict' }, /sslmode that is not known/],
+    [{ url: 'mysql://db/x', singlePrimary: 'yes' }, /singlePrimary must be true or false/],
     [{ pool: {} }, /pool must be a pool of pg or of mysql2/],
   ])('refuses %j', (options, message) => {
     const make = () => rowLocks(options as never);

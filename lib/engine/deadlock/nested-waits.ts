@@ -67,10 +67,11 @@ export class NestedWaits {
     this.time = backend && new BackendTime(backend, runtime);
   }
 
-  /** The caller runs in a scope, and has just begun to wait. */
+  /** The caller runs in a scope, and has just begun to wait. One that can do without the lock is not kept from going on by its holder. */
   add(waiter: LockWaiter, place: WaitingPlace): void {
     const scope = lockScopes.getStore();
     if (this.backend === undefined || this.closed || scope === undefined || waiter.settled) return;
+    if (waiter.terms.tentative) return;
     const id = `${this.clientId}/${++this.ids}`;
     this.waits.push(new NestedWait(id, waiter, place, this.runtime.monotonic(), scope));
     if (this.waits.length >= this.sweepAt) this.sweep();

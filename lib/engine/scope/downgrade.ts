@@ -179,10 +179,10 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     const { backend, outages, runtime } = this.engine.context;
     if (error.kind !== 'unavailable') return this.refuseAll((waiter) => permanentError(waiter, backend, error));
     for (const waiter of this.waiting) {
-      const { outageTimeout } = waiter.terms;
-      if (!waiter.triesOnce && !outages.isOver(this.key, waiter.calledAt, outageTimeout)) continue;
+      const isOver = outages.isOver(this.key, waiter.calledAt, waiter.terms.outageTimeout);
+      if (!waiter.triesOnce && !isOver) continue;
       this.remove(waiter);
-      waiter.refuse(this.unavailable(waiter));
+      waiter.refuse(isOver ? outages.refusal(waiter, [this.key]) : this.unavailable(waiter));
     }
     if (this.waiting.size === 0) return;
     this.timer?.cancel();

@@ -52,6 +52,8 @@ export interface AcquisitionTerms extends Purpose {
   readonly fixed: boolean;
   readonly signal: AbortSignal | undefined;
   readonly onLost: 'throw' | 'warn';
+  /** The caller can do without this lock, so that its wait is no part of a deadlock. */
+  readonly tentative: boolean;
 }
 
 /** What holds for every service. */
@@ -62,6 +64,7 @@ export const DEFAULT_TERMS = {
   group: '',
   method: '',
   skips: false,
+  tentative: false,
 } satisfies Partial<AcquisitionTerms>;
 
 export const LOCK_TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];
@@ -103,6 +106,7 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
     group,
     method: defaults.method,
     skips: defaults.skips,
+    tentative: defaults.tentative,
     onLost,
     signal,
     fixed: leaseTime !== undefined,

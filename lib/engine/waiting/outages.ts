@@ -65,7 +65,7 @@ export class Outages {
     if (caller.triesOnce && this.backend.connectionError !== undefined) {
       // Nobody else may ask, and only an answer ends an outage.
       this.backend.health?.ping(keys);
-      return this.error(caller, keys);
+      return this.refusal(caller, keys);
     }
     caller.calledAt = this.runtime.monotonic();
     if (!caller.triesOnce) this.searchFor(caller, caller.calledAt + caller.terms.outageTimeout);
@@ -158,7 +158,8 @@ export class Outages {
     return this.nodeAway(keys)?.since;
   }
 
-  private error(caller: Caller<never>, keys: readonly string[]): LockUnavailableError {
+  /** The error for a caller that does not wait for the end of the outage any more: see {@link isOver}. */
+  refusal(caller: Caller<never>, keys: readonly string[]): LockUnavailableError {
     const cause = this.failure(keys) as BackendError;
     const { what, name } = caller;
     return new LockUnavailableError(`Gave up waiting for ${what}: ${cause.message}`, name, { cause });
@@ -191,7 +192,7 @@ export class Outages {
       if (node === undefined || since === undefined) return;
       queue.refuseWhere((caller) => {
         const due = Math.max(since, caller.calledAt) + caller.terms.outageTimeout;
-        if (due <= now) return this.error(caller, queue.keys);
+        if (due <= now) return this.refusal(caller, queue.keys);
         this.searchFor(caller, due);
         const crowd = crowds.get(node) ?? { waiting: 0, until: due, example: caller };
         crowds.set(node, { ...crowd, waiting: crowd.waiting + 1, until: Math.min(crowd.until, due) });

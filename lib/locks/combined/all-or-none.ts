@@ -1,8 +1,8 @@
 import type { Runtime } from '../../backends/runtime.js';
 import { LONGEST_HOLD, PassedOver, pauseAfterHold } from '../../engine/several/passed-over.js';
-import { type Duration, toLeaseTime } from '../../engine/terms/duration.js';
+import { toLeaseTime } from '../../engine/terms/duration.js';
 import type { Deadline } from '../deadline.js';
-import type { LockHandle } from '../lock-handle.js';
+import type { LeaseRequest, LockHandle } from '../lock-handle.js';
 import { type MemberLease, releaseUnused } from './combined-lease.js';
 import type { CombinedAcquisition } from './combined-lock.js';
 
@@ -25,8 +25,7 @@ export class AllOrNone implements CombinedAcquisition {
 
   constructor(
     private readonly groups: readonly LockGroup[],
-    private readonly leaseTime: Duration | undefined,
-    private readonly outageTimeout: Duration,
+    private readonly request: Pick<LeaseRequest, 'leaseTime' | 'outageTimeout' | 'tentative'>,
     private readonly runtime: Runtime,
   ) {
     this.passedOver = new PassedOver(runtime);
@@ -42,9 +41,8 @@ export class AllOrNone implements CombinedAcquisition {
   }
 
   private async takeBusyFirst(taken: Map<LockGroup, MemberLease>, { remaining, signal }: Deadline): Promise<void> {
-    const { groups, leaseTime, outageTimeout, busy } = this;
-    if (busy !== undefined)
-      taken.set(busy, await busy.acquireLease({ waitTime: remaining, outageTimeout, leaseTime, signal }));
+    const { groups, request, busy } = this;
+    if (busy !== undefined) taken.set(busy, await busy.acquireLease({ ...request, waitTime: remaining, signal }));
     for (const group of groups) if (!taken.has(group)) await this.take(group, 0, taken, signal);
   }
 
@@ -65,9 +63,9 @@ export class AllOrNone implements CombinedAcquisition {
     taken: Map<LockGroup, MemberLease>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { runtime, leaseTime, outageTimeout } = this;
+    const { runtime, request } = this;
     try {
-      taken.set(group, await group.acquireLease({ waitTime, outageTimeout, leaseTime, signal }));
+      taken.set(group, await group.acquireLease({ ...request, waitTime, signal }));
     } catch (error) {
       await releaseUnused(taken.values());
       this.busy = group;
@@ -78,7 +76,7 @@ export class AllOrNone implements CombinedAcquisition {
 
   /** Half of a fixed lease leaves time to renew it. */
   private get longestHold(): number {
-    const { leaseTime } = this;
+    const { leaseTime } = this.request;
     const fixed = leaseTime === undefined ? Number.POSITIVE_INFINITY : toLeaseTime(leaseTime, 'lock(): leaseTime');
     return Math.min(LONGEST_HOLD, fixed / 2);
   }

@@ -1,7 +1,7 @@
 import { BackOff } from '../../backends/back-off.js';
 import { LockConfigurationError, LockKeyError } from '../../engine/errors.js';
 import type { LockEngine } from '../../engine/lock-engine.js';
-import type { Duration, Milliseconds } from '../../engine/terms/duration.js';
+import type { Milliseconds } from '../../engine/terms/duration.js';
 import type { WaitTerms } from '../../engine/waiting/caller.js';
 import type { Deadline } from '../deadline.js';
 import { type LeaseRequest, LockHandle } from '../lock-handle.js';
@@ -56,7 +56,7 @@ export abstract class CombinedLock extends LockHandle {
   abstract readonly needed: number;
 
   /** @internal */
-  protected abstract acquisition(terms: WaitTerms, leaseTime: Duration | undefined): CombinedAcquisition;
+  protected abstract acquisition(terms: WaitTerms, request: LeaseRequest): CombinedAcquisition;
 
   /** How many of these leases have to be held. @internal */
   protected abstract leasesNeeded(leases: readonly MemberLease[]): number;
@@ -78,7 +78,8 @@ export abstract class CombinedLock extends LockHandle {
   }
 
   /** @internal */
-  async acquireLease({ leaseTime, ...wait }: LeaseRequest): Promise<MemberLease> {
+  async acquireLease(request: LeaseRequest): Promise<MemberLease> {
+    const { leaseTime, waitTime } = request;
     const { name, engines } = this;
     const { runtime } = engines[0].settings;
     const shortest = (timeOf: (engine: LockEngine) => Milliseconds) => Math.min(...engines.map(timeOf)) as Milliseconds;
@@ -86,8 +87,8 @@ export abstract class CombinedLock extends LockHandle {
       waitTime: shortest(({ waitDefaults }) => waitDefaults.waitTime),
       outageTimeout: shortest(({ waitDefaults }) => waitDefaults.outageTimeout),
     };
-    const terms = toWaitTerms(wait.waitTime, defaults, wait, `lock() of '${name}'`);
-    const acquisition = this.acquisition(terms, leaseTime);
+    const terms = toWaitTerms(waitTime, defaults, request, `lock() of '${name}'`);
+    const acquisition = this.acquisition(terms, request);
     const backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
     const backends = engines.map(({ settings }) => settings.backend);
     return retryUntilDeadline({ runtime, terms, lock: this, backends, backOff }, async (deadline) => {

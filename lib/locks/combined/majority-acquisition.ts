@@ -61,7 +61,7 @@ export class MajorityAcquisition implements CombinedAcquisition {
     if (member === undefined) return;
     const waitTime = Math.min(remaining, memberWaitTime);
     try {
-      leases.set(member, await member.acquireLease({ waitTime, leaseTime, signal }));
+      leases.set(member, await member.acquireLease({ waitTime, leaseTime, signal, tentative: true }));
     } catch (error) {
       if (!isRetryable(error)) throw error;
     }

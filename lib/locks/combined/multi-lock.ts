@@ -1,7 +1,6 @@
 import { LockConfigurationError } from '../../engine/errors.js';
-import type { Duration } from '../../engine/terms/duration.js';
 import type { WaitTerms } from '../../engine/waiting/caller.js';
-import type { LeaseRequest, LockHandle } from '../lock-handle.js';
+import { acquireThrough, type LeaseRequest, type LockHandle } from '../lock-handle.js';
 import { AllOrNone, type LockGroup } from './all-or-none.js';
 import type { MemberLease } from './combined-lease.js';
 import { type CombinedAcquisition, CombinedLock } from './combined-lock.js';
@@ -48,8 +47,9 @@ export class MultiLock extends CombinedLock {
   }
 
   /** @internal */
-  protected acquisition({ outageTimeout }: WaitTerms, leaseTime: Duration | undefined): CombinedAcquisition {
-    return new AllOrNone(this.groups, leaseTime, outageTimeout, this.engines[0].settings.runtime);
+  protected acquisition({ outageTimeout }: WaitTerms, request: LeaseRequest): CombinedAcquisition {
+    const { leaseTime, tentative } = request;
+    return new AllOrNone(this.groups, { leaseTime, outageTimeout, tentative }, this.engines[0].settings.runtime);
   }
 
   /** @internal */
@@ -90,5 +90,5 @@ function toGroup(members: readonly LockHandle[]): LockGroup {
   if (first.commandGroup === undefined || members.length === 1) return first;
   const { engine, type } = first.commandGroup;
   const names = members.map(({ name }) => name);
-  return { acquireLease: (request) => engine.acquire(names, { ...request, type }, 'lock()') };
+  return { acquireLease: (request) => acquireThrough(engine, names, type, request) };
 }

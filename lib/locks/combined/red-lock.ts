@@ -1,6 +1,6 @@
-import { type Duration, FOREVER } from '../../engine/terms/duration.js';
+import { FOREVER } from '../../engine/terms/duration.js';
 import type { WaitTerms } from '../../engine/waiting/caller.js';
-import type { LockHandle } from '../lock-handle.js';
+import type { LeaseRequest, LockHandle } from '../lock-handle.js';
 import { type CombinedAcquisition, CombinedLock } from './combined-lock.js';
 import { MajorityAcquisition } from './majority-acquisition.js';
 
@@ -34,7 +34,7 @@ export class RedLock extends CombinedLock {
   }
 
   /** @internal */
-  protected acquisition({ waitTime }: WaitTerms, leaseTime: Duration | undefined): CombinedAcquisition {
+  protected acquisition({ waitTime }: WaitTerms, { leaseTime }: LeaseRequest): CombinedAcquisition {
     const { members, needed, name } = this;
     const { runtime } = this.engines[0].settings;
     const memberWaitTime = waitTime === FOREVER ? MEMBER_WAIT_TIME : Math.max(1, waitTime / members.length);

@@ -1,7 +1,7 @@
 import type { Pool as MysqlPool } from 'mysql2';
 import type { Pool as PostgresPool } from 'pg';
 import type { RowLocksOptions } from '../row-locks-options.js';
-import { mysqlDriver, mysqlPoolDriver } from './mysql-driver.js';
+import { mysqlDriver, mysqlPoolDriver, sslOf } from './mysql-driver.js';
 import { postgresDriver, postgresPoolDriver } from './postgres-driver.js';
 import type { Driver } from './sql-connection.js';
 
@@ -26,12 +26,14 @@ const KINDS: Readonly<Record<string, DriverChoice['kind']>> = {
 export function driverFromUrl(url: unknown): DriverChoice | string {
   const example = "write 'postgres://user:password@host:5432/database' or 'mysql://…'";
   if (typeof url !== 'string' || !URL.canParse(url)) return `url is not a URL: ${example}`;
-  const { protocol, hostname, port, pathname, username, password } = new URL(url);
+  const { protocol, hostname, port, pathname, username, password, searchParams } = new URL(url);
   const kind = KINDS[protocol];
   if (kind === undefined) return `url begins with '${protocol}': ${example}`;
   if (![username, password, pathname].every(isEncoded))
     return 'url has a % in the user name, the password or the database that encodes nothing: write it as %25';
   if (pathname.length < 2) return `url names no database: ${example}`;
+  const { problem } = kind === 'mysql' ? sslOf(searchParams) : {};
+  if (problem !== undefined) return problem;
   const defaultPort = kind === 'postgres' ? 5432 : 3306;
   const description = `${kind} ${hostname}:${port || defaultPort}${pathname}`;
   const secrets = [password, decodeURIComponent(password)].filter((secret) => secret !== '');

@@ -1,5 +1,6 @@
 import type { Connection, ConnectionOptions, Pool, PoolConnection } from 'mysql2';
 import { fromPool } from './from-pool.js';
+import { type Closable, closeSoon } from './goodbye.js';
 import { loadDriver } from './load-driver.js';
 import type { Driver, DriverConnection, SqlResult } from './sql-connection.js';
 
@@ -9,7 +10,7 @@ const PROBE_AFTER = 10_000;
 /** Connections of `mysql2`, by a URL. */
 export function mysqlDriver(url: string, description: string, connectTimeout: number): Driver {
   const config: ConnectionOptions = {
-    ...fromUrl(url),
+    ...configFromUrl(url),
     connectTimeout,
     enableKeepAlive: true,
     keepAliveInitialDelay: PROBE_AFTER,
@@ -28,33 +29,70 @@ export function mysqlDriver(url: string, description: string, connectTimeout: nu
   };
 }
 
-/** Connections of a pool that the user has made. They are kept, and never given back for others to use. */
+/** Connections of a pool that the user has made. They are kept until they end, and the pool drops them then. */
 export function mysqlPoolDriver(pool: Pool, description: string): Driver {
   return {
     description,
     async connect() {
       const take = () =>
-        new Promise<PoolConnection>((resolve, reject) =>
-          pool.getConnection((error, got) => (error ? reject(error) : resolve(got))),
+        new Promise<{ connection: PoolConnection; ends: Ends }>((resolve, reject) =>
+          pool.getConnection((error, connection) =>
+            error ? reject(error) : resolve({ connection, ends: listenToEnd(connection) }),
+          ),
         );
-      const connection = await fromPool(take, (late) => late.release());
-      return toConnection(connection, listenToEnd(connection), () => connection.destroy());
+      const { connection, ends } = await fromPool(take, (late) => late.connection.release());
+      return toConnection(connection, ends, () => connection.destroy());
     },
   };
 }
 
 /** mysql2 reads URLs, but neither of `mariadb:` nor with options beside them. */
-function fromUrl(url: string): ConnectionOptions {
+export function configFromUrl(url: string): ConnectionOptions {
   const { hostname, port, username, password, pathname, searchParams } = new URL(url);
-  const ssl = searchParams.get('ssl');
+  const { ssl } = sslOf(searchParams);
   return {
-    host: decodeURIComponent(hostname),
+    // An IPv6 address is in brackets.
+    host: decodeURIComponent(hostname.replace(/^\[(.*)\]$/, '$1')),
     port: port === '' ? 3306 : Number(port),
     user: decodeURIComponent(username),
     password: decodeURIComponent(password),
     database: decodeURIComponent(pathname.slice(1)),
-    ...(ssl === null ? {} : { ssl: ssl === 'true' ? {} : ssl }),
+    ...(ssl === undefined ? {} : { ssl }),
   };
+}
+
+const SSL_MODES: Readonly<Record<string, ConnectionOptions['ssl']>> = {
+  disable: undefined,
+  disabled: undefined,
+  prefer: undefined,
+  preferred: undefined,
+  require: { rejectUnauthorized: false },
+  required: { rejectUnauthorized: false },
+  'verify-ca': {},
+  'verify-full': { verifyIdentity: true },
+  'verify-identity': { verifyIdentity: true },
+};
+
+/** What a URL says of TLS: `ssl` as mysql2 has it (true, false, a profile, or JSON), or `sslmode` as PostgreSQL and MySQL have it. */
+export function sslOf(parameters: URLSearchParams): {
+  readonly ssl?: ConnectionOptions['ssl'];
+  readonly problem?: string;
+} {
+  const mode = ['sslmode', 'ssl-mode', 'sslMode'].map((name) => parameters.get(name)).find((value) => value !== null);
+  if (mode !== undefined && mode !== null) {
+    const known = mode.toLowerCase().replaceAll('_', '-');
+    if (known in SSL_MODES) return { ssl: SSL_MODES[known] };
+    return { problem: `url has an sslmode that is not known: write one of ${Object.keys(SSL_MODES).join(', ')}` };
+  }
+  const ssl = parameters.get('ssl');
+  if (ssl === null || ssl === 'false' || ssl === '0') return {};
+  if (ssl === '' || ssl === 'true' || ssl === '1') return { ssl: {} };
+  if (!ssl.startsWith('{')) return { ssl };
+  try {
+    return { ssl: JSON.parse(ssl) };
+  } catch {
+    return { problem: 'url has an ssl that is not JSON: write true, false, or JSON that is percent-encoded' };
+  }
 }
 
 type Ends = (listener: (error?: Error) => void) => void;
@@ -78,16 +116,16 @@ function listenToEnd(connection: Connection): Ends {
 
 /** Parts of a connection that its types leave out. */
 interface Inside {
-  readonly stream: { on(event: 'close', listener: () => void): void; destroy(): void; unref(): void };
+  readonly stream: Closable & { on(event: 'close', listener: () => void): void };
 }
 
 /** What a driver answers to a statement: rows, or what a change did. */
 type Answer = readonly Record<string, unknown>[] | { readonly affectedRows: number; readonly insertId: number };
 
-function toConnection(connection: Connection, onEnd: Ends, close: () => void): DriverConnection {
+function toConnection(connection: Connection, onEnd: Ends, sayGoodbye: () => void): DriverConnection {
   const { stream } = connection as unknown as Inside;
   return {
-    id: connection.threadId as number,
+    announced: connection.threadId ?? undefined,
     run: (sql, parameters) =>
       new Promise((resolve, reject) => {
         const done = (error: Error | null, answer: unknown) =>
@@ -96,7 +134,10 @@ function toConnection(connection: Connection, onEnd: Ends, close: () => void): D
         else connection.execute(sql, parameters as never[], done);
       }),
     onEnd,
-    close,
+    close: () => {
+      sayGoodbye();
+      closeSoon(stream);
+    },
     destroy: () => {
       stream.destroy();
       connection.destroy();

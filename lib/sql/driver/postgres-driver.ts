@@ -1,5 +1,6 @@
-import type { Client, ClientConfig, Pool, QueryResult } from 'pg';
+import type { Client, ClientConfig, Pool, PoolClient, QueryResult } from 'pg';
 import { fromPool } from './from-pool.js';
+import { type Closable, closeSoon, once } from './goodbye.js';
 import { loadDriver } from './load-driver.js';
 import type { Driver, DriverConnection, SqlResult } from './sql-connection.js';
 
@@ -27,18 +28,24 @@ export function postgresDriver(url: string, description: string, connectTimeout:
   };
 }
 
-/** Connections of a pool that the user has made. They are kept, and never given back for others to use. */
+/** Connections of a pool that the user has made. They are kept until they end, and then given back to be closed. */
 export function postgresPoolDriver(pool: Pool, description: string): Driver {
   return {
     description,
     async connect() {
-      const client = await fromPool(
-        () => pool.connect(),
-        (late) => late.release(),
-      );
-      return toConnection(client as unknown as Client, listenToEnd(client as unknown as Client), () =>
-        client.release(true),
-      );
+      // The listeners are there before the client is seen by anybody: an error can be in the packet with which it became ready.
+      const take = () =>
+        new Promise<{ client: PoolClient; ends: Ends }>((resolve, reject) =>
+          pool.connect((error, client) => {
+            if (client === undefined) reject(error);
+            else resolve({ client, ends: listenToEnd(client as unknown as Client) });
+          }),
+        );
+      const { client, ends } = await fromPool(take, (late) => late.client.release());
+      // The pool throws at the second time, and keeps a place for a connection that never comes back.
+      const giveBack = once(() => client.release(true));
+      ends(giveBack);
+      return toConnection(client as unknown as Client, ends, giveBack);
     },
   };
 }
@@ -63,30 +70,31 @@ function listenToEnd(client: Client): Ends {
 
 /** Parts of a client that its types leave out. */
 interface Inside {
-  readonly processID: number;
-  readonly connection: { readonly stream: { destroy(): void } };
-  unref?(): void;
+  readonly processID?: number;
+  readonly connection: { readonly stream: Closable };
 }
 
-async function toConnection(client: Client, onEnd: Ends, close: () => void): Promise<DriverConnection> {
-  const inside = client as unknown as Inside;
-  const { rows } = await client.query('SELECT pg_backend_pid() AS id');
+function toConnection(client: Client, onEnd: Ends, giveBack: () => void): DriverConnection {
+  const { processID, connection } = client as unknown as Inside;
   // One after the other: pg wants its callers to queue.
   let last: Promise<unknown> = Promise.resolve();
   return {
-    id: Number(rows[0].id),
+    announced: processID,
     run: (sql, parameters) => {
       const answer = last.then(() => client.query(sql, parameters as unknown[] | undefined));
       last = answer.catch(() => {});
       return answer.then(toResult);
     },
     onEnd,
-    close,
-    destroy: () => {
-      inside.connection.stream.destroy();
-      close();
+    close: () => {
+      giveBack();
+      closeSoon(connection.stream);
     },
-    unref: () => inside.unref?.(),
+    destroy: () => {
+      connection.stream.destroy();
+      giveBack();
+    },
+    unref: () => connection.stream.unref(),
   };
 }
 

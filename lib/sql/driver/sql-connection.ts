@@ -1,4 +1,4 @@
-import type { Runtime } from '../../backends/runtime.js';
+import { deadlineTimer, type Runtime } from '../../backends/runtime.js';
 
 export type SqlRow = Readonly<Record<string, unknown>>;
 
@@ -14,12 +14,12 @@ export interface SqlResult {
 
 /** What a driver's connection can do, whichever driver it is. */
 export interface DriverConnection {
-  /** The server's number of the session. */
-  readonly id: number;
+  /** The number of the session that was announced when the connection was opened. A pooler announces a number that no server has given. */
+  readonly announced: number | undefined;
   run(sql: string, parameters?: readonly unknown[]): Promise<SqlResult>;
   /** Calls back at the latest when the connection has ended, perhaps more than once. */
   onEnd(listener: (error?: Error) => void): void;
-  /** Says goodbye to the server. */
+  /** Says goodbye to the server. A server that does not answer cannot keep the process alive. */
   close(): void;
   /** Closes the socket. */
   destroy(): void;
@@ -35,60 +35,81 @@ export interface Driver {
   connect(): Promise<DriverConnection>;
 }
 
+/** The server's number of a session, and what distinguishes the session from later ones with the same number. */
+export interface SessionIdentity {
+  readonly id: number;
+  readonly origin: string;
+}
+
 /** The connection ended before the statement was answered, or there was no answer in time. */
 export class ConnectionLost extends Error {
-  override readonly name = 'ConnectionLost';
+  override readonly name: string = 'ConnectionLost';
+}
+
+/** The connection ended before the statement was sent, so that it was certainly not executed. */
+export class NotSent extends ConnectionLost {
+  override readonly name = 'NotSent';
+}
+
+/** @param limit how long the answer is awaited after the statement was sent, in milliseconds; `Infinity`: without limit */
+export type RunStatement = (sql: string, parameters?: readonly unknown[], limit?: number) => Promise<SqlResult>;
+
+interface Turn {
+  begin(): void;
+  refuse(error: NotSent): void;
+}
+
+export interface ConnectionLimits {
+  /** How long the answer to a statement is awaited after it was sent, in milliseconds. */
+  readonly limit: number;
+  /** Whether a statement without an answer ends the connection. */
+  readonly endsWhenSilent?: boolean;
 }
 
 /**
- * One connection with a session of its own. Statements that have no answer when it ends are rejected, whatever the driver does about them.
+ * One connection with a session of its own. Its statements are sent one after the other. Those that have no answer when the connection ends are
+ * rejected, whatever the driver does about them.
  */
-export class SqlConnection {
+export class SqlConnection implements SessionIdentity {
   /** Why it has ended; `undefined`: it has not. */
   ended: ConnectionLost | undefined;
+  id = 0;
+  origin = '';
+
+  private isBusy = false;
+  private readonly turns: Turn[] = [];
   private readonly unanswered = new Set<(error: Error) => void>();
   private readonly listeners: ((reason: ConnectionLost) => void)[] = [];
 
-  /** @param limit how long the answer to a statement is awaited, in milliseconds */
   constructor(
     private readonly connection: DriverConnection,
     private readonly runtime: Runtime,
-    private readonly limit: number,
+    private readonly limits: ConnectionLimits,
   ) {
     connection.onEnd((error) => this.end(error?.message ?? 'the connection was closed'));
   }
 
-  get id(): number {
-    return this.connection.id;
+  get announced(): number | undefined {
+    return this.connection.announced;
+  }
+
+  identify({ id, origin }: SessionIdentity): void {
+    this.id = id;
+    this.origin = origin;
+  }
+
+  /** @throws ConnectionLost, or the driver's error */
+  run(sql: string, parameters?: readonly unknown[], limit?: number): Promise<SqlResult> {
+    return this.inTurn(() => this.send(sql, parameters, limit));
   }
 
   /**
-   * @param limit as in the constructor; `Infinity`: none
+   * Runs several statements with none of other callers between them.
+   *
    * @throws ConnectionLost, or the driver's error
    */
-  run(sql: string, parameters?: readonly unknown[], limit = this.limit): Promise<SqlResult> {
-    if (this.ended !== undefined) return Promise.reject(this.ended);
-    return new Promise((resolve, reject) => {
-      const { unanswered, runtime } = this;
-      const timer = Number.isFinite(limit)
-        ? runtime.timer(limit, () => fail(new ConnectionLost(`no answer within ${limit} ms`)), 'keep-alive')
-        : undefined;
-      const settle = () => {
-        timer?.cancel();
-        unanswered.delete(fail);
-      };
-      const fail = (error: Error) => {
-        settle();
-        reject(error);
-      };
-      unanswered.add(fail);
-      runtime
-        .detached(() => this.connection.run(sql, parameters))
-        .then((result) => {
-          settle();
-          resolve(result);
-        }, fail);
-    });
+  exclusively<T>(work: (run: RunStatement) => Promise<T>): Promise<T> {
+    return this.inTurn(() => work((...statement) => this.send(...statement)));
   }
 
   /** Calls back when it has ended, once. */
@@ -110,9 +131,60 @@ export class SqlConnection {
     this.connection.unref();
   }
 
+  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+    if (this.ended !== undefined) return Promise.reject(new NotSent(this.ended.message));
+    if (!this.isBusy) return this.begin(work);
+    return new Promise((resolve, reject) => {
+      this.turns.push({ begin: () => this.begin(work).then(resolve, reject), refuse: reject });
+    });
+  }
+
+  private begin<T>(work: () => Promise<T>): Promise<T> {
+    this.isBusy = true;
+    const done = work();
+    const next = () => {
+      this.isBusy = false;
+      this.turns.shift()?.begin();
+    };
+    done.then(next, next);
+    return done;
+  }
+
+  private send(sql: string, parameters?: readonly unknown[], limit = this.limits.limit): Promise<SqlResult> {
+    if (this.ended !== undefined) return Promise.reject(this.ended);
+    return new Promise((resolve, reject) => {
+      const { unanswered, runtime } = this;
+      const timer = Number.isFinite(limit)
+        ? deadlineTimer(runtime, limit, () => this.silent(limit, fail), 'keep-alive')
+        : undefined;
+      const settle = () => {
+        timer?.cancel();
+        unanswered.delete(fail);
+      };
+      const fail = (error: Error) => {
+        settle();
+        reject(error);
+      };
+      unanswered.add(fail);
+      runtime
+        .detached(() => this.connection.run(sql, parameters))
+        .then((result) => {
+          settle();
+          resolve(result);
+        }, fail);
+    });
+  }
+
+  private silent(limit: number, fail: (error: Error) => void): void {
+    const silence = `no answer within ${limit} ms`;
+    if (this.limits.endsWhenSilent) this.destroy(silence);
+    else fail(new ConnectionLost(silence));
+  }
+
   private end(why: string): void {
     if (this.ended !== undefined) return;
     this.ended = new ConnectionLost(`the connection to the database has ended: ${why}`);
+    for (const turn of this.turns.splice(0)) turn.refuse(new NotSent(this.ended.message));
     for (const fail of [...this.unanswered]) fail(this.ended);
     for (const listener of this.listeners.splice(0)) listener(this.ended);
   }

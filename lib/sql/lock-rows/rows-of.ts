@@ -10,15 +10,21 @@ export function rowsOf(answer: unknown): readonly Row[] {
 export function codesOf(error: unknown): readonly unknown[] {
   const codes: unknown[] = [];
   for (let inner = error as Wrapped | undefined, depth = 0; inner && depth < 5; depth++) {
-    codes.push(inner.code, inner.errno);
-    inner = inner.driverError ?? inner.cause;
+    codes.push(inner.code, inner.errno, inner.originalCode);
+    const { driverError, parent, meta, driverAdapterError, cause } = inner;
+    inner = driverError ?? parent ?? meta ?? driverAdapterError ?? cause;
   }
   return codes;
 }
 
+/** TypeORM has `driverError`, Sequelize `parent`, Prisma `meta` (with the codes, or with an adapter's error). */
 interface Wrapped {
   readonly code?: unknown;
   readonly errno?: unknown;
+  readonly originalCode?: unknown;
   readonly driverError?: Wrapped;
+  readonly parent?: Wrapped;
+  readonly meta?: Wrapped;
+  readonly driverAdapterError?: Wrapped;
   readonly cause?: Wrapped;
 }

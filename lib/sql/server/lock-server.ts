@@ -1,4 +1,4 @@
-import type { SqlConnection } from '../driver/sql-connection.js';
+import type { SessionIdentity, SqlConnection } from '../driver/sql-connection.js';
 
 /** Who takes a lock: what the state table says of it. */
 export interface HolderEntry {
@@ -25,6 +25,8 @@ export interface KnownState {
   /** Milliseconds until the server ends the session, unless it is used before. */
   readonly remaining: number;
   readonly session: number;
+  /** The last fencing token that was written for it. */
+  readonly token: number;
 }
 
 /**
@@ -40,7 +42,11 @@ export interface LockServer {
   /** Whether an error says that somebody else makes the same table. */
   isCreatedMeanwhile(error: unknown): boolean;
 
-  /** @throws UnsuitableServer when the server is too old */
+  /** Which session it is. This changes nothing. */
+  identify(connection: SqlConnection): Promise<SessionIdentity>;
+  /** @throws UnsuitableServer when the server cannot keep locks: it is too old, say, or one of several that accept writes. It changes nothing. */
+  checkServer(control: SqlConnection): Promise<void>;
+  /** @throws UnsuitableServer when a setting does not stay */
   prepareControl(control: SqlConnection): Promise<void>;
   /** Rejects when a table is not there, or a right on it is missing. It changes nothing. */
   checkTables(control: SqlConnection): Promise<void>;
@@ -72,8 +78,12 @@ export interface LockServer {
   read(control: SqlConnection, key: string): Promise<KnownState | undefined>;
   /** The keys of all locks whose holder's session lives. */
   heldKeys(control: SqlConnection): Promise<readonly string[]>;
-  /** Ends the session that holds this lock, as far as it is still the one that was read. */
-  kill(control: SqlConnection, key: string, state: KnownState): Promise<void>;
+  /** Ends the session that holds this lock. False: owner or token are no longer those that were read, and nothing was done. */
+  kill(control: SqlConnection, key: string, state: KnownState): Promise<boolean>;
+  /** Which of these sessions run a statement, by their numbers. */
+  running(control: SqlConnection, sessions: readonly number[]): Promise<readonly number[]>;
+  /** Ends this session unless it runs a statement, or is another one by now. */
+  endIdle(control: SqlConnection, session: SessionIdentity): Promise<void>;
   /** Ends the statement that this session waits with. */
   cancel(control: SqlConnection, session: number): Promise<void>;
 }
@@ -96,6 +106,10 @@ export interface WrittenRecord {
 
 /** How far, in µs, reserved tokens may run ahead of the database's clock. */
 export const MAX_LEAD = 100_000;
+
+/** What to do where connections share the sessions of the server. */
+export const SHARED_SESSIONS =
+  'row locks need a session of the server for each connection, and here a pooler shares sessions between transactions: connect to the database itself, or to a pooler that keeps a session for as long as the client is connected (session pooling)';
 
 /** The database cannot keep locks, whatever is tried. */
 export class UnsuitableServer extends Error {

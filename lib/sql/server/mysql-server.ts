@@ -1,10 +1,11 @@
-import type { SqlConnection } from '../driver/sql-connection.js';
+import { ConnectionLost, type SessionIdentity, type SqlConnection, type SqlResult } from '../driver/sql-connection.js';
 import {
   type ClientTable,
   type HolderEntry,
   type KnownState,
   type LockServer,
   MAX_LEAD,
+  SHARED_SESSIONS,
   type TokenRange,
   UnsuitableServer,
 } from './lock-server.js';
@@ -30,11 +31,17 @@ export class MysqlServer implements LockServer {
   /** The `wait_timeout` that each session has, in seconds. */
   private readonly timeouts = new WeakMap<SqlConnection, number>();
   private isMariaDb = false;
+  /** The table with all sessions. */
+  private sessions = INFORMATION_SCHEMA;
 
   private readonly rows: string;
   private readonly state: string;
 
-  constructor(private readonly tables: TableNames) {
+  /** @param singlePrimary all clients use one node, whatever the server says */
+  constructor(
+    private readonly tables: TableNames,
+    private readonly singlePrimary = false,
+  ) {
     const { rows, state, clients } = tables;
     this.rows = rows;
     this.state = state;
@@ -50,14 +57,32 @@ export class MysqlServer implements LockServer {
     return (error as { errno?: number }).errno === 1050;
   }
 
-  /** Autocommit and the transactions' settings are set whatever the server's defaults are: a token is to be committed at once. */
-  async prepareControl(control: SqlConnection): Promise<void> {
+  async identify(connection: SqlConnection): Promise<SessionIdentity> {
+    const text = `SELECT CONNECTION_ID() AS id, (SELECT HOST FROM ${this.sessions} WHERE ID = CONNECTION_ID()) AS origin`;
+    const { rows } = await connection.run(text);
+    return { id: Number(rows[0].id), origin: String(rows[0].origin) };
+  }
+
+  async checkServer(control: SqlConnection): Promise<void> {
     const { rows } = await control.run('SELECT VERSION() AS version');
     this.isMariaDb = checkMysqlVersion(String(rows[0].version)) === 'MariaDB';
+    this.sessions = this.isMariaDb ? INFORMATION_SCHEMA : await sessionTable(control);
+    const { rows: settings } = await control.run(`SHOW SESSION VARIABLES WHERE Variable_name IN (${SETTINGS})`);
+    const problem = settingProblem(
+      new Map(settings.map((row) => [String(row.Variable_name), String(row.Value)])),
+      this.singlePrimary,
+    );
+    if (problem !== undefined) throw new UnsuitableServer(problem);
+  }
+
+  /** Autocommit and the transactions' settings are set whatever the server's defaults are: a token is to be committed at once. */
+  async prepareControl(control: SqlConnection): Promise<void> {
     await control.run(
-      `SET SESSION sql_mode = '', autocommit = 1, time_zone = '+00:00', innodb_lock_wait_timeout = ${this.isMariaDb ? 0 : 1}, wait_timeout = 28800`,
+      "SET SESSION sql_mode = '', autocommit = 1, time_zone = '+00:00', innodb_lock_wait_timeout = 1, wait_timeout = 28800",
     );
     await control.run(TRANSACTIONS);
+    const { rows } = await control.run('SELECT @@SESSION.innodb_lock_wait_timeout AS stays');
+    if (Number(rows[0].stays) !== 1) throw new UnsuitableServer(SHARED_SESSIONS);
   }
 
   async checkTables(control: SqlConnection): Promise<void> {
@@ -112,10 +137,11 @@ export class MysqlServer implements LockServer {
 
   /** An INSERT waits for a row that somebody has locked; then it is there. */
   async makeRows(control: SqlConnection, key: string): Promise<void> {
+    const atOnce = this.isMariaDb ? 'SET STATEMENT innodb_lock_wait_timeout = 0 FOR ' : '';
     for (const table of [this.state, this.rows])
       await control
         .run(
-          `INSERT IGNORE INTO ${table} (lock_name) SELECT * FROM (SELECT CAST(? AS BINARY)) AS n WHERE NOT EXISTS (SELECT 1 FROM ${table} WHERE lock_name = ?)`,
+          `${atOnce}INSERT IGNORE INTO ${table} (lock_name) SELECT * FROM (SELECT CAST(? AS BINARY)) AS n WHERE NOT EXISTS (SELECT 1 FROM ${table} WHERE lock_name = ?)`,
           [toBytes(key), toBytes(key)],
         )
         .catch(unlessErrno(LOCK_TIMEOUT));
@@ -124,7 +150,8 @@ export class MysqlServer implements LockServer {
   /** Assignments are made from left to right, and see what those before them have set. */
   async note(control: SqlConnection, entry: HolderEntry): Promise<TokenRange | undefined> {
     const { key, owner, mode, session, leaseTime, reserve } = entry;
-    const { changed, lastId } = await control.run(
+    const { changed, lastId } = await runPatiently(
+      control,
       `UPDATE ${this.state} SET token = LAST_INSERT_ID(GREATEST(token + reserved + 1, ${NOW})),
          reserved = GREATEST(0, LEAST(?, ${NOW} + ${MAX_LEAD} - token)), owner = ?, mode = ?, session = ?, lease = ?, since = ${NOW}
        WHERE lock_name = ?`,
@@ -157,38 +184,65 @@ export class MysqlServer implements LockServer {
   async read(control: SqlConnection, key: string): Promise<KnownState | undefined> {
     const idle = this.isMariaDb ? 'p.TIME_MS' : 'p.TIME * 1000';
     const { rows } = await control.run(
-      `SELECT s.owner, s.mode, s.session, s.since, ${NOW} AS now,
+      `SELECT s.owner, s.mode, s.session, s.token, s.since, ${NOW} AS now,
          GREATEST(0, s.lease - IF(p.COMMAND = 'Sleep', ${idle}, 0)) AS remaining
-       FROM ${this.state} AS s JOIN information_schema.PROCESSLIST AS p ON p.ID = s.session
+       FROM ${this.state} AS s JOIN ${this.sessions} AS p ON p.ID = s.session
        WHERE s.lock_name = ? AND s.owner IS NOT NULL`,
       [toBytes(key)],
     );
     if (rows.length === 0) return undefined;
-    const { owner, mode, session, remaining, since, now } = rows[0];
+    const { owner, mode, session, remaining, since, now, token } = rows[0];
     if (Number(since) < Number(now) - (await this.uptime(control)) * 1_000_000) return undefined;
     return {
       owner: String(owner),
       mode: mode === 'write' ? 'write' : 'exclusive',
       session: Number(session),
+      token: Number(token),
       remaining: Math.round(Number(remaining)),
     };
   }
 
   async heldKeys(control: SqlConnection): Promise<readonly string[]> {
     const { rows } = await control.run(
-      `SELECT s.lock_name AS name FROM ${this.state} AS s JOIN information_schema.PROCESSLIST AS p ON p.ID = s.session
+      `SELECT s.lock_name AS name FROM ${this.state} AS s JOIN ${this.sessions} AS p ON p.ID = s.session
        WHERE s.owner IS NOT NULL`,
     );
     return rows.map(({ name }) => String(name));
   }
 
-  async kill(control: SqlConnection, _key: string, { session }: KnownState): Promise<void> {
-    await control.run(`KILL CONNECTION ${session}`).catch(unlessErrno(NO_SUCH_SESSION));
+  /** The state is locked until KILL was sent: a holder that releases meanwhile cannot strike itself out, and uses its session for nothing else. */
+  async kill(control: SqlConnection, key: string, { owner, token, session }: KnownState): Promise<boolean> {
+    const isKilled = await control.exclusively(async (run) => {
+      await run('START TRANSACTION');
+      try {
+        const meant = `SELECT 1 FROM ${this.state} WHERE lock_name = ? AND owner = ? AND token = ? FOR UPDATE`;
+        const { rows } = await run(meant, [toBytes(key), owner, token]);
+        if (rows.length === 0) return false;
+        await run(`KILL CONNECTION ${session}`).catch(unlessErrno(NO_SUCH_SESSION));
+        await run(`UPDATE ${this.state} SET owner = NULL WHERE lock_name = ?`, [toBytes(key)]);
+        return true;
+      } finally {
+        await run('COMMIT');
+      }
+    });
+    if (!isKilled) return false;
     for (const until = performance.now() + KILL_TIME; performance.now() < until; ) {
-      const text = 'SELECT 1 FROM information_schema.PROCESSLIST WHERE ID = ?';
-      const { rows } = await control.run(text, [session]);
-      if (rows.length === 0) return;
+      const { rows } = await control.run(`SELECT 1 FROM ${this.sessions} WHERE ID = ?`, [session]);
+      if (rows.length === 0) break;
     }
+    return true;
+  }
+
+  async running(control: SqlConnection, sessions: readonly number[]): Promise<readonly number[]> {
+    const text = `SELECT ID AS id FROM ${this.sessions} WHERE ID IN (${sessions.join(', ')}) AND COMMAND <> 'Sleep'`;
+    const { rows } = await control.run(text);
+    return rows.map(({ id }) => Number(id));
+  }
+
+  async endIdle(control: SqlConnection, { id, origin }: SessionIdentity): Promise<void> {
+    const text = `SELECT 1 FROM ${this.sessions} WHERE ID = ? AND HOST = ? AND COMMAND = 'Sleep'`;
+    const { rows } = await control.run(text, [id, origin]);
+    if (rows.length > 0) await control.run(`KILL CONNECTION ${id}`).catch(unlessErrno(NO_SUCH_SESSION));
   }
 
   async cancel(control: SqlConnection, session: number): Promise<void> {
@@ -209,6 +263,48 @@ export class MysqlServer implements LockServer {
 
 const NO_SUCH_SESSION = 1094;
 const LOCK_TIMEOUT = 1205;
+/** How often a statement is sent that found a row of the state locked. */
+const ATTEMPTS = 3;
+/** Its text of running statements is utf8mb3 in MySQL: a character beyond that makes any query of it fail. */
+const INFORMATION_SCHEMA = 'information_schema.PROCESSLIST';
+const PERFORMANCE_SCHEMA = 'performance_schema.processlist';
+const SETTINGS = "'wsrep_on', 'group_replication_single_primary_mode', 'log_bin', 'binlog_format'";
+
+/** MySQL 8.0.22 and later have a better table of sessions, unless the performance schema is switched off. */
+async function sessionTable(control: SqlConnection): Promise<string> {
+  const own = `SELECT 1 FROM ${PERFORMANCE_SCHEMA} WHERE ID = CONNECTION_ID()`;
+  const { rows } = await control.run(own).catch((error) => {
+    if (error instanceof ConnectionLost) throw error;
+    return { rows: [] };
+  });
+  return rows.length > 0 ? PERFORMANCE_SCHEMA : INFORMATION_SCHEMA;
+}
+
+/** Why a server with these settings cannot keep locks, if it cannot. */
+function settingProblem(settings: ReadonlyMap<string, string>, singlePrimary: boolean): string | undefined {
+  const advice =
+    'row locks are local to a node, so that two nodes would give one lock to two holders. Use another database, or set singlePrimary: true if all clients of these locks use one and the same node';
+  if (!singlePrimary && settings.get('wsrep_on') === 'ON')
+    return `this is a node of a Galera cluster (wsrep_on): ${advice}`;
+  if (!singlePrimary && settings.get('group_replication_single_primary_mode') === 'OFF')
+    return `this is a node of a multi-primary group (group_replication_single_primary_mode = OFF): ${advice}`;
+  if (settings.get('log_bin') === 'ON' && settings.get('binlog_format') === 'STATEMENT')
+    return 'binlog_format is STATEMENT, and InnoDB cannot log READ COMMITTED transactions so: set binlog_format to MIXED or ROW';
+  return undefined;
+}
+
+/** A row of the state is locked by others for a moment only: by the release of the holder before, or by a release by force. */
+async function runPatiently(
+  control: SqlConnection,
+  ...statement: Parameters<SqlConnection['run']>
+): Promise<SqlResult> {
+  for (let attempt = 1; ; attempt++)
+    try {
+      return await control.run(...statement);
+    } catch (error) {
+      if (attempt === ATTEMPTS || (error as { readonly errno?: number }).errno !== LOCK_TIMEOUT) throw error;
+    }
+}
 
 /** Swallows this error, and no other. */
 function unlessErrno(errno: number): (error: unknown) => void {

@@ -1,10 +1,11 @@
-import type { SqlConnection, SqlRow } from '../driver/sql-connection.js';
+import { ConnectionLost, type SessionIdentity, type SqlConnection, type SqlRow } from '../driver/sql-connection.js';
 import {
   type ClientTable,
   type HolderEntry,
   type KnownState,
   type LockServer,
   MAX_LEAD,
+  SHARED_SESSIONS,
   type TokenRange,
   UnsuitableServer,
 } from './lock-server.js';
@@ -29,6 +30,8 @@ export class PostgresServer implements LockServer {
 
   private readonly rows: string;
   private readonly state: string;
+  /** Settings of newer servers that transactions get as well. */
+  private newer: readonly string[] = [];
 
   constructor(private readonly tables: TableNames) {
     const { rows, state, clients } = tables;
@@ -46,31 +49,51 @@ export class PostgresServer implements LockServer {
     return ['23505', '42P07', '42710'].includes((error as { code?: string }).code ?? '');
   }
 
-  async prepareControl(control: SqlConnection): Promise<void> {
+  async identify(connection: SqlConnection): Promise<SessionIdentity> {
+    const { rows } = await connection.run(
+      `SELECT pid AS id, ${micros('backend_start')} AS origin FROM pg_stat_activity WHERE pid = pg_backend_pid()`,
+    );
+    return { id: Number(rows[0].id), origin: String(rows[0].origin) };
+  }
+
+  async checkServer(control: SqlConnection): Promise<void> {
     const { rows } = await control.run('SHOW server_version_num');
-    checkPostgresVersion(Number(rows[0].server_version_num));
+    const version = Number(rows[0].server_version_num);
+    checkPostgresVersion(version);
+    const { rows: activities } = await control.run('SHOW track_activities');
+    if (activities[0].track_activities === 'off')
+      throw new UnsuitableServer(
+        'track_activities is off: without it the server does not show which sessions hold locks and wait. Set track_activities = on for this server, database or user',
+      );
+    this.newer = [];
+    // Not on every operating system. A setting that is local to its transaction ends with this statement.
+    const looksForClients = "SELECT set_config('client_connection_check_interval', '1000', true)";
+    const isKnown = version >= 140_000 && (await control.run(looksForClients).then(() => true, unlessLost(control)));
+    if (isKnown) this.newer = ["client_connection_check_interval = '1s'"];
+    if (version >= 170_000) this.newer = [...this.newer, 'transaction_timeout = 0'];
+  }
+
+  async prepareControl(control: SqlConnection): Promise<void> {
     // Whatever the defaults of the role and of the database are.
     await control.run(
       "SET lock_timeout = '1s'; SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off",
     );
+    const { rows } = await control.run('SHOW lock_timeout');
+    if (rows[0].lock_timeout !== '1s') throw new UnsuitableServer(SHARED_SESSIONS);
   }
 
   async checkTables(control: SqlConnection): Promise<void> {
     await control.run(probesOf(this.tables, 'transaction').join(';'));
   }
 
-  /** `synchronous_commit`: a transaction that only locks rows writes nothing that could be lost. */
-  async prepareSession(session: SqlConnection): Promise<void> {
-    await session.run('SET statement_timeout = 0; SET lock_timeout = 0; SET synchronous_commit = off');
-    // Of newer servers: one that does not know it goes on without.
-    for (const setting of ["client_connection_check_interval = '1s'", 'transaction_timeout = 0'])
-      await session.run(`SET ${setting}`).catch((error) => {
-        if (session.ended !== undefined) throw error;
-      });
-  }
+  /** All settings are those of a transaction, so that none is left behind in a session that others may get. */
+  async prepareSession(): Promise<void> {}
 
+  /** `synchronous_commit`: a transaction that only locks rows writes nothing that could be lost. */
   async begin(session: SqlConnection, leaseTime: number): Promise<void> {
-    await session.run(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; ${setIdleTimeout(leaseTime)}`);
+    const settings = ['statement_timeout = 0', 'lock_timeout = 0', 'synchronous_commit = off', ...this.newer];
+    const local = settings.map((setting) => `SET LOCAL ${setting}`).join('; ');
+    await session.run(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; ${local}; ${setIdleTimeout(leaseTime)}`);
   }
 
   tryRow(session: SqlConnection, key: string): Promise<{ readonly transaction: number } | undefined> {
@@ -136,7 +159,7 @@ export class PostgresServer implements LockServer {
 
   async read(control: SqlConnection, key: string): Promise<KnownState | undefined> {
     const { rows } = await control.run(
-      `SELECT s.owner, s.mode, s.session,
+      `SELECT s.owner, s.mode, s.session, s.token,
          greatest(0, s.lease - CASE WHEN a.state LIKE 'idle in transaction%' THEN extract(epoch from clock_timestamp() - a.state_change) * 1000 ELSE 0 END) AS remaining
        FROM ${this.state} AS s JOIN pg_stat_activity AS a ON ${OF_SESSION} WHERE s.lock_name = $1`,
       [key],
@@ -151,16 +174,32 @@ export class PostgresServer implements LockServer {
     return rows.map(({ key }) => String(key));
   }
 
-  async kill(control: SqlConnection, key: string, { owner, session }: KnownState): Promise<void> {
-    await control.run(
-      `SELECT pg_terminate_backend(a.pid) FROM ${this.state} AS s JOIN pg_stat_activity AS a ON ${OF_SESSION}
-       WHERE s.lock_name = $1 AND s.owner = $2`,
-      [key, owner],
+  /** The state is locked meanwhile: nobody is noted as the holder between the comparison and the end of the session. */
+  async kill(control: SqlConnection, key: string, { owner, token, session }: KnownState): Promise<boolean> {
+    const { rows: killed } = await control.run(
+      `WITH meant AS (SELECT session, transaction FROM ${this.state} WHERE lock_name = $1 AND owner = $2 AND token = $3 FOR UPDATE)
+       SELECT pg_terminate_backend(a.pid) FROM meant AS s JOIN pg_stat_activity AS a ON ${OF_SESSION}`,
+      [key, owner, token],
     );
+    if (killed.length === 0) return false;
     for (const until = performance.now() + KILL_TIME; performance.now() < until; ) {
       const { rows } = await control.run('SELECT 1 FROM pg_stat_activity WHERE pid = $1', [session]);
-      if (rows.length === 0) return;
+      if (rows.length === 0) break;
     }
+    return true;
+  }
+
+  async running(control: SqlConnection, sessions: readonly number[]): Promise<readonly number[]> {
+    const text = `SELECT pid FROM pg_stat_activity WHERE pid = ANY($1) AND state = 'active'`;
+    const { rows } = await control.run(text, [sessions]);
+    return rows.map(({ pid }) => Number(pid));
+  }
+
+  async endIdle(control: SqlConnection, { id, origin }: SessionIdentity): Promise<void> {
+    await control.run(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND ${micros('backend_start')} = $2 AND state <> 'active'`,
+      [id, origin],
+    );
   }
 
   async cancel(control: SqlConnection, session: number): Promise<void> {
@@ -188,12 +227,21 @@ export function checkPostgresVersion(version: number): void {
   throw new UnsuitableServer(`row locks need PostgreSQL 9.6 or later, and this server is PostgreSQL ${found}`);
 }
 
+/** For a statement that may fail, but not for want of a connection. */
+function unlessLost(connection: SqlConnection): (error: unknown) => boolean {
+  return (error) => {
+    if (connection.ended !== undefined || error instanceof ConnectionLost) throw error;
+    return false;
+  };
+}
+
 function toState(row: SqlRow): KnownState {
-  const { owner, mode, session, remaining } = row;
+  const { owner, mode, session, remaining, token } = row;
   return {
     owner: String(owner),
     mode: mode === 'write' ? 'write' : 'exclusive',
     session: Number(session),
+    token: Number(token),
     remaining: Math.round(Number(remaining)),
   };
 }

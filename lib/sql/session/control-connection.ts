@@ -1,13 +1,17 @@
 import { SingleNodeWatch } from '../../backends/node-health.js';
 import type { Runtime } from '../../backends/runtime.js';
-import { ConnectionLost, type Driver, SqlConnection } from '../driver/sql-connection.js';
-import type { LockServer } from '../server/lock-server.js';
+import { type Driver, NotSent, SqlConnection } from '../driver/sql-connection.js';
+import { type LockServer, SHARED_SESSIONS, UnsuitableServer } from '../server/lock-server.js';
 import { isPermanent, type SqlFailures } from './sql-failure.js';
 
 /** How often making the tables is tried again where other processes make them at the same time. */
 const CREATE_ATTEMPTS = 5;
-/** All acquisitions of the process queue for it: more than a statement of a session gets. */
+/** More than a statement of a session gets: one without an answer takes the connection from all acquisitions of the process. */
 const STATEMENT_LIMIT = 5_000;
+/** How often work begins anew because the connection ended before it was sent. */
+const ATTEMPTS = 3;
+/** How often two connections are compared that may share sessions. */
+const COMPARISONS = 8;
 
 /**
  * The connection on which everything runs in autocommit: making rows, tokens, looking at locks, cancelling waits. It is opened when it is
@@ -19,6 +23,8 @@ export class ControlConnection {
   readonly watch: SingleNodeWatch;
   private current: Promise<SqlConnection> | undefined;
   private closed = false;
+  /** Connections have sessions of their own: no pooler shares them. */
+  private hasOwnSessions = false;
 
   constructor(
     private readonly driver: Driver,
@@ -32,7 +38,8 @@ export class ControlConnection {
   }
 
   /**
-   * Runs statements on it.
+   * Runs statements on it. Where one of them was not sent because a statement before it ended the connection, the work begins anew on the next
+   * connection: it must not matter when statements before that one were executed twice.
    *
    * @throws BackendError
    */
@@ -57,24 +64,28 @@ export class ControlConnection {
   }
 
   private async runUnobserved<T>(work: (connection: SqlConnection) => Promise<T>): Promise<T> {
-    const connection = await this.open();
-    try {
-      return await work(connection);
-    } catch (error) {
-      // What is behind a statement without an answer would have none either.
-      if (error instanceof ConnectionLost) this.forget(connection);
-      throw this.failures.toBackendError(error);
+    for (let attempt = 1; ; attempt++) {
+      const connection = await this.open();
+      try {
+        return await work(connection);
+      } catch (error) {
+        if (!(error instanceof NotSent) || attempt === ATTEMPTS || this.closed)
+          throw this.failures.toBackendError(error);
+      }
     }
   }
 
   private async connect(): Promise<SqlConnection> {
     let connection: SqlConnection | undefined;
     try {
-      connection = new SqlConnection(await this.driver.connect(), this.runtime, STATEMENT_LIMIT);
+      connection = await this.connectOnce();
       const opened = connection;
+      await this.server.checkServer(opened);
+      opened.identify(await this.server.identify(opened));
+      if (!this.hasOwnSessions) await this.checkSessions(opened);
+      this.hasOwnSessions = true;
       await this.server.prepareControl(opened);
-      if (this.createTable) await this.createTables(opened);
-      await this.checkTables(opened);
+      await this.provideTables(opened);
       opened.onEnd(() => {
         this.current = undefined;
       });
@@ -91,6 +102,52 @@ export class ControlConnection {
     }
   }
 
+  private async connectOnce(): Promise<SqlConnection> {
+    return new SqlConnection(await this.driver.connect(), this.runtime, {
+      limit: STATEMENT_LIMIT,
+      endsWhenSilent: true,
+    });
+  }
+
+  /**
+   * A pooler that shares sessions between transactions shows by giving a connection another session, or one session to two connections. It announces
+   * other sessions than the server's; where the server's own was announced, there is no pooler.
+   *
+   * @throws UnsuitableServer
+   */
+  private async checkSessions(connection: SqlConnection): Promise<void> {
+    const { server } = this;
+    const isSame = async () => (await server.identify(connection)).id === connection.id;
+    if (!(await isSame())) throw new UnsuitableServer(SHARED_SESSIONS);
+    if (connection.announced === connection.id) return;
+    const other = await this.connectOnce();
+    try {
+      for (let comparison = 0; comparison < COMPARISONS; comparison++) {
+        await other.run('BEGIN');
+        const { id } = await server.identify(other);
+        if (id === connection.id || !(await isSame())) throw new UnsuitableServer(SHARED_SESSIONS);
+        await other.run('COMMIT');
+        // What was used last is often given first: this is where the other one's session would come.
+        if (!(await isSame())) throw new UnsuitableServer(SHARED_SESSIONS);
+      }
+    } finally {
+      other.close();
+    }
+  }
+
+  /** A user who may use the tables, and not create any, is enough where they are there. */
+  private async provideTables(connection: SqlConnection): Promise<void> {
+    if (this.createTable) {
+      const areThere = await this.server.checkTables(connection).then(
+        () => true,
+        () => false,
+      );
+      if (areThere) return;
+      await this.explained(this.createTables(connection));
+    }
+    await this.explained(this.server.checkTables(connection));
+  }
+
   /** Two processes that create one table at once may disturb each other in spite of IF NOT EXISTS. */
   private async createTables(connection: SqlConnection): Promise<void> {
     for (const statement of this.server.tableStatements) {
@@ -105,19 +162,15 @@ export class ControlConnection {
     }
   }
 
-  private async checkTables(connection: SqlConnection): Promise<void> {
+  /** Errors say which tables and rights are needed. */
+  private async explained(work: Promise<void>): Promise<void> {
     try {
-      await this.server.checkTables(connection);
+      await work;
     } catch (error) {
       if (!isPermanent(error)) throw error;
       const statements = this.server.tableStatements.map((statement) => `${statement};`).join('\n');
       const hint = `. rowLocks() needs these tables, SELECT, INSERT and UPDATE on them, and DELETE on the last; create them, or set createTable: true:\n${statements}`;
       throw this.failures.toBackendError(error, 'refused', hint);
     }
-  }
-
-  private forget(connection: SqlConnection): void {
-    this.current = undefined;
-    connection.destroy();
   }
 }

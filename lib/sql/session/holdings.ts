@@ -17,6 +17,8 @@ export class HoldingSession {
   leaseTime = 0;
   /** The server's number of its transaction, where it has one. */
   transaction = 0;
+  /** Why it will end, where that is known here. */
+  endsBecause: string | undefined;
 
   constructor(readonly connection: SqlConnection) {}
 }
@@ -70,7 +72,7 @@ export class Holdings {
     if (known !== undefined) return known;
     const session = new HoldingSession(connection);
     this.sessions.set(connection, session);
-    connection.onEnd(({ message }) => this.lose(session, message));
+    connection.onEnd(({ message }) => this.lose(session, session.endsBecause ?? message));
     return session;
   }
 

@@ -102,11 +102,10 @@ export class SessionPool {
     this.connecting++;
     let session: SqlConnection | undefined;
     try {
-      session = new SqlConnection(
-        await this.runtime.detached(() => this.driver.connect()),
-        this.runtime,
-        STATEMENT_LIMIT,
-      );
+      session = new SqlConnection(await this.runtime.detached(() => this.driver.connect()), this.runtime, {
+        limit: STATEMENT_LIMIT,
+      });
+      session.identify(await this.server.identify(session));
       await this.server.prepareSession(session);
       if (session.ended !== undefined) throw session.ended;
     } catch (error) {

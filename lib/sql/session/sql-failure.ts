@@ -2,7 +2,7 @@ import { BackendError } from '../../backends/lock-backend.js';
 import { LockError } from '../../engine/errors.js';
 import { UnsuitableServer } from '../server/lock-server.js';
 
-/** What no repetition makes better: a wrong user, database, table or right, or a name that a database cannot store. SQLSTATE of PostgreSQL, error numbers of MySQL and MariaDB. */
+/** What no repetition makes better: a wrong user, database, table or right, a name that a database cannot store, or a log that cannot be written (1665). SQLSTATE of PostgreSQL, error numbers of MySQL and MariaDB. */
 const PERMANENT_STATES = [
   '28P01',
   '28000',
@@ -16,7 +16,7 @@ const PERMANENT_STATES = [
   '22021',
   '22P05',
 ];
-const PERMANENT_NUMBERS = [1044, 1045, 1049, 1054, 1142, 1143, 1146, 1227, 1698];
+const PERMANENT_NUMBERS = [1044, 1045, 1049, 1054, 1142, 1143, 1146, 1227, 1665, 1698];
 
 /** What drivers give their errors. */
 interface DriverError {

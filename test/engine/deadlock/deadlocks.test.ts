@@ -303,6 +303,32 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     expect(await Promise.all(chain)).toEqual(['one', 'two', 'three', 'four']);
   });
 
+  // `a` is held by a caller that waits for the red lock's own caller; `b` becomes free after a while, and makes a majority.
+  for (const redLockWaits of ['last', 'first'])
+    play(`are not made of a red lock that can do without a member, where it waits ${redLockWaits}`, async () => {
+      const [one, two, three] = await stage.services(3);
+      const members = ['a', 'b', 'c'].map((name) => one.getLock(name));
+      const [held, waits] = [latch(), latch()];
+      const busy = await three.acquire('b');
+      const other = two.withLock('a', async () => {
+        held.open();
+        if (redLockWaits === 'first') await waits.promise.then(() => sleep(apart));
+        return await two.withLock('outer', async () => 'done');
+      });
+      const red = one.withLock('outer', async () => {
+        await held.promise;
+        if (redLockWaits === 'last') await sleep(apart);
+        waits.open();
+        const lease = await one.getRedLock(...members).tryLock('60s');
+        await lease?.release();
+        return lease?.names;
+      });
+      await sleep(6_000);
+      await busy.release();
+      expect(await red).toEqual(['b', 'c']);
+      expect(await other).toBe('done');
+    });
+
   play('leave nothing behind', async () => {
     await ring(stage, await stage.services(2));
     await sleep(1_500);

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import mysql from 'mysql2/promise';
 import { asNobody, PASSWORD, runToEnd, type SqlServerProgram } from './sql-server.js';
 
@@ -25,7 +26,7 @@ export const program: SqlServerProgram = {
     ];
     await runToEnd(asNobody('mariadb-install-db', [...options, '--skip-test-db'], folder));
   },
-  command: async (folder, port, durability) => [
+  command: async (folder, port, durability, settings) => [
     existsSync('/usr/sbin/mariadbd') ? '/usr/sbin/mariadbd' : 'mariadbd',
     ...SETTINGS,
     `--innodb-flush-log-at-trx-commit=${durability === 'durable' ? 1 : 0}`,
@@ -35,19 +36,32 @@ export const program: SqlServerProgram = {
     `--socket=${join(folder, 'sock')}`,
     `--pid-file=${join(folder, 'pid')}`,
     `--port=${port}`,
+    ...settings,
   ],
   async fill(folder) {
     await run(folder, [
-      'CREATE DATABASE locks',
-      `CREATE USER locks@'%' IDENTIFIED BY '${PASSWORD}'`,
+      'CREATE DATABASE IF NOT EXISTS locks',
+      `CREATE USER IF NOT EXISTS locks@'%' IDENTIFIED BY '${PASSWORD}'`,
       'GRANT ALL ON locks.* TO locks',
     ]);
   },
   asAdmin: (folder, _port, statements) => run(folder, ['USE locks', ...statements]),
 };
 
+/** A node that joins a Galera cluster answers that it is not prepared yet. */
+async function untilJoined(work: () => Promise<unknown>): Promise<void> {
+  for (let attempt = 1; ; attempt++)
+    try {
+      await work();
+      return;
+    } catch (error) {
+      if (attempt === 100 || (error as { errno?: number }).errno !== 1047) throw error;
+      await sleep(250);
+    }
+}
+
 async function run(folder: string, statements: readonly string[]): Promise<void> {
   const admin = await mysql.createConnection({ socketPath: join(folder, 'sock'), user: 'root' });
-  for (const statement of statements) await admin.query(statement);
+  for (const statement of statements) await untilJoined(() => admin.query(statement));
   await admin.end();
 }

@@ -34,10 +34,10 @@ export const program: SqlServerProgram = {
       ),
     );
   },
-  command: async (folder, port, durability) => [
+  command: async (folder, port, durability, settings) => [
     find('postgres'),
     ...['-D', join(folder, 'data'), '-p', String(port), '-k', folder],
-    ...[...SETTINGS, ...(durability === 'fast' ? FAST : [])].flatMap((setting) => ['-c', setting]),
+    ...[...SETTINGS, ...(durability === 'fast' ? FAST : []), ...settings].flatMap((setting) => ['-c', setting]),
   ],
   async fill(folder, port) {
     await run(folder, port, 'postgres', [

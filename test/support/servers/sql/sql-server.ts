@@ -22,7 +22,12 @@ export interface SqlServerProgram {
   /** Makes the data folder. */
   setUp(folder: string, port: number): Promise<void>;
   /** The program and its arguments. */
-  command(folder: string, port: number, durability: Durability): Promise<readonly string[]>;
+  command(
+    folder: string,
+    port: number,
+    durability: Durability,
+    settings: readonly string[],
+  ): Promise<readonly string[]>;
   /** Makes the user and the database of the tests. */
   fill(folder: string, port: number): Promise<void>;
   /** Runs statements in the tests' database with all rights. */
@@ -45,6 +50,7 @@ export class SqlServer {
     readonly folder: string,
     readonly port: number,
     private readonly durability: Durability,
+    private readonly settings: readonly string[] = [],
   ) {}
 
   get url(): string {
@@ -62,7 +68,7 @@ export class SqlServer {
   }
 
   async start(): Promise<void> {
-    const [command, ...parameters] = await this.program.command(this.folder, this.port, this.durability);
+    const [command, ...parameters] = await this.program.command(this.folder, this.port, this.durability, this.settings);
     const child = asNobody(command, parameters, this.folder);
     this.process = child;
     guard(child);
@@ -100,14 +106,22 @@ export class SqlServer {
   }
 }
 
-/** Starts a server with an empty database. */
-export async function startSqlServer(kind: SqlServerKind, durability: Durability = 'fast'): Promise<SqlServer> {
+/**
+ * Starts a server with an empty database.
+ *
+ * @param settings arguments of the server's program
+ */
+export async function startSqlServer(
+  kind: SqlServerKind,
+  durability: Durability = 'fast',
+  settings: readonly string[] = [],
+): Promise<SqlServer> {
   const { program } = kind === 'PostgreSQL' ? await import('./postgres.js') : await import('./mariadb.js');
   const folder = await mkdtemp(join('/tmp', 'sql-'));
   const port = await freePort();
   await giveToNobody(folder);
   await program.setUp(folder, port);
-  const server = new SqlServer(kind, program, folder, port, durability);
+  const server = new SqlServer(kind, program, folder, port, durability, settings);
   await server.start();
   await program.fill(folder, port);
   return server;
@@ -142,6 +156,6 @@ export async function runToEnd(child: ChildProcess): Promise<string> {
   return output;
 }
 
-async function giveToNobody(folder: string): Promise<void> {
+export async function giveToNobody(folder: string): Promise<void> {
   if (userInfo().uid === 0) await runToEnd(spawn('chown', ['nobody:nogroup', folder]));
 }

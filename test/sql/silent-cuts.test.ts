@@ -1,0 +1,66 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startTcpProxy } from '../support/network/tcp-proxy.js';
+import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
+import { until } from '../support/until.js';
+import { countSessions, query } from './sessions.js';
+import { openSqlWorld } from './sql-world.js';
+
+/** Nobody is told that the connections of a waiter carry nothing any more. */
+describe.each(SQL_SERVERS)('a waiter whose connection is cut silently, %s', (kind) => {
+  const world = openSqlWorld(kind);
+
+  /** A waiter behind a network of its own, which is cut for the connections of now; new ones work. */
+  const cutWaiter = async (name: string, watchdogTimeout: number) => {
+    const proxy = await startTcpProxy(world.server.port);
+    const waiter = world.service({ url: world.server.urlAt(proxy.port) }, { watchdogTimeout });
+    const waiting = waiter.acquire(name);
+    await until(async () => (await countSessions(world.server)).waiting === 1);
+    proxy.cutHalfOpen();
+    await proxy.heal();
+    return { waiting, proxy };
+  };
+
+  it('gets the lock when it is free, although its session was granted it before', async () => {
+    const [holder, name] = [world.service(), world.name()];
+    const lease = await holder.acquire(name);
+    const { waiting, proxy } = await cutWaiter(name, 3_000);
+    await lease.release();
+    const got = await Promise.race([waiting, sleep(25_000, undefined, { ref: false })]);
+    expect(got?.held).toBe(true);
+    await got?.release();
+    await proxy.stop();
+  }, 60_000);
+
+  it('does not keep others out for a lease', async () => {
+    const [holder, other, name] = [world.service(), world.service(), world.name()];
+    const lease = await holder.acquire(name);
+    // After a third of it the control connection, which is cut as well, has 5 s to answer.
+    const { waiting, proxy } = await cutWaiter(name, 18_000);
+    const released = performance.now();
+    await lease.release();
+    const next = await other.acquire(name, { waitTime: 60_000 });
+    expect(performance.now() - released).toBeLessThan(17_000);
+    await next.release();
+    await (await waiting).release();
+    await proxy.stop();
+  }, 90_000);
+
+  it('goes on to wait with the same session while the server says that it does', async () => {
+    const [holder, waiter, name] = [world.service(), world.service({}, { watchdogTimeout: 1_500 }), world.name()];
+    const lease = await holder.acquire(name);
+    const waiting = waiter.acquire(name);
+    const waits = () =>
+      query(
+        world.server,
+        "SELECT pid AS id FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+        "SELECT ID AS id FROM information_schema.PROCESSLIST WHERE COMMAND <> 'Sleep' AND INFO LIKE '%lock_name = ? FOR UPDATE'",
+      );
+    await until(async () => (await waits()).length === 1);
+    const before = await waits();
+    await sleep(6_000);
+    expect(await waits()).toEqual(before);
+    await lease.release();
+    await (await waiting).release();
+    expect(world.logger.warnings).toEqual([]);
+  });
+});
