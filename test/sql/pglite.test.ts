@@ -86,10 +86,11 @@ describe('row locks in a PostgreSQL inside the process', () => {
       const key = newKey();
       expect(await server.note(session, entry(key))).toBeUndefined();
       await server.makeRows(session, key);
-      const first = await server.note(session, entry(key, 10));
+      // More than the clock moves on until the next statement.
+      const first = await server.note(session, entry(key, 90_000));
       const second = await server.note(session, entry(key));
       if (first === undefined || second === undefined) throw new Error('there is no row');
-      expect(first.reserved).toBe(10);
+      expect(first.reserved).toBe(90_000);
       expect(second.token).toBeGreaterThan(first.token + first.reserved);
       expect(second.reserved).toBe(0);
       const far = second.token + 3_600_000_000;
