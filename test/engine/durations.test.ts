@@ -3,7 +3,7 @@ import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decor
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
-import { NOTHING, nothingIsLeft, openWorld } from '../support/lock-world.js';
+import { ms, NOTHING, nothingIsLeft, openWorld } from '../support/lock-world.js';
 import { errorOf } from '../support/section.js';
 
 const LONGEST_WAIT = 2 ** 31 - 1;
@@ -115,7 +115,7 @@ describe('durations', () => {
   });
 
   it('an extension longer than 10 years is refused, and the lease stays as it was', async () => {
-    const { locks, backend } = await world.process();
+    const { locks, backend } = await world.process({ watchdogTimeout: ms(30_000) });
     const lease = await locks.acquire('a');
     for (const bad of [...beyond(LONGEST_LEASE), Number.POSITIVE_INFINITY])
       expect(await errorOf(lease.extend(bad as never))).toBeInstanceOf(LockConfigurationError);

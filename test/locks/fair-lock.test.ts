@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { type LockProcess, ms, openWorld, STORES } from '../support/lock-world.js';
 import { latch, Section } from '../support/section.js';
+import { woken } from '../support/time-limits.js';
 import { until } from '../support/until.js';
 import { answerAfter, refused } from '../support/watched/watched-backend.js';
 import { locked } from './locked.js';
@@ -38,14 +39,13 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
     );
     const { ended } = await arrive(callers, first);
     await lease.release();
-    await ended;
+    await woken(ended);
     expect(section.entries).toEqual(names);
     expect(section.most).toBe(1);
   });
 
   it('a message that comes during an attempt of the waiter is not forgotten', async () => {
-    // So late that nobody is woken by the refreshing of places.
-    const [holder, process] = await world.processes(2, { fairWaitTimeout: ms(600_000) });
+    const [holder, process] = await world.processes(2);
     const { locks, backend } = process;
     const lease = await holder.locks.acquire('order', { type: 'fair' });
     const leaving = new AbortController();
@@ -62,10 +62,10 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
     await sleep(200); // the message has come; the answer still says that the lock is busy
     backend.heal();
     answered.open();
-    const next = await Promise.race([waiting, sleep(9_000, undefined, { ref: false })]);
-    expect(next?.held).toBe(true);
-    await next?.release();
-  }, 30_000);
+    const next = await woken(waiting);
+    expect(next.held).toBe(true);
+    await next.release();
+  });
 
   it('lease timeout of a holder passes to the head', async () => {
     const [one, two, three] = await world.services(3);
@@ -134,7 +134,7 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
     expect(await gaveUp).toBeNull();
     await until(async () => (await waiting(one)) === 3);
     await lease.release();
-    await Promise.all([before.ended, after.ended]);
+    await woken(Promise.all([before.ended, after.ended]));
     expect(entries).toEqual(['before', 'after', 'last']);
     expect(await waiting(one)).toBe(0);
   });

@@ -165,8 +165,7 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
   });
 
   it('gives one lease: what it is in its scope, with a token for each member', async () => {
-    const one = await here.service();
-    const two = await there.service();
+    const [one, two] = await Promise.all([here, there].map((world) => world.service({ watchdogTimeout: ms(30_000) })));
     const lease = await one.getMultiLock(one.getLock('a'), two.getLock('b')).lock();
     expect(lease.name).toBe('a, b');
     expect(lease.names).toEqual(['a', 'b']);

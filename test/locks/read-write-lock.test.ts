@@ -3,8 +3,9 @@ import { LockLostError, LockUpgradeError } from '../../lib/engine/errors.js';
 import type { Lease } from '../../lib/engine/lease/lease.js';
 import type { LockHandle } from '../../lib/locks/lock-handle.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import { ms, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
+import { backendOf, ms, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, Section } from '../support/section.js';
+import { woken } from '../support/time-limits.js';
 import { until } from '../support/until.js';
 import { refused } from '../support/watched/watched-backend.js';
 import { locked } from './locked.js';
@@ -187,9 +188,9 @@ describe.each(STORES)('the read/write lock, on %s', (store) => {
     const [one, two, three] = await world.services(3);
     await write(one).lock();
     const reader = locked(read(two), () => {});
-    await until(() => two.engine.waiting('order') === 1);
+    await until(() => backendOf(two).isAsleep);
     await write(three).forceUnlock();
-    await reader;
+    await woken(reader);
   });
 
   it('hold counts each side', async () => {
@@ -228,7 +229,7 @@ describe.each(STORES)('the read/write lock, on %s', (store) => {
       await stream(service);
     });
     await until(async () => (await three.inspect('order')).owners.length > 1);
-    for (let round = 0; round < 3; round++) await locked(write(three), () => {});
+    for (let round = 0; round < 3; round++) await woken(locked(write(three), () => {}));
     stop = true;
     await Promise.all(streams);
   });

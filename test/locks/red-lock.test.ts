@@ -10,6 +10,7 @@ import type { RedLock } from '../../lib/locks/combined/red-lock.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { type LockProcess, nothingIsLeft, openWorld, STORES } from '../support/lock-world.js';
 import { errorOf, latch, Section } from '../support/section.js';
+import { woken } from '../support/time-limits.js';
 import { until } from '../support/until.js';
 import { refused } from '../support/watched/watched-backend.js';
 import { locked } from './locked.js';
@@ -32,7 +33,14 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
   it('is held on all of them, and freed', async () => {
     const [one, two] = [await open(), await open()];
     const lock = redLock(one);
-    const lease = await lock.lock();
+    let lease = await lock.lock();
+    // On a busy machine, the third answer may come so late that its lock is given back.
+    await until(async () => {
+      if (lease.tokens.size === 3) return true;
+      await lease.release();
+      lease = await lock.lock();
+      return false;
+    });
     await lease.run(() => expect(lock.getHoldCount()).toBe(1));
     expect(await lockedOn(two)).toBe(3);
     expect(await redLock(two).tryLock()).toBeNull();
@@ -124,9 +132,9 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
     const [one, two] = [await open(), await open()];
     const busy = await Promise.all(two.map(({ locks }) => occupy(locks)));
     const waiting = locked(redLock(one), () => {});
-    await until(() => one.some(({ locks }) => locks.engine.waiting('order') > 0));
+    await until(() => one.some(({ backend }) => backend.isAsleep));
     for (const lease of busy.slice(1)) await lease.release();
-    await waiting;
+    await woken(waiting);
     await busy[0].release();
   });
 

@@ -8,11 +8,9 @@ import { LockService } from '../../lib/service/lock-service.js';
 import { ms, RecordingLogger } from '../support/lock-world.js';
 import { errorOf, Section } from '../support/section.js';
 import type { RedisServer } from '../support/servers/redis-server.js';
+import { NEVER, woken } from '../support/time-limits.js';
 import { until } from '../support/until.js';
 import { connectQuorum, startNodes } from './redis-nodes.js';
-
-/** Longer than any test may take: a test that waits for it fails. */
-const NEVER = 60_000;
 
 describe.each([3, 5])('Redlock over %i servers', (count) => {
   const minority = (count - 1) / 2;
@@ -119,7 +117,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
       async () => (await clients[count - 1].pubsub('NUMSUB', `redisson_lock__channel:{lock:${name}}`))[1] === 1,
     );
     await lease.release();
-    await (await waiting).release();
+    await (await woken(waiting)).release();
   });
 
   it('loses the lock when a majority is down for longer than the lease, and works again after the restart', async () => {

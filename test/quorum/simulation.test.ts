@@ -57,7 +57,7 @@ class Simulation {
   /** All callers have had their rounds. */
   async run(): Promise<void> {
     const callers = this.services.flatMap((service) => Array.from({ length: CALLERS }, () => this.call(service)));
-    await this.runtime.until(Promise.all(callers));
+    await this.runtime.until(Promise.all(callers), 3_600_000);
     this.ended = true;
   }
 

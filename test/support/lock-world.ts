@@ -11,6 +11,7 @@ import type { Connection } from '../../lib/service/redis-lock-options.js';
 import { CountingRuntime } from './runtime/counting-runtime.js';
 import { VirtualRuntime } from './runtime/virtual-runtime.js';
 import { type RedisServer, startRedis } from './servers/redis-server.js';
+import { NEVER } from './time-limits.js';
 import { until } from './until.js';
 import { WatchedBackend } from './watched/watched-backend.js';
 
@@ -26,6 +27,8 @@ export interface ProcessSettings
   readonly commandTimeout?: number;
   /** Default: the real one, counted; {@link openVirtualWorld} has one that stands still. */
   readonly runtime?: Runtime;
+  /** A backend of its own, with the `<clientId>` of its owners. Default: one of the store of this world. */
+  readonly client?: { readonly backend: LockBackend; readonly id: string };
 }
 
 export const ms = (time: number): Milliseconds => time as Milliseconds;
@@ -59,7 +62,12 @@ export interface LockProcess {
   readonly logger: RecordingLogger;
 }
 
-/** Services that share one store which nobody else sees. Each test gets a store of its own. */
+/**
+ * Services that share one store which nobody else sees. Each test gets a store of its own.
+ *
+ * Leases and places in a queue outlast the test: a waiter is served because it is woken, or not at all. A test of what happens when they
+ * end gives shorter ones.
+ */
 export class LockWorld {
   redis!: RedisServer;
   keyPrefix = 'lock:';
@@ -80,10 +88,11 @@ export class LockWorld {
 
   /** One more process. */
   async process(settings: ProcessSettings = {}): Promise<LockProcess> {
-    const { connection, commandTimeout, runtime = new CountingRuntime(), ...own } = settings;
-    const clientId = runtime.uuid();
+    const { connection, commandTimeout, runtime = new CountingRuntime(), client, ...own } = settings;
+    const clientId = client?.id ?? runtime.uuid();
     const logger = new RecordingLogger();
-    const backend = new WatchedBackend(await this.makeBackend(runtime, clientId, connection, commandTimeout), runtime);
+    const inner = client?.backend ?? (await this.makeBackend(runtime, clientId, connection, commandTimeout));
+    const backend = new WatchedBackend(inner, runtime);
     const locks = new LockService(
       new LockEngine({
         backend,
@@ -91,8 +100,8 @@ export class LockWorld {
         logger,
         clientId,
         keyPrefix: this.keyPrefix,
-        watchdogTimeout: ms(30_000),
-        fairWaitTimeout: ms(5_000),
+        watchdogTimeout: ms(NEVER),
+        fairWaitTimeout: ms(NEVER),
         waitTime: FOREVER,
         shutdownTimeout: ms(100),
         onLost: 'throw',
@@ -125,7 +134,7 @@ export class LockWorld {
         const virtual = (runtime as Runtime) instanceof VirtualRuntime && (runtime as unknown as VirtualRuntime);
         backend.heal();
         const closed = locks.close();
-        if (virtual) await virtual.until(closed);
+        if (virtual) await virtual.until(closed, 3_600_000);
         else await closed;
       }),
     );
@@ -182,7 +191,8 @@ export class VirtualWorld {
 
   async process(settings: ProcessSettings = {}): Promise<VirtualProcess> {
     const runtime = this.runtime;
-    return { ...(await this.world.process({ runtime, ...settings })), runtime };
+    const timeouts = { watchdogTimeout: ms(30_000), fairWaitTimeout: ms(5_000) };
+    return { ...(await this.world.process({ runtime, ...timeouts, ...settings })), runtime };
   }
 
   tidy(): Promise<void> {

@@ -1,4 +1,5 @@
 import { openWorld, STORES } from '../support/lock-world.js';
+import { woken } from '../support/time-limits.js';
 import { until } from '../support/until.js';
 import { asleep, isAsleep, watch } from './asleep.js';
 
@@ -30,7 +31,7 @@ describe.each(STORES)('a count-down latch in %s', (store) => {
     await handles[1].countDown();
     expect(waiting.done).toBe(false);
     await handles[0].countDown();
-    expect(await opened).toBe(true);
+    expect(await woken(opened)).toBe(true);
   });
 
   it('await with timeout: gives false when the time is over first', async () => {
@@ -42,7 +43,7 @@ describe.each(STORES)('a count-down latch in %s', (store) => {
     const opened = handles[0].await('20s');
     await asleep(services[0]);
     await handles[1].countDown();
-    expect(await opened).toBe(true);
+    expect(await woken(opened)).toBe(true);
   });
 
   it('await: goes on at once when the latch has no count', async () => {
@@ -53,18 +54,18 @@ describe.each(STORES)('a count-down latch in %s', (store) => {
 
   it('several awaiters: all go on, in all processes', async () => {
     const { services, handles } = await latches(3, 1);
-    const opened = handles.flatMap((latch) => Array.from({ length: 300 }, () => latch.await('20s')));
+    const opened = handles.flatMap((latch) => Array.from({ length: 300 }, () => latch.await()));
     for (const locks of services) await asleep(locks);
     await handles[0].countDown();
-    expect((await Promise.all(opened)).every(Boolean)).toBe(true);
+    expect((await woken(Promise.all(opened))).every(Boolean)).toBe(true);
   });
 
   it('delete wakes waiters', async () => {
     const { services, handles } = await latches(2, 3);
-    const opened = [handles[0].await(), handles[1].await('20s')];
+    const opened = [handles[0].await(), handles[1].await()];
     for (const locks of services) await asleep(locks);
     expect(await handles[0].delete()).toBe(true);
-    expect(await Promise.all(opened)).toEqual([true, true]);
+    expect(await woken(Promise.all(opened))).toEqual([true, true]);
     expect(await handles[1].delete()).toBe(false);
     expect(await handles[1].getCount()).toBe(0);
   });
@@ -87,7 +88,7 @@ describe.each(STORES)('a count-down latch in %s', (store) => {
     await Promise.all([handles[0].countDown(), handles[0].trySetCount(1)]);
     await until(() => waiting.done || isAsleep(services[1]));
     await handles[0].countDown();
-    expect(await opened).toBe(true);
+    expect(await woken(opened)).toBe(true);
   });
 
   it('a signal ends the wait', async () => {

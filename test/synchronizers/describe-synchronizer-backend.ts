@@ -1,8 +1,9 @@
 import type { RequestId, SynchronizerBackend, SynchronizerKind } from '../../lib/backends/synchronizer-backend.js';
 import type { Client, Fixture } from '../contract/support/fixture.js';
+import { NEVER } from '../support/time-limits.js';
 import { until } from '../support/until.js';
 
-const LONG = 60_000;
+const LONG = NEVER;
 const SHORT = 200;
 
 /**

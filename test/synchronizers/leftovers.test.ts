@@ -1,4 +1,5 @@
 import { type LockProcess, openWorld, STORES } from '../support/lock-world.js';
+import { woken } from '../support/time-limits.js';
 import { until } from '../support/until.js';
 import { WatchedAbort } from '../support/watched/watched-signal.js';
 import { asleep } from './asleep.js';
@@ -31,7 +32,7 @@ describe.each(STORES)('waiters leave nothing behind, in %s', (store) => {
     const waits = [counted.acquire(), leased.acquire(), latch.await()] as const;
     await asleep(locks, 3);
     await Promise.all([counted.release(), leased.setPermits(1), latch.countDown()]);
-    const [, id] = await Promise.all(waits);
+    const [, id] = await woken(Promise.all(waits));
     await leased.release(id);
     await nothingIsLeft(process);
   });

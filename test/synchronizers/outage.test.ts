@@ -1,4 +1,5 @@
 import { openWorld } from '../support/lock-world.js';
+import { woken } from '../support/time-limits.js';
 import { until } from '../support/until.js';
 import { asleep } from './asleep.js';
 
@@ -60,7 +61,7 @@ describe('semaphores and latches while Redis is away', () => {
     await asleep(ann, 2);
     await world.redis.restart();
     await bob.getSemaphore('mail').release();
-    await Promise.all([acquired, opened]);
+    await woken(Promise.all([acquired, opened]));
   });
 
   it('a wait survives a broken subscription', async () => {
@@ -76,7 +77,7 @@ describe('semaphores and latches while Redis is away', () => {
       .incr(`${world.keyPrefix}mail`)
       .del(`${world.keyPrefix}done`)
       .exec();
-    await Promise.all([acquired, opened]);
+    await woken(Promise.all([acquired, opened]));
   });
 
   it('a renewed permit is lost when Redis is away for longer than its lease', async () => {

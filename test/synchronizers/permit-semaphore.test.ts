@@ -1,6 +1,7 @@
 import { ms, openVirtualWorld, openWorld, STORES } from '../support/lock-world.js';
 import type { VirtualRuntime } from '../support/runtime/virtual-runtime.js';
 import { latch } from '../support/section.js';
+import { woken } from '../support/time-limits.js';
 import { until } from '../support/until.js';
 import { answerAfter, type Disturbance, refused } from '../support/watched/watched-backend.js';
 import { asleep, watch } from './asleep.js';
@@ -36,7 +37,7 @@ describe.each(STORES)('a permit-expirable semaphore in %s', (store) => {
     await asleep(services[1]);
     expect(waiting.done).toBe(false);
     await handles[0].release(id);
-    expect(await acquired).not.toBe(id);
+    expect(await woken(acquired)).not.toBe(id);
   });
 
   it('when a lease ends, the permit is available to a caller that tries afterwards', async () => {
@@ -162,7 +163,7 @@ describe.each(STORES)('a permit-expirable semaphore in %s', (store) => {
     const acquired = handles[1].acquire();
     await asleep(services[1]);
     await handles[0].setPermits(1);
-    await acquired;
+    await woken(acquired);
   });
 
   it('renews a permit that was acquired without a lease time', async () => {

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
-import { openWorld } from '../support/lock-world.js';
+import { ms, openWorld } from '../support/lock-world.js';
+import { woken } from '../support/time-limits.js';
 import { until } from '../support/until.js';
 import { asleep } from './asleep.js';
 
@@ -43,7 +44,7 @@ describe("semaphores and latches on Redisson's layout", () => {
   });
 
   it('a permit with a lease is a raw id in a zset, with the time at which its lease ends', async () => {
-    const semaphore = (await world.service()).getPermitExpirableSemaphore('mail');
+    const semaphore = (await world.service({ watchdogTimeout: ms(30_000) })).getPermitExpirableSemaphore('mail');
     const key = `${world.keyPrefix}mail`;
     const messages = await listen(`redisson_sc:{${key}}`);
     await semaphore.trySetPermits(3);
@@ -92,7 +93,7 @@ describe("semaphores and latches on Redisson's layout", () => {
     await redis.multi().incrby(licence, 1).publish(`redisson_sc:{${licence}}`, '1').exec();
     await redis.multi().del(`${world.keyPrefix}done`).publish(channelOf('done'), '0').exec();
     await redis.multi().del(`${world.keyPrefix}gone`).publish(channelOf('gone'), '1').exec();
-    await Promise.all([...acquired, ...waits]);
+    await woken(Promise.all([...acquired, ...waits]));
   });
 
   const channelOf = (name: string) => `redisson_countdownlatch__channel__{${world.keyPrefix}${name}}`;
@@ -301,7 +302,7 @@ describe('what semaphores and latches cost Redis', () => {
     expect(idle).toEqual({ scripts: 0, subscribe: 0 });
     const served = await commands(async () => {
       await bob.getSemaphore('mail').release(1_000);
-      await Promise.all(acquired);
+      await woken(Promise.all(acquired));
     });
     expect(served.scripts).toBeLessThan(40);
   });

@@ -1,5 +1,6 @@
 import type { LockService } from '../../lib/service/lock-service.js';
 import { backendOf, openWorld, STORES } from '../support/lock-world.js';
+import { woken } from '../support/time-limits.js';
 import { asleep, watch } from './asleep.js';
 
 const KINDS = ['getSemaphore', 'getPermitExpirableSemaphore'] as const;
@@ -109,7 +110,7 @@ describe.each(STORES)('a semaphore with the option permits, in %s', (store) => {
     const waiting = Array.from({ length: 70 }, () => locks.getSemaphore('mail').acquire());
     await asleep(locks);
     const acquired = locks.getSemaphore('mail', { permits: 71 }).acquire();
-    await Promise.all([...waiting, acquired]);
+    await woken(Promise.all([...waiting, acquired]));
     expect(await locks.getSemaphore('mail').availablePermits()).toBe(0);
   });
 
@@ -117,7 +118,7 @@ describe.each(STORES)('a semaphore with the option permits, in %s', (store) => {
     const { locks } = await world.process();
     const waiting = Array.from({ length: 70 }, () => locks.getSemaphore('mail').acquire());
     const acquired = locks.getSemaphore('mail', { permits: 71 }).acquire();
-    await Promise.all([...waiting, acquired]);
+    await woken(Promise.all([...waiting, acquired]));
   });
 
   it('wakes callers of other processes when it is set up', async () => {
@@ -127,7 +128,7 @@ describe.each(STORES)('a semaphore with the option permits, in %s', (store) => {
     await asleep(ann);
     expect(waiting.done).toBe(false);
     await bob.getSemaphore('mail', { permits: 2 }).acquire();
-    await acquired;
+    await woken(acquired);
   });
 
   it.each([

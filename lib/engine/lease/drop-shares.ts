@@ -40,6 +40,7 @@ async function leave(
   const leaseTime = Math.ceil(lock.keepUntil - now.monotonic);
   lock.disown();
   watchdog.drop(lock);
+  lock.downgrade?.abandon(); // a write lease lasts as long as the read lease of its owner
   try {
     const isThere = await backend.renew({ key, type, owner, leaseTime });
     // Later than that, the shortened lease may have ended before a second copy of the command arrived.

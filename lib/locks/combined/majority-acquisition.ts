@@ -20,6 +20,8 @@ export interface MajorityTerms {
   readonly leaseTime: Duration | undefined;
   /** How long one busy member is waited for, in milliseconds. */
   readonly memberWaitTime: number;
+  /** The caller can do without any one member, or without the red lock. */
+  readonly tentative: boolean;
   readonly runtime: Runtime;
 }
 
@@ -56,12 +58,12 @@ export class MajorityAcquisition implements CombinedAcquisition {
     leases: Map<LockHandle, MemberLease>,
     { remaining, signal }: Deadline,
   ): Promise<void> {
-    const { leaseTime, memberWaitTime } = this.terms;
+    const { leaseTime, memberWaitTime, tentative } = this.terms;
     const member = this.busy[this.failedAttempts % this.busy.length];
     if (member === undefined) return;
     const waitTime = Math.min(remaining, memberWaitTime);
     try {
-      leases.set(member, await member.acquireLease({ waitTime, leaseTime, signal, tentative: true }));
+      leases.set(member, await member.acquireLease({ waitTime, leaseTime, signal, tentative }));
     } catch (error) {
       if (!isRetryable(error)) throw error;
     }

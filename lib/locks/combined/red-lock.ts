@@ -34,11 +34,13 @@ export class RedLock extends CombinedLock {
   }
 
   /** @internal */
-  protected acquisition({ waitTime }: WaitTerms, { leaseTime }: LeaseRequest): CombinedAcquisition {
+  protected acquisition({ waitTime }: WaitTerms, { leaseTime, ...request }: LeaseRequest): CombinedAcquisition {
     const { members, needed, name } = this;
     const { runtime } = this.engines[0].settings;
     const memberWaitTime = waitTime === FOREVER ? MEMBER_WAIT_TIME : Math.max(1, waitTime / members.length);
-    return new MajorityAcquisition({ members, needed, name, leaseTime, memberWaitTime, runtime });
+    // Where all members are needed, the wait for one of them can be part of a deadlock.
+    const tentative = request.tentative === true || needed < members.length;
+    return new MajorityAcquisition({ members, needed, name, leaseTime, memberWaitTime, tentative, runtime });
   }
 
   /** @internal */

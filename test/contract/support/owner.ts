@@ -11,10 +11,10 @@ import {
   type OwnerRef,
   type ReleaseReply,
 } from '../../../lib/backends/lock-backend.js';
+import { NEVER } from '../../support/time-limits.js';
 import type { Client } from './fixture.js';
 
-/** Longer than any test runs. */
-export const LONG = 60_000;
+export const LONG = NEVER;
 
 export type AcquireOptions = Partial<Omit<AcquireRequest, keyof OwnerRef>>;
 

@@ -237,6 +237,38 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     ]);
   });
 
+  play('through the gate of a share that has ended, behind which a child of it goes on, are found', async () => {
+    const locks = (await stage.services(1))[0];
+    const [held, inside, ended] = [latch(), latch(), latch()];
+    const results = await locks.withLock('A', () =>
+      Promise.allSettled([
+        locks.withLock('C', async () => {
+          held.open();
+          await ended.promise;
+          return await locks.withLock('A', async () => 'next child');
+        }),
+        held.promise.then(async () => {
+          let grandchild: Promise<string> | undefined;
+          await locks.withLock('A', async () => {
+            grandchild = locks.withLock('A', async () => {
+              inside.open();
+              await ended.promise;
+              await sleep(apart);
+              return await locks.withLock('C', async () => 'grandchild');
+            });
+            await inside.promise;
+          });
+          ended.open();
+          return await grandchild;
+        }),
+      ]),
+    );
+    expect(results).toMatchObject([
+      { status: 'fulfilled', value: 'next child' },
+      { status: 'rejected', reason: expect.any(LockDeadlockError) },
+    ]);
+  });
+
   play('through a gate of one process and a lock of another one are found', async () => {
     const [one, two] = await stage.services(2);
     const [inside, held] = [latch(), latch()];
@@ -303,14 +335,14 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     expect(await Promise.all(chain)).toEqual(['one', 'two', 'three', 'four']);
   });
 
-  // `a` is held by a caller that waits for the red lock's own caller; `b` becomes free after a while, and makes a majority.
+  // `b`, which is waited for first, is held by a caller that waits for the red lock's own; `a` becomes free after a while, and makes a majority.
   for (const redLockWaits of ['last', 'first'])
     play(`are not made of a red lock that can do without a member, where it waits ${redLockWaits}`, async () => {
       const [one, two, three] = await stage.services(3);
       const members = ['a', 'b', 'c'].map((name) => one.getLock(name));
       const [held, waits] = [latch(), latch()];
-      const busy = await three.acquire('b');
-      const other = two.withLock('a', async () => {
+      const busy = await three.acquire('a');
+      const other = two.withLock('b', async () => {
         held.open();
         if (redLockWaits === 'first') await waits.promise.then(() => sleep(apart));
         return await two.withLock('outer', async () => 'done');
@@ -319,13 +351,13 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
         await held.promise;
         if (redLockWaits === 'last') await sleep(apart);
         waits.open();
-        const lease = await one.getRedLock(...members).tryLock('60s');
+        const lease = await one.getRedLock(...members).tryLock('15s');
         await lease?.release();
         return lease?.names;
       });
       await sleep(6_000);
       await busy.release();
-      expect(await red).toEqual(['b', 'c']);
+      expect(await red).toEqual(['a', 'c']);
       expect(await other).toBe('done');
     });
 

@@ -5,6 +5,7 @@ import type { Lease } from '../../../lib/engine/lease/lease.js';
 import { type LockProcess, nothingIsLeft, openWorld, STORES } from '../../support/lock-world.js';
 import { startProcess } from '../../support/processes/start-process.js';
 import { latch } from '../../support/section.js';
+import { woken } from '../../support/time-limits.js';
 import { until } from '../../support/until.js';
 import { answerAfter } from '../../support/watched/watched-backend.js';
 
@@ -28,7 +29,7 @@ describe.each(STORES)('a lock in %s that is released by force', (store) => {
       expect(await taking.locks.forceRelease(name)).toBe(true);
       taking.backend.heal();
       answered.open();
-      const lease = await waiting;
+      const lease = await woken(waiting);
       expect(lease.owner).not.toBe(owners[0].owner);
       expect(lease.held).toBe(true);
       expect((await taking.locks.inspect(name)).owners.map(({ owner }) => owner)).toEqual([lease.owner]);
@@ -50,7 +51,7 @@ describe.each(STORES)('a lock in %s that is released by force', (store) => {
     expect(await taking.locks.forceRelease('order')).toBe(true);
     taking.backend.heal();
     answered.open();
-    const lease = await waiting;
+    const lease = await woken(waiting);
     expect(await isTaken(taking, 'order', lease.owner)).toBe(true);
     await lease.release();
     await nothingIsLeft(taking);
@@ -77,7 +78,7 @@ describe.each(STORES)('a lock in %s that is released by force', (store) => {
       answered.open();
       await released;
       passing.backend.heal();
-      const lease = await waiting;
+      const lease = await woken(waiting);
       expect(lease.held).toBe(true);
       expect(await isTaken(passing, name, lease.owner)).toBe(true);
       await lease.release();

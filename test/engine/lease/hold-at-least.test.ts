@@ -1,5 +1,5 @@
 import { LockLostError } from '../../../lib/engine/errors.js';
-import { leftovers, ms, NOTHING, openVirtualWorld } from '../../support/lock-world.js';
+import { leftovers, ms, NOTHING, openVirtualWorld, openWorld } from '../../support/lock-world.js';
 import { errorOf } from '../../support/section.js';
 import { refused, type WatchedBackend } from '../../support/watched/watched-backend.js';
 
@@ -117,6 +117,17 @@ describe('a lock with holdAtLeast', () => {
     await next.release();
   });
 
+  it('is free after that time also where its body has read inside of the write lock', async () => {
+    const { locks, runtime } = await world.process();
+    const other = await world.process();
+    const lease = await locks.acquire('cron', { type: 'write' });
+    await locks.holdWhile(lease, () => locks.withLock('cron', { type: 'read' }, async () => {}), options);
+    await runtime.advance(4_990);
+    expect(await other.locks.tryAcquire('cron', { type: 'write' })).toBeNull();
+    await runtime.advance(20);
+    expect(await other.locks.isLocked('cron')).toBe(false);
+  });
+
   it('reports its loss', async () => {
     const { locks, runtime } = await world.process({ watchdogTimeout: ms(300) });
     const other = await world.process();
@@ -155,5 +166,19 @@ describe('a lock with holdAtLeast', () => {
     const lease = await locks.acquire('order');
     const done = locks.holdWhile(lease, async () => void (await other.locks.forceRelease('order')), options);
     expect(await errorOf(runtime.until(done))).toBeInstanceOf(LockLostError);
+  });
+});
+
+describe('a write lock on Redis with holdAtLeast whose body has read', () => {
+  const world = openWorld('Redis');
+
+  it('lapses after that time', async () => {
+    const { locks } = await world.process();
+    const lease = await locks.acquire('cron', { type: 'write' });
+    const body = () => locks.withLock('cron', { type: 'read' }, async () => {});
+    await locks.holdWhile(lease, body, { holdAtLeast: ms(5_000) });
+    const [owner] = (await locks.inspect('cron')).owners;
+    expect(owner.owner).toBe(lease.owner);
+    expect(owner.remainingTime).toBeLessThanOrEqual(5_000);
   });
 });

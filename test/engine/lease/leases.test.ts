@@ -6,7 +6,7 @@ import {
   LockNotOwnedError,
 } from '../../../lib/engine/errors.js';
 import type { Lease } from '../../../lib/engine/lease/lease.js';
-import { openWorld, STORES } from '../../support/lock-world.js';
+import { ms, openWorld, STORES } from '../../support/lock-world.js';
 import { errorOf } from '../../support/section.js';
 import { until } from '../../support/until.js';
 import { answerLost, refused } from '../../support/watched/watched-backend.js';
@@ -15,7 +15,7 @@ describe.each(STORES)('leases, on %s', (store) => {
   const world = openWorld(store);
 
   it('describe themselves', async () => {
-    const locks = await world.service();
+    const locks = await world.service({ watchdogTimeout: ms(30_000) });
     const lease = await locks.acquire('order:1');
     expect(lease.name).toBe('order:1');
     expect(lease.names).toEqual(['order:1']);
@@ -247,7 +247,7 @@ describe.each(STORES)('leases, on %s', (store) => {
     });
 
     it('makes a watchdog lease longer, never shorter', async () => {
-      const locks = await world.service();
+      const locks = await world.service({ watchdogTimeout: ms(30_000) });
       const lease = await locks.acquire('order');
       await lease.extend('1s');
       expect(lease.remainingTime()).toBeGreaterThan(20_000);

@@ -333,7 +333,7 @@ describe('the watchdog', () => {
         slow = false;
         return reply;
       }, 'acquire');
-      const lease = await runtime.until(locks.acquire('order'));
+      const lease = await runtime.until(locks.acquire('order'), 60_000);
       expect(lease.held).toBe(true);
       expect(backend.count('acquire')).toBe(2);
       await lease.release();

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openWorld, STORES } from '../../support/lock-world.js';
 import { Section } from '../../support/section.js';
+import { woken } from '../../support/time-limits.js';
 import { until } from '../../support/until.js';
 
 /** Jain's index: 1 when all shares are equal, 1/n when one has everything. */
@@ -84,7 +85,7 @@ describe.each(STORES)('fairness among processes, on %s', (store) => {
     await until(() => others.every(({ backend }) => backend.count('acquire') === 2 && backend.underWay === 0));
     for (const { backend } of others) backend.commands.length = 0;
     await held.release();
-    await Promise.all(served);
+    await woken(Promise.all(served));
     const count = (command: 'acquire' | 'takeTicket') =>
       others.reduce((sum, { backend }) => sum + backend.count(command), 0);
     return { attempts: count('acquire'), tickets: count('takeTicket') };

@@ -316,6 +316,29 @@ describe('hand-off', () => {
     });
   });
 
+  it('passes on nothing that was released by force while the event loop had its turn', async () => {
+    const process = await world.process();
+    const { locks, runtime } = process;
+    await reachClock(process);
+    const nextTurn = runtime.nextTurn.bind(runtime);
+    let wasHeld: boolean | undefined;
+    runtime.nextTurn = (continuation) => {
+      runtime.nextTurn = nextTurn;
+      void locks.forceRelease('order').then((released) => {
+        wasHeld = released;
+        nextTurn(continuation);
+      });
+    };
+    const strangers: string[] = [];
+    const body = async ({ owner }: Lease) => {
+      const { owners } = await locks.inspect('order');
+      if (owners.length !== 1 || owners[0].owner !== owner) strangers.push(owner);
+    };
+    await runtime.until(Promise.all(Array.from({ length: 1_000 }, () => locks.withLock('order', body))));
+    expect(wasHeld).toBe(true);
+    expect(strangers).toEqual([]);
+  });
+
   it('yields to the event loop at every 256th, and copes with a lock that is lost or unwanted by then', async () => {
     const process = await world.process();
     const { locks, runtime } = process;

@@ -1,7 +1,8 @@
-import { LockLostError } from '../../../lib/engine/errors.js';
+import { LockLostError, LockUnavailableError } from '../../../lib/engine/errors.js';
+import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import { openVirtualWorld } from '../../support/lock-world.js';
-import { latch } from '../../support/section.js';
-import { answerLost, refused } from '../../support/watched/watched-backend.js';
+import { errorOf, latch } from '../../support/section.js';
+import { answerAfter, answerLost, refused } from '../../support/watched/watched-backend.js';
 
 describe('a writer that reads in its own scope', () => {
   const world = openVirtualWorld();
@@ -19,6 +20,29 @@ describe('a writer that reads in its own scope', () => {
     const third = await runtime.until(waiters[1]);
     expect(third.fencingToken).toBeGreaterThan(reading.fencingToken);
     await third.release();
+  });
+
+  it.each<[string, LockOptions]>([
+    ['tokens reserved for it', {}],
+    ['a fixed lease', { leaseTime: '30s' }],
+  ])('keeps the next writer of its process waiting while it goes on reading: %s', async (_, options) => {
+    const { locks, runtime } = await world.process();
+    const first = await locks.acquire('page', { type: 'write' });
+    const waiters = [0, 1, 2].map(() => locks.acquire('page', { ...options, type: 'write' }));
+    await runtime.advance(200); // until the clock of the tokens is no longer ahead
+    await first.release();
+    const second = await runtime.until(waiters[0]);
+    const reading = await second.run(() => locks.acquire('page', { type: 'read' }));
+    await second.release();
+    let isWriting = false;
+    void waiters[1].then(() => {
+      isWriting = true;
+    });
+    await runtime.advance(1_000);
+    expect([isWriting, reading.held]).toEqual([false, true]);
+    await reading.release();
+    await (await runtime.until(waiters[1])).release();
+    await (await runtime.until(waiters[2])).release();
   });
 
   it('waits out an outage for its read lock', async () => {
@@ -83,6 +107,112 @@ describe('a writer that reads in its own scope', () => {
     expect((await other.locks.tryAcquire('page', { type: 'write' }))?.owner).toBeUndefined();
     await second.release();
     expect(await other.locks.isLocked('page')).toBe(false);
+  });
+
+  describe('lets the next writer in', () => {
+    /** Another process gets the write lock long before any lease can have ended. */
+    const isFreeFor = async ({ locks }: Awaited<ReturnType<typeof world.process>>) => {
+      const next = await world.runtime.until(locks.acquire('page', { type: 'write', waitTime: '1s' }));
+      expect(next.held).toBe(true);
+      await next.release();
+    };
+
+    it.each(['before', 'after'])(
+      'when its reader left before the answer came, which came %s the write lock was given back',
+      async (order) => {
+        const [{ locks, backend, runtime }, other] = [await world.process(), await world.process()];
+        const write = await locks.acquire('page', { type: 'write' });
+        const answer = latch();
+        backend.disturb(answerAfter(answer.promise), 'acquire');
+        const reading = errorOf(write.run(() => locks.acquire('page', { type: 'read', waitTime: 100 })));
+        await runtime.until(reading);
+        backend.heal();
+        if (order === 'before') answer.open();
+        await runtime.settle();
+        await write.release();
+        answer.open();
+        await runtime.settle();
+        expect(await other.locks.isLocked('page')).toBe(false);
+        await isFreeFor(other);
+      },
+    );
+
+    it('when its reader has released before it', async () => {
+      const [{ locks, runtime }, other] = [await world.process(), await world.process()];
+      await locks.withLock('page', { type: 'write' }, () => locks.withLock('page', { type: 'read' }, async () => {}));
+      await runtime.settle();
+      await isFreeFor(other);
+    });
+
+    it('when it was lost, and its reader has released before that', async () => {
+      const [{ locks, runtime }, other] = [await world.process(), await world.process()];
+      const lease = await locks.acquire('page', { type: 'write', leaseTime: '5s' });
+      await lease.run(() => locks.withLock('page', { type: 'read' }, async () => {}));
+      await runtime.advance(6_000);
+      expect(lease.held).toBe(false);
+      await expect(lease.release()).rejects.toThrow(LockLostError);
+      await isFreeFor(other);
+    });
+  });
+
+  it.each([
+    ['it still waits', 60_000],
+    ['it has left', 100],
+  ])(
+    'has no part in the old owner when its acquisition failed after the write lock was given back, and %s',
+    async (_, waitTime) => {
+      const { locks, backend, runtime } = await world.process();
+      const write = await locks.acquire('page', { type: 'write' });
+      const answer = latch();
+      backend.disturb(async (execute, request) => {
+        const reply = answerLost(execute, request);
+        await answer.promise;
+        return reply;
+      }, 'acquire');
+      const reading = write.run(() => locks.acquire('page', { type: 'read', waitTime }));
+      const outcome = reading.catch((error: Error) => error);
+      await runtime.advance(200);
+      await write.release();
+      backend.heal();
+      answer.open();
+      await runtime.advance(1_000);
+      expect((await locks.inspect('page')).owners.map(({ owner }) => owner)).not.toContain(write.owner);
+      if (waitTime === 100) return expect(await outcome).toBeInstanceOf(LockUnavailableError);
+      const read = await runtime.until(reading);
+      expect(read.owner).not.toBe(write.owner);
+      await read.release();
+      expect(await locks.isLocked('page')).toBe(false);
+    },
+  );
+
+  it.each([
+    ['still holds the write lock', true],
+    ['has given the write lock back', false],
+  ])('does not read when both were released by force during the acquisition, and it %s', async (_, holds) => {
+    const { locks, backend, runtime } = await world.process();
+    const other = await world.process();
+    const write = await locks.acquire('page', { type: 'write', onLost: 'warn' });
+    const answer = latch();
+    backend.disturb(answerAfter(answer.promise), 'acquire');
+    const reading = write.run(() => locks.acquire('page', { type: 'read', waitTime: '1m' }));
+    const outcome = reading.catch((error: Error) => error);
+    await runtime.settle();
+    if (!holds) await write.release();
+    expect(await locks.forceRelease('page')).toBe(true);
+    const next = await other.locks.acquire('page', { type: 'write' });
+    backend.heal();
+    answer.open();
+    await runtime.advance(1_000);
+    expect(next.held).toBe(true);
+    if (holds) expect(await outcome).toBeInstanceOf(LockLostError);
+    expect((await locks.inspect('page')).owners.map(({ owner }) => owner)).toEqual([next.owner]);
+    await next.release();
+    if (holds) return;
+    // On its own now, the reader has waited for the next writer.
+    const read = await runtime.until(reading);
+    expect(read.owner).not.toBe(write.owner);
+    expect(read.held).toBe(true);
+    await read.release();
   });
 
   it('frees the lock when writer and reader have both released it, in either order', async () => {

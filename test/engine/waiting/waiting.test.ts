@@ -3,6 +3,7 @@ import { LockAbortedError, LockBusyError } from '../../../lib/engine/errors.js';
 import type { Lease } from '../../../lib/engine/lease/lease.js';
 import { type LockProcess, nothingIsLeft, openWorld, STORES } from '../../support/lock-world.js';
 import { errorOf, latch, Section } from '../../support/section.js';
+import { woken } from '../../support/time-limits.js';
 import { until } from '../../support/until.js';
 import { answerAfter } from '../../support/watched/watched-backend.js';
 import { WatchedAbort } from '../../support/watched/watched-signal.js';
@@ -61,7 +62,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
     expect(waiter.backend.count()).toBe(commands);
     expect(waiter.backend.subscribed).toBe(1);
     await holder.release();
-    await served;
+    await woken(served);
     expect(section.most).toBe(1);
     expect(section.entries).toEqual(callers);
     expect(waiter.backend.subscribed).toBe(1);
@@ -90,7 +91,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
     await Promise.all(results.filter((_, i) => i % 3 < 2));
     expect(waiter.locks.engine.waiting('order')).toBe(10);
     await holder.release();
-    expect(await Promise.all(results)).toEqual(
+    expect(await woken(Promise.all(results))).toEqual(
       callers.map((i) => ['LockAbortedError', 'LockBusyError', 'served'][i % 3]),
     );
     expect(section.entries).toEqual(callers.filter((i) => i % 3 === 2).map(String));
@@ -110,10 +111,10 @@ describe.each(STORES)('waiting, on %s', (store) => {
 
   it('wakes a waiter of another process long before the lease would end', async () => {
     const { holder, waiter } = await holderAndWaiter();
-    const waiting = waiter.locks.acquire('order', { waitTime: '20s' });
+    const waiting = waiter.locks.acquire('order');
     await asleep(waiter);
     await holder.release();
-    await (await waiting).release();
+    await (await woken(waiting)).release();
     await nothingIsLeft(waiter);
   });
 
@@ -146,7 +147,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
       await asleep(waiter);
       await expect(waiter.locks.acquire('order', { waitTime: 0 })).rejects.toThrow(LockBusyError);
       await holder.release();
-      await (await waiting).release();
+      await (await woken(waiting)).release();
     });
 
     it('serves one of many callers that try at once', async () => {
@@ -263,8 +264,8 @@ describe.each(STORES)('waiting, on %s', (store) => {
       await leaves(waiter, how, queued(waiter, 2));
       const last = waiter.locks.acquire('order');
       await holder.release();
-      await (await first).release();
-      await (await last).release();
+      await (await woken(first)).release();
+      await (await woken(last)).release();
       await nothingIsLeft(waiter);
     });
 
@@ -281,7 +282,7 @@ describe.each(STORES)('waiting, on %s', (store) => {
       await mine.release();
       if (how === 'abort') abort.abort();
       expect((await next).name).toBe(how === 'abort' ? 'LockAbortedError' : 'LockBusyError');
-      await (await theirs).release();
+      await (await woken(theirs)).release();
       await nothingIsLeft(process);
       await nothingIsLeft(other);
     });
@@ -304,11 +305,11 @@ describe.each(STORES)('waiting, on %s', (store) => {
     it('passes the lock on to the next waiter', async () => {
       const { process, late, others } = await lateAnswers(2);
       late.open();
-      const first = await others[0];
+      const first = await woken(others[0]);
       expect(first.held).toBe(true);
       expect(process.backend.count('acquire')).toBe(1);
       await first.release();
-      const second = await others[1];
+      const second = await woken(others[1]);
       expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
       await second.release();
       await nothingIsLeft(process);

@@ -100,8 +100,11 @@ export class VirtualRuntime implements Runtime {
     this.pass(end - this.now);
   }
 
-  /** Moves time on, from event to event, until `promise` is settled, and gives what it settles with. */
-  async until<T>(promise: Promise<T>, most = 3_600_000): Promise<T> {
+  /**
+   * Moves time on, from event to event, until `promise` is settled, and gives what it settles with. Rejects after `most` milliseconds, which
+   * are fewer than a lease of 30 s: the end of a lease hides no lost wake-up.
+   */
+  async until<T>(promise: Promise<T>, most = 25_000): Promise<T> {
     let settled = false;
     const done = () => {
       settled = true;

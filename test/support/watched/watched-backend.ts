@@ -71,6 +71,7 @@ export class WatchedBackend implements LockBackend {
   /** Subscriptions that are open, and those that were ever opened. */
   subscriptions = 0;
   subscribed = 0;
+  private confirmed = 0;
   /** It hears of forced releases. */
   listensToClient = false;
 
@@ -115,6 +116,11 @@ export class WatchedBackend implements LockBackend {
   /** What is asked about semaphores and latches. Only of a backend that has them. */
   get synchronizerRequests(): WatchedSynchronizers {
     return this.watchedSynchronizers as WatchedSynchronizers;
+  }
+
+  /** Callers wait for a lock: all subscriptions are confirmed, and nothing is under way. */
+  get isAsleep(): boolean {
+    return this.subscriptions > 0 && this.confirmed === this.subscriptions && this.underWay === 0;
   }
 
   /** Commands of this name so far, or of all names. */
@@ -196,9 +202,11 @@ export class WatchedBackend implements LockBackend {
     const ready = subscription.ready.then(async () => {
       await this.silence;
       confirmed = true;
+      if (open) this.confirmed++;
     });
     const close = () => {
       if (open) this.subscriptions--;
+      if (open && confirmed) this.confirmed--;
       open = false;
       subscription.close();
     };

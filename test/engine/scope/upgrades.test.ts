@@ -1,0 +1,60 @@
+import { LockUpgradeError } from '../../../lib/engine/errors.js';
+import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
+import { openVirtualWorld } from '../../support/lock-world.js';
+import { errorOf, latch } from '../../support/section.js';
+
+describe('a reader inside a writer that is refused the write lock because another reader is inside as well', () => {
+  const world = openVirtualWorld();
+
+  const stage = async () => {
+    const { locks, runtime } = await world.process();
+    const read = <T>(body: () => Promise<T>, options: LockOptions = {}) =>
+      locks.withLock('page', { ...options, type: 'read' }, body);
+    /** `reader` beside another reader that stays for as long. */
+    const besideAnother = (reader: () => Promise<void>) => {
+      const [reading, over] = [latch(), latch()];
+      const other = async () => {
+        reading.open();
+        await over.promise;
+      };
+      const branches = () =>
+        Promise.all([read(other), reading.promise.then(() => read(reader)).finally(() => over.open())]);
+      return runtime.until(locks.withLock('page', { type: 'write' }, branches));
+    };
+    return { locks, runtime, read, besideAnother };
+  };
+
+  it('leaves its gate to others when it wanted several locks, and waited for a child of its own', async () => {
+    const { locks, read, besideAnother } = await stage();
+    await besideAnother(async () => {
+      const [inside, leaving] = [latch(), latch()];
+      const child = read(async () => {
+        inside.open();
+        await leaving.promise;
+      });
+      await inside.promise;
+      const upgrade = errorOf(locks.acquire(['cover', 'page'], { type: 'write' }));
+      leaving.open();
+      await child;
+      expect(await upgrade).toBeInstanceOf(LockUpgradeError);
+      expect(await read(async () => 'read', { waitTime: '1s' })).toBe('read');
+      expect(await locks.isLocked('cover')).toBe(false);
+    });
+  });
+
+  it('opens the gates again that it had closed to other readers', async () => {
+    const { locks, read, besideAnother } = await stage();
+    await besideAnother(async () => {
+      const [refused, over] = [latch(), latch()];
+      const child = read(async () => {
+        expect(await errorOf(locks.acquire('page', { type: 'write' }))).toBeInstanceOf(LockUpgradeError);
+        refused.open();
+        await over.promise;
+      });
+      await refused.promise;
+      expect(await read(async () => 'beside it', { waitTime: '1s' })).toBe('beside it');
+      over.open();
+      await child;
+    });
+  });
+});

@@ -1,0 +1,135 @@
+import { setImmediate } from 'node:timers/promises';
+import type { LockService } from '../../../lib/service/lock-service.js';
+import { connectQuorum, startNodes } from '../../quorum/redis-nodes.js';
+import { type LockProcess, openWorld, type ProcessSettings, type StoreName } from '../../support/lock-world.js';
+import { type RedisCluster, startCluster } from '../../support/servers/redis-cluster.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
+import { woken } from '../../support/time-limits.js';
+import { until } from '../../support/until.js';
+import { isAsleep as isAsleepInSynchronizer } from '../../synchronizers/asleep.js';
+
+interface Releasable {
+  release(): Promise<unknown>;
+}
+
+/** What one process holds and another one waits for. */
+interface Kind {
+  /** Gives what ends the wait. */
+  hold(locks: LockService): Promise<() => Promise<unknown>>;
+  /** Settles when the wait is over and nothing is held. */
+  wait(locks: LockService, other: LockService): Promise<unknown>;
+}
+
+type Acquire = (locks: LockService, other: LockService) => Promise<Releasable>;
+
+function lockKind(held: Acquire, wanted: Acquire): Kind {
+  return {
+    hold: async (locks) => {
+      const lease = await held(locks, locks);
+      return () => lease.release();
+    },
+    wait: async (locks, other) => (await wanted(locks, other)).release(),
+  };
+}
+
+const acquire =
+  (type: 'reentrant' | 'fair' | 'read' | 'write' | 'fenced', name: string | string[] = 'order'): Acquire =>
+  (locks) =>
+    locks.acquire(name, { type });
+
+const LOCKS: Record<string, Kind> = {
+  plain: lockKind(acquire('reentrant'), acquire('reentrant')),
+  fenced: lockKind(acquire('fenced'), acquire('fenced')),
+  read: lockKind(acquire('write'), acquire('read')),
+  write: lockKind(acquire('read'), acquire('write')),
+  'several names': lockKind(acquire('reentrant', 'b'), acquire('reentrant', ['a', 'b'])),
+  multi: lockKind(acquire('reentrant', 'b'), (locks, other) =>
+    locks.getMultiLock(locks.getLock('a'), other.getLock('b')).lock(),
+  ),
+};
+
+const FAIR: Record<string, Kind> = { fair: lockKind(acquire('fair'), acquire('fair')) };
+
+const SYNCHRONIZERS: Record<string, Kind> = {
+  semaphore: {
+    hold: async (locks) => () => locks.getSemaphore('mail').release(),
+    wait: (locks) => locks.getSemaphore('mail').acquire(),
+  },
+  'permit-expirable semaphore': {
+    hold: async (locks) => {
+      const semaphore = locks.getPermitExpirableSemaphore('licences');
+      await semaphore.trySetPermits(1);
+      const id = await semaphore.acquire();
+      return () => semaphore.release(id);
+    },
+    wait: (locks) => locks.getPermitExpirableSemaphore('licences').acquire(),
+  },
+  latch: {
+    hold: async (locks) => {
+      const latch = locks.getCountDownLatch('done');
+      await latch.trySetCount(1);
+      return () => latch.countDown();
+    },
+    wait: (locks) => locks.getCountDownLatch('done').await(),
+  },
+};
+
+function isAsleep({ locks, backend }: LockProcess): boolean {
+  return backend.isAsleep || (backend.synchronizers !== undefined && isAsleepInSynchronizer(locks));
+}
+
+/** Settles when one of these processes waits, and sends nothing until it is woken. */
+async function asleep(processes: readonly LockProcess[]): Promise<void> {
+  await until(async () => {
+    if (!processes.some(isAsleep)) return false;
+    await setImmediate(); // the last answer is being processed, and may lead to another request
+    return processes.some(isAsleep);
+  });
+}
+
+/** Each wait is ended by one message alone: leases and places outlast the test. */
+function describeWakeUps(
+  where: string,
+  store: StoreName,
+  kinds: Record<string, Kind>,
+  settings: () => ProcessSettings = () => ({}),
+): void {
+  describe(`a waiter of another process is woken, ${where}`, () => {
+    const world = openWorld(store);
+
+    it.each(Object.keys(kinds))('%s', async (kind) => {
+      const { hold, wait } = kinds[kind];
+      const [holder, waiter, other] = await Promise.all([1, 2, 3].map(() => world.process(settings())));
+      const release = await hold(holder.locks);
+      const waiting = wait(waiter.locks, other.locks);
+      await asleep([waiter, other]);
+      await release();
+      await woken(waiting);
+    });
+  });
+}
+
+describeWakeUps('in memory', 'memory', { ...LOCKS, ...FAIR, ...SYNCHRONIZERS });
+describeWakeUps('on one server', 'Redis', { ...LOCKS, ...FAIR, ...SYNCHRONIZERS });
+
+describe('a cluster', () => {
+  let cluster: RedisCluster;
+  beforeAll(async () => {
+    cluster = await startCluster();
+  }, 60_000);
+  afterAll(() => cluster?.stop(), 60_000);
+
+  describeWakeUps('in a cluster', 'Redis', { ...LOCKS, ...FAIR, ...SYNCHRONIZERS }, () => ({
+    connection: { nodes: cluster.nodes },
+  }));
+});
+
+describe('a quorum', () => {
+  let servers: RedisServer[];
+  beforeAll(async () => {
+    servers = await startNodes(3);
+  }, 60_000);
+  afterAll(() => Promise.all(servers.map((server) => server.stop())));
+
+  describeWakeUps('over a quorum', 'memory', LOCKS, () => ({ client: connectQuorum(servers) }));
+});

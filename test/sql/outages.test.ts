@@ -1,0 +1,33 @@
+import { LockUnavailableError } from '../../lib/engine/errors.js';
+import { startTcpProxy } from '../support/network/tcp-proxy.js';
+import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
+import { until } from '../support/until.js';
+import { startAgain } from './sessions.js';
+import { openSqlWorld } from './sql-world.js';
+
+describe.each(SQL_SERVERS)('while the database is away, %s', (kind) => {
+  const world = openSqlWorld(kind);
+
+  it('refuses callers without waitTime after outageTimeout, and serves them when it is back', async () => {
+    const locks = world.service({}, { outageTimeout: 2_000 });
+    await (await locks.acquire(world.name())).release();
+    await world.server.kill();
+    await expect(locks.acquire(world.name())).rejects.toThrow(LockUnavailableError);
+    await startAgain(world.server);
+    await (await locks.acquire(world.name(), { waitTime: 30_000 })).release();
+  }, 60_000);
+
+  it('does not keep the process alive after close() when the database is silent', async () => {
+    const proxy = await startTcpProxy(world.server.port);
+    const locks = world.service({ url: world.server.urlAt(proxy.port) });
+    const keepAlive = () => process.getActiveResourcesInfo().filter((resource) => resource === 'TCPSocketWrap').length;
+    const before = keepAlive();
+    await (await locks.acquire(world.name())).release();
+    // A socket of ours and two of the proxy's for each of the two connections.
+    expect(keepAlive()).toBe(before + 6);
+    proxy.cutHalfOpen();
+    await locks.close();
+    await until(() => keepAlive() <= before + 4);
+    await proxy.stop();
+  });
+});
