@@ -1,3 +1,8 @@
+import { sqlServersAreHere } from './.ci/sql-servers.mjs';
+
+// Of the tests of row locks, one runs always, and one where there are servers; `npm run test:sql` has all.
+const SQL = sqlServersAreHere() ? 'pglite|lock-rows' : 'pglite';
+
 export default {
   testEnvironment: './test/support/jest/test-environment.mjs',
   roots: ['<rootDir>/test'],
@@ -5,7 +10,8 @@ export default {
   // These have scripts of their own, which give another list here.
   testPathIgnorePatterns: [
     '/node_modules/',
-    '<rootDir>/test/(benchmark|browser|chaos|docs|interop|package/matrix|sql)/',
+    `<rootDir>/test/((benchmark|browser|chaos|docs|interop|package/matrix)/|package/package\\.test|sql/(?!${SQL}))`,
+    '\\.long\\.test\\.ts$',
   ],
   testSequencer: './test/support/jest/longest-first.mjs',
   // Most tests wait more than they compute: six workers keep two cores busy.

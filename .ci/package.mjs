@@ -7,4 +7,4 @@ if (!provideRedis()) process.exit(1);
 
 step('build', '.ci/build.mjs');
 process.env.JUST_BUILT = '1';
-finishWithJest(...only('test/package/matrix/'), '--verbose', ...process.argv.slice(2));
+finishWithJest(...only('test/package/(matrix/|package\\.test)'), '--verbose', ...process.argv.slice(2));

@@ -11,7 +11,9 @@ export function provideRedis() {
     return true;
   }
   if (runs('apt-get', ['--version'])) {
-    console.log('redis-server is not on the PATH: installing it with apt-get');
+    console.log(
+      'There is no redis-server on the PATH: installing it with apt-get. To install nothing, stop this with Ctrl+C and put a redis-server 7 or newer on the PATH.',
+    );
     aptGet('update'); // an unreachable source of several is no reason to give up
     aptGet('install', '-y', '--no-install-recommends', 'redis-server');
   }

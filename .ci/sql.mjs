@@ -1,16 +1,12 @@
 // npm run test:sql: row locks on real servers of PostgreSQL and MariaDB, which are installed where they are missing (Debian, Ubuntu).
 // Arguments go to jest: npm run test:sql -- -t 'kill'
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { finishWithJest, limitTo, only, step } from './jest-run.mjs';
+import { sqlServersAreHere } from './sql-servers.mjs';
 
 const MANUAL = `The tests of row locks start servers of PostgreSQL and MariaDB of their own, and not both are here. Installing them with \
 apt-get was not possible. Install PostgreSQL 12 or newer and MariaDB 10.6 or newer (Debian and Ubuntu: apt-get install postgresql \
 mariadb-server), and run the tests again; running servers are neither needed nor touched.`;
-
-const areHere = () =>
-  (existsSync('/usr/lib/postgresql') || runs('initdb', '--version')) &&
-  (existsSync('/usr/sbin/mariadbd') || runs('mariadbd', '--version'));
 
 function runs(command, ...parameters) {
   return spawnSync(command, parameters, { stdio: 'ignore' }).status === 0;
@@ -27,12 +23,12 @@ function aptGet(...parameters) {
 // Without pgbouncer its tests are skipped.
 const hasPgbouncer = () => runs('/usr/sbin/pgbouncer', '--version') || runs('pgbouncer', '--version');
 
-if (!(areHere() && hasPgbouncer()) && runs('apt-get', '--version')) {
+if (!(sqlServersAreHere() && hasPgbouncer()) && runs('apt-get', '--version')) {
   console.log('PostgreSQL, MariaDB or pgbouncer is not here: installing them with apt-get');
   aptGet('update'); // an unreachable source of several is no reason to give up
   aptGet('install', '-y', '--no-install-recommends', 'postgresql', 'mariadb-server', 'pgbouncer');
 }
-if (!areHere()) {
+if (!sqlServersAreHere()) {
   console.error(`\n${MANUAL}\n`);
   process.exit(1);
 }

@@ -1,10 +1,15 @@
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
-import { packLibrary, ThrowAwayApp, type ThrowAwayAppOptions } from './throw-away-app.js';
+import { ONE_LIBRARY, packLibrary, ThrowAwayApp, type ThrowAwayAppOptions } from './throw-away-app.js';
 
 const INSTALL_TIMEOUT = 300_000;
+const LINT = fileURLToPath(new URL('programs/lint-package.mjs', import.meta.url));
+const execute = promisify(execFile);
 
 /** What the program `shop` prints when all is well. */
 const SHOP = {
@@ -32,6 +37,11 @@ describe('the packed library', () => {
     await Promise.all([redis?.stop(), ...apps.map((app) => app.remove())]);
     await rm(folder, { recursive: true, force: true });
   });
+
+  it('is as publint and arethetypeswrong want it', async () => {
+    const { stdout } = await execute(process.execPath, [LINT, tarball], { env: { ...process.env, NODE_OPTIONS: '' } });
+    expect(JSON.parse(stdout)).toMatchObject({ publint: [], types: [] });
+  }, 60_000);
 
   // The TypeScript of this repository is version 7.
   describe.each([
@@ -85,16 +95,7 @@ describe('the packed library', () => {
     }, 120_000);
 
     it('is one library when it is both imported and required', async () => {
-      expect(await app.run('both-copies.mjs')).toEqual({
-        twoModules: true,
-        loaded: true,
-        twice: [],
-        renamed: [],
-        oneService: true,
-        busy: [true, true],
-        lost: [false, false],
-        decorated: 'order',
-      });
+      expect(await app.run('both-copies.mjs')).toEqual(ONE_LIBRARY);
     });
   });
 

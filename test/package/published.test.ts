@@ -1,14 +1,15 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { packLibrary } from './throw-away-app.js';
+import { ONE_LIBRARY, packLibrary } from './throw-away-app.js';
 
 const MOST_BYTES = 400_000;
 const MOST_FILES = 120;
-const LINT = fileURLToPath(new URL('programs/lint-package.mjs', import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const BOTH_COPIES = fileURLToPath(new URL('programs/both-copies.mjs', import.meta.url));
 const execute = promisify(execFile);
 
 describe('the tarball', () => {
@@ -35,9 +36,16 @@ describe('the tarball', () => {
     expect(files.length).toBeLessThan(MOST_FILES);
   });
 
-  it('is as publint and arethetypeswrong want it', async () => {
-    const { stdout } = await execute(process.execPath, [LINT, tarball], { env: { ...process.env, NODE_OPTIONS: '' } });
-    expect(JSON.parse(stdout)).toMatchObject({ publint: [], types: [] });
+  it('is one library when it is both imported and required', async () => {
+    // As installed, beside packages of this repository; test/package/package.test.ts installs them anew.
+    const app = join(folder, 'app');
+    await mkdir(join(app, 'node_modules'), { recursive: true });
+    await cp(join(folder, 'package'), join(app, 'node_modules/nestjs-redis-lock'), { recursive: true });
+    await cp(BOTH_COPIES, join(app, 'both-copies.mjs'));
+    await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+    const env = { ...process.env, NODE_OPTIONS: '' };
+    const { stdout } = await execute(process.execPath, ['both-copies.mjs'], { cwd: app, env });
+    expect(JSON.parse(stdout)).toEqual(ONE_LIBRARY);
   }, 60_000);
 
   it('declares each class once in a format, under its own name', async () => {

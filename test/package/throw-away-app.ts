@@ -9,6 +9,18 @@ import { promisify } from 'node:util';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PROGRAMS = fileURLToPath(new URL('programs', import.meta.url));
 
+/** What the program `both-copies.mjs` prints when all is well. */
+export const ONE_LIBRARY = {
+  twoModules: true,
+  loaded: true,
+  twice: [],
+  renamed: [],
+  oneService: true,
+  busy: [true, true],
+  lost: [false, false],
+  decorated: 'order',
+};
+
 export interface ThrowAwayAppOptions {
   readonly type: 'commonjs' | 'module';
   /** Packages besides the tarball: `['ioredis@5']`. Without a TypeScript among them, this repository's compiles the app. */

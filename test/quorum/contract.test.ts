@@ -3,7 +3,8 @@ import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
 import { QuorumBackend } from '../../lib/backends/quorum/quorum-backend.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { describeLockBackend } from '../contract/describe-lock-backend.js';
-import { connectQuorum, QUORUM_TYPES, startNodes } from './redis-nodes.js';
+import { describeQuorum } from './describe-quorum.js';
+import { QUORUM_TYPES } from './redis-nodes.js';
 
 describeLockBackend(
   'QuorumBackend, three MemoryBackends',
@@ -20,16 +21,4 @@ describeLockBackend(
   { types: QUORUM_TYPES, tokensDiffer: false, numbers: false },
 );
 
-describe.each([3, 5])('with %i servers', (count) => {
-  describeLockBackend(
-    `QuorumBackend, ${count} RedisBackends`,
-    async () => {
-      const servers = await startNodes(count);
-      return {
-        connect: async () => connectQuorum(servers, { commandTimeout: 5_000, nodeTimeout: 4_000 }),
-        stop: async () => void (await Promise.all(servers.map((server) => server.stop()))),
-      };
-    },
-    { types: QUORUM_TYPES, tokensDiffer: false, numbers: false, nodesLag: true },
-  );
-});
+describeQuorum(3);

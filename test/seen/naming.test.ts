@@ -4,6 +4,7 @@ import { NestFactory } from '@nestjs/core';
 import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
 import { RedisLockModule } from '../../lib/nest/redis-lock.module.js';
 import { LockService } from '../../lib/service/lock-service.js';
+import { impatientRuntime } from '../support/runtime/impatient-runtime.js';
 import { startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { Place } from './places.js';
@@ -50,7 +51,10 @@ describe('a holder is named', () => {
     await app.listen(0, '127.0.0.1');
     const orders = app.get(OrdersService);
     const paying = orders.pay('1');
-    const { locks, log } = place.service({ backend: undefined, connection: redis.url, keyPrefix: 'lock:' });
+    const { locks, log } = place.service(
+      { backend: undefined, connection: redis.url, keyPrefix: 'lock:' },
+      impatientRuntime,
+    );
     await until(async () => (await locks.clients())[0]?.holds[0]?.method === 'OrdersService.pay', 15_000);
     expect((await locks.clients())[0].holds[0]).toMatchObject({ name: 'order:1', group: 'order:#<args[0]>' });
 

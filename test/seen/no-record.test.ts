@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
+import type { Runtime } from '../../lib/backends/runtime.js';
 import { takeSnapshot } from '../../lib/dashboard/take-snapshot.js';
 import { toClientId } from '../../lib/engine/clients/client-identity.js';
 import { runCli } from '../cli/run-cli.js';
+import { impatientRuntime } from '../support/runtime/impatient-runtime.js';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { Place } from './places.js';
@@ -23,7 +25,8 @@ describe('a holder without a record', () => {
     await redis.stop();
   });
 
-  const service = () => place.service({ backend: undefined, connection: redis.url, keyPrefix: 'lock:' });
+  const service = (runtime?: Runtime) =>
+    place.service({ backend: undefined, connection: redis.url, keyPrefix: 'lock:' }, runtime);
 
   /** As Redisson writes a lock, and as this library does. */
   async function hold(name: string, clientId: string, lease: number): Promise<string> {
@@ -73,7 +76,7 @@ describe('a holder without a record', () => {
   it('is named so by the warning of a long wait', async () => {
     const redisson = await hold('java', randomUUID(), 120_000);
     const gone = await hold('gone', toClientId(randomUUID()), 120_000);
-    const { locks, log } = service();
+    const { locks, log } = service(impatientRuntime);
     const stop = new AbortController();
     const waits = ['java', 'gone'].map((name) => locks.acquire(name, { signal: stop.signal }).catch(() => {}));
     await until(() => log.warnings.length >= 2, 90_000);

@@ -1,7 +1,8 @@
 import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
 import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
+import type { Runtime } from '../../lib/backends/runtime.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
-import { createLockService } from '../../lib/service/create-lock-service.js';
+import { createLockServiceWith } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
 import { startCluster } from '../support/servers/redis-cluster.js';
@@ -47,15 +48,24 @@ export class Place {
     );
   }
 
-  /** A service as another process would have it. */
-  service(options: RedisLockOptions = {}): { readonly locks: LockService; readonly log: Log } {
+  /** A service as another process would have it. @param runtime default: the real one */
+  service(
+    options: RedisLockOptions = {},
+    runtime: Runtime = nodeRuntime,
+  ): { readonly locks: LockService; readonly log: Log } {
     const log: Log = { warnings: [], errors: [] };
     const logger = {
       warn: (message: string) => void log.warnings.push(message),
       error: (message: string) => void log.errors.push(message),
     };
     const keyPrefix = `lock:${this.tests}:`;
-    const locks = createLockService({ ...this.connection(), keyPrefix, logger, shutdownTimeout: 100, ...options });
+    const locks = createLockServiceWith(runtime, {
+      ...this.connection(),
+      keyPrefix,
+      logger,
+      shutdownTimeout: 100,
+      ...options,
+    });
     this.services.push(locks);
     return { locks, log };
   }

@@ -1,0 +1,158 @@
+import { PGlite } from '@electric-sql/pglite';
+import { LockConfigurationError, LockKeyError } from '../../lib/engine/errors.js';
+import { nodeRuntime } from '../../lib/engine/node-runtime.js';
+import { type DriverConnection, SqlConnection, type SqlResult } from '../../lib/sql/driver/sql-connection.js';
+import { MAX_LEAD } from '../../lib/sql/server/lock-server.js';
+import { PostgresServer } from '../../lib/sql/server/postgres-server.js';
+import { quoteTable } from '../../lib/sql/server/table-name.js';
+import { lockRows, makeLockRows, type RowQuery } from '../../lib/sql.js';
+
+/** The one session that PGlite has: everything that takes two sessions is tested on servers, by `npm run test:sql`. */
+class OnlySession implements DriverConnection {
+  readonly announced = 1;
+
+  constructor(private readonly postgres: PGlite) {}
+
+  async run(sql: string, parameters?: readonly unknown[]): Promise<SqlResult> {
+    // Only a text without parameters may consist of several statements.
+    const results =
+      parameters === undefined
+        ? await this.postgres.exec(sql)
+        : [await this.postgres.query<Record<string, unknown>>(sql, [...parameters])];
+    const { rows = [], affectedRows = 0 } = results.at(-1) ?? {};
+    return { rows, changed: affectedRows, lastId: 0 };
+  }
+
+  onEnd(): void {}
+  close(): void {}
+  destroy(): void {}
+  unref(): void {}
+}
+
+describe('row locks in a PostgreSQL inside the process', () => {
+  const server = new PostgresServer(quoteTable('distributed_lock', '"'));
+  let postgres: PGlite;
+  let session: SqlConnection;
+  let count = 0;
+  const newKey = () => `lock:order:${++count}`;
+  const entry = (key: string, reserve = 0) =>
+    ({ key, owner: 'client:1', mode: 'exclusive', session: 1, transaction: 7, leaseTime: 30_000, reserve }) as const;
+
+  beforeAll(async () => {
+    postgres = await PGlite.create();
+    session = new SqlConnection(new OnlySession(postgres), nodeRuntime, { limit: 30_000 });
+  }, 60_000);
+  afterAll(() => postgres?.close());
+
+  it('needs its tables, which can be made again', async () => {
+    await server.checkServer(session);
+    await server.prepareControl(session);
+    await expect(server.checkTables(session)).rejects.toMatchObject({ code: '42P01' });
+    await postgres.exec('ROLLBACK');
+    for (const statement of [...server.tableStatements, ...server.tableStatements]) await session.run(statement);
+    await server.checkTables(session);
+    await server.prepareSession();
+  });
+
+  describe('with its tables', () => {
+    it('makes the rows of a lock once', async () => {
+      const key = newKey();
+      expect(await server.hasRow(session, key)).toBe(false);
+      await server.makeRows(session, key);
+      await server.makeRows(session, key);
+      expect(await server.hasRow(session, key)).toBe(true);
+    });
+
+    it.each(['tryRow', 'waitForRow'] as const)('%s locks a row that is there, in a transaction', async (lock) => {
+      const key = newKey();
+      await server.begin(session, 30_000);
+      expect(await server[lock](session, key)).toBeUndefined();
+      await server.rollback(session);
+      await server.makeRows(session, key);
+      await server.begin(session, 1_234);
+      const { rows } = await session.run('SHOW idle_in_transaction_session_timeout');
+      expect(rows).toEqual([{ idle_in_transaction_session_timeout: '1234ms' }]);
+      const microseconds = Date.now() * 1_000;
+      const { transaction } = (await server[lock](session, key)) as { transaction: number };
+      expect(Math.abs(transaction - microseconds)).toBeLessThan(60_000_000);
+      await server.setLease(session, 2_345);
+      expect((await session.run('SHOW idle_in_transaction_session_timeout')).rows).toEqual([
+        { idle_in_transaction_session_timeout: '2345ms' },
+      ]);
+      await server.rollback(session);
+    });
+
+    it('gives tokens that grow, of holders, of those reserved for hand-offs, and of tokens from elsewhere', async () => {
+      const key = newKey();
+      expect(await server.note(session, entry(key))).toBeUndefined();
+      await server.makeRows(session, key);
+      // More than the clock moves on until the next statement.
+      const first = await server.note(session, entry(key, 90_000));
+      const second = await server.note(session, entry(key));
+      if (first === undefined || second === undefined) throw new Error('there is no row');
+      expect(first.reserved).toBe(90_000);
+      expect(second.token).toBeGreaterThan(first.token + first.reserved);
+      expect(second.reserved).toBe(0);
+      const far = second.token + 3_600_000_000;
+      await server.raiseToken(session, key, far);
+      expect(await server.note(session, entry(key, 10))).toEqual({ token: far + 1, reserved: 0 });
+      await server.raiseToken(session, key, 1);
+      expect(await server.note(session, entry(key))).toEqual({ token: far + 2, reserved: 0 });
+    });
+
+    it('reserves tokens no further ahead of the clock than a tenth of a second', async () => {
+      const key = newKey();
+      await server.makeRows(session, key);
+      const range = await server.note(session, entry(key, 1_000_000));
+      expect(range?.reserved).toBeLessThanOrEqual(MAX_LEAD);
+      expect(range?.reserved).toBeGreaterThan(0);
+    });
+
+    it('keeps the record of a client until it expires or is removed', async () => {
+      const { clients } = server;
+      await clients.write(session, 'one', 'old', 60_000);
+      await clients.write(session, 'one', 'new', 60_000);
+      await clients.write(session, 'two', 'other', 60_000);
+      await clients.write(session, 'gone', 'expired', 0);
+      expect(await clients.read(session, 'one')).toEqual([{ record: 'new', age: expect.any(Number) }]);
+      expect((await clients.read(session)).map(({ record }) => record).sort()).toEqual(['new', 'other']);
+      await clients.remove(session, 'one');
+      expect(await clients.read(session, 'one')).toEqual([]);
+    });
+  });
+
+  describe('with lockRows', () => {
+    const on =
+      (executor: Pick<PGlite, 'query'>): RowQuery =>
+      (sql, parameters) =>
+        executor.query(sql, [...parameters]);
+    const inTransaction = <T>(body: (query: RowQuery) => Promise<T>): Promise<T> =>
+      postgres.transaction((transaction) => body(on(transaction)));
+    const refused = (names: string | string[]) => inTransaction((query) => lockRows(query, names));
+
+    it.each([{}, { mode: 'share' }, { waitTime: 0 }, { waitTime: '2s' }] as const)(
+      'locks the rows of several names: %p',
+      async (options) => {
+        const names = [newKey(), newKey()];
+        await makeLockRows(on(postgres), names);
+        await makeLockRows(on(postgres), names);
+        expect(
+          await inTransaction(async (query) => {
+            await lockRows(query, names, options);
+            return 'locked';
+          }),
+        ).toBe('locked');
+        const outside = lockRows(on(postgres), names, options);
+        await expect(outside).rejects.toThrow(LockConfigurationError);
+        await expect(outside).rejects.toThrow(/outside of a transaction, so that nothing is locked/);
+      },
+    );
+
+    it('says what to do about a row that is missing, and about bad names', async () => {
+      await expect(refused(newKey())).rejects.toThrow(LockConfigurationError);
+      await expect(refused(newKey())).rejects.toThrow(/call makeLockRows/);
+      await expect(refused([])).rejects.toThrow(LockKeyError);
+      await expect(refused('')).rejects.toThrow(LockKeyError);
+    });
+  });
+});
