@@ -180,9 +180,14 @@ class SeveralAcquisition {
     return this.pause.sleep(runtime.random() * Math.min(2 ** this.holdAndWait.inVain(), FIRST_PAUSE));
   }
 
-  private waitFor(wanted: WantedLock): Promise<void> {
+  private async waitFor(wanted: WantedLock): Promise<void> {
     const remainingWait = Math.max(1, this.caller.remainingWait) as Milliseconds;
-    return wanted.wait(remainingWait, this.caller, () => this.departureError());
+    try {
+      await wanted.wait(remainingWait, this.caller, () => this.departureError());
+    } catch (error) {
+      // Its time and the caller's are over at the same moment: the caller hears of all its locks, whichever timer is first.
+      throw error instanceof LockBusyError ? this.departureError() : error;
+    }
   }
 
   private async giveBackAll(): Promise<void> {

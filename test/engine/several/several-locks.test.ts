@@ -38,6 +38,16 @@ describe.each(STORES)('several locks at once, on %s', (store) => {
     await nothingIsLeft(process);
   });
 
+  it('are all named when the time is over, whichever timer is first', async () => {
+    const [{ locks }, other] = await world.processes(2);
+    const held = await other.locks.acquire('b');
+    for (let n = 0; n < 60; n++) {
+      const error = await errorOf(locks.acquire(['a', 'b'], { waitTime: 5 + (n % 7) + n / 60 }));
+      expect(error.message).toMatch(/^Not all of the locks a, b were free within .*'b' is held by .*; none was taken$/);
+    }
+    await held.release();
+  });
+
   it('of one name are one lock', async () => {
     const locks = await world.service();
     const lease = await locks.acquire(['a', 'a']);
