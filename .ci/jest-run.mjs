@@ -1,6 +1,7 @@
 // Runs the steps of a test script, and jest as one of them, and counts.
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -32,6 +33,24 @@ export function step(title, program, ...args) {
     console.error(`${title} failed${reason ? `: ${reason}` : ''}`);
     failedSteps.push(title);
   }
+}
+
+/** Starts a program of this repository beside the next steps. The returned function waits for its end, and prints what it wrote. */
+export function begin(title, program, ...args) {
+  const folder = mkdtempSync(join(tmpdir(), 'step-'));
+  const output = join(folder, 'output');
+  const file = openSync(output, 'w');
+  const child = spawn(process.execPath, [join(root, program), ...args], { cwd: root, stdio: ['ignore', file, file] });
+  const ended = once(child, 'close');
+  closeSync(file);
+  return async () => {
+    const [status] = await ended;
+    console.log(`\n── ${title}\n${readFileSync(output, 'utf8')}`);
+    rmSync(folder, { recursive: true });
+    if (status === 0) return;
+    console.error(`${title} failed`);
+    failedSteps.push(title);
+  };
 }
 
 /** Runs jest with these arguments, prints the closing line `N passed, N failed`, and sets the exit code by it. */

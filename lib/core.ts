@@ -1,45 +1,8 @@
 // The lock service without NestJS: no file that this one imports, directly or indirectly, imports a NestJS package.
-export type {
-  AcquireAllReply,
-  Acquired,
-  AcquireReply,
-  AcquireRequest,
-  BackendHealth,
-  Busy,
-  ClientRecord,
-  ExpectedHolders,
-  HoldRecord,
-  KeyPage,
-  LockBackend,
-  LockDirectory,
-  LockState,
-  LockType,
-  OwnerRef,
-  ReleaseReply,
-  ReleaseRequest,
-  RenewRequest,
-  Subscription,
-  TransferRequest,
-  WaitRecord,
-  Wake,
-} from './backends/lock-backend.js';
-export { BackendError, NodeHealth, type NodeWatch, SingleNodeWatch } from './backends/lock-backend.js';
+export type { LockType } from './backends/lock-backend.js';
 export { MemoryBackend } from './backends/memory/memory-backend.js';
 export { MemoryStore } from './backends/memory/memory-store.js';
-export type {
-  PermitCounts,
-  RequestId,
-  SynchronizerBackend,
-  SynchronizerKind,
-  TakenPermits,
-} from './backends/synchronizer-backend.js';
-export type {
-  HeldPermit,
-  SemaphoreType,
-  SynchronizerState,
-  SynchronizerType,
-} from './backends/synchronizer-state.js';
-export type { WaitBackend, WaitChange } from './backends/wait-backend.js';
+export type { SemaphoreType, SynchronizerType } from './backends/synchronizer-state.js';
 export type { HolderClient } from './engine/clients/holder-client.js';
 export {
   type DeadlockMember,
@@ -63,14 +26,14 @@ export { currentLease } from './engine/scope/lock-scope.js';
 export type { Duration } from './engine/terms/duration.js';
 export type { LockOptions } from './engine/terms/lock-options.js';
 export type { AcquireMessage, HoldMessage, PointMessages } from './engine/trace/channels.js';
-export type { MultiLock } from './locks/combined/multi-lock.js';
-export type { RedLock } from './locks/combined/red-lock.js';
 export type { CountDownLatch } from './locks/count-down-latch.js';
 export type { FairLock } from './locks/fair-lock.js';
 export type { FencedLock } from './locks/fenced-lock.js';
 export type { LockHandle } from './locks/lock-handle.js';
+export type { MultiLock } from './locks/multi-lock.js';
 export type { PermitExpirableSemaphore } from './locks/permit-semaphore.js';
 export type { ReadWriteLock, ReadWriteLockSide } from './locks/read-write-lock.js';
+export type { RedLock } from './locks/red-lock.js';
 export type { ReentrantLock } from './locks/reentrant-lock.js';
 export type { Semaphore } from './locks/semaphore.js';
 export type { SemaphoreOptions } from './locks/semaphore-options.js';

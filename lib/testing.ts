@@ -1,5 +1,4 @@
-export { getLockTestingToken } from './testing/lock-testing.constants.js';
+export type { LockTestingOptions } from './testing/lock-testing.controller.js';
 export { type HeldByAnother, LockTestingController } from './testing/lock-testing.controller.js';
-export { LockTestingModule } from './testing/lock-testing.module.js';
-export type { LockTestingOptions } from './testing/lock-testing.options.js';
+export { getLockTestingToken, LockTestingModule } from './testing/lock-testing.module.js';
 export type { TestClock } from './testing/test-clock.js';

@@ -1,17 +1,21 @@
 import type { Runtime } from './runtime.js';
 
+/** The default first pause, and the default longest one, in milliseconds. */
+export const FIRST_PAUSE = 50;
+const LONGEST_PAUSE = 1_000;
+
 /** Pauses between attempts: each twice as long as the previous one, up to a limit, with jitter so that callers do not retry in step. */
 export class BackOff {
   private pause: number;
 
   /**
    * @param first the longest first pause, in milliseconds
-   * @param longest the longest pause of all, in milliseconds
+   * @param longest the longest pause of all
    */
   constructor(
     private readonly runtime: Runtime,
-    private readonly first: number,
-    private readonly longest: number,
+    private readonly first = FIRST_PAUSE,
+    private readonly longest = LONGEST_PAUSE,
   ) {
     this.pause = first;
   }

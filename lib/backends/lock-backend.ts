@@ -50,7 +50,7 @@ export const TICKET_LIFETIME = 1_000;
  * ```ts
  * const reply = await backend.acquire({
  *   key: 'lock:order:1', type: 'reentrant', owner: `${clientId}:1`,
- *   leaseTime: 30_000, reserve: 0, fairWaitTimeout: 0, preferWriters: true,
+ *   leaseTime: 30_000, reserve: 0, waiterTimeout: 0,
  * });
  * if (reply.acquired) console.log(reply.token);
  * ```
@@ -97,7 +97,7 @@ export interface LockBackend {
 
   /**
    * Acquires all locks or none, in one step. Only for `reentrant`, `fenced`, `read` and `write` requests with the same leaseTime, for keys
-   * that {@link canAcquireTogether} accepts. Their `reserve` and `fairWaitTimeout` are ignored: no tokens are reserved, and no writer that
+   * that {@link canAcquireTogether} accepts. Their `reserve` and `waiterTimeout` are ignored: no tokens are reserved, and no writer that
    * has to wait is registered.
    *
    * @throws BackendError
@@ -134,12 +134,12 @@ export interface LockBackend {
   raiseToken(key: string, type: LockType, token: number): Promise<void>;
 
   /**
-   * Keeps these waiters registered (see {@link AcquireRequest.fairWaitTimeout}) for another `fairWaitTimeout` ms. False: that waiter was
+   * Keeps these waiters registered (see {@link AcquireRequest.waiterTimeout}) for another `waiterTimeout` ms. False: that waiter was
    * no longer registered.
    *
    * @throws BackendError
    */
-  refreshWaiters(waiters: readonly OwnerRef[], fairWaitTimeout: number): Promise<readonly boolean[]>;
+  refreshWaiters(waiters: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]>;
 
   /**
    * Removes a waiter, and wakes the next one if this one had been woken. Nothing happens when it is not registered.

@@ -36,6 +36,12 @@ export interface OwnerRef {
   readonly owner: string;
 }
 
+/** The client of an owner `<clientId>:<n>`. An owner without a colon, which no version of this library makes, counts as its own client. */
+export function clientOf(owner: string): string {
+  const end = owner.lastIndexOf(':');
+  return end < 0 ? owner : owner.slice(0, end);
+}
+
 /** @publicApi */
 export interface AcquireRequest extends OwnerRef {
   /** Milliseconds until the backend frees the lock if nobody renews it. */
@@ -43,12 +49,15 @@ export interface AcquireRequest extends OwnerRef {
   /** How many fencing tokens to reserve beside the one of this acquisition, for hand-offs. 0: none. */
   readonly reserve: number;
   /**
-   * When the lock is busy, register this owner as a waiter for so many milliseconds: in the queue of a fair lock, or as a waiting writer.
-   * 0: leave no trace. Other types ignore it.
+   * When the lock is busy, the backend registers this owner as a waiter for this many milliseconds: in the queue of a fair lock, or as a
+   * waiting writer. 0: it leaves no trace. Other types ignore it.
    */
-  readonly fairWaitTimeout: number;
-  /** `read` only: busy while a writer waits. */
-  readonly preferWriters: boolean;
+  readonly waiterTimeout: number;
+  /**
+   * `read` only: acquire although a writer waits. A quorum sets it to restore a lease on a node that has lost it. Default: false, so that
+   * readers give way to a waiting writer.
+   */
+  readonly pastWaitingWriters?: boolean;
 }
 
 interface Answered {

@@ -1,7 +1,12 @@
 import type { LockClient } from '../service/lock-client.js';
-import type { InspectedOwner, InspectedPermit, ListedLock, ListedSynchronizer } from '../service/lock-inspection.js';
+import {
+  type InspectedOwner,
+  type InspectedPermit,
+  type ListedLock,
+  type ListedSynchronizer,
+  synchronizerText,
+} from '../service/lock-inspection.js';
 import type { LockService } from '../service/lock-service.js';
-import { synchronizerText } from '../service/synchronizer-text.js';
 import type {
   BoardClient,
   BoardLock,

@@ -47,13 +47,9 @@ export class ActiveWork {
     this.bodies--;
   }
 
-  /** @returns what is to be called at its end */
-  trackSeveral(caller: SeveralCaller): () => void {
-    this.several.add(caller);
-    return () => {
-      this.several.delete(caller);
-      this.changed();
-    };
+  severalEnded(caller: SeveralCaller): void {
+    this.several.delete(caller);
+    this.changed();
   }
 
   /** Something has come to its end. */

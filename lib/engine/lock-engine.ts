@@ -1,35 +1,26 @@
-import type { ExpectedHolders, LockState, LockType } from '../backends/lock-backend.js';
-import { acquireOne } from './acquire-one.js';
-import type { AcquisitionContext } from './acquisition-context.js';
-import { ActiveWork, type Activity } from './active-work.js';
-import { StockTaker } from './clients/take-stock.js';
-import { createContext } from './create-context.js';
+import type { ExpectedHolders, LockState } from '../backends/lock-backend.js';
+import type { Activity } from './active-work.js';
+import { EngineContext } from './engine-context.js';
 import type { LockEventName, LockEvents } from './events/lock-events.js';
+import { announceAcquired, startTime } from './lease/announce.js';
 import type { HeldLock } from './lease/held-lock.js';
 import type { Lease } from './lease/lease.js';
-import { LockLease } from './lease/lock-lease.js';
-import type { LockAcquirer } from './lock-acquirer.js';
+import type { LockLease } from './lease/lock-lease.js';
 import { LockInspector } from './lock-inspector.js';
-import { Synchronizers } from './permits/synchronizers.js';
-import type { AcquisitionQueue } from './queue/acquisition-queue.js';
-import { FairQueue } from './queue/fair-queue.js';
-import { LockQueue } from './queue/lock-queue.js';
-import type { QueueTable } from './queue/queue-table.js';
+import type { Synchronizers } from './permits/semaphores-and-latches.js';
 import { holdWhile } from './scope/hold-while.js';
 import { lockScopes } from './scope/lock-scope.js';
-import type { EnteredGate } from './scope/share-gate.js';
+import { findReentry, reenter } from './scope/reentry.js';
 import { acquireSeveral } from './several/acquire-several.js';
-import { Shutdown } from './shutdown.js';
 import { assertSupported } from './terms/assert-supported.js';
 import type { Milliseconds } from './terms/duration.js';
-import { DEFAULT_COMMAND_TIMEOUT, type EngineSettings } from './terms/engine-settings.js';
-import { refuseSuspiciousName, toKey } from './terms/lock-name.js';
+import type { EngineSettings } from './terms/engine-settings.js';
+import { toLockName } from './terms/lock-name.js';
 import { type LockNames, quoted, toWanted } from './terms/lock-names.js';
 import { type AcquisitionTerms, DEFAULT_TERMS, type LockOptions, type Purpose, toTerms } from './terms/lock-options.js';
 import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
-import { holdEnded } from './trace/trace-hold.js';
 import { nullWhenBusy } from './waiting/null-when-busy.js';
-import type { WaitingQueue, WaitingQueues } from './waiting/outages.js';
+import { abortedError, Waiter } from './waiting/waiter.js';
 
 /** How long a caller waits out an outage, unless it says otherwise. */
 const OUTAGE_TIMEOUT = 10_000 as Milliseconds;
@@ -41,34 +32,20 @@ export type { LockNames } from './terms/lock-names.js';
  * Acquires, keeps and releases locks for one service, whatever backend keeps them: a local queue for each lock, the backend for its head, a
  * lease for the caller that gets it, the watchdog while it is held, and the release or hand-off at its end. See README.md.
  */
-export class LockEngine implements LockAcquirer, WaitingQueues {
-  readonly context: AcquisitionContext;
-  readonly synchronizers: Synchronizers;
-  private readonly work = new ActiveWork();
+export class LockEngine {
+  readonly context: EngineContext;
   readonly inspector: LockInspector;
-  private readonly shutdown: Shutdown;
   private readonly defaults: AcquisitionTerms;
-  private ownerCount = 0;
 
   constructor(readonly settings: EngineSettings) {
-    const { backend, runtime, keyPrefix, watchdogTimeout, waitTime, onLost } = settings;
-    const { shutdownTimeout, commandTimeout = DEFAULT_COMMAND_TIMEOUT, outageTimeout = OUTAGE_TIMEOUT } = settings;
-    const { context, forcedReleases, stop } = createContext(
-      settings,
-      (key) => this.inspector.heldLocks(key),
-      () => stock.take(runtime.monotonic()),
-      this,
-    );
-    const { work } = this;
-    const stock = new StockTaker(work, () => this.synchronizers.permitWatchdog.size);
-    this.context = context;
-    if (backend.blocking !== undefined) forcedReleases.listen();
+    const { watchdogTimeout, waitTime, outageTimeout = OUTAGE_TIMEOUT, onLost, keyPrefix } = settings;
+    this.context = new EngineContext(settings);
+    this.inspector = new LockInspector(this.context, keyPrefix);
     this.defaults = { ...DEFAULT_TERMS, waitTime, outageTimeout, leaseTime: watchdogTimeout, onLost };
-    this.inspector = new LockInspector(context, work.queues, forcedReleases, keyPrefix);
-    this.synchronizers = new Synchronizers(context, this, watchdogTimeout, () => work.changed());
-    const { synchronizers } = this;
-    const parts = { context, work, synchronizers, backend, runtime, logger: context.events.logger };
-    this.shutdown = new Shutdown({ ...parts, stop, shutdownTimeout, commandTimeout });
+  }
+
+  get synchronizers(): Synchronizers {
+    return this.context.synchronizers;
   }
 
   /** Waits until all names are held. Errors in `names` or `options` reject the promise, too. */
@@ -125,7 +102,7 @@ export class LockEngine implements LockAcquirer, WaitingQueues {
 
   /** See {@link holdWhile}. */
   holdWhile<T>(lease: LockLease, body: (lease: Lease) => T | Promise<T>, holdAtLeast?: number): Promise<T> {
-    return holdWhile(this.context, this.work, lease, body, holdAtLeast);
+    return holdWhile(this.context, lease, body, holdAtLeast);
   }
 
   /** @returns a function that removes the listener */
@@ -172,17 +149,17 @@ export class LockEngine implements LockAcquirer, WaitingQueues {
 
   /** How many callers of this process wait for this lock. */
   waiting(name: string): number {
-    return this.work.queues.named(name).reduce((sum, { waiting }) => sum + waiting.length, 0);
+    return this.context.work.queues.named(name).reduce((sum, { waiting }) => sum + waiting.length, 0);
   }
 
   /** A lease of this service on this lock. */
   leaseOn(name: string): Lease | undefined {
-    return [...this.work.leases].find((lease) => lease.names.includes(name));
+    return [...this.context.work.leases].find((lease) => lease.names.includes(name));
   }
 
   /** What the service has in hand, in numbers. */
   activity(): Activity {
-    const { queues, leases, several } = this.work;
+    const { queues, leases, several } = this.context.work;
     const own = { queues: queues.size, leases: leases.length, severalLocks: several.size };
     return { ...own, ...this.synchronizers.activity() };
   }
@@ -192,7 +169,7 @@ export class LockEngine implements LockAcquirer, WaitingQueues {
    * renewed nor released and lapse with their leases, because the bodies may still run.
    */
   drain(): Promise<void> {
-    return this.shutdown.drain();
+    return this.context.shutdown.drain();
   }
 
   /**
@@ -200,63 +177,17 @@ export class LockEngine implements LockAcquirer, WaitingQueues {
    * have no answer then are rejected.
    */
   close(): Promise<void> {
-    return this.shutdown.close();
+    return this.context.shutdown.close();
   }
 
   /** Shutdown has begun. */
   get isClosing(): boolean {
-    return this.shutdown.isClosing;
+    return this.context.shutdown.isClosing;
   }
 
-  // ── For outages: see WaitingQueues ───────────────────────────────────────────────────────────────────────────────────
-
-  get isEmpty(): boolean {
-    return this.work.hasNoQueues && this.synchronizers.hasNoQueues;
-  }
-
-  forEach(show: (queue: WaitingQueue) => void): void {
-    const { queues, several } = this.work;
-    // Several names first: their waits for single ones, which are in queues as well, end with them.
-    for (const caller of [...several]) show(caller);
-    for (const queue of queues.values()) if (queue.waiting.length > 0) show(queue);
-    this.synchronizers.forEachQueue(show);
-  }
-
-  // ── For the parts of an acquisition: see LockAcquirer ────────────────────────────────────────────────────────────────
-
-  keyOf(name: string, what = 'The lock'): string {
-    const { keyPrefix, allowSuspiciousNames } = this.settings;
-    if (!allowSuspiciousNames) refuseSuspiciousName(name, what);
-    return toKey(keyPrefix, name, what);
-  }
-
-  readonly newOwner = (): string => `${this.context.clientId}:${++this.ownerCount}`;
-
-  admit(what: string, name: string, hasScope = lockScopes.getStore() !== undefined): boolean {
-    return this.shutdown.admit(what, name, hasScope);
-  }
-
-  get queues(): QueueTable {
-    return this.work.queues;
-  }
-
-  newQueue(type: LockType, name: string, key: string): AcquisitionQueue {
-    const queue =
-      type === 'fair'
-        ? new FairQueue(this.context, name, key, this.queueEnded)
-        : new LockQueue(this.context, name, key, type, this.queueEnded);
-    this.work.queues.add(queue);
-    return queue;
-  }
-
-  createLease(
-    locks: readonly HeldLock[],
-    terms: AcquisitionTerms,
-    gates: readonly EnteredGate[] = NO_GATES,
-  ): LockLease {
-    const lease = new LockLease(this.context, locks, terms, gates, this.leaseEnded);
-    this.work.leases.push(lease);
-    return lease;
+  /** @throws LockKeyError, which begins with `what`, when the name cannot be used */
+  keyOf(name: string, what?: string): string {
+    return this.context.keyOf(name, what);
   }
 
   private resolve(options: LockOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
@@ -272,28 +203,39 @@ export class LockEngine implements LockAcquirer, WaitingQueues {
   }
 
   private startUntraced(wanted: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
-    if (typeof wanted === 'string') return acquireOne(this, wanted, terms, what);
-    if (wanted.length === 1) return acquireOne(this, wanted[0], terms, what);
-    return acquireSeveral(this, wanted, terms, what, (caller) => {
-      const ended = this.work.trackSeveral(caller);
-      return () => {
-        ended();
-        this.context.outages.left();
-      };
-    });
+    if (typeof wanted === 'string') return acquireOne(this.context, wanted, terms, what);
+    if (wanted.length === 1) return acquireOne(this.context, wanted[0], terms, what);
+    return acquireSeveral(this.context, wanted, terms, what);
   }
-
-  private readonly queueEnded = (queue: AcquisitionQueue): void => {
-    this.work.queues.remove(queue);
-    this.context.outages.left();
-    this.work.changed();
-  };
-
-  private readonly leaseEnded = (lease: LockLease, isLost: boolean): void => {
-    holdEnded(lease, isLost);
-    this.work.leases.remove(lease);
-    this.work.changed();
-  };
 }
 
-const NO_GATES: readonly EnteredGate[] = [];
+/** Acquires one lock: by re-entry where the running flow holds it already, else by waiting in its queue. */
+function acquireOne(context: EngineContext, name: string, terms: AcquisitionTerms, what: string): Promise<LockLease> {
+  const { queues, outages } = context;
+  // The name of a queue was checked when the queue was created.
+  const key = queues.get(terms.type, name)?.key ?? context.keyOf(toLockName(name, what), what);
+  if (terms.signal?.aborted) throw abortedError({ what: `the lock '${name}'`, name }, terms.signal);
+  const hasScope = lockScopes.getStore() !== undefined;
+  if (hasScope) {
+    const reentry = findReentry(context, key, terms.type);
+    const acquireAnew = (terms: AcquisitionTerms) => acquireOne(context, name, terms, what);
+    if (reentry !== undefined) return reenter(context, reentry, name, terms, acquireAnew);
+  }
+  const scoped = context.admit(what, name, hasScope);
+  const started = startTime(context);
+  return new Promise((resolve, reject) => {
+    const granted = (held: HeldLock) => {
+      const lease = context.createLease(held.alone, terms);
+      announceAcquired(context, lease, started);
+      resolve(lease);
+    };
+    const waiter = new Waiter<HeldLock>(name, context.newOwner, terms, context.runtime, granted, reject);
+    waiter.scoped = scoped;
+    const refusal = outages.active ? outages.arrived(waiter, [key]) : undefined;
+    if (refusal !== undefined) return waiter.refuse(refusal);
+    // Where the lock proved to be lost, its queue may have ended with it.
+    const queue = context.queueOf(terms.type, name, key);
+    queue.enqueue(waiter);
+    if (hasScope) context.deadlocks.add(waiter, queue);
+  });
+}

@@ -1,19 +1,14 @@
 import { type BackendError, type ExpectedHolders, type LockState, withReason } from '../backends/lock-backend.js';
 import type { SynchronizerState } from '../backends/synchronizer-state.js';
-import type { AcquisitionContext } from './acquisition-context.js';
 import type { HolderClient } from './clients/holder-client.js';
+import type { EngineContext } from './engine-context.js';
 import { LockKeyError, LockUnavailableError } from './errors.js';
-import type { ForcedReleases } from './lease/forced-releases.js';
-import type { HeldLock } from './lease/held-lock.js';
-import type { QueueTable } from './queue/queue-table.js';
 import { toKey, toLockName } from './terms/lock-name.js';
 
 /** Looks at locks from outside, and frees them by force. */
 export class LockInspector {
   constructor(
-    private readonly context: AcquisitionContext,
-    private readonly queues: QueueTable,
-    private readonly forcedReleases: ForcedReleases,
+    private readonly context: EngineContext,
     private readonly keyPrefix: string,
   ) {}
 
@@ -29,23 +24,16 @@ export class LockInspector {
   /** @returns the owners that it was taken from */
   async forceRelease(name: string, expected?: ExpectedHolders): Promise<readonly string[]> {
     const owners = await this.ask(name, (key) => this.context.backend.forceRelease(key, expected));
-    this.forcedReleases.removed({ key: toKey(this.keyPrefix, name, 'The lock'), owners });
-    for (const queue of this.queues.named(name)) queue.removed(owners);
+    const { forcedReleases, queues } = this.context;
+    forcedReleases.removed({ key: toKey(this.keyPrefix, name, 'The lock'), owners });
+    for (const queue of queues.named(name)) queue.removed(owners);
     return owners;
-  }
-
-  /** The locks that this process holds: under one key, or all of them. */
-  heldLocks(key?: string): readonly HeldLock[] {
-    const { keyPrefix, queues } = this;
-    if (key === undefined) return queues.values().flatMap(({ holders }) => holders);
-    if (!key.startsWith(keyPrefix)) return [];
-    return queues.named(key.slice(keyPrefix.length)).flatMap(({ holders }) => holders);
   }
 
   /** Who an owner is that is one of this service. */
   ownHolder(key: string, owner: string): HolderClient | undefined {
     if (!owner.startsWith(`${this.context.clientId}:`)) return undefined;
-    const held = this.heldLocks(key).find((lock) => lock.owner === owner);
+    const held = this.context.heldLocks(key).find((lock) => lock.owner === owner);
     return held && this.context.holders.own(held);
   }
 

@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { LockService, type LockServiceHealth } from '../core.js';
+import { LockService } from '../service/lock-service.js';
+import type { LockServiceHealth } from '../service/service-health.js';
 
 /** What a health check answers: an object of the form that @nestjs/terminus takes. @publicApi */
 export type LockHealthResult<Key extends string = string> = Record<

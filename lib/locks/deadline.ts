@@ -1,54 +1,59 @@
-import { deadlineTimer, type Runtime, type Timer } from '../backends/runtime.js';
-import type { WaitTerms } from '../engine/waiting/caller.js';
+import type { Runtime } from '../backends/runtime.js';
 import { InterruptibleSleep } from '../engine/waiting/interruptible-sleep.js';
-import { LinkedAbort } from './linked-abort.js';
+import { Caller, type WaitTerms } from '../engine/waiting/waiter.js';
 
-/** The time that one call has for its attempts. */
-export class Deadline {
-  /** The deadline itself has aborted the signal. */
+/** Nobody gets it: what a call throws that ran out of time depends on its attempts. */
+const ENDED = new Error('the time of the call is over');
+
+/** The time that one call has for its attempts. It ends with {@link cancel}, with its waitTime, or with the caller's signal. */
+export class Deadline extends Caller<void> {
+  /** The waitTime is over. */
   passed = false;
-  private readonly abort: LinkedAbort;
-  private readonly end: number;
-  private readonly timer: Timer | undefined;
+  private readonly controller = new AbortController();
 
   constructor(
-    private readonly runtime: Runtime,
-    { waitTime, signal }: WaitTerms,
+    name: string,
+    private readonly clock: Runtime,
+    terms: WaitTerms,
   ) {
-    this.end = runtime.monotonic() + waitTime;
-    this.abort = new LinkedAbort(signal);
-    if (waitTime > 0 && waitTime !== Number.POSITIVE_INFINITY)
-      this.timer = deadlineTimer(runtime, waitTime, () => this.pass(), 'keep-alive');
+    const ignore = () => {};
+    super(name, terms, clock, ignore, ignore);
+    if (terms.signal?.aborted) this.controller.abort(terms.signal.reason);
+    else this.watch((departure) => this.end(departure === 'timeout'));
+  }
+
+  override get what(): string {
+    return `the lock '${this.name}'`;
   }
 
   /** Aborts when no time is left, or when the caller's own signal aborts. */
   get signal(): AbortSignal {
-    return this.abort.signal;
+    return this.controller.signal;
   }
 
   /** Milliseconds. */
   get remaining(): number {
-    return Math.max(0, this.end - this.runtime.monotonic());
+    return Math.max(0, this.remainingWait);
   }
 
   cancel(): void {
-    this.timer?.cancel();
-    this.abort.unlink();
+    this.grant();
   }
 
   /** Settles after `delay` milliseconds, or when the signal aborts. */
   async sleep(delay: number): Promise<void> {
-    const { runtime, signal, remaining } = this;
+    const { clock, signal, remaining } = this;
     if (signal.aborted) return;
-    const sleep = new InterruptibleSleep(runtime);
+    const sleep = new InterruptibleSleep(clock);
     const wake = () => sleep.wake();
     signal.addEventListener('abort', wake);
     await sleep.sleep(Math.min(remaining, delay));
     signal.removeEventListener('abort', wake);
   }
 
-  private pass(): void {
-    this.passed = true;
-    this.abort.abort();
+  private end(passed: boolean): Error {
+    this.passed = passed;
+    this.controller.abort(passed ? undefined : this.terms.signal?.reason);
+    return ENDED;
   }
 }

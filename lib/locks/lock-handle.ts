@@ -5,7 +5,7 @@ import type { LockEngine, LockNames } from '../engine/lock-engine.js';
 import type { Duration } from '../engine/terms/duration.js';
 import type { LockOptions } from '../engine/terms/lock-options.js';
 import { nullWhenBusy } from '../engine/waiting/null-when-busy.js';
-import type { MemberLease } from './combined/combined-lease.js';
+import type { MemberLease } from './combined-lease.js';
 import type { WaitOptions } from './wait-options.js';
 
 /** What one acquisition through a handle asks for. */

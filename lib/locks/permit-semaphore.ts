@@ -1,8 +1,8 @@
 import type { PermitCounts } from '../backends/synchronizer-backend.js';
 import { LockConfigurationError, LockNotOwnedError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { MAX_LEASED_PERMITS } from '../engine/permits/leased-permits.js';
 import { addLeasedPermits, giveLeasedPermits, setPermits, trySetLeasedPermits } from '../engine/permits/mutations.js';
+import { MAX_LEASED_PERMITS } from '../engine/permits/permit-sources.js';
 import type { Synchronizer } from '../engine/permits/synchronizer.js';
 import { type Duration, toLeaseTime } from '../engine/terms/duration.js';
 import { nullWhenBusy } from '../engine/waiting/null-when-busy.js';
@@ -126,16 +126,12 @@ export class PermitExpirableSemaphore {
     const { synchronizers } = this.engine;
     const [permit] = this.ids('updateLeaseTime()', id);
     const lease = toLeaseTime(leaseTime, `updateLeaseTime() of ${this.object.what}: leaseTime`);
-    const renewedAt = synchronizers.permitWatchdog.remove(this.object, permit);
-    try {
+    return synchronizers.renewedPermits.replaceRenewal(this.object, permit, async () => {
       const [isHeld] = await synchronizers.ask(this.object, (backend, key) =>
         backend.renewPermits(key, [permit], lease),
       );
       return isHeld;
-    } catch (error) {
-      if (renewedAt !== undefined) synchronizers.permitWatchdog.add(this.object, [permit], renewedAt);
-      throw error;
-    }
+    });
   }
 
   /** How many permits can be acquired now. It is negative after more permits were taken away than were available. */
@@ -201,7 +197,7 @@ export class PermitExpirableSemaphore {
 
   private give(ids: readonly string[]): Promise<readonly boolean[]> {
     const { synchronizers } = this.engine;
-    for (const id of ids) synchronizers.permitWatchdog.remove(this.object, id);
+    synchronizers.renewedPermits.remove(this.object, ids);
     return synchronizers.mutate(this.object, giveLeasedPermits, ids);
   }
 

@@ -2,7 +2,7 @@ import type { BackOff } from '../backends/back-off.js';
 import { type BackendError, type LockBackend, noAnswer } from '../backends/lock-backend.js';
 import type { Runtime } from '../backends/runtime.js';
 import { LockAbortedError, LockBusyError, LockLostError, LockUnavailableError } from '../engine/errors.js';
-import type { WaitTerms } from '../engine/waiting/caller.js';
+import type { WaitTerms } from '../engine/waiting/waiter.js';
 import { Deadline } from './deadline.js';
 import type { LockHandle } from './lock-handle.js';
 
@@ -26,7 +26,7 @@ export async function retryUntilDeadline<T>(
 ): Promise<T> {
   const { name } = lock;
   const calledAt = runtime.monotonic();
-  const deadline = new Deadline(runtime, terms);
+  const deadline = new Deadline(name, runtime, terms);
   let lastFailure: unknown;
   try {
     for (;;) {

@@ -1,8 +1,7 @@
-import type { Provider } from '@nestjs/common';
+import type { BeforeApplicationShutdown, OnApplicationShutdown, Provider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { LockService } from '../service/lock-service.js';
 import { LockServiceExplorer } from './lock-service.explorer.js';
-import { LockShutdown } from './lock-shutdown.js';
 import { getLockServiceToken, lockServiceClasses } from './redis-lock.constants.js';
 
 /**
@@ -52,4 +51,20 @@ export function lockServiceTokens(name: string | undefined) {
 function otherTokens(name: string | undefined) {
   if (name !== undefined) return [];
   return [getLockServiceToken(), ...[...lockServiceClasses].filter((type) => type !== LockService)];
+}
+
+/**
+ * Waits for running bodies before the application shuts down, then closes the connections that the service opened. A mock that replaces
+ * the service in a test may have neither method.
+ */
+class LockShutdown implements BeforeApplicationShutdown, OnApplicationShutdown {
+  constructor(private readonly locks: Partial<Pick<LockService, 'drain' | 'close'>> | undefined) {}
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.locks?.drain?.();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.locks?.close?.();
+  }
 }

@@ -1,8 +1,7 @@
-import { type Context, context, ROOT_CONTEXT, type Span } from '@opentelemetry/api';
+import { type Channel, channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
+import { type Context, context, diag, ROOT_CONTEXT, type Span } from '@opentelemetry/api';
 import type { LockEvents } from '../engine/events/lock-events.js';
-import type { AcquireMessage, HoldMessage } from '../engine/trace/channels.js';
-import { guarded } from './guarded.js';
-import { acquireChannel, holdChannel, subscribe, subscribePoint } from './lock-channels.js';
+import type { AcquireMessage, HoldMessage, PointMessages } from '../engine/trace/channels.js';
 import { type LockMetrics, labelsOf, type MetricsSource } from './lock-metrics.js';
 import { type LockSpans, runIn } from './lock-spans.js';
 
@@ -138,4 +137,42 @@ function countPoints(metrics: MetricsSource): readonly (() => void)[] {
 /** Re-entry holds nothing that the hold around it does not. */
 function locksOf({ names, reentry }: HoldMessage): number {
   return reentry ? 0 : names.length;
+}
+
+// By name, and of the library only types are imported: an application loads this entry before anything that it wants to see instrumented,
+// and the library would bring ioredis with it.
+const acquireChannel: TracingChannel<unknown, AcquireMessage> = tracingChannel('nestjs-redis-lock:acquire');
+const holdChannel: TracingChannel<unknown, HoldMessage> = tracingChannel('nestjs-redis-lock:hold');
+
+/** @returns a function that ends the subscription */
+function subscribePoint<Name extends keyof PointMessages>(
+  name: Name,
+  listener: (message: PointMessages[Name]) => void,
+): () => void {
+  return subscribe(channel(name) as Channel<unknown, PointMessages[Name]>, listener);
+}
+
+/** @returns a function that ends the subscription */
+function subscribe<Message>(to: Channel<unknown, Message>, listener: (message: Message) => void): () => void {
+  const heard = (message: unknown) => listener(message as Message);
+  to.subscribe(heard);
+  return () => void to.unsubscribe(heard);
+}
+
+/** Calls the application's OpenTelemetry SDK. A processor, an exporter or a meter of it that throws affects neither locks nor the process. */
+function guarded<T>(call: () => T): T | undefined {
+  try {
+    return call();
+  } catch (error) {
+    report(error);
+    return undefined;
+  }
+}
+
+function report(error: unknown): void {
+  try {
+    diag.error('nestjs-redis-lock: the OpenTelemetry SDK threw; something is missing in traces or metrics', error);
+  } catch {
+    // There is nobody to tell.
+  }
 }

@@ -1,6 +1,6 @@
 import type { Runtime } from '../backends/runtime.js';
 import { toClientId } from '../engine/clients/client-identity.js';
-import { HarmlessLogger } from '../engine/events/harmless-logger.js';
+import { HarmlessLogger, type LockLogger } from '../engine/events/lock-logger.js';
 import { LockEngine } from '../engine/lock-engine.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
 import {
@@ -14,12 +14,9 @@ import {
   toWaitTime,
 } from '../engine/terms/duration.js';
 import { checkOptions } from './check-options.js';
-import { clientIdentity } from './client-identity.js';
-import { warnWhenNotConnected } from './connection-warning.js';
-import { consoleLogger } from './console-logger.js';
 import { createBackend } from './create-backend.js';
 import { LockService } from './lock-service.js';
-import { oncePerReason } from './once-per-reason.js';
+import { processIdentity } from './process-identity.js';
 import type { RedisLockOptions } from './redis-lock-options.js';
 
 /**
@@ -44,7 +41,7 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
   checkOptions(options);
   const clientId = toClientId(runtime.uuid());
   const logger = new HarmlessLogger(options.logger ?? consoleLogger);
-  const { replicaTimeout, ...durations } = resolveDurations(options);
+  const { replicaTimeout, fairWaitTimeout: waiterTimeout, ...durations } = resolveDurations(options);
   const { keyPrefix = 'lock:' } = options;
   let engine: LockEngine | undefined;
   // Only now that all options were checked: a connection that nobody owns would reconnect for ever.
@@ -61,9 +58,10 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
   });
   engine = new LockEngine({
     ...durations,
+    waiterTimeout,
     backend,
     clientId,
-    identity: clientIdentity(options.applicationName),
+    identity: processIdentity(options.applicationName),
     logger,
     runtime,
     keyPrefix,
@@ -92,3 +90,46 @@ function resolveDurations(
     replicaTimeout: duration('replicaTimeout', '1s', 1),
   };
 }
+
+/** How long a reason that was reported stays quiet, in milliseconds. */
+const QUIET_TIME = 10_000;
+const MAX_REASONS = 100;
+
+/**
+ * Reports an error unless one with the same message was reported in the last ten seconds: a client that cannot connect fails many
+ * times a second.
+ */
+function oncePerReason(runtime: Runtime, report: (error: Error) => void): (error: unknown) => void {
+  const reportedAt = new Map<string, number>();
+  return (thrown) => {
+    const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+    // A message of Sentinel's client names the milliseconds until it tries again, which differ each time.
+    const reason = error.message.replace(/\d+ ?ms/g, 'ms');
+    const now = runtime.monotonic();
+    if (now - (reportedAt.get(reason) ?? Number.NEGATIVE_INFINITY) < QUIET_TIME) return;
+    if (reportedAt.size >= MAX_REASONS) reportedAt.clear();
+    reportedAt.set(reason, now);
+    report(error);
+  };
+}
+
+/** A service that has not reached its backend after so many milliseconds says so. */
+const PATIENCE = 2_000;
+
+/** Warns when the backend cannot be reached at the start: acquisitions wait for it, and the application may seem to hang. */
+function warnWhenNotConnected(engine: LockEngine): void {
+  const { backend, runtime } = engine.settings;
+  runtime.timer(PATIENCE, () => {
+    const error = engine.isClosing ? undefined : backend.connectionError;
+    if (error !== undefined)
+      engine.warn(
+        `${backend.description}: not connected after ${PATIENCE / 1_000} s (${error.message}); acquisitions wait for it, for outageTimeout at most. With connect: 'eager' the application does not start without it`,
+      );
+  });
+}
+
+/** Where warnings and errors go when neither NestJS nor the user gives a logger. */
+const consoleLogger: LockLogger = {
+  warn: (message) => console.warn(`[RedisLock] ${message}`),
+  error: (message) => console.error(`[RedisLock] ${message}`),
+};

@@ -1,12 +1,12 @@
 import type { LockEngine } from '../engine/lock-engine.js';
-import { MultiLock } from '../locks/combined/multi-lock.js';
-import { RedLock } from '../locks/combined/red-lock.js';
 import { CountDownLatch } from '../locks/count-down-latch.js';
 import { FairLock } from '../locks/fair-lock.js';
 import { FencedLock } from '../locks/fenced-lock.js';
 import type { LockHandle } from '../locks/lock-handle.js';
+import { MultiLock } from '../locks/multi-lock.js';
 import { PermitExpirableSemaphore } from '../locks/permit-semaphore.js';
 import { ReadWriteLock } from '../locks/read-write-lock.js';
+import { RedLock } from '../locks/red-lock.js';
 import { ReentrantLock } from '../locks/reentrant-lock.js';
 import { Semaphore } from '../locks/semaphore.js';
 import type { SemaphoreOptions } from '../locks/semaphore-options.js';

@@ -1,3 +1,4 @@
+import type { ExpectedHolders } from '../backends/lock-backend.js';
 import { LockConfigurationError } from '../engine/errors.js';
 import type { LockEventName, LockEvents } from '../engine/events/lock-events.js';
 import type { Lease, MultiLease } from '../engine/lease/lease.js';
@@ -5,13 +6,17 @@ import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine, LockNames } from '../engine/lock-engine.js';
 import type { Milliseconds } from '../engine/terms/duration.js';
 import type { AcquisitionTerms, LockOptions, Purpose } from '../engine/terms/lock-options.js';
-import { expectedHolders } from './expected-holders.js';
-import { IS_LOCK_SERVICE } from './is-lock-service.js';
 import type { LockClient } from './lock-client.js';
 import { LockHandles } from './lock-handles.js';
 import type { ForceReleaseOptions, ListOptions, LockInspection, LockList } from './lock-inspection.js';
 import { LockView } from './lock-view.js';
 import { type LockServiceHealth, ServiceHealth } from './service-health.js';
+
+/**
+ * Set on each LockService by its constructor. Mocks do not have it, not even those that are made from the class or that invent every
+ * property. The symbol is registered, because a process may have loaded two copies of the library.
+ */
+export const IS_LOCK_SERVICE: unique symbol = Symbol.for('nestjs-redis-lock.is-lock-service') as never;
 
 /** A lease of one name has a fencing token; one of several names has a token for each. */
 type OneName = string | readonly [string];
@@ -230,4 +235,31 @@ export class LockService extends LockHandles {
   close(): Promise<void> {
     return this.engine.close();
   }
+}
+
+const OPTION_NAMES: readonly string[] = ['owners', 'fencingToken'] satisfies (keyof ForceReleaseOptions)[];
+
+/**
+ * What a backend is given of the options of a forced release; undefined: it means whoever holds the lock.
+ *
+ * @throws LockConfigurationError for a bad option: a release that means somebody must not become one that means everybody
+ */
+function expectedHolders(options: ForceReleaseOptions | undefined): ExpectedHolders | undefined {
+  if (options === undefined) return undefined;
+  if (typeof options !== 'object' || options === null) refuse('the options must be an object');
+  const unknown = Object.keys(options).find((option) => !OPTION_NAMES.includes(option));
+  if (unknown !== undefined) refuse(`there is no option '${unknown}'; there are ${OPTION_NAMES.join(' and ')}`);
+  const { owners, fencingToken: token } = options;
+  if (token !== undefined && !Number.isSafeInteger(token)) refuse('fencingToken must be a whole number');
+  if (owners === undefined) {
+    if (token !== undefined) refuse('fencingToken is compared together with owners: give both');
+    return undefined;
+  }
+  if (!Array.isArray(owners) || !owners.every((owner) => typeof owner === 'string'))
+    refuse('owners must be a list of strings, as inspect() shows them');
+  return { owners, token };
+}
+
+function refuse(why: string): never {
+  throw new LockConfigurationError(`forceRelease(): ${why}`);
 }

@@ -1,7 +1,7 @@
 import { chunksOf } from '../backends/chunks.js';
-import type { ClientRecord, LockDirectory, LockState } from '../backends/lock-backend.js';
+import { type ClientRecord, clientOf, type LockDirectory, type LockState } from '../backends/lock-backend.js';
 import type { HeldPermit, SynchronizerState } from '../backends/synchronizer-state.js';
-import { clientOf, isRedisson } from '../engine/clients/client-identity.js';
+import { isRedisson } from '../engine/clients/client-identity.js';
 import { holderIn } from '../engine/clients/holder-client.js';
 import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
@@ -144,7 +144,7 @@ export class LockView {
   }
 
   private token(name: string, state: LockState): { readonly fencingToken?: number } {
-    const held = this.engine.inspector.heldLocks(this.keyOf(name)).map(({ token }) => token);
+    const held = this.engine.context.heldLocks(this.keyOf(name)).map(({ token }) => token);
     const fencingToken = state.token ?? (held.length > 0 ? Math.max(...held) : undefined);
     return fencingToken === undefined ? {} : { fencingToken };
   }

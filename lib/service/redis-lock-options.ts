@@ -35,7 +35,7 @@ export interface RedisLockOptions {
   readonly allowSuspiciousNames?: boolean;
   /** The lease of locks without a `leaseTime`; it is renewed after a third of it. Default `'30s'`, at least 100 ms. */
   readonly watchdogTimeout?: Duration;
-  /** How long a dead waiter of a fair lock can hold up the ones behind it. Default `'5s'`. */
+  /** How long a dead waiter of a fair lock, or a dead writer that waits, can hold up others. Default `'5s'`. */
   readonly fairWaitTimeout?: Duration;
   /** Default `waitTime` of acquisitions. Default: for ever (`Infinity`). */
   readonly waitTime?: Duration;

@@ -71,9 +71,9 @@ export class ServiceHealth {
   }
 
   private lateRenewals(): number {
-    const { context, inspector } = this.engine;
-    const isLate = ({ fixed, confirmed, validFor }: ReturnType<typeof inspector.heldLocks>[number]) =>
+    const { context } = this.engine;
+    const isLate = ({ fixed, confirmed, validFor }: ReturnType<typeof context.heldLocks>[number]) =>
       !fixed && context.clock.age(confirmed) > validFor / 2 + TOLERANCE;
-    return inspector.heldLocks().filter(isLate).length;
+    return context.heldLocks().filter(isLate).length;
   }
 }

@@ -123,7 +123,7 @@ export class RowAcquisition {
 /** Writes who holds a lock into the state table, in autocommit: the token outlives a holder whose transaction is rolled back. */
 export async function noteHolder(
   { control, server }: AcquisitionTools,
-  { key, type, owner, leaseTime, reserve }: Omit<AcquireRequest, 'fairWaitTimeout' | 'preferWriters'>,
+  { key, type, owner, leaseTime, reserve }: Omit<AcquireRequest, 'waiterTimeout' | 'pastWaitingWriters'>,
   session: number,
   transaction: number,
 ): Promise<TokenRange> {

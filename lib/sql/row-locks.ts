@@ -32,7 +32,7 @@ const MOST_CONNECTIONS = 10_000;
  * @publicApi
  */
 export function rowLocks(options: RowLocksOptions): LockBackend {
-  const { connections, createTable, table, singlePrimary } = checkOptions(options);
+  const { connections, createTable, table, singlePrimary } = checkRowLocksOptions(options);
   const { kind, driver, secrets } = chooseDriver(options, connections);
   const runtime = nodeRuntime;
   const server =
@@ -46,7 +46,7 @@ export function rowLocks(options: RowLocksOptions): LockBackend {
   return new RowLockBackend(driver.description, { server, control, pool, waiting, failures, runtime });
 }
 
-function checkOptions(options: RowLocksOptions): Required<Omit<RowLocksOptions, 'url' | 'pool'>> {
+function checkRowLocksOptions(options: RowLocksOptions): Required<Omit<RowLocksOptions, 'url' | 'pool'>> {
   if (typeof options !== 'object' || options === null) refuse("give options, such as { url: 'postgres://…' }");
   for (const option of Object.keys(options))
     if (!OPTION_NAMES.includes(option)) refuse(`there is no option '${option}'; there are ${OPTION_NAMES.join(', ')}`);

@@ -1,12 +1,13 @@
 import { AssertionError } from 'node:assert';
+import { BackendError } from '../backends/backend-error.js';
+import type { LockBackend } from '../backends/lock-backend.js';
 import { MemoryBackend } from '../backends/memory/memory-backend.js';
 import { MemoryStore } from '../backends/memory/memory-store.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
 import type { LockOptions } from '../engine/terms/lock-options.js';
 import { createLockServiceWith } from '../service/create-lock-service.js';
 import type { LockService } from '../service/lock-service.js';
-import { failingBackend } from './failing-backend.js';
-import type { LockTestingOptions } from './lock-testing.options.js';
+import type { RedisLockOptions } from '../service/redis-lock-options.js';
 import { settle, type TestClock, TestRuntime } from './test-clock.js';
 
 /** The log of the other process is nothing that a test looks at. */
@@ -129,4 +130,32 @@ export class LockTestingController {
 function notHeld(name: string, operator: string): AssertionError {
   const message = `${operator}('${name}'): nobody holds the lock`;
   return new AssertionError({ message, actual: 'free', expected: 'held', operator });
+}
+
+/** Options of `LockTestingModule.forRoot`: those of RedisLockModule, without the place where locks are kept. @publicApi */
+export type LockTestingOptions = Omit<RedisLockOptions, 'connection' | 'backend' | 'quorum'>;
+
+/** Methods that ask no server. */
+const LOCAL: readonly (string | symbol)[] = ['canAcquireTogether', 'subscribe', 'listenToClient', 'close'];
+
+/** A backend whose calls fail, as those to a Redis that is down, while `isDown()`. */
+function failingBackend(backend: LockBackend, isDown: () => boolean): LockBackend {
+  const synchronizers = backend.synchronizers && failing(backend.synchronizers, isDown);
+  return failing(backend, isDown, { synchronizers });
+}
+
+function failing<T extends object>(target: T, isDown: () => boolean, others: Partial<T> = {}): T {
+  return new Proxy(target, {
+    get(_, property) {
+      if (property in others) return others[property as keyof T];
+      const value: unknown = Reflect.get(target, property);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]) =>
+        isDown() && !LOCAL.includes(property) ? Promise.reject(down()) : value.apply(target, args);
+    },
+  });
+}
+
+function down(): BackendError {
+  return new BackendError('failBackend() was called in this test', 'unavailable', 'refused');
 }

@@ -1,9 +1,7 @@
 import { type DynamicModule, Logger, Module, type Provider } from '@nestjs/common';
 import { lockServiceTokens, provideLockService } from '../nest/lock-service.providers.js';
 import type { LockService } from '../service/lock-service.js';
-import { getLockTestingToken } from './lock-testing.constants.js';
-import { LockTestingController } from './lock-testing.controller.js';
-import type { LockTestingOptions } from './lock-testing.options.js';
+import { LockTestingController, type LockTestingOptions } from './lock-testing.controller.js';
 import { PassThroughLockService } from './pass-through.service.js';
 
 /** Token of the controller, with or without a name. */
@@ -60,4 +58,11 @@ class TestingControllerOfApplication extends LockTestingController {
   async onApplicationShutdown(): Promise<void> {
     await this.close();
   }
+}
+
+/** Token of the LockTestingController of the LockTestingModule with this `name`. Without a name, inject it by its class. @publicApi */
+export function getLockTestingToken(name: string): symbol {
+  return Symbol.for(
+    `nestjs-redis-lock: no LockTestingController here; import LockTestingModule.forRoot({ name: '${name}' })`,
+  );
 }

@@ -2,7 +2,6 @@ import { setImmediate as realSetImmediate } from 'node:timers';
 import type { Runtime, Timer } from '../backends/runtime.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
 import { type Duration, toMilliseconds } from '../engine/terms/duration.js';
-import { timeSource } from './time-source.js';
 
 /** How many turns of the event loop are enough for what a timer started in memory. */
 const TURNS = 5;
@@ -123,4 +122,16 @@ export class TestRuntime implements Runtime, TestClock {
 /** Lets promises and turns that are under way settle. Time stands still, except for the real one. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn++) await new Promise<void>((resolve) => void realSetImmediate(resolve));
+}
+
+/** As they are while this file is loaded. */
+const { setTimeout: loadedSetTimeout, Date: LoadedDate } = globalThis;
+const loadedNow = performance.now;
+
+/** A function that tells the time. It is another one after fake timers were installed or removed. */
+function timeSource(): () => number {
+  const isMonotonicFaked = performance.now !== loadedNow;
+  const areOthersFaked = globalThis.setTimeout !== loadedSetTimeout && globalThis.Date !== LoadedDate;
+  // Vitest 2 replaces timers and dates, but not `performance`.
+  return !isMonotonicFaked && areOthersFaked ? Date.now : performance.now;
 }

@@ -4,51 +4,21 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { get } from 'node:http';
-import { createServer } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { freePort, load, serve } from './dashboard-processes.mjs';
 
 const [locks = 5_000, viewers = 100, records = 5_000, seconds = 15] = process.argv.slice(2).map(Number);
 /** Another build of the library: LIBRARY=<folder with esm>. */
 const LIBRARY = pathToFileURL(`${process.env.LIBRARY ?? fileURLToPath(new URL('../../dist', import.meta.url))}/esm/`);
 
-const ROLES = { load, serve, look, measure };
+const ROLES = { load: () => load(LIBRARY, locks, 200), serve: serveWatched, look, measure };
 await ROLES[process.env.STALLS_ROLE ?? 'measure']();
 
-/** A process that holds the locks, and whose callers wait. */
-async function load() {
-  const { createLockService } = await import(new URL('core.js', LIBRARY).href);
-  const logger = { warn() {}, error() {} };
-  const open = (applicationName) => createLockService({ connection: process.env.REDIS, applicationName, logger });
-  const [holder, waiter] = [open('holder'), open('waiter')];
-  for (let n = 0; n < locks; n += 500)
-    await Promise.all(
-      Array.from({ length: Math.min(500, locks - n) }, (_, i) =>
-        holder.acquire(`order:${n + i}`, { group: 'OrdersService.pay' }),
-      ),
-    );
-  for (let n = 0; n < 200; n++) void waiter.acquire(`order:${n % 20}`, { group: 'OrdersService.pay' }).catch(() => {});
-  await sleep(3_000);
-  process.send('ready');
-}
-
 /** A NestJS application with the dashboard, which says how long its event loop was busy. */
-async function serve() {
-  await import('reflect-metadata');
-  const { Module } = await import('@nestjs/common');
-  const { NestFactory } = await import('@nestjs/core');
-  const { RedisLockModule } = await import(new URL('index.js', LIBRARY).href);
-  const { RedisLockDashboardModule } = await import(new URL('dashboard.js', LIBRARY).href);
-  class App {}
-  Module({
-    imports: [
-      RedisLockModule.forRoot({ connection: process.env.REDIS, applicationName: 'board' }),
-      RedisLockDashboardModule.forRoot({ path: 'locks', public: true }),
-    ],
-  })(App);
-  const app = await NestFactory.create(App, { logger: false });
-  await app.listen(0, '127.0.0.1');
+async function serveWatched() {
+  const url = await serve(LIBRARY);
   const delays = monitorEventLoopDelay({ resolution: 1 });
   delays.enable();
   let busiest = 0;
@@ -70,7 +40,7 @@ async function serve() {
       p999: delays.percentile(99.9) / 1e6,
     });
   });
-  process.send(await app.getUrl());
+  process.send(url);
 }
 
 /** The viewers: each one reads a stream. QUERIES is a JSON list. */
@@ -175,15 +145,6 @@ async function ask(child) {
   child.send('tell');
   const [answer] = await once(child, 'message');
   return answer;
-}
-
-function freePort() {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address();
-      server.close(() => resolve(String(port)));
-    });
-  });
 }
 
 function ms(value) {

@@ -3,55 +3,22 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
 import { provideChromium } from '../../.ci/provide-chromium.mjs';
+import { freePort, load, serve } from './dashboard-processes.mjs';
 
 const [held = 5_000, waiters = 200, seconds = 20] = process.argv.slice(2).map(Number);
 const TICKS = 100; // of /proc/<pid>/stat in a second
 const LIBRARY = new URL('../../dist/esm/', import.meta.url);
 
-const ROLES = { load, serve, measure };
+const ROLES = {
+  load: () => load(LIBRARY, held, waiters),
+  serve: async () => process.send(await serve(LIBRARY)),
+  measure,
+};
 await ROLES[process.env.DASHBOARD_ROLE ?? 'measure']();
-
-/** A process that holds the locks, and whose callers wait. */
-async function load() {
-  const { createLockService } = await import(new URL('core.js', LIBRARY).href);
-  const logger = { warn() {}, error() {} };
-  const open = (applicationName) => createLockService({ connection: process.env.REDIS, applicationName, logger });
-  const [holder, waiter] = [open('holder'), open('waiter')];
-  for (let n = 0; n < held; n += 500)
-    await Promise.all(
-      Array.from({ length: Math.min(500, held - n) }, (_, i) =>
-        holder.acquire(`order:${n + i}`, { group: 'OrdersService.pay' }),
-      ),
-    );
-  for (let n = 0; n < waiters; n++)
-    void waiter.acquire(`order:${n % 20}`, { group: 'OrdersService.pay' }).catch(() => {});
-  await sleep(3_000);
-  process.send('ready');
-}
-
-/** A NestJS application with the dashboard. */
-async function serve() {
-  await import('reflect-metadata');
-  const { Module } = await import('@nestjs/common');
-  const { NestFactory } = await import('@nestjs/core');
-  const { RedisLockModule } = await import(new URL('index.js', LIBRARY).href);
-  const { RedisLockDashboardModule } = await import(new URL('dashboard.js', LIBRARY).href);
-  class App {}
-  Module({
-    imports: [
-      RedisLockModule.forRoot({ connection: process.env.REDIS, applicationName: 'board' }),
-      RedisLockDashboardModule.forRoot({ path: 'locks', public: true }),
-    ],
-  })(App);
-  const app = await NestFactory.create(App, { logger: false });
-  await app.listen(0, '127.0.0.1');
-  process.send(await app.getUrl());
-}
 
 async function measure() {
   const executablePath = provideChromium();
@@ -170,15 +137,6 @@ async function overSeconds(time, read) {
   const before = read();
   await sleep(time * 1_000);
   return read().map((value, n) => (value - before[n]) / time);
-}
-
-function freePort() {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address();
-      server.close(() => resolve(String(port)));
-    });
-  });
 }
 
 function median(values) {

@@ -1,26 +1,15 @@
-import { type DashboardApp, openDashboard } from '../dashboard/dashboard-app.js';
-import { PHONE, picture, Viewer } from './viewer.js';
+import { openDashboard } from '../dashboard/dashboard-app.js';
+import { useBoard } from './board.js';
+import { PHONE, picture } from './viewer.js';
 
 const PATIENT = { timeout: 20_000 };
 
 describe('the view of a lock in Chromium', () => {
-  let viewer: Viewer;
-  let app: DashboardApp;
-  beforeAll(async () => {
-    viewer = await Viewer.start();
-  });
-  beforeEach(async () => {
-    app = await openDashboard({ dashboard: { readOnly: false } });
-  });
-  afterEach(async () => {
-    await app.close();
-    expect(viewer.errors.splice(0)).toEqual([]);
-  });
-  afterAll(() => viewer.close());
+  const board = useBoard(() => ({ dashboard: { readOnly: false } }));
 
   it('says when the lock is not held any more, and when somebody else holds it: that one is not released', async () => {
-    const first = await app.locks.acquire('order:42');
-    const page = await viewer.open(app.url);
+    const first = await board.app.locks.acquire('order:42');
+    const page = await board.viewer.open(board.app.url);
     await page.getByRole('link', { name: 'order:42' }).click(PATIENT);
     const dialog = page.getByRole('dialog', { name: 'order:42' });
     await dialog.getByLabel('Reason, for the log').fill('hangs since midnight');
@@ -29,13 +18,13 @@ describe('the view of a lock in Chromium', () => {
     await first.release();
     await dialog.getByText('It is not held any more.').waitFor(PATIENT);
     expect(await release.isEnabled()).toBe(false);
-    const second = await app.locks.acquire('order:42');
+    const second = await board.app.locks.acquire('order:42');
     await dialog.getByText(/Somebody else holds it by now/).waitFor(PATIENT);
     await dialog.getByText(second.owner).waitFor();
     expect(await release.isEnabled()).toBe(false);
     await page.keyboard.press('Enter');
     await picture(page, 'lock-of-another');
-    expect(await app.locks.isLocked('order:42')).toBe(true);
+    expect(await board.app.locks.isLocked('order:42')).toBe(true);
     await page.keyboard.press('Escape');
     await page.getByRole('link', { name: 'order:42' }).click();
     expect(await release.isEnabled()).toBe(true);
@@ -46,7 +35,7 @@ describe('the view of a lock in Chromium', () => {
     const readOnly = await openDashboard();
     try {
       const first = await readOnly.locks.acquire('order:42');
-      const page = await viewer.open(readOnly.url);
+      const page = await board.viewer.open(readOnly.url);
       await page.getByRole('link', { name: 'order:42' }).click(PATIENT);
       const dialog = page.getByRole('dialog', { name: 'order:42' });
       await dialog.getByText(first.owner).waitFor();
@@ -60,14 +49,14 @@ describe('the view of a lock in Chromium', () => {
   });
 
   it('goes on when the lock leaves the page of locks that is shown', async () => {
-    const lease = await app.locks.acquire('order:42');
-    const page = await viewer.open(app.url);
+    const lease = await board.app.locks.acquire('order:42');
+    const page = await board.viewer.open(board.app.url);
     await page.getByRole('link', { name: 'order:42' }).click(PATIENT);
     const dialog = page.getByRole('dialog', { name: 'order:42' });
-    const waiting = app.locks.acquire('order:42');
+    const waiting = board.app.locks.acquire('order:42');
     // More than a page of locks that are before it: their waits are as long, and they are older or come first by name.
-    const others = await Promise.all(Array.from({ length: 60 }, (_, n) => app.locks.acquire(`a:${n}`)));
-    const waiters = Array.from({ length: 60 }, (_, n) => app.locks.acquire(`a:${n}`));
+    const others = await Promise.all(Array.from({ length: 60 }, (_, n) => board.app.locks.acquire(`a:${n}`)));
+    const waiters = Array.from({ length: 60 }, (_, n) => board.app.locks.acquire(`a:${n}`));
     await dialog.getByText('Waiting', { exact: true }).waitFor();
     await lease.release();
     await dialog.getByText(/Somebody else holds it by now/).waitFor(PATIENT);
@@ -79,8 +68,8 @@ describe('the view of a lock in Chromium', () => {
 
   it('is read on a phone, with names that are long', async () => {
     const name = `invoice:${'2026-11-very-long-customer-name/'.repeat(8)}`;
-    const lease = await app.locks.withLock(name, async () => {
-      const page = await viewer.open(app.url, PHONE);
+    const lease = await board.app.locks.withLock(name, async () => {
+      const page = await board.viewer.open(board.app.url, PHONE);
       await page.getByRole('link', { name }).click(PATIENT);
       await page.getByRole('dialog').getByText('Held by', { exact: true }).waitFor();
       await picture(page, 'lock-phone');

@@ -1,48 +1,30 @@
-import { type DashboardApp, openDashboard } from '../dashboard/dashboard-app.js';
-import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
+import { useBoardOnRedis } from './board.js';
 import { StuckShop } from './stuck-shop.js';
-import { DARK, DESKTOP, PHONE, picture, Viewer } from './viewer.js';
+import { DARK, DESKTOP, PHONE, picture } from './viewer.js';
 
 const PATIENT = { timeout: 20_000 };
 
 describe('the page in Chromium', () => {
-  let redis: RedisServer;
-  let viewer: Viewer;
-  let app: DashboardApp;
   let shop: StuckShop | undefined;
-
-  beforeAll(async () => {
-    redis = await startRedis();
-    viewer = await Viewer.start();
-  });
-  beforeEach(async () => {
-    app = await openDashboard({
-      locks: { connection: redis.url, applicationName: 'board' },
-      dashboard: { readOnly: false },
-    });
-  });
   afterEach(async () => {
     await shop?.close();
     shop = undefined;
-    await app.close();
-    expect(viewer.errors.splice(0)).toEqual([]);
-    await redis.client().flushall();
   });
-  afterAll(async () => {
-    await viewer.close();
-    await redis.stop();
-  });
+  const { board, started } = useBoardOnRedis(({ url }) => ({
+    locks: { connection: url, applicationName: 'board' },
+    dashboard: { readOnly: false },
+  }));
 
   it('says that no lock is held', async () => {
-    const page = await viewer.open(app.url);
+    const page = await board.viewer.open(board.app.url);
     await page.getByText('No lock is held.').waitFor();
     await picture(page, 'empty');
-    await picture(await viewer.open(app.url, PHONE), 'empty-phone');
+    await picture(await board.viewer.open(board.app.url, PHONE), 'empty-phone');
   });
 
   it('shows who holds, in what, since when, and who waits: on a desktop, in the dark, on a phone', async () => {
-    shop = await StuckShop.open(redis.url);
-    const page = await viewer.open(app.url);
+    shop = await StuckShop.open(started.redis.url);
+    const page = await board.viewer.open(board.app.url);
     const row = page.getByRole('row', { name: /order:42/ });
     await row.getByText(/shop-1 on .+, pid \d+/).waitFor(PATIENT);
     await row.getByText('OrdersService.pay').waitFor(PATIENT);
@@ -53,8 +35,8 @@ describe('the page in Chromium', () => {
     expect(await page.title()).toMatch(/^\(6 waiting\) Locks · 127\.0\.0\.1:\d+$/);
     await page.waitForTimeout(Number(process.env.STUCK_FOR ?? 0));
     await picture(page, 'full');
-    await picture(await viewer.open(app.url, DARK), 'full-dark');
-    const phone = await viewer.open(app.url, PHONE);
+    await picture(await board.viewer.open(board.app.url, DARK), 'full-dark');
+    const phone = await board.viewer.open(board.app.url, PHONE);
     await picture(phone, 'full-phone');
     expect(await phone.evaluate('document.documentElement.scrollWidth === innerWidth')).toBe(true);
     await page.getByRole('tab', { name: /Clients/ }).click();
@@ -63,8 +45,8 @@ describe('the page in Chromium', () => {
   });
 
   it('finds and sorts, and is used by keyboard alone', async () => {
-    shop = await StuckShop.open(redis.url);
-    const page = await viewer.open(app.url);
+    shop = await StuckShop.open(started.redis.url);
+    const page = await board.viewer.open(board.app.url);
     await page.getByRole('row', { name: /order:42/ }).waitFor(PATIENT);
     await page.getByRole('searchbox', { name: 'Search locks' }).focus();
     await page.keyboard.type('nightly');
@@ -92,11 +74,11 @@ describe('the page in Chromium', () => {
   });
 
   it('shows semaphores, permits and latches, and has no release for them', async () => {
-    const { locks } = app;
+    const { locks } = board.app;
     await locks.getSemaphore('mail-connections', { permits: 10 }).acquire(7);
     await locks.getPermitExpirableSemaphore('cad-licences', { permits: 2 }).acquire();
     await locks.getCountDownLatch('import:2024-06').trySetCount(4);
-    const page = await viewer.open(app.url);
+    const page = await board.viewer.open(board.app.url);
     await page.getByRole('tab', { name: 'Semaphores (3)' }).click(PATIENT);
     const table = page.getByRole('table', { name: 'Semaphores and latches' });
     for (const state of ['7 of 10 taken', '1 of 2 taken', '4 of 4 steps left'])
@@ -110,15 +92,15 @@ describe('the page in Chromium', () => {
   });
 
   it('releases a lock by force with a reason, and says what happened', async () => {
-    shop = await StuckShop.open(redis.url);
-    const page = await viewer.open(app.url);
+    shop = await StuckShop.open(started.redis.url);
+    const page = await board.viewer.open(board.app.url);
     await page.getByRole('link', { name: 'report:nightly' }).click(PATIENT);
     const dialog = page.getByRole('dialog', { name: 'report:nightly' });
     await dialog.getByText('NightlyReportService.run').waitFor(PATIENT);
     await picture(page, 'lock');
     // The browser asks for the reason: nothing is sent without one.
     await dialog.getByRole('button', { name: 'Release by force' }).click();
-    expect(await app.locks.isLocked('report:nightly')).toBe(true);
+    expect(await board.app.locks.isLocked('report:nightly')).toBe(true);
     await dialog.getByLabel('Reason, for the log').fill('hangs since midnight');
     await page.keyboard.press('Enter');
     await dialog.getByText('It was released.').waitFor(PATIENT);
@@ -133,17 +115,19 @@ describe('the page in Chromium', () => {
     await page.setViewportSize(DESKTOP.viewport);
     await page.getByRole('tab', { name: /^Locks/ }).click();
     await page.getByRole('link', { name: 'report:nightly' }).waitFor({ state: 'detached', ...PATIENT });
-    expect(await app.locks.isLocked('report:nightly')).toBe(false);
-    expect(app.logger.lines.some((line) => /'report:nightly' was released by force: hangs/.test(line))).toBe(true);
+    expect(await board.app.locks.isLocked('report:nightly')).toBe(false);
+    expect(board.app.logger.lines.some((line) => /'report:nightly' was released by force: hangs/.test(line))).toBe(
+      true,
+    );
   });
 
   it('keeps what it has seen while Redis does not answer, says so, and goes on', async () => {
-    shop = await StuckShop.open(redis.url);
-    const page = await viewer.open(app.url);
+    shop = await StuckShop.open(started.redis.url);
+    const page = await board.viewer.open(board.app.url);
     const stuck = page.getByRole('row', { name: /order:42/ });
     await stuck.getByText('OrdersService.pay').waitFor(PATIENT);
     await stuck.getByRole('cell', { name: '5', exact: true }).waitFor(PATIENT);
-    redis.pause();
+    started.redis.pause();
     try {
       await page
         .getByRole('alert')
@@ -151,9 +135,9 @@ describe('the page in Chromium', () => {
         .waitFor({ timeout: 40_000 });
       expect(await page.getByRole('row', { name: /order:42/ }).count()).toBe(1);
       await picture(page, 'outage');
-      await picture(await viewer.open(app.url, PHONE), 'outage-phone');
+      await picture(await board.viewer.open(board.app.url, PHONE), 'outage-phone');
     } finally {
-      redis.resume();
+      started.redis.resume();
     }
     await page.getByText('Live', { exact: true }).waitFor({ timeout: 40_000 });
     expect(await page.getByRole('alert').textContent()).toBe('');
@@ -161,8 +145,8 @@ describe('the page in Chromium', () => {
   });
 
   it('asks every two seconds where the stream does not come through, and says when the application is gone', async () => {
-    const lease = await app.locks.acquire('order:1');
-    const page = await viewer.open(app.url, DESKTOP);
+    const lease = await board.app.locks.acquire('order:1');
+    const page = await board.viewer.open(board.app.url, DESKTOP);
     await page.route('**/api/stream*', (route) => route.abort());
     await page.reload();
     await page.getByText('Live, every 2 s').waitFor(PATIENT);
@@ -180,8 +164,8 @@ describe('the page in Chromium', () => {
 
   it('shows names as text, whatever they contain', async () => {
     const name = '<img src=x onerror=alert(1)>"\'&{{base}}';
-    const lease = await app.locks.acquire(name);
-    const page = await viewer.open(app.url);
+    const lease = await board.app.locks.acquire(name);
+    const page = await board.viewer.open(board.app.url);
     await page.getByRole('link', { name, exact: true }).waitFor(PATIENT);
     expect(await page.locator('img').count()).toBe(0);
     await lease.release();

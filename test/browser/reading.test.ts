@@ -1,8 +1,7 @@
 import type { Page } from 'playwright-core';
 import { createLockService, type LockService } from '../../lib/core.js';
-import { type DashboardApp, openDashboard } from '../dashboard/dashboard-app.js';
-import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
-import { DARK, PHONE, picture, Viewer } from './viewer.js';
+import { useBoardOnRedis } from './board.js';
+import { DARK, PHONE, picture } from './viewer.js';
 
 const PATIENT = { timeout: 20_000 };
 
@@ -15,40 +14,24 @@ const linesOf = (page: Page, selector: string) =>
   })`) as Promise<number[]>;
 
 describe('what the page in Chromium shows is easy to read:', () => {
-  let redis: RedisServer;
-  let viewer: Viewer;
-  let app: DashboardApp;
   let shop: LockService | undefined;
-  beforeAll(async () => {
-    redis = await startRedis();
-    viewer = await Viewer.start();
-  });
-  beforeEach(async () => {
-    app = await openDashboard({
-      locks: {
-        connection: redis.url.replace('redis://', 'redis://default:hunter2@'),
-        applicationName: 'board',
-        keyPrefix: 'shop:',
-      },
-      dashboard: { readOnly: false, environment: 'production' },
-    });
-  });
   afterEach(async () => {
     await shop?.close();
     shop = undefined;
-    await app.close();
-    expect(viewer.errors.splice(0)).toEqual([]);
-    await redis.client().flushall();
   });
-  afterAll(async () => {
-    await viewer.close();
-    await redis.stop();
-  });
+  const { board, started } = useBoardOnRedis(({ url }) => ({
+    locks: {
+      connection: url.replace('redis://', 'redis://default:hunter2@'),
+      applicationName: 'board',
+      keyPrefix: 'shop:',
+    },
+    dashboard: { readOnly: false, environment: 'production' },
+  }));
 
   it('the Redis, the prefix and the environment, without a password, on top and beside the button that releases', async () => {
-    const lease = await app.locks.acquire('order:42');
-    const page = await viewer.open(app.url);
-    const { host } = new URL(redis.url);
+    const lease = await board.app.locks.acquire('order:42');
+    const page = await board.viewer.open(board.app.url);
+    const { host } = new URL(started.redis.url);
     const header = page.locator('header');
     await header.getByText(`redis ${host}/0`).waitFor(PATIENT);
     await header.getByText('production', { exact: true }).waitFor();
@@ -66,11 +49,11 @@ describe('what the page in Chromium shows is easy to read:', () => {
   it('names of events in one line, beside long sentences', async () => {
     const names = ['invoice:2026-11:customer-4711', 'report:nightly:europe', 'sku:lamp-55ba27'];
     for (const name of names) {
-      await app.locks.acquire(name);
+      await board.app.locks.acquire(name);
       const reason = `the worker hangs since midnight: ${'it waits for the bank, which does not answer, '.repeat(8)}`;
-      expect(await app.release(name, { reason: reason.slice(0, 400) })).toEqual({ status: 200 });
+      expect(await board.app.release(name, { reason: reason.slice(0, 400) })).toEqual({ status: 200 });
     }
-    const page = await viewer.open(`${app.url}#/events`);
+    const page = await board.viewer.open(`${board.app.url}#/events`);
     await page.getByRole('tab', { name: /Events \(6\)/ }).click(PATIENT);
     await page
       .getByRole('row', { name: /sku:lamp/ })
@@ -85,7 +68,7 @@ describe('what the page in Chromium shows is easy to read:', () => {
 
   it('the holder in one line, as the column of tokens is there only where there are any', async () => {
     shop = createLockService({
-      connection: redis.url,
+      connection: started.redis.url,
       applicationName: 'checkout-7d9f8b6c5d-x2x4q',
       keyPrefix: 'shop:',
       logger: { warn() {}, error() {} },
@@ -93,16 +76,16 @@ describe('what the page in Chromium shows is easy to read:', () => {
     const names = ['invoice:2026-11:customer-4711', 'report:nightly:europe:summary', 'order:42'];
     const group = 'NightlyReportService.runForAllRegions';
     const leases = await Promise.all(names.map((name) => (shop as LockService).acquire(name, { group })));
-    const page = await viewer.open(app.url);
+    const page = await board.viewer.open(board.app.url);
     await page.getByText(group).nth(2).waitFor(PATIENT);
     expect(await page.getByRole('columnheader', { name: 'Token' }).count()).toBe(0);
     await picture(page, 'long-names');
     expect(await linesOf(page, 'lock-table td.holder')).toEqual([1, 1, 1]);
     expect(await linesOf(page, 'lock-table tbody th')).toEqual([1, 1, 1]);
-    await picture(await viewer.open(app.url, DARK), 'long-names-dark');
-    await picture(await viewer.open(app.url, PHONE), 'long-names-phone');
+    await picture(await board.viewer.open(board.app.url, DARK), 'long-names-dark');
+    await picture(await board.viewer.open(board.app.url, PHONE), 'long-names-phone');
     await leases[0].release();
-    const mine = await app.locks.acquire('order:43');
+    const mine = await board.app.locks.acquire('order:43');
     await page.getByRole('columnheader', { name: 'Token' }).waitFor(PATIENT);
     await page.getByText(String(mine.fencingToken)).waitFor();
     await picture(page, 'tokens');
@@ -111,9 +94,13 @@ describe('what the page in Chromium shows is easy to read:', () => {
 
   it('names with direction marks: what stands beside them keeps its order, and the marks are seen', async () => {
     const name = 'order:\u202e24\u2066';
-    shop = createLockService({ connection: redis.url, applicationName: 'shop \u202e1-eman', keyPrefix: 'shop:' });
+    shop = createLockService({
+      connection: started.redis.url,
+      applicationName: 'shop \u202e1-eman',
+      keyPrefix: 'shop:',
+    });
     const lease = await shop.acquire(name, { group: '\u202eyap.ecivreSsredrO' });
-    const page = await viewer.open(app.url);
+    const page = await board.viewer.open(board.app.url);
     const row = page.getByRole('row', { name: /order:/ });
     await row.getByText(/ecivreSsredrO/).waitFor(PATIENT);
     const shown = (await row.textContent()) as string;
@@ -130,10 +117,10 @@ describe('what the page in Chromium shows is easy to read:', () => {
     await dialog.getByLabel('Reason, for the log').fill('hangs \u202ethginim');
     await page.keyboard.press('Enter');
     await dialog.getByText('It was released.').waitFor(PATIENT);
-    await page.goto(`${app.url}#/events`);
+    await page.goto(`${board.app.url}#/events`);
     await page.getByText(/hangs/).waitFor(PATIENT);
     expect(await page.locator('event-list').textContent()).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/);
-    expect(app.logger.lines.join()).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/);
+    expect(board.app.logger.lines.join()).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/);
     await lease.release().catch(() => {});
   });
 });

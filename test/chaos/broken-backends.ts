@@ -89,7 +89,13 @@ function broken(backend: LockBackend, differences: Partial<LockBackend>): LockBa
 async function mint(backend: LockBackend, leaseTime: number): Promise<{ token: number }> {
   const key = 'mint';
   const holding = { key, type: 'reentrant', owner: 'mint:1' } as const;
-  const reply = await backend.acquire({ ...holding, leaseTime, reserve: 0, fairWaitTimeout: 0, preferWriters: false });
+  const reply = await backend.acquire({
+    ...holding,
+    leaseTime,
+    reserve: 0,
+    waiterTimeout: 0,
+    pastWaitingWriters: true,
+  });
   await backend.release(holding);
   if (!reply.acquired) throw new Error('the mint is busy');
   return reply;

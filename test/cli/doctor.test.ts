@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
-import { checkRights } from '../../lib/cli/doctor/rights/check-rights.js';
+import { checkRights } from '../../lib/cli/doctor/rights-check.js';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { runCli } from './run-cli.js';
 

@@ -3,7 +3,7 @@ import type { Lease } from '../../lib/engine/lease/lease.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
-import { runCli, startCli } from './run-cli.js';
+import { runProgram, startCli } from './run-cli.js';
 
 describe('how the program ends', () => {
   let redis: RedisServer;
@@ -28,13 +28,13 @@ describe('how the program ends', () => {
     ['doctor'],
     ['release', 'order:42', '--yes', '--reason', 'dead'],
   ])('%s never ends with 0 before it has an answer', async (...args) => {
-    const { code, stdout, stderr } = await runCli(args, redis.url, { preload: './never-connects.mjs' });
+    const { code, stdout, stderr } = await runProgram(args, redis.url, { preload: './never-connects.mjs' });
     expect(stderr).toMatch(/^The program ended before it had an answer/);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   });
 
   it('says so in a JSON document, too', async () => {
-    const { code, stdout } = await runCli(['ls', '--json'], redis.url, { preload: './never-connects.mjs' });
+    const { code, stdout } = await runProgram(['ls', '--json'], redis.url, { preload: './never-connects.mjs' });
     expect(JSON.parse(stdout)).toEqual({
       error: { kind: 'failure', message: expect.stringMatching(/^The program ended before it had an answer/) },
     });
@@ -42,7 +42,7 @@ describe('how the program ends', () => {
   });
 
   it('ends with 1 after an error that nobody has caught, which a JSON document tells', async () => {
-    const { code, stdout, stderr } = await runCli(['ls', '--json'], redis.url, { preload: './throws-later.mjs' });
+    const { code, stdout, stderr } = await runProgram(['ls', '--json'], redis.url, { preload: './throws-later.mjs' });
     expect(JSON.parse(stdout)).toEqual({ error: { kind: 'failure', message: 'thrown by a listener' } });
     expect(stderr).toContain('throws-later.mjs');
     expect(code).toBe(1);
@@ -51,7 +51,7 @@ describe('how the program ends', () => {
   it.each([['ls'], ['inspect', 'order:42'], ['clients', '--json'], ['doctor'], ['--help'], ['--version']])(
     '%s ends with 1 where its output cannot be written',
     async (...args) => {
-      const { code, stderr } = await runCli(args, redis.url, { output: '/dev/full' });
+      const { code, stderr } = await runProgram(args, redis.url, { output: '/dev/full' });
       expect(stderr).toMatch(/^The output could not be written: ENOSPC/);
       expect(code).toBe(1);
     },
@@ -69,7 +69,7 @@ describe('how the program ends', () => {
 
   it('a release whose output cannot be written tells the standard error output what it has done', async () => {
     const args = ['release', 'order:42', '--yes', '--reason', 'the disk is full'];
-    const { code, stderr } = await runCli(args, redis.url, { output: '/dev/full' });
+    const { code, stderr } = await runProgram(args, redis.url, { output: '/dev/full' });
     expect(await locks.isLocked('order:42')).toBe(false);
     expect(stderr).toMatch(/^The output could not be written: ENOSPC/);
     expect(stderr).toContain(lease.owner);
@@ -79,13 +79,13 @@ describe('how the program ends', () => {
 
   it.each(['--version', '-v', 'version'])('%s prints the version', async (argument) => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
-    expect(await runCli([argument])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+    expect(await runProgram([argument])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
   });
 
   it.each([['--help'], ['-h'], ['help'], ['help', 'release'], ['release', '--help']])(
     '%s explains how it is used',
     async (...args) => {
-      const { code, stdout, stderr } = await runCli(args);
+      const { code, stdout, stderr } = await runProgram(args);
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
       expect(stdout).toContain('nestjs-redis-lock release NAME --yes --reason TEXT');
     },

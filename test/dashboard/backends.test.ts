@@ -1,4 +1,4 @@
-import { startNodes } from '../quorum/redis-nodes.js';
+import { startNodes } from '../backends/quorum/redis-nodes.js';
 import { freePort } from '../support/servers/free-port.js';
 import { type DashboardApp, openDashboard } from './dashboard-app.js';
 

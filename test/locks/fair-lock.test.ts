@@ -80,7 +80,7 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
   });
 
   it('a dead head waiter is skipped after the wait timeout', async () => {
-    const [holder, dead, alive] = await world.processes(3, { fairWaitTimeout: ms(WAIT) });
+    const [holder, dead, alive] = await world.processes(3, { waiterTimeout: ms(WAIT) });
     const lease = await holder.locks.acquire('order', { type: 'fair' });
     const aborted = dead.locks.acquire('order', { type: 'fair' }).catch(() => {});
     await until(async () => (await waiting(holder.locks)) === 1);
@@ -95,7 +95,7 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
   });
 
   it('dead middle waiters do not add up beyond theirs', async () => {
-    const [holder, alive, ...dead] = await world.processes(7, { fairWaitTimeout: ms(WAIT) });
+    const [holder, alive, ...dead] = await world.processes(7, { waiterTimeout: ms(WAIT) });
     const lease = await holder.locks.acquire('order', { type: 'fair' });
     const entries: string[] = [];
     const first = await arrive(
@@ -177,7 +177,7 @@ describe.each(STORES)('the fair lock, on %s', (store) => {
   });
 
   it('no drift of timeouts after hundreds of give-ups', async () => {
-    const [holder, impatient, dead, alive] = await world.processes(4, { fairWaitTimeout: ms(WAIT) });
+    const [holder, impatient, dead, alive] = await world.processes(4, { waiterTimeout: ms(WAIT) });
     const lease = await holder.locks.acquire('order', { type: 'fair' });
     for (let round = 0; round < 6; round++) {
       const lock = impatient.locks.getFairLock('order');

@@ -2,7 +2,7 @@ import { context, diag, ROOT_CONTEXT } from '@opentelemetry/api';
 import { BasicTracerProvider, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { instrumentLocks, type LockInstrumentationOptions } from '../../lib/otel.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import { Place } from '../seen/places.js';
+import { Place } from '../support/places.js';
 import { until } from '../support/until.js';
 import { Telemetry } from './telemetry.js';
 

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { type DiagLogger, diag } from '@opentelemetry/api';
 import { instrumentLocks, type LockInstrumentation, type LockInstrumentationOptions } from '../../lib/otel.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import { Place } from '../seen/places.js';
+import { Place } from '../support/places.js';
 import { Telemetry } from './telemetry.js';
 
 describe('instrumentLocks()', () => {

@@ -2,7 +2,7 @@ import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
 import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import { instrumentLocks, type LockInstrumentation } from '../../lib/otel.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import { Place } from '../seen/places.js';
+import { Place } from '../support/places.js';
 import { freePort } from '../support/servers/free-port.js';
 import { startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { SpanStatusCode, trace } from '@opentelemetry/api';
 import { instrumentLocks, type LockInstrumentation } from '../../lib/otel.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import { Place } from '../seen/places.js';
+import { Place } from '../support/places.js';
 import { until } from '../support/until.js';
 import { about, Telemetry } from './telemetry.js';
 

@@ -3,42 +3,86 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** Type imports and re-exports included: `from './lease.js'`, `import('./lease.js')`, `import './lease.js'`. */
-const IMPORT = /(?:\bfrom\s+|\bimport\s*\(\s*|\bimport\s+)'(\.[^']+)'/g;
 
-/** All files of the library but those that the build makes. */
-const files = readdirSync(join(ROOT, 'lib'), { recursive: true, withFileTypes: true })
-  .filter((entry) => entry.isFile() && !entry.name.includes('.generated.'))
-  .map(({ parentPath, name }) => relative(ROOT, join(parentPath, name)));
+/** The house, from the ground up. The other rooms of lib stand beside each other above it, and the entries (lib/*.ts) above them. */
+const FLOORS = ['backends', 'engine', 'locks', 'service', 'nest'];
+/** Of the backends, these floors know the port alone. */
+const KNOW_THE_PORT = ['engine', 'locks'];
 
-const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
-
-/** The files of the library that each of its files imports. */
-function readImports(): ReadonlyMap<string, readonly string[]> {
-  const sources = files.filter((file) => file.endsWith('.ts'));
-  const importsOf = (file: string) =>
-    [...read(file).matchAll(IMPORT)]
-      .map(([, path]) => relative(ROOT, resolve(ROOT, dirname(file), path)).replace(/\.js$/, '.ts'))
-      .filter((imported) => sources.includes(imported));
-  return new Map(sources.map((file) => [file, importsOf(file)]));
+interface Import {
+  readonly file: string;
+  /** Only types are imported: nothing is left of it in the program. */
+  readonly typesOnly: boolean;
 }
 
-/** The shortest way from `start` back to itself, as `a → b → a`. */
-function findCircle(imports: ReadonlyMap<string, readonly string[]>, start: string): string | undefined {
+/** `import … from './lease.js'`, `export … from './lease.js'` and `import './lease.js'`. */
+const STATEMENT = /^(?:import|export)\s+(?:(type\s)?([^'";]*?)\s*from\s+)?'(\.[^']+)'/gm;
+/** `import('./lease.js')` */
+const DYNAMIC = /\bimport\(\s*'(\.[^']+)'/g;
+
+/** What a file of the library imports from other files of it. */
+function importsOf(file: string, text: string): readonly Import[] {
+  const imports: Import[] = [];
+  const add = (path: string, typesOnly: boolean) =>
+    imports.push({ file: relative(ROOT, resolve(ROOT, dirname(file), path)).replace(/\.js$/, '.ts'), typesOnly });
+  for (const [, type, names = '', path] of text.matchAll(STATEMENT)) {
+    const listed = /^\{([^}]*)\}$/.exec(names.trim())?.[1].split(',') ?? [];
+    const named = listed.map((name) => name.trim()).filter((name) => name !== '');
+    add(path, type !== undefined || (named.length > 0 && named.every((name) => name.startsWith('type '))));
+  }
+  for (const [, path] of text.matchAll(DYNAMIC)) add(path, false);
+  return imports;
+}
+
+/** The imports of all files of the library but those that the build makes. */
+function readImports(): ReadonlyMap<string, readonly Import[]> {
+  const files = readdirSync(join(ROOT, 'lib'), { recursive: true })
+    .map((file) => `lib/${file}`)
+    .filter((file) => file.endsWith('.ts') && !file.includes('.generated.'));
+  return new Map(
+    files.map((file) => [
+      file,
+      importsOf(file, readFileSync(join(ROOT, file), 'utf8')).filter((imported) => files.includes(imported.file)),
+    ]),
+  );
+}
+
+/** Whether an import runs down the house, or stays in its room. */
+function runsDown(from: string, to: string): boolean {
+  const [, room, ...rest] = from.split('/');
+  const [, other, ...otherRest] = to.split('/');
+  if (rest.length === 0) return true; // an entry
+  if (otherRest.length === 0) return false;
+  if (room === other) return true;
+  if (other === 'backends' && KNOW_THE_PORT.includes(room)) return otherRest.length === 1;
+  const [height, otherHeight] = [room, other].map((name) => FLOORS.indexOf(name));
+  return otherHeight >= 0 && (height < 0 || otherHeight < height);
+}
+
+/** The shortest way of value imports from `start` back to itself, as `a → b → a`. */
+function findCircle(imports: ReadonlyMap<string, readonly Import[]>, start: string): string | undefined {
   const seen = new Set<string>();
   const ways = [[start]];
   for (const way of ways) {
-    for (const next of imports.get(way[way.length - 1]) ?? []) {
-      if (next === start) return [...way, start].join(' → ');
-      if (!seen.has(next)) ways.push([...way, next]);
-      seen.add(next);
+    for (const { file, typesOnly } of imports.get(way[way.length - 1]) ?? []) {
+      if (typesOnly) continue;
+      if (file === start) return [...way, start].join(' → ');
+      if (!seen.has(file)) ways.push([...way, file]);
+      seen.add(file);
     }
   }
   return undefined;
 }
 
 describe('the source of the library', () => {
-  it('has no import circle, type imports included', () => {
+  it('imports down the house', () => {
+    const upward = [...readImports()].flatMap(([from, imports]) =>
+      imports.filter(({ file }) => !runsDown(from, file)).map(({ file }) => `${from} → ${file}`),
+    );
+    expect(upward).toEqual([]);
+  });
+
+  it('has no circle of value imports', () => {
     const imports = readImports();
     const circles = new Map<string, string>();
     for (const file of imports.keys()) {
@@ -49,14 +93,54 @@ describe('the source of the library', () => {
     expect([...circles.values()]).toEqual([]);
   });
 
-  it('is read as it is: files that import each other are seen', () => {
-    expect(readImports().get('lib/core.ts')).toContain('lib/service/lock-service.ts');
+  it('is read as it is: what goes up, or in a circle, is seen', () => {
+    expect(readImports().get('lib/core.ts')).toContainEqual({ file: 'lib/service/lock-service.ts', typesOnly: false });
+    const statements = [
+      "import type { A } from './a.js';",
+      "import { type B, type C } from './b.js';",
+      "export { c, type D } from '../c.js';",
+      "import {\n  type E,\n  e,\n} from './e.js';",
+      "import './f.js';",
+      "export * from './g.js';",
+      "export type * from './h.js';",
+      "const loaded = await import('./i.js');",
+    ];
+    expect(importsOf('lib/engine/x.ts', statements.join('\n'))).toEqual([
+      { file: 'lib/engine/a.ts', typesOnly: true },
+      { file: 'lib/engine/b.ts', typesOnly: true },
+      { file: 'lib/c.ts', typesOnly: false },
+      { file: 'lib/engine/e.ts', typesOnly: false },
+      { file: 'lib/engine/f.ts', typesOnly: false },
+      { file: 'lib/engine/g.ts', typesOnly: false },
+      { file: 'lib/engine/h.ts', typesOnly: true },
+      { file: 'lib/engine/i.ts', typesOnly: false },
+    ]);
+
+    const value = (file: string) => ({ file, typesOnly: false });
     const circle = new Map([
-      ['a', ['b', 'd']],
-      ['b', ['c']],
-      ['c', ['a']],
+      ['a', [value('b'), value('d')]],
+      ['b', [value('c')]],
+      ['c', [value('a')]],
+      ['e', [value('f')]],
+      ['f', [{ file: 'e', typesOnly: true }]],
     ]);
     expect(findCircle(circle, 'a')).toBe('a → b → c → a');
     expect(findCircle(circle, 'd')).toBeUndefined();
+    expect(findCircle(circle, 'e')).toBeUndefined();
+  });
+
+  it.each([
+    ['lib/engine/a.ts', 'lib/backends/runtime.ts', true],
+    ['lib/engine/a.ts', 'lib/backends/memory/memory-backend.ts', false],
+    ['lib/engine/a.ts', 'lib/locks/fair-lock.ts', false],
+    ['lib/backends/redis/a.ts', 'lib/engine/errors.ts', false],
+    ['lib/service/a.ts', 'lib/backends/redis/redis-backend.ts', true],
+    ['lib/nest/a.ts', 'lib/dashboard/board.ts', false],
+    ['lib/dashboard/a.ts', 'lib/nest/redis-lock.module.ts', true],
+    ['lib/dashboard/a.ts', 'lib/cli/output.ts', false],
+    ['lib/health/a.ts', 'lib/core.ts', false],
+    ['lib/sql.ts', 'lib/sql/row-locks.ts', true],
+  ])('%s may import %s: %s', (from, to, may) => {
+    expect(runsDown(from, to)).toBe(may);
   });
 });

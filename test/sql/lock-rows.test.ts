@@ -138,12 +138,18 @@ describe.each(SQL_SERVERS)('lockRows, %s', (kind) => {
 });
 
 describe('the code of a database error', () => {
+  const postgres = { name: 'error', severity: 'ERROR', code: '55P03' };
+  const mariadb = { name: 'Error', sqlState: 'HY000', code: 'ER_LOCK_WAIT_TIMEOUT', errno: 1205 };
+  const prisma = (cause: object) => ({ code: 'P2010', meta: { driverAdapterError: { cause } } });
+
   it.each([
-    ['TypeORM', { driverError: { code: '55P03' } }],
-    ['Sequelize', { name: 'SequelizeDatabaseError', parent: { code: '55P03' } }],
-    ['Prisma', { code: 'P2010', meta: { code: '55P03', message: 'ERROR: could not obtain lock' } }],
-    ['an adapter of Prisma', { code: 'P2010', meta: { driverAdapterError: { cause: { originalCode: '55P03' } } } }],
-  ])('is found in what %s throws', (_library, error) => {
-    expect(codesOf(error)).toContain('55P03');
+    ['TypeORM', '55P03', { driverError: postgres }],
+    ['Sequelize', '55P03', { name: 'SequelizeDatabaseError', parent: postgres, original: postgres }],
+    ['Sequelize', 1205, { name: 'SequelizeDatabaseError', parent: mariadb, original: mariadb }],
+    ['Prisma', '55P03', { code: 'P2010', meta: { code: '55P03', message: 'ERROR: could not obtain lock' } }],
+    ['an adapter of Prisma', '55P03', prisma({ kind: 'postgres', originalCode: '55P03', code: '55P03' })],
+    ['an adapter of Prisma', 1205, prisma({ kind: 'mysql', originalCode: '1205', code: 1205 })],
+  ])('is found in what %s throws: %s', (_library, code, error) => {
+    expect(codesOf(error)).toContain(code);
   });
 });

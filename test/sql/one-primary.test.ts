@@ -12,9 +12,9 @@ import type { SqlServer } from '../support/servers/sql/sql-server.js';
   }, 90_000);
   afterAll(() => Promise.all(nodes.map((node) => node.stop())));
 
-  const on = (node: SqlServer, singlePrimary?: boolean) =>
+  const on = (node: SqlServer, options?: { readonly singlePrimary: boolean }) =>
     createLockService({
-      backend: rowLocks({ url: node.url, createTable: true, singlePrimary }),
+      backend: rowLocks({ url: node.url, createTable: true, ...options }),
       logger: new RecordingLogger(),
       shutdownTimeout: 100,
     });
@@ -35,7 +35,7 @@ import type { SqlServer } from '../support/servers/sql/sql-server.js';
   });
 
   it('are kept for those who say that all clients use one node', async () => {
-    const [ann, bob] = [on(nodes[0], true), on(nodes[0], true)];
+    const [ann, bob] = [on(nodes[0], { singlePrimary: true }), on(nodes[0], { singlePrimary: true })];
     const lease = await ann.acquire('order');
     expect(await bob.tryAcquire('order')).toBeNull();
     const next = bob.acquire('order');

@@ -101,7 +101,7 @@ export class LockWorld {
         clientId,
         keyPrefix: this.keyPrefix,
         watchdogTimeout: ms(NEVER),
-        fairWaitTimeout: ms(NEVER),
+        waiterTimeout: ms(NEVER),
         waitTime: FOREVER,
         shutdownTimeout: ms(100),
         onLost: 'throw',
@@ -191,7 +191,7 @@ export class VirtualWorld {
 
   async process(settings: ProcessSettings = {}): Promise<VirtualProcess> {
     const runtime = this.runtime;
-    const timeouts = { watchdogTimeout: ms(30_000), fairWaitTimeout: ms(5_000) };
+    const timeouts = { watchdogTimeout: ms(30_000), waiterTimeout: ms(5_000) };
     return { ...(await this.world.process({ runtime, ...timeouts, ...settings })), runtime };
   }
 

@@ -1,3 +1,4 @@
+/** @sandbox for timers that are not those of the process */
 import { setTimeout as realDelay } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';

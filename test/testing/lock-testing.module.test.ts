@@ -1,3 +1,4 @@
+/** @sandbox for timers that are not those of the process */
 import { jest } from '@jest/globals';
 import { Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';

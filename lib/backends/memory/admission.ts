@@ -1,8 +1,6 @@
 import { type AcquireRequest, type Busy, isReadWrite, type OwnerRef } from '../lock-requests.js';
-import { ExclusiveRecord } from './exclusive-record.js';
-import { type LockRecord, remaining } from './lock-record.js';
+import { ExclusiveRecord, type LockRecord, ReadWriteRecord, remaining } from './lock-record.js';
 import type { MemoryStore } from './memory-store.js';
-import { ReadWriteRecord } from './read-write-record.js';
 import { removeWaiter } from './waiters.js';
 import type { WaitingOwners } from './waiting-owners.js';
 
@@ -46,7 +44,7 @@ function waiterAhead(
     const head = store.fairWaiters.get(request.key, now)?.head(now);
     return head?.[0] === request.owner ? undefined : head;
   }
-  if (request.type !== 'read' || !request.preferWriters) return undefined;
+  if (request.type !== 'read' || request.pastWaitingWriters) return undefined;
   // A writer that also wants to read must not wait for the writers that wait for it.
   if (record?.isHeldBy(request.owner, 'write', now)) return undefined;
   return store.waitingWriters.get(request.key, now)?.lastToExpire(now);

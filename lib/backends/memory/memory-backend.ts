@@ -21,7 +21,7 @@ import type { Subscription, Wake } from '../subscription.js';
 import type { SynchronizerBackend } from '../synchronizer-backend.js';
 import { findBusy, grant } from './admission.js';
 import { channelOf } from './channels.js';
-import { MemoryDirectory } from './directory/memory-directory.js';
+import { MemoryDirectory } from './memory-directory.js';
 import { type MemoryStore, processStore } from './memory-store.js';
 import { MemorySynchronizers } from './memory-synchronizers.js';
 import { ReleaseMessages } from './release-messages.js';
@@ -152,9 +152,9 @@ export class MemoryBackend implements LockBackend {
     this.store.fencing.raise(key, type, token, this.wallMicros());
   }
 
-  async refreshWaiters(waiters: readonly OwnerRef[], fairWaitTimeout: number): Promise<readonly boolean[]> {
+  async refreshWaiters(waiters: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
     const now = this.now();
-    const refreshed = waiters.map((waiter) => refreshWaiter(this.store, waiter, now + fairWaitTimeout, now));
+    const refreshed = waiters.map((waiter) => refreshWaiter(this.store, waiter, now + waiterTimeout, now));
     // A waiter may have become the head because the one before it, which had been woken, died.
     const fairKeys = new Set(waiters.filter(({ type }) => type === 'fair').map(({ key }) => key));
     for (const key of fairKeys) this.messages.wakeIfFree(key, 'fair', now);

@@ -1,7 +1,7 @@
-import type { LockType, Removal } from '../lock-requests.js';
+import { clientOf, type LockType, type Removal } from '../lock-requests.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
-import { channelOf, clientOf } from './channels.js';
+import { channelOf } from './channels.js';
 import type { MemoryStore } from './memory-store.js';
 
 const WAKE: Wake = { kind: 'message' };

@@ -6,8 +6,8 @@ import { WaitingOwners } from './waiting-owners.js';
 /** Registers the owner of a busy request, if it wants to wait and its type has registered waiters. */
 export function addWaiter(store: MemoryStore, request: AcquireRequest, now: number): void {
   const waiters = waitersOf(store, request.type);
-  if (waiters === undefined || request.fairWaitTimeout <= 0) return;
-  const deadline = now + request.fairWaitTimeout;
+  if (waiters === undefined || request.waiterTimeout <= 0) return;
+  const deadline = now + request.waiterTimeout;
   const present = waiters.get(request.key, now);
   if (present === undefined) waiters.set(request.key, new WaitingOwners(request.owner, deadline, now), now);
   else present.addOrRefresh(request.owner, deadline, now);

@@ -1,5 +1,4 @@
 import type { LockType, OwnerRef } from '../lock-requests.js';
-import type { Grant } from './grant.js';
 import { collectReplies, noMajorityError } from './node-replies.js';
 import type { QuorumNodes } from './quorum-nodes.js';
 
@@ -48,4 +47,13 @@ function neededRaises(owners: readonly OwnerRef[], grant: Grant, lastTokens: rea
     else if (raises[shared].token < token) raises[shared] = { key, type, token };
   }
   return raises;
+}
+
+/** What a node, or a majority of nodes, grants. */
+export interface Grant {
+  readonly granted: true;
+  /** One for each lock. */
+  readonly tokens: readonly number[];
+  /** How many more tokens belong to each of them. */
+  readonly reserved: number;
 }

@@ -1,8 +1,7 @@
 import type { BackendError } from '../backend-error.js';
 import type { LockBackend } from '../lock-backend.js';
 import type { OwnerRef } from '../lock-requests.js';
-import { agreeOnTokens } from './agree-on-tokens.js';
-import type { Grant } from './grant.js';
+import { agreeOnTokens, type Grant } from './agree-on-tokens.js';
 import { mostCommon } from './majority-view.js';
 import { collectReplies, countReplies, majorityAgrees, type NodeReplies, noMajorityError } from './node-replies.js';
 import type { NodeCall, PossibleGrant } from './quorum-node.js';

@@ -163,9 +163,9 @@ export class QuorumBackend implements LockBackend {
     await this.nodes.askAll((backend) => backend.raiseToken(key, type, token));
   }
 
-  async refreshWaiters(waiters: readonly OwnerRef[], fairWaitTimeout: number): Promise<readonly boolean[]> {
+  async refreshWaiters(waiters: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
     for (const { type } of waiters) this.assertUsable(type);
-    const collected = await this.nodes.askAll((backend) => backend.refreshWaiters(waiters, fairWaitTimeout));
+    const collected = await this.nodes.askAll((backend) => backend.refreshWaiters(waiters, waiterTimeout));
     const needed = collected.replies.size / 2;
     return waiters.map((_, index) => countReplies(collected, (refreshed) => refreshed[index]) > needed);
   }
@@ -228,7 +228,7 @@ export class QuorumBackend implements LockBackend {
 
   /** Acquires the lock anew on nodes that lost it, or never granted it. */
   private restore(request: RenewRequest, calls: readonly NodeCall<boolean>[]): void {
-    const acquisition = { ...request, reserve: 0, fairWaitTimeout: 0, preferWriters: false };
+    const acquisition = { ...request, reserve: 0, waiterTimeout: 0, pastWaitingWriters: true };
     const timeout = this.nodes.timeoutFor(request.leaseTime);
     for (const [number, { settled }] of calls.entries()) {
       const node = this.nodes.all[number];

@@ -1,10 +1,10 @@
-import { BackOff } from '../back-off.js';
+import { BackOff, FIRST_PAUSE } from '../back-off.js';
 import { BackendError, noAnswer, withReason } from '../backend-error.js';
 import type { LockBackend } from '../lock-backend.js';
 import type { OwnerRef } from '../lock-requests.js';
 import { deadlineTimer, type Runtime, type Timer } from '../runtime.js';
 
-const FIRST_PAUSE = 50;
+/** The longest pause, in milliseconds. */
 const LONGEST_PAUSE = 2_000;
 
 /** A call to one node. */

@@ -41,10 +41,10 @@ export class Acquisitions {
   ) {
     const { runtime, commandTimeout, minReplicas } = options;
     this.scripts = minReplicas > 0 ? replicated(shared, options, release) : shared;
-    const { connection, tokens, replicaCheck } = this.scripts;
+    const { connection, highestToken, replicaCheck } = this.scripts;
     const onAcquired = replicaCheck && ((reply: Acquired, call: ScriptCall) => void this.calls.set(reply, call));
     this.batches = ofEachType((type) => {
-      const batch = new AcquireBatch(type, connection, tokens, onAcquired);
+      const batch = new AcquireBatch(type, connection, highestToken, onAcquired);
       return new NodeBatches(batch, connection, runtime, commandTimeout);
     });
   }

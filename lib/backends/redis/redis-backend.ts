@@ -37,8 +37,8 @@ import { explained } from './connection/connection-advice.js';
 import { RedisConnection } from './connection/redis-connection.js';
 import { NodeCommands } from './directory/node-commands.js';
 import { RedisDirectory } from './directory/redis-directory.js';
-import { FencingTokens } from './fencing-tokens.js';
 import { slotOf } from './hash-slot.js';
+import { HighestToken } from './highest-token.js';
 import { ofEachType } from './of-each-type.js';
 import { PublishMode } from './pubsub/publish-mode.js';
 import { ReleaseChannels } from './pubsub/release-channels.js';
@@ -73,11 +73,11 @@ export class RedisBackend implements LockBackend {
     const connection = RedisConnection.open(options.connection, context);
     this.connection = connection;
     this.description = connection.description;
-    const tokens = new FencingTokens();
+    const highestToken = new HighestToken();
     const single = new SingleCalls(connection, runtime, commandTimeout);
     const publishMode = new PublishMode(single, options.shardedPubSub, connection.isCluster, onError);
     this.channels = new ReleaseChannels(connection, publishMode, context);
-    this.scripts = { connection, tokens, publishMode, single, replicaCheck: undefined };
+    this.scripts = { connection, highestToken, publishMode, single, replicaCheck: undefined };
     this.synchronizers = new RedisSynchronizers(this.scripts, this.channels);
     this.waits = new RedisWaits(this.scripts);
     this.directory = new RedisDirectory(this.scripts, new NodeCommands(connection, runtime, commandTimeout));
@@ -110,7 +110,7 @@ export class RedisBackend implements LockBackend {
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
-    if (request.type === 'fair' && request.fairWaitTimeout > 0) return this.acquireOrQueue(request);
+    if (request.type === 'fair' && request.waiterTimeout > 0) return this.acquireOrQueue(request);
     return this.acquisitions.acquire(request);
   }
 
@@ -143,8 +143,8 @@ export class RedisBackend implements LockBackend {
     return raiseToken(key, type, token, this.scripts);
   }
 
-  refreshWaiters(waiters: readonly OwnerRef[], fairWaitTimeout: number): Promise<readonly boolean[]> {
-    return refreshWaiters(waiters, fairWaitTimeout, this.scripts);
+  refreshWaiters(waiters: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
+    return refreshWaiters(waiters, waiterTimeout, this.scripts);
   }
 
   async removeWaiter(waiter: OwnerRef): Promise<void> {

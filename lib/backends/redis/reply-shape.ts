@@ -14,7 +14,7 @@ export function integerOf(reply: unknown, server: string): number {
 }
 
 /** Reads a list of a script's reply; throws as {@link integerOf} does. */
-export function listOf(reply: unknown, server: string): readonly unknown[] {
+export function arrayOf(reply: unknown, server: string): readonly unknown[] {
   if (Array.isArray(reply)) return reply;
   throw unexpected(reply, server);
 }

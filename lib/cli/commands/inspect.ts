@@ -1,5 +1,5 @@
 import { CommandError, EXIT } from '../command-error.js';
-import { inspectionLines } from '../text/holder-text.js';
+import { inspectionLines } from '../text/lock-text.js';
 import { synchronizerLines } from '../text/synchronizer-table.js';
 import type { CommandContext } from './command.js';
 

@@ -1,6 +1,6 @@
 import type { ListedLock, ListedSynchronizer } from '../../service/lock-inspection.js';
 import { EXIT, usageError } from '../command-error.js';
-import { lockTable } from '../text/lock-table.js';
+import { lockTable } from '../text/lock-text.js';
 import { synchronizerTable } from '../text/synchronizer-table.js';
 import { allLocks } from './all-locks.js';
 import type { CommandContext } from './command.js';

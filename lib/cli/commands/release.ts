@@ -1,6 +1,6 @@
 import { CommandError, EXIT, usageError } from '../command-error.js';
 import type { CommandLine } from '../command-line.js';
-import { inspectionLines } from '../text/holder-text.js';
+import { inspectionLines } from '../text/lock-text.js';
 import { printable } from '../text/printable.js';
 import type { CommandContext } from './command.js';
 import { notLocked } from './inspect.js';

@@ -4,7 +4,7 @@ import type { ListedLock, ListedSynchronizer } from '../../service/lock-inspecti
 import type { LockService } from '../../service/lock-service.js';
 import { EXIT, toCommandError } from '../command-error.js';
 import type { Output } from '../output.js';
-import { heldFor, lockTable } from '../text/lock-table.js';
+import { heldFor, lockTable } from '../text/lock-text.js';
 import { printable } from '../text/printable.js';
 import { synchronizerTable } from '../text/synchronizer-table.js';
 import { allLocks } from './all-locks.js';

@@ -6,12 +6,10 @@ import { type OpenRedis, openRedis } from '../redis/open-redis.js';
 import type { RedisPlace } from '../redis/redis-place.js';
 import { printable } from '../text/printable.js';
 import { type Check, type Finding, onEachMaster } from './check.js';
-import { checkClock } from './clock-check.js';
 import { checkCluster } from './cluster-check.js';
 import { checkPubSub } from './pubsub-check.js';
-import { checkRights, type RightsSubject } from './rights/check-rights.js';
-import { checkScripts } from './script-check.js';
-import { checkMemory, checkRole, checkVersion } from './server-checks.js';
+import { checkRights, type RightsSubject } from './rights-check.js';
+import { checkClock, checkMemory, checkRole, checkScripts, checkVersion } from './server-checks.js';
 
 /** `doctor`: whether a Redis, and our user of it, are fit for locks. */
 export async function runDoctor(place: RedisPlace, keyPrefix: string, output: Output): Promise<number> {

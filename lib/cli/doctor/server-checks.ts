@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { messageOf } from '../../backends/redis/connection/redis-errors.js';
 import { type Finding, infoOf, note, ok, wrong } from './check.js';
 
 const OLDEST = [6, 2];
@@ -54,4 +55,57 @@ export async function checkMemory(master: Redis): Promise<Finding> {
 async function setting(master: Redis, name: string): Promise<string | undefined> {
   const reply = await master.config('GET', name).catch(() => []);
   return (reply as string[])[1];
+}
+
+/** As the scripts of the locks do, it uses a key that it makes from one that it was given. */
+const OTHER_KEY = "return redis.call('EXISTS', KEYS[1] .. ':other')";
+const WITHOUT_KEY = "return 'fine'";
+
+/** Locks are Lua scripts. @param key with a hash tag, so that the other key is in its slot */
+export async function checkScripts(master: Redis, key: string): Promise<Finding> {
+  const otherKey = await failureOf(master.eval(OTHER_KEY, 1, key));
+  if (otherKey !== undefined) {
+    if (/NOPERM/.test(otherKey)) return note(`not known: ${otherKey}`, 'see the check of rights');
+    if (/CLUSTERDOWN/.test(otherKey)) return note(`not known: ${otherKey}`, 'see the check of the cluster');
+    return wrong(
+      `a script was refused: ${otherKey}`,
+      'allow scripts, and keys that a script was not given; on Dragonfly: --default_lua_flags=allow-undeclared-keys',
+    );
+  }
+  const withoutKey = await failureOf(master.eval(WITHOUT_KEY, 0));
+  if (withoutKey === undefined) return ok('scripts run, with and without keys');
+  return note(
+    `scripts run, but not without a key: ${withoutKey}`,
+    'nothing: the locks give every script a key; other software may not',
+  );
+}
+
+/** Of a key of another node there is no answer, but the script was accepted. */
+async function failureOf(call: Promise<unknown>): Promise<string | undefined> {
+  try {
+    await call;
+    return undefined;
+  } catch (error) {
+    const message = messageOf(error);
+    return /^MOVED/.test(message) ? undefined : message;
+  }
+}
+
+/** Differences below this do not matter, in milliseconds. */
+const TOLERANCE = 1_000;
+
+/** Compares the clock of a server with that of this host. */
+export async function checkClock(master: Redis): Promise<Finding> {
+  const before = Date.now();
+  const [seconds, microseconds] = (await master.time()).map(Number);
+  const after = Date.now();
+  const time = seconds * 1_000 + microseconds / 1_000;
+  // It was read at some moment between the two.
+  const difference = time < before ? time - before : Math.max(0, time - after);
+  if (Math.abs(difference) <= TOLERANCE) return ok('the clocks of Redis and of this host agree');
+  const side = difference > 0 ? 'ahead of' : 'behind';
+  return note(
+    `the clock of Redis is ${(Math.abs(difference) / 1_000).toFixed(1)} s ${side} the clock of this host`,
+    'synchronize the clocks (NTP). Leases do not depend on it, but cron jobs begin apart: a holdAtLeast must be longer',
+  );
 }

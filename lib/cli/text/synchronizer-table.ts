@@ -1,6 +1,10 @@
 import { describeClient } from '../../engine/clients/holder-client.js';
-import type { InspectedPermit, ListedSynchronizer, SynchronizerInspection } from '../../service/lock-inspection.js';
-import { synchronizerText } from '../../service/synchronizer-text.js';
+import {
+  type InspectedPermit,
+  type ListedSynchronizer,
+  type SynchronizerInspection,
+  synchronizerText,
+} from '../../service/lock-inspection.js';
 import { leaseText } from './duration-text.js';
 import { printable } from './printable.js';
 import { table } from './table.js';

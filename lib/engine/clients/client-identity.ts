@@ -17,12 +17,6 @@ export function toClientId(uuid: string): string {
   return `${uuid.slice(0, VERSION_AT)}${OURS}${uuid.slice(VERSION_AT + 1)}`;
 }
 
-/** The client of an owner `<clientId>:<n>`. */
-export function clientOf(owner: string): string {
-  const end = owner.lastIndexOf(':');
-  return end < 0 ? owner : owner.slice(0, end);
-}
-
 /** Whether an owner without a record belongs to Java. */
 export function isRedisson(owner: string): boolean {
   return owner[VERSION_AT] === '4';

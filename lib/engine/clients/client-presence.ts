@@ -1,7 +1,7 @@
 import type { BackendError, ClientRecord, LockBackend } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { LockLogger } from '../events/lock-logger.js';
-import { Heartbeat } from '../lease/heartbeat.js';
+import { ReschedulableTimer } from '../reschedulable-timer.js';
 import type { ClientIdentity } from './client-identity.js';
 
 /** How often the record is written, and how long it stays after that, in milliseconds. */
@@ -30,7 +30,7 @@ interface PresenceSettings {
  * something for a moment, so that short work costs nothing, and refreshed until the service closes.
  */
 export class ClientPresence {
-  private readonly heartbeat: Heartbeat;
+  private readonly heartbeat: ReschedulableTimer;
   private readonly since: number;
   private writtenAt: number | undefined;
   /** What the latest record mentions. */
@@ -45,7 +45,7 @@ export class ClientPresence {
     private readonly takeStock: () => Stock,
   ) {
     const { runtime, backend, identity } = settings;
-    this.heartbeat = new Heartbeat(runtime, () => this.look());
+    this.heartbeat = new ReschedulableTimer(runtime, () => this.look());
     this.since = Math.round(runtime.wall());
     this.closed = backend.directory === undefined || identity === undefined;
   }

@@ -1,4 +1,5 @@
 import type { ClientRecord } from '../../backends/lock-backend.js';
+import { isRedisson } from './client-identity.js';
 
 /** The process that holds a lock, as its record in the backend tells. @publicApi */
 export interface HolderClient {
@@ -47,4 +48,19 @@ function inWords(time: number): string {
   const seconds = Math.round(time / 1_000);
   if (seconds < 120) return `${seconds} s`;
   return seconds < 7_200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3_600)} h`;
+}
+
+const REDISSON = 'a Redisson client';
+const OURS = 'a client without a record';
+
+/** How messages name the client of an owner that has no record. */
+export function withoutRecord(owner: string): string {
+  return isRedisson(owner) ? REDISSON : OURS;
+}
+
+/** The same with the reason, for logs. */
+export function withoutRecordBecause(owner: string): string {
+  return isRedisson(owner)
+    ? REDISSON
+    : `${OURS}: its process has ended, has held nothing for a second yet, or uses a quorum`;
 }

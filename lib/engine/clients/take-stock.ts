@@ -1,8 +1,7 @@
 import type { HoldRecord, WaitRecord } from '../../backends/lock-backend.js';
 import type { LockWaiter } from '../lease/held-lock.js';
 import type { LockLease } from '../lease/lock-lease.js';
-import type { AcquisitionQueue } from '../queue/acquisition-queue.js';
-import type { QueueTable } from '../queue/queue-table.js';
+import type { LocalQueue, QueueTable } from '../queue/queue-table.js';
 import type { Stock } from './client-presence.js';
 
 /** So many holds and waits are told about. */
@@ -64,7 +63,7 @@ export class StockTaker {
     return holds.slice(0, MOST_TOLD);
   }
 
-  private waitAt({ key, waiting }: AcquisitionQueue, now: number): WaitRecord | undefined {
+  private waitAt({ key, waiting }: LocalQueue, now: number): WaitRecord | undefined {
     const { first, last, length } = waiting;
     if (first === undefined || last === undefined) return undefined;
     for (const waiter of [first, last]) if (!this.seen.has(waiter)) this.seen.set(waiter, now);

@@ -1,7 +1,7 @@
 import type { Runtime } from '../../backends/runtime.js';
 import type { WaitBackend } from '../../backends/wait-backend.js';
 import { readAgain } from './find-cycle.js';
-import type { FoundWait } from './wait-record.js';
+import type { FoundWait } from './journal-record.js';
 
 /** After this time every wait that goes on has been written again, in milliseconds. */
 const FIRST_LOOK = 400;

@@ -1,7 +1,7 @@
 import { describeHolder, type HolderClient } from '../clients/holder-client.js';
 import { type DeadlockMember, LockDeadlockError } from '../errors.js';
+import type { FoundWait } from './journal-record.js';
 import { isGateId } from './nested-wait.js';
-import type { FoundWait } from './wait-record.js';
 
 /**
  * The error for the caller whose wait is refused.

@@ -1,5 +1,5 @@
 import type { WaitBackend } from '../../backends/wait-backend.js';
-import { type FoundWait, isBefore, parseRecord } from './wait-record.js';
+import { type FoundWait, isBefore, parseRecord } from './journal-record.js';
 
 /** The longest cycle that is found, in waits. */
 const MOST_STEPS = 16;

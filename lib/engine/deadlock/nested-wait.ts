@@ -1,7 +1,7 @@
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import { type LockScope, liveFrom, type ScopedLease } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGate, type ShareGates } from '../scope/share-gate.js';
-import type { WaitRecord } from './wait-record.js';
+import type { JournalRecord } from './journal-record.js';
 
 /** Where a caller waits: in the queue of a lock, or at the gate of a share. */
 export interface WaitingPlace {
@@ -73,7 +73,7 @@ export class NestedWait {
   }
 
   /** What is written down about it. It holds a lock, and has a date. */
-  get record(): WaitRecord {
+  get record(): JournalRecord {
     const { beat, holders, waiter, locks } = this;
     const began = this.began as number;
     const record = { lock: waiter.name, owner: locks[0].owner, holders, began, beat };

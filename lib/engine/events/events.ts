@@ -1,8 +1,7 @@
 import type { Channel } from 'node:diagnostics_channel';
 import type { Runtime } from '../../backends/runtime.js';
-import { harmless } from './harmless-logger.js';
 import { EVENT_NAMES, type LockEventName, type LockEvents } from './lock-events.js';
-import type { LockLogger } from './lock-logger.js';
+import { harmless, type LockLogger } from './lock-logger.js';
 
 /** Where an event is published as well: see engine/trace/channels.ts. */
 export type EventChannels = Partial<Record<LockEventName, Channel>>;

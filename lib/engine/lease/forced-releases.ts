@@ -1,12 +1,7 @@
-import type { LockBackend, Removal, Subscription } from '../../backends/lock-backend.js';
-import type { Runtime } from '../../backends/runtime.js';
+import type { Removal, Subscription } from '../../backends/lock-backend.js';
+import type { EngineContext } from '../engine-context.js';
 import { LockLostError } from '../errors.js';
-import type { EventHub } from '../events/events.js';
 import type { HeldLock } from './held-lock.js';
-import { PendingAcquisitions } from './pending-acquisitions.js';
-
-/** The locks that this process holds: under one key, or all of them. */
-type HeldLocks = (key?: string) => Iterable<HeldLock>;
 
 /** When it starts to listen, it asks about so many held locks at most; about the others, their renewals tell. */
 const MOST_LOOKS = 1_000;
@@ -16,22 +11,12 @@ const MOST_LOOKS = 1_000;
  * backend is asked first, because anybody may send such a message.
  */
 export class ForcedReleases {
-  readonly pendingAcquisitions: PendingAcquisitions;
   private subscription: Subscription | undefined;
   private closed = false;
   /** Locks about which the backend is being asked. True: another message arrived meanwhile, so that the answer may be outdated. */
   private readonly looks = new Map<HeldLock, boolean>();
 
-  constructor(
-    private readonly backend: LockBackend,
-    runtime: Runtime,
-    private readonly clientId: string,
-    private readonly heldLocks: HeldLocks,
-    private readonly events: Pick<EventHub, 'unawaited'>,
-  ) {
-    // If the lock was acquired, its lease exists in the next turn.
-    this.pendingAcquisitions = new PendingAcquisitions((removal) => runtime.nextTurn(() => this.verify(removal)));
-  }
+  constructor(private readonly context: EngineContext) {}
 
   /**
    * Listens for forced releases by other processes from now on. A process starts to do so when it has held something for a heartbeat of the
@@ -39,9 +24,10 @@ export class ForcedReleases {
    */
   listen(): void {
     if (this.closed || this.subscription !== undefined) return;
-    this.subscription = this.backend.listenToClient?.(this.clientId, (removal) => this.heard(removal));
+    const { backend, clientId, events } = this.context;
+    this.subscription = backend.listenToClient?.(clientId, (removal) => this.heard(removal));
     // A forced release before the subscription was confirmed was not heard.
-    this.events.unawaited(this.subscription?.ready.then(() => this.lookAtAll()));
+    events.unawaited(this.subscription?.ready.then(() => this.lookAtAll()));
   }
 
   close(): void {
@@ -51,18 +37,18 @@ export class ForcedReleases {
 
   /** This process took the lock from these owners. */
   removed(removal: Removal): void {
-    this.pendingAcquisitions.interfere(removal, 'removed');
+    this.context.pendingAttempts.interfere(removal, 'removed');
     for (const held of this.concerned(removal)) this.lose(held, removal.reason);
   }
 
   private heard(removal: Removal): void {
     if (removal.reason !== undefined) return this.removed(removal);
-    this.pendingAcquisitions.interfere(removal, 'doubtful');
+    this.context.pendingAttempts.interfere(removal, 'doubtful');
     this.verify(removal);
   }
 
   /** Where the message is true, the lock is lost. If there is no answer, the next renewal tells. */
-  private verify(removal: Removal): void {
+  verify(removal: Removal): void {
     for (const held of this.concerned(removal)) this.lookAt(held);
   }
 
@@ -73,7 +59,7 @@ export class ForcedReleases {
 
   private lookAtAll(): void {
     let count = 0;
-    for (const held of this.heldLocks()) {
+    for (const held of this.context.heldLocks()) {
       if (this.closed || count++ >= MOST_LOOKS) return;
       this.lookAt(held);
     }
@@ -82,24 +68,24 @@ export class ForcedReleases {
   private lookAt(held: HeldLock): void {
     const isUnderWay = this.looks.has(held);
     this.looks.set(held, isUnderWay);
-    if (!isUnderWay) this.events.unawaited(this.look(held));
+    if (!isUnderWay) this.context.events.unawaited(this.look(held));
   }
 
   private async look(held: HeldLock): Promise<void> {
     const { key, owner } = held;
     do {
       this.looks.set(held, false);
-      const owners = await this.backend.inspect(key).then(
+      const owners = await this.context.backend.inspect(key).then(
         (state) => state.owners,
         () => undefined,
       );
-      const isHeld = [...this.heldLocks(key)].includes(held);
+      const isHeld = [...this.context.heldLocks(key)].includes(held);
       if (isHeld && owners?.every((other) => other.owner !== owner)) this.lose(held);
     } while (this.looks.get(held) && held.lost === undefined);
     this.looks.delete(held);
   }
 
   private concerned({ key, owners }: Removal): readonly HeldLock[] {
-    return [...this.heldLocks(key)].filter((held) => owners.includes(held.owner));
+    return [...this.context.heldLocks(key)].filter((held) => owners.includes(held.owner));
   }
 }

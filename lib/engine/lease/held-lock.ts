@@ -1,11 +1,11 @@
-import type { LockType } from '../../backends/lock-backend.js';
+import type { Acquired, LockType } from '../../backends/lock-backend.js';
+import type { Attempt } from '../attempt.js';
 import { listOf } from '../collections/list-of.js';
 import type { LockLostError } from '../errors.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import type { Waiter } from '../waiting/waiter.js';
+import type { Renewable, RenewalList } from '../watchdog.js';
 import type { Moment } from './lease-clock.js';
-import type { Renewable, RenewalList } from './renewal-list.js';
-import type { TokenBlock } from './token-block.js';
 
 /** Is told when the last share of a held lock is given back, and when the lock is lost. */
 export interface LockKeeper {
@@ -46,8 +46,17 @@ export interface ReadDowngrade {
 /** A caller that waits for a lock in a queue. */
 export type LockWaiter = Waiter<HeldLock>;
 
+/** Fencing tokens that were reserved with an acquisition, for the callers to whom the lock is handed off. */
+export class TokenBlock {
+  /** How many are still unused. */
+  left: number;
+
+  constructor(readonly size: number) {
+    this.left = size;
+  }
+}
+
 const NO_SHARES: readonly LockShare[] = [];
-const NO_EXTENSIONS: readonly number[] = [];
 
 /**
  * A lock that the backend holds for one owner of this process. Leases are shares in it: one for the acquisition and one for each
@@ -78,27 +87,39 @@ export class HeldLock implements Renewable<HeldLock> {
 
   /** Commands about this owner that were not answered yet. */
   private unanswered = 0;
-  /** The lease times of those among them that extend the lease. */
-  private extensions: readonly number[] = NO_EXTENSIONS;
   private aloneInList: readonly HeldLock[] | undefined;
 
+  readonly type: LockType;
+  /** The field in the backend. */
+  readonly owner: string;
+  /** The lease time that was requested with the acquisition. */
+  readonly leaseTime: number;
+  /** The moment before the last confirmed command that set the lease was sent. */
+  confirmed: Moment;
+  /** Fencing token of the present shares. */
+  token: number;
+  /** Tokens for hand-offs; `undefined`: none were reserved. */
+  readonly block: TokenBlock | undefined;
+
+  /**
+   * @param attempt was granted
+   * @param fixed the watchdog does not renew it
+   * @param since when the lock came into this process, in whole milliseconds of the monotonic clock; hand-offs do not change it
+   */
   constructor(
     readonly keeper: LockKeeper,
-    readonly type: LockType,
-    readonly owner: string,
-    /** The lease time that was requested with the acquisition. */
-    readonly leaseTime: number,
+    attempt: Attempt,
     readonly fixed: boolean,
-    /** The moment before the last confirmed command that set the lease was sent. */
-    public confirmed: Moment,
-    /** Fencing token of the present shares. */
-    public token: number,
-    /** When the lock came into this process, in whole milliseconds of the monotonic clock; hand-offs do not change it. */
+    { token, reserved }: Pick<Acquired, 'token' | 'reserved'>,
     readonly since: number,
-    /** Tokens for hand-offs; `undefined`: none were reserved. */
-    readonly block?: TokenBlock,
   ) {
-    this.validFor = leaseTime;
+    this.type = attempt.type;
+    this.owner = attempt.owner;
+    this.leaseTime = this.validFor = attempt.leaseTime;
+    this.confirmed = attempt.sent;
+    this.lateCopiesUntil = attempt.lateCopiesUntil;
+    this.token = token;
+    this.block = reserved > 0 ? new TokenBlock(reserved) : undefined;
   }
 
   get name(): string {
@@ -122,16 +143,6 @@ export class HeldLock implements Renewable<HeldLock> {
   /** No command about this owner is under way. */
   get settled(): boolean {
     return this.unanswered === 0;
-  }
-
-  /** The longest extension under way, in milliseconds; 0 when there is none. */
-  get longestExtension(): number {
-    return this.extensions.length === 0 ? 0 : Math.max(...this.extensions);
-  }
-
-  /** Whether an extension to less than `leaseTime` is under way. */
-  hasShorterExtension(leaseTime: number): boolean {
-    return this.extensions.some((extension) => extension < leaseTime);
   }
 
   share(lease: LockShare): void {
@@ -161,18 +172,13 @@ export class HeldLock implements Renewable<HeldLock> {
     this.validFor = leaseTime;
   }
 
-  /** @param extension the lease time, where the command extends the lease */
-  commandSent(extension?: number): void {
+  /** A command about this owner is sent. */
+  commandSent(): void {
     this.unanswered++;
-    if (extension !== undefined) this.extensions = [...this.extensions, extension];
   }
 
-  /** Its counterpart, with the same argument. */
-  commandSettled(extension?: number): void {
+  commandSettled(): void {
     this.unanswered--;
-    if (extension === undefined) return;
-    const index = this.extensions.indexOf(extension);
-    this.extensions = this.extensions.filter((_, i) => i !== index);
   }
 
   /** Hands it off inside this process: its next lease gets the next reserved token. */

@@ -1,16 +1,14 @@
 import { type BackendError, withReason } from '../../backends/lock-backend.js';
-import type { AcquisitionContext } from '../acquisition-context.js';
-import { LockLostError, LockNotOwnedError, LockUnavailableError } from '../errors.js';
-import { confirmLeases } from '../scope/confirm-lease.js';
+import type { EngineContext } from '../engine-context.js';
+import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from '../errors.js';
 import { LockScope, lockScopes, type ScopedLease } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
 import { type Duration, toLeaseTime } from '../terms/duration.js';
 import { announceLost, announceReleased } from './announce.js';
-import { dropShares, isKept, lostOnRelease } from './drop-shares.js';
+import { confirmLeases } from './confirm-lease.js';
 import type { HeldLock, LeaseTerms, LockShare, ReleaseOutcome } from './held-lock.js';
 import type { Lease } from './lease.js';
 import { type Moment, validity } from './lease-clock.js';
-import { LeaseTokens } from './lease-tokens.js';
 
 const NONE: readonly HeldLock[] = [];
 const ENDED: Promise<void> = Promise.resolve();
@@ -32,7 +30,7 @@ export class LockLease implements ScopedLease, LockShare {
    * @param onEnd called when it has ended, or was lost
    */
   constructor(
-    private readonly context: AcquisitionContext,
+    private readonly context: EngineContext,
     readonly locks: readonly HeldLock[],
     readonly terms: LeaseTerms,
     private readonly entered: readonly EnteredGate[],
@@ -242,4 +240,90 @@ export class LockLease implements ScopedLease, LockShare {
   private warn(what: string): void {
     this.context.events.logger.warn(`The lock '${this.name}' ${what}`);
   }
+}
+
+/** The fencing tokens of a lease as of its acquisition: the locks' own tokens go on growing when they are handed off. */
+class LeaseTokens {
+  private readonly all: readonly number[];
+
+  constructor(private readonly locks: readonly HeldLock[]) {
+    this.all = locks.map(({ token }) => token);
+  }
+
+  /** @throws LockError where the locks have different tokens */
+  get common(): number {
+    const [token, ...others] = this.all;
+    if (others.every((other) => other === token)) return token;
+    const names = this.locks.map(({ name }) => name).join(', ');
+    throw new LockError(`The locks ${names} have different fencing tokens: read lease.tokens.get(name)`, names);
+  }
+
+  get byName(): ReadonlyMap<string, number> {
+    return new Map(this.locks.map(({ name }, i) => [name, this.all[i]]));
+  }
+}
+
+/** Gives back a share in each of these locks. Without a promise, there is nothing to wait for. */
+function dropShares(
+  context: EngineContext,
+  locks: readonly HeldLock[],
+  share: LockShare,
+  now: Moment,
+): ReleaseOutcome | Promise<ReleaseOutcome> {
+  if (locks.length === 1) return drop(context, locks[0], share, now);
+  return Promise.all(locks.map((lock) => drop(context, lock, share, now))).then(worst);
+}
+
+/** Whether a lock outlives its last share: it lapses later. */
+function isKept({ keepUntil, lost }: HeldLock, now: Moment): boolean {
+  return keepUntil > now.monotonic && lost === undefined;
+}
+
+function drop(
+  context: EngineContext,
+  lock: HeldLock,
+  share: LockShare,
+  now: Moment,
+): ReleaseOutcome | Promise<ReleaseOutcome> {
+  const isLast = lock.shares.length === 1;
+  return isLast && isKept(lock, now) ? leave(context, lock, now) : lock.drop(share, now);
+}
+
+/** Cuts the lease to the time for which the lock is to be kept, and gives the lock up: it is neither renewed nor released, and lapses. */
+async function leave(
+  { backend, clock, events, watchdog }: EngineContext,
+  lock: HeldLock,
+  now: Moment,
+): Promise<ReleaseOutcome> {
+  const { key, type, owner, keeper } = lock;
+  const leaseTime = Math.ceil(lock.keepUntil - now.monotonic);
+  lock.disown();
+  watchdog.drop(lock);
+  lock.downgrade?.abandon(); // a write lease lasts as long as the read lease of its owner
+  try {
+    const isThere = await backend.renew({ key, type, owner, leaseTime });
+    // Later than that, the shortened lease may have ended before a second copy of the command arrived.
+    return isThere || clock.age(now) >= leaseTime ? 'released' : 'gone';
+  } catch (error) {
+    const { message } = error as BackendError;
+    events.logger.warn(
+      `The lock '${lock.name}' could not be cut to ${leaseTime} ms, and ends with its lease: ${message}`,
+    );
+    return 'released';
+  } finally {
+    keeper.forget(lock); // local waiters ask only now how long the lock will last
+  }
+}
+
+/** The loss of a lock that was noticed when it was released. */
+function lostOnRelease(name: string, outcome: ReleaseOutcome): LockLostError {
+  const why =
+    outcome === 'gone'
+      ? 'it was not there any more when it was to be released'
+      : 'its lease had ended before it was released';
+  return new LockLostError(`The lock '${name}' was lost: ${why}. Others may have held it meanwhile`, name);
+}
+
+function worst(outcomes: readonly ReleaseOutcome[]): ReleaseOutcome {
+  return outcomes.includes('gone') ? 'gone' : outcomes.includes('unreachable') ? 'unreachable' : 'released';
 }

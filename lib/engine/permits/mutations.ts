@@ -1,5 +1,16 @@
+import { BackOff } from '../../backends/back-off.js';
+import { BackendError } from '../../backends/backend-error.js';
+import type { Runtime } from '../../backends/runtime.js';
 import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
 import type { SemaphoreType } from '../../backends/synchronizer-state.js';
+import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
+
+/** Afterwards the backend may have forgotten that it executed the request (see REQUEST_LIFETIME): a repetition could count twice. */
+const LONGEST_OUTAGE = 60_000;
+/** How many items one request carries, counting the elements of items that are lists. */
+const LARGEST_BATCH = 512;
+
+// ── What can be changed ────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
  * Applies changes of one kind to one object in one request, and returns a reply for each of them. Changes with the same function are sent
@@ -76,6 +87,151 @@ export const countDown: Mutation<number, void> = async (backend, key, steps, req
 export const deleteLatch: Mutation<void, boolean> = async (backend, key, [, ...others], request) => {
   return [await backend.deleteLatch(key, request), ...others.map(() => false)];
 };
+
+// ── How it is sent ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** The changes that one service makes to semaphores and latches: a queue for each object, for as long as something is under way. */
+export class Mutations {
+  private readonly queues = new Map<string, MutationQueue>();
+  private retries = true;
+
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly nextRequest: () => RequestId,
+  ) {}
+
+  /** How many objects are being changed. */
+  get size(): number {
+    return this.queues.size;
+  }
+
+  /** Rejects with BackendError. */
+  apply<Item, Reply>(
+    backend: SynchronizerBackend,
+    key: string,
+    mutation: Mutation<Item, Reply>,
+    item: Item,
+  ): Promise<Reply> {
+    return (this.queues.get(key) ?? this.newQueue(backend, key)).apply(mutation, item);
+  }
+
+  /** From now on a request that fails is not sent again. */
+  stopRetrying(): void {
+    this.retries = false;
+    for (const queue of this.queues.values()) queue.retries = false;
+  }
+
+  /** Settles when every change has succeeded or failed. */
+  async idle(): Promise<void> {
+    await Promise.all([...this.queues.values()].map((queue) => queue.end));
+  }
+
+  /** Rejects every change that has no answer yet. */
+  abandon(): void {
+    const error = new BackendError('the lock service was closed before the backend answered', 'unavailable', 'unknown');
+    for (const queue of [...this.queues.values()]) queue.abandon(error);
+  }
+
+  private newQueue(backend: SynchronizerBackend, key: string): MutationQueue {
+    const queue = new MutationQueue(backend, key, this.runtime, this.nextRequest, () => this.queues.delete(key));
+    queue.retries = this.retries;
+    this.queues.set(key, queue);
+    return queue;
+  }
+}
+
+interface Pending {
+  readonly item: unknown;
+  readonly mutation: Mutation<unknown, unknown>;
+  readonly resolve: (reply: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/**
+ * The changes that one process makes to one object. They are sent one request after the other, so that the backend can distinguish a
+ * repetition from a new request. Changes that arrive while a request is under way are sent together in the next one, if they are of one
+ * kind. A request that gets no answer is repeated for a minute.
+ */
+class MutationQueue {
+  /** Settles when nothing is left to send. */
+  end: Promise<void> | undefined;
+  /** A request that fails is sent again. */
+  retries = true;
+  private readonly pending: Pending[] = [];
+  /** What the request under way carries. */
+  private underWay: readonly Pending[] = [];
+  private abandoned: BackendError | undefined;
+  private readonly pause: InterruptibleSleep;
+
+  constructor(
+    private readonly backend: SynchronizerBackend,
+    private readonly key: string,
+    private readonly runtime: Runtime,
+    private readonly nextRequest: () => RequestId,
+    private readonly retire: () => void,
+  ) {
+    this.pause = new InterruptibleSleep(runtime);
+  }
+
+  apply<Item, Reply>(mutation: Mutation<Item, Reply>, item: Item): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      this.pending.push({ item, mutation, resolve, reject } as Pending);
+      this.end ??= this.runtime.detached(() => this.work());
+    });
+  }
+
+  /** Rejects every change that has no answer yet. */
+  abandon(error: BackendError): void {
+    this.abandoned = error;
+    for (const { reject } of [...this.underWay, ...this.pending.splice(0)]) reject(error);
+    this.pause.wake();
+  }
+
+  private async work(): Promise<void> {
+    while (this.pending.length > 0) {
+      const batch = this.nextBatch();
+      this.underWay = batch;
+      try {
+        const replies = await this.send(batch);
+        for (const [index, { resolve }] of batch.entries()) resolve(replies[index]);
+      } catch (error) {
+        for (const { reject } of batch) reject(error as Error);
+      }
+    }
+    this.retire();
+  }
+
+  private nextBatch(): readonly Pending[] {
+    const [{ mutation }] = this.pending;
+    let size = 0;
+    const end = this.pending.findIndex((pending, index) => {
+      size += Array.isArray(pending.item) ? pending.item.length : 1;
+      return index > 0 && (pending.mutation !== mutation || size > LARGEST_BATCH);
+    });
+    return this.pending.splice(0, end < 0 ? this.pending.length : end);
+  }
+
+  private async send(batch: readonly Pending[]): Promise<readonly unknown[]> {
+    const items = batch.map(({ item }) => item);
+    const end = this.runtime.monotonic() + LONGEST_OUTAGE;
+    const backOff = new BackOff(this.runtime);
+    let request = this.nextRequest();
+    for (;;) {
+      let pause: number;
+      try {
+        return await batch[0].mutation(this.backend, this.key, items, request);
+      } catch (error) {
+        const { kind, outcome } = error as BackendError;
+        pause = backOff.next();
+        const mayRetry = this.retries && this.abandoned === undefined && kind === 'unavailable';
+        if (!mayRetry || this.runtime.monotonic() + pause > end) throw error;
+        if (outcome === 'unknown') request = { ...request, repeated: true };
+      }
+      await this.pause.sleep(pause);
+      if (this.abandoned !== undefined) throw this.abandoned;
+    }
+  }
+}
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);

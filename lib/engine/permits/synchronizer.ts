@@ -1,3 +1,7 @@
+import { type BackendError, withReason } from '../../backends/backend-error.js';
+import type { LockBackend } from '../../backends/lock-backend.js';
+import { LockError, LockKeyError, LockUnavailableError } from '../errors.js';
+
 /** A semaphore or latch of one service. */
 export interface Synchronizer {
   readonly name: string;
@@ -9,4 +13,16 @@ export interface Synchronizer {
   readonly method: string;
   /** With how many permits it is created where it does not exist. Undefined: it is not created. */
   readonly initial: number | undefined;
+}
+
+/** The error that a caller gets for a failure of the backend. */
+export function failedError(
+  { name, what }: Pick<Synchronizer, 'name' | 'what'>,
+  backend: LockBackend,
+  failure: Error,
+): LockError {
+  if (failure instanceof LockError) return failure;
+  const cause = withReason(backend, failure as BackendError);
+  if (cause.kind === 'key') return new LockKeyError(`${what} cannot be used: ${cause.message}`, name, { cause });
+  return new LockUnavailableError(`The backend gave no usable answer about ${what}: ${cause.message}`, name, { cause });
 }

@@ -1,26 +1,33 @@
 import { BackOff } from '../../backends/back-off.js';
-import type { BackendError, Busy, Subscription, Wake } from '../../backends/lock-backend.js';
+import type { AcquireReply, BackendError, Busy, Subscription, Wake } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
-import type { AcquisitionContext } from '../acquisition-context.js';
-import { type RequestOutcome, unusedOwner } from '../lease/background-releases.js';
-import type { HeldLock, LockWaiter, ReleaseOutcome } from '../lease/held-lock.js';
+import { Attempt } from '../attempt.js';
+import type { LinkedQueue } from '../collections/linked-queue.js';
+import type { EngineContext } from '../engine-context.js';
+import { HeldLock, type LockKeeper, type LockWaiter, type ReleaseOutcome } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
+import { noteLoss, releaseHeld, unusedOwner } from '../lease/release.js';
+import type { AcquisitionTerms } from '../terms/lock-options.js';
+import type { WaitingQueue } from '../waiting/outages.js';
 import { permanentError } from '../waiting/wait-errors.js';
-import { AcquisitionQueue } from './acquisition-queue.js';
-import { WaiterHeartbeat } from './waiter-heartbeat.js';
-
-/** The first and the longest pause after a failure, in milliseconds. */
-const FIRST_PAUSE = 50;
-const LONGEST_PAUSE = 1_000;
+import type { Caller } from '../waiting/waiter.js';
+import { isRegistered, unregister, WaiterHeartbeat } from './waiter-registration.js';
+import { WaitingLine } from './waiting-line.js';
 
 /**
- * The queue of a fair lock. Each of its callers is in the backend's queue as well, among those of all processes, and is served in that order
+ * A fair lock in one process. Each of its callers is in the backend's queue as well, among those of all processes, and is served in that order
  * alone: nothing is handed off inside this process. A release wakes the head of the backend's queue, whichever process it is in.
+ *
+ * So each waiter has its own state: `asking` (its request is pending), `waiting` (for a message for it), or `backing off` (a timer in
+ * `retries`). The first waiter also asks when the holder's lease ends.
  *
  * A waiter keeps its owner id, and so its position, over attempts without an answer; what those may still do is undone in the end.
  */
-export class FairQueue extends AcquisitionQueue {
+export class FairQueue implements LockKeeper, WaitingQueue {
+  readonly type = 'fair';
   holders: readonly HeldLock[] = [];
+
+  private readonly line: WaitingLine;
   private readonly byOwner = new Map<string, LockWaiter>();
   /** After a failure: each waiter's next attempt. */
   private readonly retries = new Map<LockWaiter, Timer>();
@@ -30,134 +37,101 @@ export class FairQueue extends AcquisitionQueue {
   private timer: Timer | undefined;
   /** The last attempt failed. */
   private failing = false;
+  /** Acquisitions without an answer. */
+  private attempts = 0;
+  /** Releases without an answer. */
+  private departures = 0;
+  /** Attempts for several names that have not ended. */
+  private claims = 0;
 
-  constructor(context: AcquisitionContext, name: string, key: string, onIdle: (queue: AcquisitionQueue) => void) {
-    super(context, name, key, 'fair', onIdle);
-    this.backOff = new BackOff(context.runtime, FIRST_PAUSE, LONGEST_PAUSE);
-    const registered = () => [...this.waiting].filter((waiter) => this.isRegistered(waiter));
+  /** @param onIdle called when nothing goes on in the queue any more */
+  constructor(
+    private readonly context: EngineContext,
+    readonly name: string,
+    readonly key: string,
+    private readonly onIdle: (queue: FairQueue) => void,
+  ) {
+    this.line = new WaitingLine(context, this);
+    this.backOff = new BackOff(context.runtime);
+    const registered = () => [...this.waiting].filter((waiter) => isRegistered(waiter));
     this.heartbeat = new WaiterHeartbeat(context, key, 'fair', registered, (waiter) => this.ask(waiter));
   }
 
+  get waiting(): LinkedQueue<LockWaiter> {
+    return this.line.waiters;
+  }
+
+  get keys(): readonly string[] {
+    return [this.key];
+  }
+
+  get isAsking(): boolean {
+    return this.attempts + this.departures + this.claims > 0;
+  }
+
+  isUnavailableTo(caller: Caller<never>): boolean {
+    return this.line.isUnavailableTo(caller);
+  }
+
+  // ── Callers come and go ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Serves this waiter, or refuses it, sooner or later. */
   enqueue(waiter: LockWaiter): void {
     this.waiting.push(waiter);
     this.byOwner.set(waiter.owner, waiter);
-    waiter.watch((departure) => this.depart(waiter, departure));
-    this.warnOfLongWaits();
+    this.line.watch(waiter);
+    this.line.rest();
     this.ask(waiter);
   }
 
-  removed(owners: readonly string[]): void {
-    for (const waiter of this.waiting) {
-      const isDoubtful = waiter.lateCopiesUntil !== undefined && waiter.sent === undefined;
-      if (isDoubtful && owners.includes(waiter.owner))
-        this.abandonOwner(waiter, { outcome: 'unknown', validUntil: undefined });
-    }
+  dismiss(waiter: LockWaiter, error: Error): void {
+    this.leave(waiter);
+    waiter.refuse(error);
   }
 
-  claim(): boolean {
-    this.claims++;
-    return true;
+  refuseWhere(errorOf: (waiter: LockWaiter) => Error | undefined): void {
+    this.line.refuseWhere(errorOf);
   }
 
-  giveBack(held: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
-    if (held.lost === undefined) return this.release(held);
-    this.context.backgroundReleases.release(unusedOwner(held));
-    return 'gone';
-  }
-
-  override lost(held: HeldLock): void {
-    super.lost(held);
-    this.askFirst();
-  }
-
-  override hold(held: HeldLock, now: Moment): void {
-    this.holders = [...this.holders, held];
-    super.hold(held, now);
-  }
-
-  override drop(held: HeldLock): void {
-    super.drop(held);
-    this.holders = this.holders.filter((other) => other !== held);
-  }
-
-  /** Late copies of its acquisition may still bring the present owner back, so that the waiter goes on as another one. */
-  abandonOwner(waiter: LockWaiter, { validUntil }: RequestOutcome): void {
-    this.byOwner.delete(waiter.owner);
-    waiter.noteLateCopies(validUntil);
-    this.releaseLateCopies(waiter);
-    waiter.renewOwner();
-    if (!waiter.settled) this.byOwner.set(waiter.owner, waiter);
-  }
-
-  resume(): void {
-    if (!this.isIdle) return;
-    this.subscription?.close();
-    this.subscription = undefined;
-    this.retire();
-  }
-
-  protected granted(waiter: LockWaiter, held: HeldLock, now: Moment): void {
-    this.answeredAgain();
-    if (held.lateCopiesUntil !== undefined) waiter.noteLateCopies(held.lateCopiesUntil);
-    held.lateCopiesUntil = waiter.lateCopiesUntil;
-    this.hold(held, now);
-    if (waiter.settled) this.context.events.unawaited(this.giveBack(held));
+  /** Removes a waiter; its position in the backend's queue is given up, now or when its request is answered. */
+  leave(waiter: LockWaiter): void {
     this.remove(waiter);
-    waiter.grant(held);
+    if (waiter.attempt === undefined) this.unregister(waiter);
+    this.context.runtime.detached(() => this.endIfIdle());
   }
 
-  protected foundBusy(waiter: LockWaiter, { remaining, validUntil }: Busy): void {
-    this.answeredAgain();
-    if (validUntil !== undefined) waiter.noteLateCopies(validUntil);
-    if (waiter.settled) this.unregister(waiter);
-    else if (waiter.triesOnce) this.dismiss(waiter, this.refusal(waiter));
-    else this.waitForWake(waiter, remaining);
-    this.resume();
-  }
-
-  protected attemptFailed(waiter: LockWaiter, error: BackendError, removed: boolean): void {
-    const { backend, outages, runtime } = this.context;
-    if (error.outcome === 'unknown') waiter.noteLateCopies(error.validUntil);
-    if (removed || error.spent) this.abandonOwner(waiter, error);
-    if (waiter.settled) this.unregister(waiter);
-    else if (waiter.triesOnce || error.kind !== 'unavailable')
-      this.dismiss(waiter, permanentError(waiter, backend, error));
-    else {
-      if (!this.failing) outages.attemptFailed(() => this.unavailable(waiter));
-      this.failing = true;
-      const retry = () => {
-        this.retries.delete(waiter);
-        this.ask(waiter);
-      };
-      this.retries.get(waiter)?.cancel(); // it was woken meanwhile, and has failed again
-      this.retries.set(waiter, runtime.timer(this.backOff.next(), retry, 'keep-alive'));
-    }
-    this.resume();
-  }
-
-  protected askAgain(waiter: LockWaiter): void {
-    this.ask(waiter);
-    this.resume();
-  }
-
-  protected override unregister(waiter: LockWaiter): void {
-    this.releaseLateCopies(waiter);
-    super.unregister(waiter);
-  }
-
-  protected override remove(waiter: LockWaiter): void {
-    super.remove(waiter);
+  private remove(waiter: LockWaiter): void {
+    this.line.leave(waiter);
     this.byOwner.delete(waiter.owner);
     this.retries.get(waiter)?.cancel();
     this.retries.delete(waiter);
-    if (this.waiting.length > 0) return;
+    if (!this.line.isEmpty) return;
     this.timer?.cancel();
     this.timer = undefined;
     this.heartbeat.stop();
   }
 
+  private endIfIdle(): void {
+    if (!this.line.isEmpty || this.isAsking || this.holders.length > 0) return;
+    this.subscription?.close();
+    this.subscription = undefined;
+    this.line.close();
+    this.onIdle(this);
+  }
+
+  // ── Asking the backend ───────────────────────────────────────────────────────────────────────────────────────────────
+
   private ask(waiter: LockWaiter): void {
-    if (waiter.sent === undefined && !waiter.settled) this.attempt(waiter);
+    if (waiter.attempt !== undefined || waiter.settled) return;
+    const { context, key } = this;
+    const { terms, owner } = waiter;
+    const attempt = new Attempt(context, key, owner, terms, 0, isRegistered(waiter) ? context.waiterTimeout : 0);
+    waiter.attempt = attempt;
+    this.attempts++;
+    context.backend.acquire(attempt).then(
+      (reply) => this.answered(waiter, attempt, reply),
+      (error) => this.failed(waiter, attempt, error),
+    );
   }
 
   private askFirst(): void {
@@ -168,10 +142,73 @@ export class FairQueue extends AcquisitionQueue {
     for (const waiter of this.waiting) this.ask(waiter);
   }
 
-  private answeredAgain(): void {
-    this.failing = false;
-    this.backOff.reset();
+  private answered(waiter: LockWaiter, attempt: Attempt, reply: AcquireReply): void {
+    const now = this.context.clock.now();
+    const state = attempt.answered(reply, now);
+    this.settle(waiter, attempt);
+    if (state === 'failed') return this.unanswered(waiter, attempt);
+    if (state === 'removed') {
+      this.abandonOwner(waiter);
+      this.ask(waiter);
+    } else {
+      this.failing = false;
+      this.backOff.reset();
+      if (reply.acquired)
+        this.granted(waiter, new HeldLock(this, attempt, waiter.terms.fixed, reply, Math.floor(now.monotonic)), now);
+      else this.foundBusy(waiter, reply, now);
+    }
+    this.endIfIdle();
   }
+
+  private failed(waiter: LockWaiter, attempt: Attempt, error: BackendError): void {
+    attempt.failed(error);
+    this.settle(waiter, attempt);
+    this.unanswered(waiter, attempt);
+  }
+
+  private settle(waiter: LockWaiter, attempt: Attempt): void {
+    this.attempts--;
+    this.line.failure = waiter.attempt = undefined;
+    if (attempt.leavesTraces) waiter.noteLateCopies(attempt.lateCopiesUntil);
+  }
+
+  private granted(waiter: LockWaiter, held: HeldLock, now: Moment): void {
+    held.lateCopiesUntil = waiter.lateCopiesUntil;
+    this.hold(held, now);
+    if (waiter.settled) this.context.events.unawaited(this.giveBack(held));
+    this.remove(waiter);
+    waiter.grant(held);
+  }
+
+  private foundBusy(waiter: LockWaiter, reply: Busy, now: Moment): void {
+    this.line.foundBusy(reply, now, waiter.mayLeave);
+    if (waiter.settled) this.unregister(waiter);
+    else if (waiter.triesOnce) this.dismiss(waiter, this.line.refusal(waiter));
+    else this.waitForWake(waiter, reply.remaining);
+  }
+
+  private unanswered(waiter: LockWaiter, attempt: Attempt): void {
+    const { backend, outages, runtime } = this.context;
+    const error = attempt.error as BackendError;
+    this.line.failure = error;
+    if (attempt.wasRemoved || attempt.ownerSpent) this.abandonOwner(waiter);
+    if (waiter.settled) this.unregister(waiter);
+    else if (waiter.triesOnce || error.kind !== 'unavailable')
+      this.dismiss(waiter, permanentError(waiter, backend, error));
+    else {
+      if (!this.failing) outages.attemptFailed(() => this.line.unavailable(waiter));
+      this.failing = true;
+      const retry = () => {
+        this.retries.delete(waiter);
+        this.ask(waiter);
+      };
+      this.retries.get(waiter)?.cancel(); // it was woken meanwhile, and has failed again
+      this.retries.set(waiter, runtime.timer(this.backOff.next(), retry, 'keep-alive'));
+    }
+    this.endIfIdle();
+  }
+
+  // ── Waiting for a message ────────────────────────────────────────────────────────────────────────────────────────────
 
   private waitForWake(waiter: LockWaiter, remaining: number): void {
     this.askFirstAfter(remaining);
@@ -203,13 +240,99 @@ export class FairQueue extends AcquisitionQueue {
     if (wake.kind === 'resync' || wake.owner === undefined) return this.askAll();
     const waiter = this.byOwner.get(wake.owner);
     if (waiter === undefined) return;
-    if (waiter.sent === undefined) this.ask(waiter);
+    if (waiter.attempt === undefined) this.ask(waiter);
     else waiter.woken = true;
+  }
+
+  // ── Owner ids, and positions in the backend's queue ──────────────────────────────────────────────────────────────────
+
+  /** A forced release by this process: a waiter that may have been one of these owners goes on as another one. */
+  removed(owners: readonly string[]): void {
+    for (const waiter of this.waiting) {
+      const isDoubtful = waiter.lateCopiesUntil !== undefined && waiter.attempt === undefined;
+      if (isDoubtful && owners.includes(waiter.owner)) this.abandonOwner(waiter);
+    }
+  }
+
+  /** Late copies of its requests may still bring the present owner back, so that the waiter goes on as another one. */
+  private abandonOwner(waiter: LockWaiter): void {
+    this.byOwner.delete(waiter.owner);
+    waiter.noteLateCopies();
+    this.releaseLateCopies(waiter);
+    waiter.renewOwner();
+    if (!waiter.settled) this.byOwner.set(waiter.owner, waiter);
+  }
+
+  private unregister(waiter: LockWaiter): void {
+    this.releaseLateCopies(waiter);
+    if (isRegistered(waiter)) unregister(this.context, { key: this.key, type: 'fair', owner: waiter.owner });
   }
 
   private releaseLateCopies({ owner, terms, lateCopiesUntil: validUntil }: LockWaiter): void {
     if (validUntil === undefined) return;
     const { leaseTime } = terms;
     this.context.backgroundReleases.release({ key: this.key, type: 'fair', owner, leaseTime, validUntil, waits: true });
+  }
+
+  // ── Several names ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** An attempt at several names may always ask: the backend keeps the order. */
+  claim(): boolean {
+    this.claims++;
+    return true;
+  }
+
+  /** Ends a {@link claim} that acquired nothing. */
+  unclaim(): void {
+    this.claims--;
+    this.endIfIdle();
+  }
+
+  /** Ends a {@link claim} that acquired the lock. */
+  fulfil(attempt: Attempt, { fixed }: AcquisitionTerms, token: number): HeldLock {
+    this.claims--;
+    const now = this.context.clock.now();
+    const held = new HeldLock(this, attempt, fixed, { token, reserved: 0 }, Math.floor(now.monotonic));
+    this.hold(held, now);
+    return held;
+  }
+
+  // ── What is held here ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private hold(held: HeldLock, now: Moment): void {
+    this.line.failure = undefined;
+    this.holders = [...this.holders, held];
+    this.context.watchdog.guard(held, now);
+  }
+
+  private drop(held: HeldLock): void {
+    this.context.watchdog.drop(held);
+    this.holders = this.holders.filter((other) => other !== held);
+  }
+
+  forget(held: HeldLock): void {
+    this.drop(held);
+    this.endIfIdle();
+  }
+
+  lost(held: HeldLock): void {
+    this.forget(held);
+    noteLoss(this.context, held);
+    this.askFirst();
+  }
+
+  giveBack(held: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
+    if (held.lost === undefined) return this.release(held);
+    this.context.backgroundReleases.release(unusedOwner(held));
+    return 'gone';
+  }
+
+  private release(held: HeldLock): Promise<ReleaseOutcome> {
+    this.drop(held);
+    this.departures++;
+    return releaseHeld(this.context, held, () => {
+      this.departures--;
+      this.endIfIdle();
+    });
   }
 }

@@ -1,209 +1,166 @@
-import type { BackendError, Busy } from '../../backends/lock-backend.js';
-import type { RequestOutcome } from '../lease/background-releases.js';
-import type { HeldLock, LockKeeper, LockWaiter, ReleaseOutcome } from '../lease/held-lock.js';
+import {
+  type Acquired,
+  type AcquireReply,
+  BackendError,
+  type Busy,
+  isTransferable,
+  type LockType,
+  type ReleaseReply,
+  type TransferableType,
+} from '../../backends/lock-backend.js';
+import { Attempt } from '../attempt.js';
+import type { LinkedQueue } from '../collections/linked-queue.js';
+import type { EngineContext } from '../engine-context.js';
+import { HeldLock, type LockKeeper, type LockWaiter, type ReleaseOutcome } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
+import { noteLoss, releaseHeld, unusedOwner } from '../lease/release.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
+import { AskAgain } from '../waiting/ask-again.js';
+import type { WaitingQueue } from '../waiting/outages.js';
 import { permanentError } from '../waiting/wait-errors.js';
-import type { WaiterRequest } from '../waiting/waiter-request.js';
-import { ContendedQueue } from './contended-queue.js';
-import { LockReleaser } from './lock-releaser.js';
-import { WaiterHeartbeat } from './waiter-heartbeat.js';
+import type { Caller } from '../waiting/waiter.js';
+import { HandOffBudget, mayInherit } from './hand-off-budget.js';
+import { isRegistered, unregister, WaiterHeartbeat } from './waiter-registration.js';
+import { WaitingLine } from './waiting-line.js';
 
 const NONE: readonly HeldLock[] = [];
 
 /**
- * The queue of any lock but a fair one: callers are served in the order of their arrival, and only the head contends in the backend
- * (adjacent readers together). A lock that is given back goes on by {@link LockReleaser}.
+ * One lock in one process: who waits for it, what is held here, the request that is under way, and who is served next. It is the queue of
+ * every lock but a fair one. It exists for as long as there is something to do.
+ *
+ * What it does at any moment follows from five things, in this order (`serveNext` is the only place that decides):
+ *
+ * 1. `claimed`: an attempt for several names has reserved the lock. Nobody else asks until `unclaim` or `fulfil`.
+ * 2. `departing`: a release or a transfer has no answer yet. Nobody asks, because the answer would say that this process holds the lock.
+ * 3. `held`: a lease of this process holds the lock. Callers wait for it here; readers join readers. When the last share is given back
+ *    (`giveBack`), the lock goes to the first waiter without the backend (`local`), by one command (`transfer`), or out of this process
+ *    (`release`): HandOffBudget decides.
+ * 4. `asking`: the first waiter asks the backend; readers at the head ask side by side. The answer grants the lock, finds it busy, or is missing.
+ * 5. `resting`: another process holds the lock, or the backend is away, and AskAgain says when to try: after a message, at the end of the
+ *    holder's lease, when it is this process's turn, or after a pause. A backend that waits by itself (`blocking`) answers instead.
+ *
+ * When none of them applies and nobody waits, the queue ends.
  */
-export class LockQueue extends ContendedQueue {
-  private holder: HeldLock | undefined;
-  /** Readers beside the holder. */
+export class LockQueue implements LockKeeper, WaitingQueue {
+  private readonly line: WaitingLine;
+
+  // What is held here. One holder is the rule; readers share.
+  private holder: HeldLock | undefined = undefined;
   private otherReaders: readonly HeldLock[] = NONE;
-  // Created when they are first needed.
-  private lockReleaser: LockReleaser | undefined;
-  private heartbeat: WaiterHeartbeat | undefined;
-  /** The latest request. Callers that arrive before it is sent are counted in: hand-offs need tokens. */
-  private asking: WaiterRequest | undefined;
-  /** Spent owners of writers, which stay announced until the next attempt is answered: readers must not slip in between. */
-  private formerOwners: readonly string[] = [];
+
+  // What is under way.
+  /** Acquisitions without an answer. */
+  private attempts = 0;
+  /** Releases and transfers without an answer. */
+  private departures = 0;
+  /** Attempts for several names that have reserved the lock. */
+  private claims = 0;
+  /** The head's acquisition, until it is answered: callers that arrive before it is sent are counted in, because hand-offs need tokens. */
+  private asking: Attempt | undefined = undefined;
+  /** The backend waits by itself for another holder. */
+  private waitsInBackend = false;
+
+  // Created when they are first needed: most locks are held by one caller that nobody disturbs.
+  private again: AskAgain | undefined = undefined;
+  private handOff: HandOffBudget | undefined = undefined;
+  private heartbeat: WaiterHeartbeat | undefined = undefined;
+
   /** Callers that try once may be among the waiters: this saves looking through thousands of waiters for none. */
   private hasTriers = false;
+  /** Spent owners of writers, which stay announced until the next attempt is answered: readers must not slip in between. */
+  private formerOwners: readonly string[] = [];
+
+  /** @param onIdle called when nothing goes on in the queue any more */
+  constructor(
+    private readonly context: EngineContext,
+    readonly name: string,
+    readonly key: string,
+    readonly type: LockType,
+    private readonly onIdle: (queue: LockQueue) => void,
+  ) {
+    this.line = new WaitingLine(context, this);
+  }
+
+  // ── Seen from outside ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  get waiting(): LinkedQueue<LockWaiter> {
+    return this.line.waiters;
+  }
 
   get holders(): readonly HeldLock[] {
     if (this.holder === undefined) return NONE;
     return this.otherReaders.length === 0 ? this.holder.alone : [this.holder, ...this.otherReaders];
   }
 
-  enqueue(waiter: LockWaiter): void {
-    if (waiter.triesOnce && this.isBusyFor(waiter)) {
-      waiter.refuse(this.refusal(waiter));
-      return this.retireIfIdle();
-    }
-    this.waiting.push(waiter);
-    this.hasTriers ||= waiter.triesOnce;
-    if (this.asking?.reserve === 0) this.asking.reserve = this.reserve;
-    if (waiter.mayLeave) waiter.watch((departure) => this.depart(waiter, departure));
-    if (this.waiting.length === 1 && !waiter.triesOnce) this.contended?.arrive(waiter.remainingWait);
-    if (this.waiting.length > 1 || this.holder !== undefined) this.warnOfLongWaits();
-    this.pump();
+  get keys(): readonly string[] {
+    return [this.key];
   }
 
-  /** Nothing to do: a waiter gets another owner whenever it is not known what the backend has done for its present one. */
+  get isAsking(): boolean {
+    return this.attempts + this.departures + this.claims > 0;
+  }
+
+  isUnavailableTo(caller: Caller<never>): boolean {
+    return this.line.isUnavailableTo(caller);
+  }
+
+  /** A forced release by this process needs nothing here: a waiter gets another owner whenever it is not known what its request has done. */
   removed(): void {}
 
-  renewSpentOwner(waiter: LockWaiter): void {
-    if (!waiter.ownerSpent) return;
-    if (this.isRegistered(waiter)) this.formerOwners = [...this.formerOwners, waiter.owner];
-    waiter.renewOwner();
-  }
+  // ── Callers come and go ──────────────────────────────────────────────────────────────────────────────────────────────
 
-  override transferSettled(): void {
-    super.transferSettled();
-    this.removeFormerOwners();
-  }
-
-  claim(): boolean {
-    if (this.claims > 0 || !this.isIdle) return false;
-    this.claims++;
-    return true;
-  }
-
-  override adopt(owner: string, terms: AcquisitionTerms, sent: Moment, token: number, keeper: LockKeeper): HeldLock {
-    this.contended?.acquired();
-    const held = super.adopt(owner, terms, sent, token, keeper);
-    this.pump();
-    return held;
-  }
-
-  giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome> {
-    const { downgrade } = held;
-    downgrade?.abandon();
-    // A writer that reads, too, may leave its read lock behind: the next writer cannot have the lock yet.
-    const staysHere = this.waiting.length > 0 && downgrade === undefined;
-    return staysHere || held.lost !== undefined ? this.releaser.giveBack(held, now) : this.release(held);
-  }
-
-  override forget(held: HeldLock): void {
-    held.downgrade?.abandon();
-    super.forget(held);
-  }
-
-  /** For callers behind the next one; a lock that nobody else wants does not pay for hand-offs. */
-  override get reserve(): number {
-    return this.waiting.length > 1 ? this.releaser.block : 0;
-  }
-
-  override hold(held: HeldLock, now: Moment): void {
-    this.seen = undefined;
-    if (this.holder === undefined) this.holder = held;
-    else this.otherReaders = [...this.otherReaders, held];
-    super.hold(held, now);
-  }
-
-  override drop(held: HeldLock): void {
-    super.drop(held);
-    if (this.holder !== held) this.otherReaders = this.otherReaders.filter((other) => other !== held);
-    else if (this.otherReaders.length === 0) this.holder = undefined;
-    else [this.holder, ...this.otherReaders] = this.otherReaders;
-  }
-
-  abandonOwner(waiter: LockWaiter, { outcome, validUntil, spent }: RequestOutcome): void {
-    if (outcome === 'refused' && !spent) return;
-    const { owner, terms } = waiter;
-    const { type, leaseTime } = terms;
-    const waits = this.isRegistered(waiter);
-    this.context.backgroundReleases.release({ key: this.key, type, owner, leaseTime, validUntil, waits });
-    waiter.renewOwner();
-  }
-
-  resume(): void {
-    this.pump();
-    this.retireIfIdle();
-  }
-
-  protected granted(waiter: LockWaiter, held: HeldLock, now: Moment): void {
-    this.contended?.acquired();
-    this.hold(held, now);
-    if (this.waiting.remove(waiter)) waiter.grant(held);
-    else this.context.events.unawaited(this.giveBack(held));
-    this.pump();
-  }
-
-  protected foundBusy(waiter: LockWaiter, { remaining, holder, validUntil, spent }: Busy): void {
-    if (validUntil !== undefined) this.abandonOwner(waiter, { outcome: 'unknown', validUntil });
-    else if (spent) waiter.ownerSpent = true;
-    if (waiter.settled) this.unregister(waiter);
-    this.refuseTriers((trier) => this.busy(trier));
-    if (this.waiting.length > 0 && this.context.backend.blocking === undefined) {
-      this.contention.busy(remaining, holder);
-      this.warnOfLongWaits();
-      if (this.isRegistered(waiter)) this.keepAlive();
+  /** Serves this waiter, or refuses it, sooner or later. */
+  enqueue(waiter: LockWaiter): void {
+    if (waiter.triesOnce && this.isBusyFor(waiter)) {
+      waiter.refuse(this.line.refusal(waiter));
+      return this.endIfIdle();
     }
-    this.resume();
+    const { waiting } = this;
+    waiting.push(waiter);
+    this.hasTriers ||= waiter.triesOnce;
+    if (this.asking?.reserve === 0) this.asking.reserve = this.reserve;
+    if (waiter.mayLeave) this.line.watch(waiter);
+    if (waiting.length === 1 && !waiter.triesOnce) this.again?.arrive(waiter.remainingWait);
+    if (waiting.length > 1 || this.holder !== undefined) this.line.rest();
+    this.serveNext();
   }
 
-  protected attemptFailed(waiter: LockWaiter, error: BackendError): void {
-    this.abandonOwner(waiter, error);
-    // It left while its acquisition was under way: where that achieved nothing, the waiter may still be registered by an earlier one.
-    if (waiter.settled && error.outcome === 'refused' && !error.spent) this.unregister(waiter);
-    if (!waiter.settled && error.kind !== 'unavailable')
-      this.dismiss(waiter, permanentError(waiter, this.context.backend, error));
-    this.refuseTriers((trier) => this.unavailable(trier));
-    const head = this.waiting.first;
-    if (head !== undefined && error.kind === 'unavailable' && this.contention.failed())
-      this.context.outages.attemptFailed(() => this.unavailable(head));
-    this.resume();
+  dismiss(waiter: LockWaiter, error: Error): void {
+    this.leave(waiter);
+    waiter.refuse(error);
   }
 
-  protected askAgain(): void {
-    this.resume();
+  refuseWhere(errorOf: (waiter: LockWaiter) => Error | undefined): void {
+    this.line.refuseWhere(errorOf);
   }
 
-  protected override settleAttempt(waiter: LockWaiter): void {
-    super.settleAttempt(waiter);
-    this.asking = undefined;
-    this.waitsInBackend = false;
-    this.removeFormerOwners();
-  }
-
-  protected override remove(waiter: LockWaiter): void {
-    super.remove(waiter);
-    if (this.waiting.length > 0) return;
-    this.contended?.onEmpty();
-    this.stopBlocking(this.asking);
-  }
-
-  private pump(): void {
-    if (this.claims > 0 || this.departures > 0 || this.contended?.resting) return;
-    const head = this.waiting.first;
-    if (head === undefined) return;
-    if (!this.admits(head)) {
-      if (this.hasTriers) this.refuseTriers((trier) => this.busy(trier));
-      return;
+  /** Removes a waiter; what the backend knows about it is undone, now or when its request is answered. */
+  leave(waiter: LockWaiter): void {
+    this.line.leave(waiter);
+    if (this.line.isEmpty) {
+      this.again?.onEmpty();
+      // Nobody waits any more for what the backend waits for.
+      if (this.asking !== undefined) this.context.backend.blocking?.stop(this.asking);
     }
-    if (head.terms.type !== 'read') {
-      if (this.attempts === 0) this.asking = this.ask(head);
-      return;
-    }
-    for (const reader of this.waiting) {
-      if (reader.terms.type !== 'read') return;
-      if (reader.sent === undefined) this.ask(reader);
-    }
+    if (waiter.attempt === undefined) this.unregister(waiter);
+    this.context.runtime.detached(() => this.resume());
   }
 
-  private ask(waiter: LockWaiter): WaiterRequest {
-    this.contended?.begin();
-    this.renewSpentOwner(waiter);
-    return this.attempt(waiter);
+  /** Whether a single try would fail, as far as this process knows. */
+  private isBusyFor(waiter: LockWaiter): boolean {
+    if (!this.admits(waiter)) return true;
+    const isResting = this.waitsInBackend || this.again?.resting;
+    return this.waiting.length > 0 && (isResting || (this.attempts === 0 && this.claims === 0));
   }
 
   /** Refuses the callers that try once, and have seen one attempt. */
-  protected refuseTriers(errorOf: (trier: LockWaiter) => Error): void {
+  private refuseTriers(errorOf: (trier: LockWaiter) => Error): void {
     if (!this.hasTriers) return;
     this.hasTriers = false;
     for (const trier of this.waiting) {
       if (!trier.triesOnce) continue;
-      if (trier.sent !== undefined) {
+      if (trier.attempt !== undefined) {
         this.hasTriers = true;
         continue;
       }
@@ -212,43 +169,390 @@ export class LockQueue extends ContendedQueue {
     }
   }
 
-  private removeFormerOwners(): void {
-    for (const owner of this.formerOwners) this.removeFromBackend('write', owner);
-    if (this.formerOwners.length > 0) this.formerOwners = [];
+  // ── Who is served next ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  private serveNext(): void {
+    if (this.claims > 0 || this.departures > 0 || this.again?.resting) return;
+    const head = this.waiting.first;
+    if (head === undefined) return;
+    if (!this.admits(head)) {
+      if (this.hasTriers) this.refuseTriers((trier) => this.line.busy(trier));
+      return;
+    }
+    if (head.terms.type !== 'read') {
+      if (this.attempts === 0) this.asking = this.ask(head);
+      return;
+    }
+    for (const reader of this.waiting) {
+      if (reader.terms.type !== 'read') return;
+      if (reader.attempt === undefined) this.ask(reader);
+    }
   }
 
-  /** Keeps the writer registered that is next. */
-  private keepAlive(): void {
-    const next = () => {
-      const { first } = this.waiting;
-      return first !== undefined && this.isRegistered(first) ? [first] : [];
-    };
-    this.heartbeat ??= new WaiterHeartbeat(this.context, this.key, 'write', next, () => this.contention.recheck());
-    this.heartbeat.start();
+  /** Something has ended. */
+  private resume(): void {
+    this.serveNext();
+    this.endIfIdle();
   }
 
-  private retireIfIdle(): void {
-    if (!this.isIdle) return;
-    const { contended } = this;
-    if (contended !== undefined && contended.yieldRemaining > 0) return contended.afterYield(() => this.retireIfIdle());
-    contended?.close();
+  private endIfIdle(): void {
+    if (this.waiting.length > 0 || this.isAsking || this.holder !== undefined) return;
+    const { again } = this;
+    if (again !== undefined && again.yieldRemaining > 0) return again.afterYield(() => this.endIfIdle());
+    again?.close();
     this.heartbeat?.stop();
-    this.retire();
+    this.line.close();
+    this.onIdle(this);
   }
 
   private admits({ terms }: LockWaiter): boolean {
     return this.holder === undefined || (terms.type === 'read' && this.holder.type === 'read');
   }
 
-  /** Whether a single try would fail, as far as this process knows. */
-  private isBusyFor(waiter: LockWaiter): boolean {
-    if (!this.admits(waiter)) return true;
-    const isResting = this.waitsInBackend || this.contended?.resting;
-    return this.waiting.length > 0 && (isResting || (this.attempts === 0 && this.claims === 0));
+  // ── Asking the backend ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** How many tokens to reserve for callers behind the next one. A lock that nobody else wants does not pay for hand-offs. */
+  private get reserve(): number {
+    return this.waiting.length > 1 ? this.budget.block : 0;
   }
 
-  private get releaser(): LockReleaser {
-    this.lockReleaser ??= new LockReleaser(this.context, this);
-    return this.lockReleaser;
+  private ask(waiter: LockWaiter): Attempt {
+    const { context, key } = this;
+    this.again?.begin();
+    this.renewSpentOwner(waiter);
+    const { terms, owner } = waiter;
+    const reserve = terms.type === 'read' ? 0 : this.reserve;
+    const attempt = new Attempt(context, key, owner, terms, reserve, isRegistered(waiter) ? context.waiterTimeout : 0);
+    waiter.attempt = attempt;
+    this.attempts++;
+    this.send(attempt, waiter).then(
+      (reply) => this.answered(waiter, attempt, reply),
+      (error) => this.failed(waiter, attempt, error),
+    );
+    return attempt;
+  }
+
+  private send(attempt: Attempt, { triesOnce }: LockWaiter): Promise<AcquireReply> {
+    const { backend } = this.context;
+    if (backend.blocking === undefined || triesOnce) return backend.acquire(attempt);
+    return backend.blocking.acquire(attempt, (reason) => this.blocked(reason));
+  }
+
+  private answered(waiter: LockWaiter, attempt: Attempt, reply: AcquireReply): void {
+    const now = this.context.clock.now();
+    const state = attempt.answered(reply, now);
+    this.settle(waiter);
+    if (state === 'granted') return this.granted(waiter, attempt, reply as Acquired, now);
+    if (state === 'busy') return this.foundBusy(waiter, attempt, reply as Busy, now);
+    if (state === 'failed') return this.unanswered(waiter, attempt);
+    // Removed by force: the waiter asks again.
+    this.abandonOwner(waiter, attempt);
+    this.resume();
+  }
+
+  private failed(waiter: LockWaiter, attempt: Attempt, error: BackendError): void {
+    attempt.failed(error);
+    this.settle(waiter);
+    this.unanswered(waiter, attempt);
+  }
+
+  private settle(waiter: LockWaiter): void {
+    this.attempts--;
+    this.line.failure = waiter.attempt = this.asking = undefined;
+    this.waitsInBackend = false;
+    this.removeFormerOwners();
+  }
+
+  private granted(waiter: LockWaiter, attempt: Attempt, reply: Acquired, now: Moment): void {
+    this.again?.acquired();
+    const held = new HeldLock(this, attempt, waiter.terms.fixed, reply, Math.floor(now.monotonic));
+    this.hold(held, now);
+    if (this.waiting.remove(waiter)) waiter.grant(held);
+    else this.context.events.unawaited(this.giveBack(held));
+    this.serveNext();
+  }
+
+  private foundBusy(waiter: LockWaiter, attempt: Attempt, reply: Busy, now: Moment): void {
+    this.line.foundBusy(reply, now, waiter.mayLeave);
+    if (attempt.inDoubt) this.abandonOwner(waiter, attempt);
+    else if (attempt.ownerSpent) waiter.ownerSpent = true;
+    if (waiter.settled) this.unregister(waiter);
+    this.refuseTriers((trier) => this.line.busy(trier));
+    if (this.waiting.length > 0 && this.context.backend.blocking === undefined) {
+      this.askAgain.busy(reply.remaining, reply.holder);
+      this.line.rest();
+      if (isRegistered(waiter)) this.keepRegistered();
+    }
+    this.resume();
+  }
+
+  private unanswered(waiter: LockWaiter, attempt: Attempt): void {
+    const { backend, outages } = this.context;
+    const error = attempt.error as BackendError;
+    this.line.failure = error;
+    // It left while its request was under way: where that achieved nothing, the waiter may still be registered by an earlier one.
+    if (!this.abandonOwner(waiter, attempt) && waiter.settled) this.unregister(waiter);
+    if (!waiter.settled && error.kind !== 'unavailable') this.dismiss(waiter, permanentError(waiter, backend, error));
+    this.refuseTriers((trier) => this.line.unavailable(trier));
+    const head = this.waiting.first;
+    if (head !== undefined && error.kind === 'unavailable' && this.askAgain.failed())
+      outages.attemptFailed(() => this.line.unavailable(head));
+    this.resume();
+  }
+
+  /** The backend waits for the lock by itself, or for something else: nobody who must not wait for that stays. */
+  private blocked(reason: Busy | BackendError): void {
+    const { line } = this;
+    if (reason instanceof BackendError) {
+      line.failure = reason;
+      for (const waiter of this.waiting)
+        if (waiter.triesOnce || waiter.scoped) this.dismiss(waiter, line.unavailable(waiter));
+      return;
+    }
+    line.foundBusy(reason, this.context.clock.now(), line.mayAnyLeave);
+    this.waitsInBackend = true;
+    this.refuseTriers((trier) => line.busy(trier));
+    line.rest();
+  }
+
+  private get askAgain(): AskAgain {
+    const { backend, runtime, clientId } = this.context;
+    this.again ??= new AskAgain(
+      (listener) => backend.subscribe(this.key, this.type, clientId, listener),
+      runtime,
+      () => this.resume(),
+      (holder) => (this.type === 'read' ? undefined : backend.takeTicket?.(this.key, holder)),
+    );
+    return this.again;
+  }
+
+  // ── Owner ids, and waiters that the backend knows ────────────────────────────────────────────────────────────────────
+
+  /** @returns whether the waiter goes on under another owner */
+  private abandonOwner(waiter: LockWaiter, attempt: Attempt): boolean {
+    const isAbandoned = attempt.abandon(isRegistered(waiter));
+    if (isAbandoned) waiter.renewOwner();
+    return isAbandoned;
+  }
+
+  /** Gives a waiter another owner whose present one the backend has released; before that owner is sent. */
+  private renewSpentOwner(waiter: LockWaiter): void {
+    if (!waiter.ownerSpent) return;
+    if (isRegistered(waiter)) this.formerOwners = [...this.formerOwners, waiter.owner];
+    waiter.renewOwner();
+  }
+
+  private removeFormerOwners(): void {
+    if (this.formerOwners.length === 0) return;
+    for (const owner of this.formerOwners) unregister(this.context, { key: this.key, type: 'write', owner });
+    this.formerOwners = [];
+  }
+
+  private unregister(waiter: LockWaiter): void {
+    const { terms, owner } = waiter;
+    if (isRegistered(waiter)) unregister(this.context, { key: this.key, type: terms.type, owner });
+  }
+
+  /** Keeps the writer registered that is next. */
+  private keepRegistered(): void {
+    const next = () => {
+      const { first } = this.waiting;
+      return first !== undefined && isRegistered(first) ? [first] : [];
+    };
+    this.heartbeat ??= new WaiterHeartbeat(this.context, this.key, 'write', next, () => this.askAgain.recheck());
+    this.heartbeat.start();
+  }
+
+  // ── Several names, and other keepers ─────────────────────────────────────────────────────────────────────────────────
+
+  /** Reserves the queue for an attempt at several names. False: that would mean waiting. */
+  claim(): boolean {
+    if (this.waiting.length > 0 || this.isAsking || this.holder !== undefined) return false;
+    this.claims++;
+    return true;
+  }
+
+  /** Ends a {@link claim} that acquired nothing. */
+  unclaim(): void {
+    this.claims--;
+    this.resume();
+  }
+
+  /** Ends a {@link claim} that acquired the lock. */
+  fulfil(attempt: Attempt, terms: AcquisitionTerms, token: number): HeldLock {
+    this.claims--;
+    return this.adopt(attempt, terms, token, this);
+  }
+
+  /**
+   * Holds a lock that was acquired from outside.
+   *
+   * @param keeper is asked in place of this queue when the lock is given back or lost
+   */
+  adopt(attempt: Attempt, { fixed }: AcquisitionTerms, token: number, keeper: LockKeeper): HeldLock {
+    this.again?.acquired();
+    const now = this.context.clock.now();
+    const held = new HeldLock(keeper, attempt, fixed, { token, reserved: 0 }, Math.floor(now.monotonic));
+    this.hold(held, now);
+    this.serveNext();
+    return held;
+  }
+
+  // ── What is held here, and where it goes ─────────────────────────────────────────────────────────────────────────────
+
+  private hold(held: HeldLock, now: Moment): void {
+    this.line.failure = undefined;
+    this.line.forgetHolder();
+    if (this.holder === undefined) this.holder = held;
+    else this.otherReaders = [...this.otherReaders, held];
+    this.context.watchdog.guard(held, now);
+  }
+
+  private drop(held: HeldLock): void {
+    this.context.watchdog.drop(held);
+    if (this.holder !== held) this.otherReaders = this.otherReaders.filter((other) => other !== held);
+    else if (this.otherReaders.length === 0) this.holder = undefined;
+    else [this.holder, ...this.otherReaders] = this.otherReaders;
+  }
+
+  forget(held: HeldLock): void {
+    held.downgrade?.abandon();
+    this.drop(held);
+    this.resume();
+  }
+
+  lost(held: HeldLock): void {
+    this.forget(held);
+    noteLoss(this.context, held);
+  }
+
+  giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome> {
+    const { downgrade } = held;
+    downgrade?.abandon();
+    if (held.lost !== undefined) {
+      this.context.backgroundReleases.release(unusedOwner(held));
+      return 'gone';
+    }
+    const next = this.waiting.first;
+    // A writer that reads, too, may leave its read lock behind: the next writer cannot have the lock yet.
+    if (next === undefined || downgrade !== undefined) return this.release(held);
+    switch (this.route(held, next, now)) {
+      case 'release':
+        return this.release(held);
+      case 'transfer':
+        return this.transfer(held, next);
+      case 'local':
+        if (this.budget.mustYieldToEventLoop()) this.context.runtime.nextTurn(() => this.passOnAfterTurn(held));
+        else this.passOn(held, next);
+        return 'released';
+    }
+  }
+
+  /**
+   * Where a lock goes whose last share was given back while a caller of this process waits. `local`: to that waiter, without the backend.
+   * `transfer`: to that waiter, by one command. `release`: out of this process.
+   */
+  private route(held: HeldLock, next: LockWaiter, now = this.context.clock.now()): 'local' | 'transfer' | 'release' {
+    const { clock, backend } = this.context;
+    if (this.budget.isSpent(held, this.waiting.length, now)) return 'release';
+    if (next.triesOnce || !isTransferable(held.type) || next.terms.type !== held.type) return 'release';
+    if (mayInherit(held, next, clock, now)) return 'local';
+    // Of several locks that were acquired together by a backend that blocks, none can be passed on alone.
+    return held.block === undefined && backend.blocking !== undefined ? 'release' : 'transfer';
+  }
+
+  private get budget(): HandOffBudget {
+    this.handOff ??= new HandOffBudget();
+    return this.handOff;
+  }
+
+  /** Timers and sockets have had their turn: the lock may be lost, and the waiter gone. */
+  private passOnAfterTurn(held: HeldLock): void {
+    if (held.lost !== undefined) return;
+    const next = this.waiting.first;
+    if (next !== undefined && this.route(held, next) === 'local') this.passOn(held, next);
+    else this.context.events.unawaited(this.giveBack(held));
+  }
+
+  /** Lets the next waiter inherit the lock as it is: owner, lease and the next reserved token. */
+  private passOn(held: HeldLock, next: LockWaiter): void {
+    held.handOver();
+    this.waiting.remove(next);
+    this.announceHandOff(held, next);
+    next.grant(held);
+  }
+
+  /** Replaces the owner in the backend by the waiter's, by one command. */
+  private transfer(held: HeldLock, next: LockWaiter): Promise<ReleaseOutcome> {
+    const { context, key, reserve } = this;
+    const { backend, backgroundReleases, clock } = context;
+    this.renewSpentOwner(next);
+    this.drop(held);
+    this.departures++;
+    const attempt = new Attempt(context, key, next.owner, next.terms, reserve);
+    next.attempt = attempt;
+    const settle = () => {
+      this.departures--;
+      next.attempt = undefined;
+      this.removeFormerOwners();
+    };
+    const type = next.terms.type as TransferableType; // as route() has found
+    const { owner: to, leaseTime } = attempt;
+    return backend.transfer({ key, type, from: held.owner, to, leaseTime, reserve }).then(
+      (reply) => {
+        const now = clock.now();
+        const state = attempt.answered(reply, now);
+        settle();
+        backgroundReleases.followUp(held);
+        if (state === 'granted') this.inherited(held, next, attempt, reply as Acquired, now);
+        else this.abandonOwner(next, attempt);
+        this.resume();
+        return reply === undefined ? 'gone' : 'released';
+      },
+      (error) => {
+        attempt.failed(error);
+        settle();
+        this.abandonOwner(next, attempt);
+        backgroundReleases.release({ ...unusedOwner(held), leaseTime: held.validFor });
+        this.resume();
+        return 'unreachable';
+      },
+    );
+  }
+
+  private inherited(held: HeldLock, next: LockWaiter, attempt: Attempt, reply: Acquired, now: Moment): void {
+    const heir = new HeldLock(held.keeper, attempt, next.terms.fixed, reply, held.since);
+    heir.handedOff = true;
+    this.hold(heir, now);
+    if (this.waiting.remove(next)) {
+      this.announceHandOff(heir, next);
+      next.grant(heir);
+    } else this.context.events.unawaited(this.giveBack(heir));
+  }
+
+  private announceHandOff({ name, type, owner, token }: HeldLock, { terms }: LockWaiter): void {
+    const { events } = this.context;
+    if (!events.hears('handoff')) return;
+    const { group, method } = terms;
+    events.emit('handoff', { name, type, group, method, owner, fencingToken: token });
+  }
+
+  private release(held: HeldLock): Promise<ReleaseOutcome> {
+    if (held.type !== 'read') this.again?.releasing();
+    this.drop(held);
+    this.departures++;
+    return releaseHeld(this.context, held, (reply) => {
+      this.departures--;
+      if (held.type !== 'read') this.released(reply);
+      this.resume();
+    });
+  }
+
+  /** Lets other processes go first that have heard of the release. Readers do not take turns, since they are served side by side. */
+  private released(reply: ReleaseReply | undefined): void {
+    if (!reply?.published) this.again?.releasedSilently();
+    if (!reply?.released) return;
+    const again = reply.listeners > 0 ? this.askAgain : this.again;
+    again?.yieldTo(reply.listeners, this.waiting.length > 0);
   }
 }

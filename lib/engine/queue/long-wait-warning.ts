@@ -1,6 +1,6 @@
 import type { Timer } from '../../backends/runtime.js';
-import type { AcquisitionContext } from '../acquisition-context.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
+import type { EngineContext } from '../engine-context.js';
 import type { LockWaiter } from '../lease/held-lock.js';
 import type { KnownHolder } from '../waiting/wait-errors.js';
 
@@ -20,7 +20,7 @@ export class LongWaitWarning {
   private warned: WeakSet<LockWaiter> | undefined;
 
   constructor(
-    private readonly context: AcquisitionContext,
+    private readonly context: EngineContext,
     private readonly waiting: LinkedQueue<LockWaiter>,
     private readonly holder: () => Pick<KnownHolder, 'holder' | 'client'>,
   ) {}

@@ -1,5 +1,9 @@
 import type { LockType } from '../../backends/lock-backend.js';
-import type { AcquisitionQueue } from './acquisition-queue.js';
+import type { FairQueue } from './fair-queue.js';
+import type { LockQueue } from './lock-queue.js';
+
+/** One lock in one process. */
+export type LocalQueue = LockQueue | FairQueue;
 
 /** After so many removals a map is replaced by a copy. */
 const REMOVALS = 1_024;
@@ -15,30 +19,30 @@ export class QueueTable {
     return this.maps.reduce((sum, { queues }) => sum + queues.size, 0);
   }
 
-  get(type: LockType, name: string): AcquisitionQueue | undefined {
+  get(type: LockType, name: string): LocalQueue | undefined {
     return this.mapOf(type).queues.get(name);
   }
 
-  add(queue: AcquisitionQueue): void {
+  add(queue: LocalQueue): void {
     this.mapOf(queue.type).queues.set(queue.name, queue);
   }
 
-  remove(queue: AcquisitionQueue): void {
+  remove(queue: LocalQueue): void {
     this.mapOf(queue.type).remove(queue);
   }
 
   /** Of every type. */
-  named(name: string): AcquisitionQueue[] {
+  named(name: string): LocalQueue[] {
     return this.maps.flatMap(({ queues }) => queues.get(name) ?? []);
   }
 
   /** The queues that are present now: none is passed over when others come and go meanwhile. */
-  values(): AcquisitionQueue[] {
+  values(): LocalQueue[] {
     return this.maps.flatMap(({ queues }) => [...queues.values()]);
   }
 
   /** Shows each queue, without a list of them: a service may hold a hundred thousand locks. Queues must not come or go meanwhile. */
-  forEach(show: (queue: AcquisitionQueue) => void): void {
+  forEach(show: (queue: LocalQueue) => void): void {
     for (const { queues } of this.maps) for (const queue of queues.values()) show(queue);
   }
 
@@ -52,17 +56,13 @@ export class QueueTable {
   }
 }
 
-/**
- * Queues come and go with every acquisition, and V8's Map then leaves a chain of its former tables behind, which the garbage collector has to
- * carry along in the young generation. A fresh copy now and then cuts the chain: it halved the client's CPU time for an acquisition when that
- * was measured (64 in flight, Node.js 20).
- */
+/** Replaced by a copy now and then, because V8's Map keeps its former tables: see docs/decisions/classes-on-the-hot-path.md. */
 class QueueMap {
-  queues = new Map<string, AcquisitionQueue>();
+  queues = new Map<string, LocalQueue>();
   private removals = 0;
 
   /** Does nothing where another queue of the same lock has taken its place. */
-  remove(queue: AcquisitionQueue): void {
+  remove(queue: LocalQueue): void {
     if (this.queues.get(queue.name) !== queue) return;
     this.queues.delete(queue.name);
     if (++this.removals < REMOVALS) return;

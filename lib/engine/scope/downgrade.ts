@@ -1,21 +1,15 @@
 import { BackOff } from '../../backends/back-off.js';
 import type { AcquireReply, BackendError } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
+import { Attempt } from '../attempt.js';
+import type { EngineContext } from '../engine-context.js';
 import { LockLostError } from '../errors.js';
-import type { UnusedOwner } from '../lease/background-releases.js';
+import { confirmLease } from '../lease/confirm-lease.js';
 import type { HeldLock, LockKeeper, ReadDowngrade, ReleaseOutcome } from '../lease/held-lock.js';
-import type { Moment } from '../lease/lease-clock.js';
-import { type PendingAcquisition, PendingOwner } from '../lease/pending-acquisitions.js';
-import { type LockAcquirer, queueOf } from '../lock-acquirer.js';
-import type { AcquisitionQueue } from '../queue/acquisition-queue.js';
-import { lateAnswer } from '../waiting/late-answer.js';
+import type { UnusedOwner } from '../lease/release.js';
+import type { LockQueue } from '../queue/lock-queue.js';
 import { permanentError, unavailableError } from '../waiting/wait-errors.js';
 import type { Waiter } from '../waiting/waiter.js';
-import { confirmLease } from './confirm-lease.js';
-
-/** The first and the longest pause, in milliseconds. */
-const FIRST_PAUSE = 50;
-const LONGEST_PAUSE = 1_000;
 
 /** It is granted `undefined` where the write lock was given back meanwhile: then it is on its own. */
 type Reader = Waiter<HeldLock | undefined>;
@@ -30,14 +24,15 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   /** Until it is given back, or lost. */
   private read: HeldLock | undefined;
   /** The queue of the latest read lock: giving back a lost lock must not open a new queue. */
-  private queue!: AcquisitionQueue;
+  private queue!: LockQueue;
   private readonly waiting = new Set<Reader>();
   /** The write lock was given back. */
   private over = false;
-  /** When the acquisition that is under way was sent. */
-  private sent: Moment | undefined;
+  /** The request that is pending. */
+  private pending: Attempt | undefined;
   /**
-   * An acquisition got no answer, or a read lock was lost: the backend may hold it all the same, or take it until this time of its clock.
+   * An attempt is in doubt, or a read lock was lost: the backend may hold it all the same, or take it until this time of its clock. The owner id
+   * is the writer's, so that nothing is undone before the write lock is given back.
    */
   private unanswered: Pick<UnusedOwner, 'validUntil'> | undefined;
   private failure: BackendError | undefined;
@@ -45,10 +40,10 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   private timer: Timer | undefined;
 
   constructor(
-    private readonly engine: LockAcquirer,
+    private readonly context: EngineContext,
     private readonly write: HeldLock,
   ) {
-    this.backOff = new BackOff(engine.context.runtime, FIRST_PAUSE, LONGEST_PAUSE);
+    this.backOff = new BackOff(context.runtime);
   }
 
   get name(): string {
@@ -61,10 +56,10 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
 
   enqueue(waiter: Reader): void {
     const { read } = this;
-    const state = read && this.engine.context.watchdog.judge(read);
+    const state = read && this.context.watchdog.judge(read);
     if (read !== undefined && state === 'held') return waiter.grant(read);
     if (read !== undefined && state === 'unsure') return this.confirm(read, waiter);
-    const { outages } = this.engine.context;
+    const { outages } = this.context;
     const refusal = outages.active ? outages.arrived(waiter, [this.key]) : undefined;
     if (refusal !== undefined) return waiter.refuse(refusal);
     this.waiting.add(waiter);
@@ -79,18 +74,18 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   /** The write lock is given back. An acquisition that is under way is given back when it is answered. */
   abandon(): void {
     this.over = true;
-    const { events } = this.engine.context;
+    const { events } = this.context;
     if (this.read !== undefined && this.read.shares.length === 0) events.unawaited(this.giveBack(this.read));
-    if (this.sent !== undefined) return;
+    if (this.pending !== undefined) return;
     if (this.read === undefined) this.undoUnanswered();
     this.dismiss();
   }
 
   giveBack(read: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
     if (read.lost !== undefined) {
-      this.unanswered = { validUntil: read.lateCopiesUntil };
+      this.noteUnanswered(read.lateCopiesUntil);
       // A later reader may hold the read lock under the same owner, or be about to: then it is released with that one.
-      if (this.over && this.read === undefined && this.sent === undefined) this.undoUnanswered();
+      if (this.over && this.read === undefined && this.pending === undefined) this.undoUnanswered();
       return 'gone';
     }
     if (!this.over) return 'released';
@@ -115,13 +110,13 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   private undoUnanswered(): void {
     if (this.unanswered === undefined) return;
     const { key, owner, leaseTime } = this.write;
-    this.engine.context.backgroundReleases.release({ key, type: 'read', owner, leaseTime, ...this.unanswered });
+    this.context.backgroundReleases.release({ key, type: 'read', owner, leaseTime, ...this.unanswered });
     this.unanswered = undefined;
   }
 
   /** A read lock that proves to be lost is acquired again. */
   private confirm(read: HeldLock, waiter: Reader): void {
-    confirmLease(this.engine.context, read, waiter.terms).then(
+    confirmLease(this.context, read, waiter.terms).then(
       () => this.enqueue(waiter),
       (error) => waiter.refuse(error),
     );
@@ -129,54 +124,57 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
 
   private attempt(): void {
     const [first] = this.waiting;
-    if (first === undefined || this.sent !== undefined) return;
-    const { backend, clock, pendingAcquisitions } = this.engine.context;
-    const { key, owner } = this.write;
-    const { leaseTime } = first.terms;
-    this.sent = clock.now();
-    const pending = new PendingOwner(key, owner);
-    pendingAcquisitions.begin(pending);
-    backend.acquire({ key, type: 'read', owner, leaseTime, reserve: 0, fairWaitTimeout: 0, preferWriters: false }).then(
-      (reply) => {
-        pendingAcquisitions.end(pending);
-        this.answered(first, reply, pending);
-      },
+    if (first === undefined || this.pending !== undefined) return;
+    const { context, key, write } = this;
+    const attempt = new Attempt(context, key, write.owner, first.terms);
+    this.pending = attempt;
+    context.backend.acquire(attempt).then(
+      (reply) => this.answered(first, attempt, reply),
       (error) => {
-        pendingAcquisitions.end(pending);
-        this.failed(error);
+        attempt.failed(error);
+        this.failed(attempt);
       },
     );
   }
 
-  private answered(first: Reader, reply: AcquireReply, { interference }: PendingAcquisition): void {
-    const sent = this.sent as Moment;
-    const late = reply.acquired && lateAnswer(this.engine.context.clock, sent, first.terms.leaseTime);
-    if (late) return this.failed(late);
-    this.sent = this.failure = undefined;
-    if (reply.validUntil !== undefined) this.unanswered = { validUntil: reply.validUntil };
+  private answered(first: Reader, attempt: Attempt, reply: AcquireReply): void {
+    const state = attempt.answered(reply);
+    if (state === 'failed') return this.failed(attempt);
+    this.pending = this.failure = undefined;
+    this.keepDoubt(attempt);
     this.backOff.reset();
     if (!reply.acquired) {
       if (this.over) this.undoUnanswered();
       return this.dismiss();
     }
-    if (interference === 'removed') {
-      this.unanswered = { validUntil: reply.validUntil };
+    if (state === 'removed') {
       this.undoUnanswered();
       return this.dismiss();
     }
-    this.queue = queueOf(this.engine, 'read', this);
-    const read = this.queue.adopt(this.write.owner, first.terms, sent, reply.token, this);
+    this.queue = this.context.queueOf('read', this.name, this.key) as LockQueue;
+    const read = this.queue.adopt(attempt, first.terms, reply.token, this);
     this.read = read;
-    if (this.waiting.size === 0) this.engine.context.events.unawaited(this.giveBack(read));
+    if (this.waiting.size === 0) this.context.events.unawaited(this.giveBack(read));
     for (const waiter of this.takeAll()) waiter.grant(read);
   }
 
-  private failed(error: BackendError): void {
-    this.sent = undefined;
+  private keepDoubt({ leavesTraces, lateCopiesUntil }: Attempt): void {
+    if (leavesTraces) this.noteUnanswered(lateCopiesUntil);
+  }
+
+  /** Of several attempts, the last one that may still be executed counts. */
+  private noteUnanswered(validUntil: number | undefined): void {
+    const known = this.unanswered?.validUntil;
+    this.unanswered = { validUntil: known === undefined ? validUntil : Math.max(known, validUntil ?? known) };
+  }
+
+  private failed(attempt: Attempt): void {
+    const error = attempt.error as BackendError;
+    this.pending = undefined;
     this.failure = error;
-    if (error.outcome !== 'refused') this.unanswered = { validUntil: error.validUntil };
+    this.keepDoubt(attempt);
     if (this.over) return this.abandon();
-    const { backend, outages, runtime } = this.engine.context;
+    const { backend, outages, runtime } = this.context;
     if (error.kind !== 'unavailable') return this.refuseAll((waiter) => permanentError(waiter, backend, error));
     for (const waiter of this.waiting) {
       const isOver = outages.isOver(this.key, waiter.calledAt, waiter.terms.outageTimeout);
@@ -211,7 +209,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   }
 
   private unavailable(waiter: Reader): Error {
-    return unavailableError(waiter, this.engine.context.backend, this.failure);
+    return unavailableError(waiter, this.context.backend, this.failure);
   }
 
   private lossOf({ name }: Reader): LockLostError {

@@ -1,5 +1,4 @@
-import type { AcquisitionContext } from '../acquisition-context.js';
-import type { ActiveWork } from '../active-work.js';
+import type { EngineContext } from '../engine-context.js';
 import type { Lease } from '../lease/lease.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import { runInHold } from '../trace/trace-hold.js';
@@ -12,8 +11,7 @@ import { LockScope, lockScopes } from './lock-scope.js';
  * @param holdAtLeast keep the lock for so many milliseconds from now on, also when the body ends earlier
  */
 export async function holdWhile<T>(
-  { runtime }: AcquisitionContext,
-  work: ActiveWork,
+  { runtime, work }: EngineContext,
   lease: LockLease,
   body: (lease: Lease) => T | Promise<T>,
   holdAtLeast = 0,

@@ -1,17 +1,107 @@
+import { isReadWrite, type LockType } from '../../backends/lock-backend.js';
 import { listOf } from '../collections/list-of.js';
-import { LockBusyError } from '../errors.js';
+import type { EngineContext } from '../engine-context.js';
+import { LockBusyError, LockConfigurationError, LockUpgradeError } from '../errors.js';
+import { confirmLease } from '../lease/confirm-lease.js';
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { LockLease } from '../lease/lock-lease.js';
-import type { LockAcquirer } from '../lock-acquirer.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { Waiter } from '../waiting/waiter.js';
-import { confirmLease } from './confirm-lease.js';
 import { Downgrade } from './downgrade.js';
-import { isStillShared, type Reentry } from './find-reentry.js';
-import { lockScopes } from './lock-scope.js';
-import type { ShareGate } from './share-gate.js';
-import { closeGatesAbove, shareMode } from './share-mode.js';
+import { currentScope, type LockScope, liveFrom, lockScopes, type ScopedLease } from './lock-scope.js';
+import type { EnteredGate, ShareGate, ShareMode } from './share-gate.js';
+
+// ── Is it re-entry? ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** A lock that the running flow of control holds already. */
+export interface Reentry {
+  /** The scope of the innermost share that the flow has in the lock: the new share is a child of that one. */
+  readonly scope: LockScope;
+  /** The lease by which the shared lock is held. */
+  readonly holder: ScopedLease;
+  readonly held: HeldLock;
+}
+
+/**
+ * Looks through the chain of scopes for a live lease of this service on `key`; a lease that has ended by the clock is declared lost and does
+ * not count. A caller that wants to write becomes a child of the innermost share of that lock as well, but shares the write lock that an
+ * outer scope holds, if there is one.
+ */
+export function findReentry(context: EngineContext, key: string, wanted: LockType): Reentry | undefined {
+  let innermost: LockScope | undefined;
+  let found: Omit<Reentry, 'scope'> | undefined;
+  for (let scope = currentScope(); scope !== undefined; scope = liveFrom(scope.parent)) {
+    const { lease } = scope;
+    if (lease.service !== context) continue;
+    const held = lease.locks.find((lock) => lock.key === key && lock.lost === undefined);
+    if (held === undefined || context.watchdog.judge(held) === 'lost') continue;
+    // Where lease.run() of an outer lease is called inside an inner scope, the inner lease's share is found later.
+    if (innermost === undefined || lease.gates.isBelow(innermost.lease.gates, key)) innermost = scope;
+    const mayWrite = found?.held.type === 'read' && held.type !== 'read';
+    if (found === undefined || (wanted !== 'read' && mayWrite)) found = { holder: lease, held };
+  }
+  return innermost && found && { scope: innermost, ...found };
+}
+
+/** Whether what was found before a wait can still be shared; a lease that has ended by the clock is declared lost. */
+export function isStillShared({ watchdog }: EngineContext, { scope, holder, held }: Reentry): boolean {
+  return scope.live && holder.live && watchdog.judge(held) !== 'lost';
+}
+
+// ── May it share the lock? ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/**
+ * How a share of type `wanted` in a held lock goes together with its siblings.
+ *
+ * @throws LockUpgradeError when a reader asks for the write lock, LockConfigurationError for types that exclude each other
+ */
+export function shareMode(held: HeldLock, wanted: LockType): ShareMode {
+  const { type, name } = held;
+  if (type === 'read' && wanted === 'write') {
+    throw new LockUpgradeError(
+      `The write lock '${name}' was requested by code that holds its read lock: it would wait for itself. Release the read lock first, or take the write lock from the start`,
+      name,
+    );
+  }
+  const both = isReadWrite(type) && isReadWrite(wanted);
+  if (both) return wanted === 'read' ? 'shared' : 'exclusive';
+  if (!isReadWrite(type) && !isReadWrite(wanted)) return 'exclusive';
+  throw new LockConfigurationError(
+    `The lock '${name}' is held by this code as type '${type}' and asked for as '${wanted}': it would wait for itself. Use one type for one name`,
+  );
+}
+
+/**
+ * The gates that are closed to other readers while a reader inside a writer writes: it has to be alone at all gates between itself and the
+ * share that holds the write lock.
+ *
+ * @throws LockUpgradeError when another reader is inside as well: both could wait for each other
+ */
+export function closeGatesAbove({ scope, holder, held }: Reentry, wanted: LockType): readonly EnteredGate[] {
+  const { key, name } = held;
+  const closed: EnteredGate[] = [];
+  for (let share = scope.lease.gates; wanted === 'write' && share !== holder.gates; ) {
+    const gate = share.above(key);
+    if (gate === undefined) break;
+    const above = gate.closeToReaders();
+    if (above === undefined) {
+      for (const other of closed) other.leave();
+      throw new LockUpgradeError(
+        `The write lock '${name}' was requested by code that reads it, while another branch of the same writer reads it too. Ask for the write lock before the branches part`,
+        name,
+      );
+    }
+    closed.push(above);
+    share = gate.share;
+  }
+  return closed;
+}
+
+// ── A share in the lock ────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Acquires the lock for a caller that turns out to hold it no more. */
+type AcquireAnew = (terms: AcquisitionTerms) => Promise<LockLease>;
 
 /**
  * Gives a child of the share that holds the lock a share of its own: same owner, same token, same lease, no round trip. Siblings that asked
@@ -20,27 +110,27 @@ import { closeGatesAbove, shareMode } from './share-mode.js';
  * @throws LockUpgradeError when a reader asks for the write lock
  */
 export function reenter(
-  engine: LockAcquirer,
+  context: EngineContext,
   reentry: Reentry,
   name: string,
   terms: AcquisitionTerms,
+  acquireAnew: AcquireAnew,
 ): Promise<LockLease> {
   const { scope, held } = reentry;
   const mode = shareMode(held, terms.type);
   const gate = scope.lease.gates.gate(held.key);
-  const child = new Child(engine, reentry, gate, name);
+  const child = new Child(context, reentry, gate, name, acquireAnew);
   if (gate.open(mode)) {
     gate.enter(mode);
     return child.enter(terms);
   }
-  const siblingError = () => busySiblingError(engine, held, terms);
+  const siblingError = () => busySiblingError(context, held, terms);
   if (terms.waitTime === 0) return Promise.reject(siblingError());
   return new Promise((resolve, reject) => {
     const granted = () => resolve(child.enter(withWaitTime(terms, waiter.remainingWait)));
-    const { runtime } = engine.context;
-    const waiter: LockWaiter = new Waiter(name, () => held.owner, terms, runtime, granted, reject);
+    const waiter: LockWaiter = new Waiter(name, () => held.owner, terms, context.runtime, granted, reject);
     gate.wait(waiter, mode, () => waiter.grant(held), siblingError);
-    engine.context.nestedWaits.add(waiter, gate);
+    context.deadlocks.add(waiter, gate);
   });
 }
 
@@ -51,10 +141,11 @@ class Child {
   private inside = true;
 
   constructor(
-    private readonly engine: LockAcquirer,
+    private readonly context: EngineContext,
     private readonly reentry: Reentry,
     private readonly gate: ShareGate,
     private readonly name: string,
+    private readonly anew: AcquireAnew,
   ) {}
 
   /** The gate is entered: what the child gets depends on whether the lock is still held. */
@@ -70,8 +161,7 @@ class Child {
   }
 
   private async take(terms: AcquisitionTerms): Promise<LockLease> {
-    const { engine, reentry, gate } = this;
-    const { context } = engine;
+    const { context, reentry, gate } = this;
     const { held } = reentry;
     if (isStillShared(context, reentry) && context.watchdog.judge(held) === 'unsure') {
       const since = context.runtime.monotonic();
@@ -80,32 +170,28 @@ class Child {
     }
     if (!isStillShared(context, reentry)) return this.acquireAnew(terms);
     if (held.type === 'write' && terms.type === 'read') return this.downgrade(terms);
-    return engine.createLease(listOf(held), terms, listOf(gate, ...closeGatesAbove(reentry, terms.type)));
+    return context.createLease(listOf(held), terms, listOf(gate, ...closeGatesAbove(reentry, terms.type)));
   }
 
   /** The scope has ended, or the lock was lost: the child is on its own now. */
   private acquireAnew(terms: AcquisitionTerms): Promise<LockLease> {
-    const { type, waitTime, signal, onLost, fixed, group } = terms;
-    const leaseTime = fixed ? terms.leaseTime : undefined;
-    const lease = lockScopes.run(this.caller, () =>
-      this.engine.acquire(this.name, { type, waitTime, leaseTime, signal, onLost, group }),
-    );
+    const lease = lockScopes.run(this.caller, async () => this.anew(terms));
     this.leave(); // the next sibling is admitted after this one has asked: they keep their order
     return lease;
   }
 
   private downgrade(terms: AcquisitionTerms): Promise<LockLease> {
-    const { engine, gate, name } = this;
+    const { context, gate, name } = this;
     const { held } = this.reentry;
-    engine.admit('acquire()', name);
+    context.admit('acquire()', name);
     return new Promise((resolve, reject) => {
       const granted = (read: HeldLock | undefined) => {
-        if (read !== undefined) resolve(engine.createLease(listOf(read), terms, listOf(gate)));
+        if (read !== undefined) resolve(context.createLease(listOf(read), terms, listOf(gate)));
         else resolve(this.acquireAnew(withWaitTime(terms, waiter.remainingWait)));
       };
-      const { runtime } = engine.context;
+      const { runtime } = context;
       const waiter = new Waiter<HeldLock | undefined>(name, () => held.owner, terms, runtime, granted, reject);
-      held.downgrade ??= new Downgrade(engine, held);
+      held.downgrade ??= new Downgrade(context, held);
       held.downgrade.enqueue(waiter);
     });
   }
@@ -120,7 +206,7 @@ function withWaitTime(terms: AcquisitionTerms, waitTime: number): AcquisitionTer
   return { ...terms, waitTime: Math.max(0, waitTime) as Milliseconds };
 }
 
-function busySiblingError({ context }: LockAcquirer, held: HeldLock, { waitTime }: AcquisitionTerms): LockBusyError {
+function busySiblingError(context: EngineContext, held: HeldLock, { waitTime }: AcquisitionTerms): LockBusyError {
   const remaining = Math.max(0, Math.round(held.validFor - context.clock.age(held.confirmed)));
   const waited = waitTime > 0 ? `, for over ${waitTime} ms` : '';
   return new LockBusyError(

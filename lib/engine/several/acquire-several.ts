@@ -1,24 +1,19 @@
-import { BackOff } from '../../backends/back-off.js';
-import { type BackendError, noAnswer, withReason } from '../../backends/lock-backend.js';
+import { BackOff, FIRST_PAUSE } from '../../backends/back-off.js';
+import { BackendError, type Busy, noAnswer, withReason } from '../../backends/lock-backend.js';
+import { Attempt } from '../attempt.js';
+import type { EngineContext } from '../engine-context.js';
 import { LockBusyError, LockError, LockKeyError, LockUnavailableError } from '../errors.js';
 import { announceAcquired, startTime } from '../lease/announce.js';
 import type { HeldLock } from '../lease/held-lock.js';
 import type { LockLease } from '../lease/lock-lease.js';
-import type { LockAcquirer } from '../lock-acquirer.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import { abortedError, type Caller } from '../waiting/caller.js';
 import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
 import type { WaitingQueue } from '../waiting/outages.js';
 import { ofClient } from '../waiting/wait-errors.js';
-import { Waiter } from '../waiting/waiter.js';
+import { abortedError, type Caller, Waiter } from '../waiting/waiter.js';
 import { HoldAndWait } from './hold-and-wait.js';
-import { type BusyLock, SeveralAttempt } from './several-attempt.js';
 import { WantedLock } from './wanted-lock.js';
-
-/** The first and the longest pause after a failure, in milliseconds. */
-const FIRST_PAUSE = 50;
-const LONGEST_PAUSE = 1_000;
 
 /** A caller that wants several locks and has not got them yet. */
 export class SeveralCaller extends Waiter<LockLease> implements WaitingQueue {
@@ -39,38 +34,38 @@ export class SeveralCaller extends Waiter<LockLease> implements WaitingQueue {
  * Acquires several locks: all of them, or none. It does not hold a lock while it waits for another one, so that no order of names can
  * deadlock: when one is busy, all that was taken is given back, the busy lock is waited for like any other, and with it in hand the rest is
  * tried again. A caller that was passed over for long may hold and wait for a bounded time: see {@link HoldAndWait}.
- *
- * @param track is told of the caller and, when it needs nothing any more, calls the function that it returned
  */
 export function acquireSeveral(
-  engine: LockAcquirer,
+  context: EngineContext,
   names: readonly string[],
   terms: AcquisitionTerms,
   what: string,
-  track: (caller: SeveralCaller) => () => void,
 ): Promise<LockLease> {
-  const all = names.map((name) => new WantedLock(engine, name, terms, what));
+  const all = names.map((name) => new WantedLock(context, name, terms, what));
   const title = names.join(', ');
-  const scoped = engine.admit(what, title);
+  const scoped = context.admit(what, title);
+  const { outages, runtime, work } = context;
   return new Promise((resolve, reject) => {
     const refused = (error: Error) => {
       acquisition.wakeUp();
       reject(error);
     };
-    const { outages, runtime } = engine.context;
-    const caller = new SeveralCaller(title, engine.newOwner, terms, runtime, resolve, refused);
+    const caller = new SeveralCaller(title, context.newOwner, terms, runtime, resolve, refused);
     caller.keys = all.map(({ key }) => key);
     caller.scoped = scoped;
-    const acquisition = new SeveralAcquisition(engine, all, terms, caller);
+    const acquisition = new SeveralAcquisition(context, all, terms, caller);
     if (terms.signal?.aborted) return caller.refuse(abortedError(caller, terms.signal));
     const refusal = outages.active ? outages.arrived(caller, caller.keys) : undefined;
     if (refusal !== undefined) return caller.refuse(refusal);
     caller.watch(() => acquisition.departureError());
-    const ended = track(caller);
+    work.several.add(caller);
     acquisition
       .run()
       .catch((error) => caller.refuse(error))
-      .finally(ended);
+      .finally(() => {
+        work.severalEnded(caller);
+        outages.left();
+      });
   });
 }
 
@@ -85,15 +80,15 @@ class SeveralAcquisition {
   private holdAndWait: HoldAndWait | undefined;
 
   constructor(
-    private readonly engine: LockAcquirer,
+    private readonly context: EngineContext,
     private readonly all: readonly WantedLock[],
     private readonly terms: AcquisitionTerms,
     private readonly caller: SeveralCaller,
   ) {
-    const { runtime } = engine.context;
-    this.attempt = new SeveralAttempt(engine, all, terms);
-    this.started = startTime(engine.context);
-    this.backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
+    const { runtime } = context;
+    this.attempt = new SeveralAttempt(context, all, terms);
+    this.started = startTime(context);
+    this.backOff = new BackOff(runtime);
     this.pause = new InterruptibleSleep(runtime);
   }
 
@@ -128,7 +123,7 @@ class SeveralAcquisition {
     const { name, terms } = this.caller;
     const within = terms.waitTime > 0 ? ` within ${terms.waitTime} ms` : '';
     if (this.failure !== undefined || this.all.some((wanted) => wanted.isUnavailableTo(this.caller))) {
-      const { backend, outages } = this.engine.context;
+      const { backend, outages } = this.context;
       const failure = this.failure ?? outages.failure(this.caller.keys);
       const cause = failure === undefined ? noAnswer(backend, terms.waitTime) : withReason(backend, failure);
       return new LockUnavailableError(`The locks ${name} could not be acquired: ${cause.message}`, name, { cause });
@@ -136,7 +131,7 @@ class SeveralAcquisition {
     if (this.busy === undefined)
       return new LockBusyError(`Not all of the locks ${name} were free${within}; none was taken`, name, -1, undefined);
     const { wanted, remaining, holder } = this.busy;
-    const { holders } = this.engine.context;
+    const { holders } = this.context;
     const client = holders.known(holder);
     const who = `${holder ?? 'another owner'}${ofClient(client, holders.unrecorded(holder))}`;
     return new LockBusyError(
@@ -159,13 +154,13 @@ class SeveralAcquisition {
     if (failure.kind === 'key')
       throw new LockKeyError(`The locks ${name} cannot be used: ${error.message}`, name, { cause: error });
     if (settled || triesOnce || failure.kind !== 'unavailable') throw this.departureError();
-    if (isFirst) this.engine.context.outages.attemptFailed(() => this.departureError());
+    if (isFirst) this.context.outages.attemptFailed(() => this.departureError());
     await this.pause.sleep(this.backOff.next());
   }
 
   /** Two callers of this process, each of which has what the other one lacks, could go on swapping for ever. */
   private standBack(): Promise<void> {
-    const { runtime } = this.engine.context;
+    const { runtime } = this.context;
     this.holdAndWait ??= new HoldAndWait(runtime, {
       all: this.all,
       // At half of a lease there is enough time to renew it.
@@ -202,8 +197,119 @@ class SeveralAcquisition {
     if (this.caller.settled) return this.giveBackAll();
     const locks = this.all.map(({ held }) => held as HeldLock);
     const gates = this.all.flatMap(({ entered }) => entered);
-    const lease = this.engine.createLease(locks, this.terms, gates);
-    announceAcquired(this.engine.context, lease, this.started);
+    const lease = this.context.createLease(locks, this.terms, gates);
+    announceAcquired(this.context, lease, this.started);
     this.caller.grant(lease);
   }
+}
+
+/** A lock that was not free, and what is known about its holder. */
+interface BusyLock {
+  readonly wanted: WantedLock;
+  readonly remaining: number;
+  readonly holder: string | undefined;
+}
+
+/**
+ * Tries to take several locks, or what is missing of them, without waiting. Each lock has a new owner id in each attempt, because a release
+ * that arrives late would free what a later attempt has taken under the same id.
+ */
+class SeveralAttempt {
+  constructor(
+    private readonly context: EngineContext,
+    private readonly all: readonly WantedLock[],
+    private readonly terms: AcquisitionTerms,
+  ) {}
+
+  /**
+   * Takes what is not held yet. What was taken before a busy lock was found stays taken: see {@link WantedLock.giveBack}.
+   *
+   * @returns the first lock that is busy
+   * @throws BackendError, LockUpgradeError, LockConfigurationError
+   */
+  async takeMissing(): Promise<BusyLock | undefined> {
+    const missing = this.all.filter(({ held }) => held === undefined);
+    for (const wanted of missing) wanted.refreshReentry();
+    for (const [i, wanted] of missing.entries()) {
+      if (wanted.claim()) continue;
+      for (const claimed of missing.slice(0, i)) claimed.unclaim();
+      return { wanted, remaining: -1, holder: wanted.holder };
+    }
+    let busy: BusyLock | undefined;
+    try {
+      busy = await this.takeClaimed(missing.filter(({ shared }) => !shared));
+      await Promise.all(this.all.map((wanted) => wanted.confirm()));
+    } catch (error) {
+      for (const wanted of missing) if (wanted.held === undefined) wanted.unclaim();
+      throw error;
+    }
+    for (const wanted of missing) {
+      if (wanted.held !== undefined) continue;
+      if (busy !== undefined) wanted.unclaim();
+      else wanted.share();
+    }
+    return busy;
+  }
+
+  private async takeClaimed(locks: readonly WantedLock[]): Promise<BusyLock | undefined> {
+    const { backend } = this.context;
+    const areTaken = locks.length > 1 && this.terms.type !== 'fair';
+    if (areTaken && backend.canAcquireTogether(locks.map(({ key }) => key))) return this.takeTogether(locks);
+    for (const wanted of locks) {
+      const attempt = this.attemptAt(wanted);
+      const reply = await backend.acquire(attempt).catch((error) => giveUp([attempt], error));
+      attempt.answered(reply);
+      settle(wanted, attempt, reply.acquired ? reply.token : 0);
+      if (!reply.acquired) return busyAt(wanted, reply);
+    }
+    return undefined;
+  }
+
+  /** By one command. */
+  private async takeTogether(locks: readonly WantedLock[]): Promise<BusyLock | undefined> {
+    const attempts = locks.map((wanted) => this.attemptAt(wanted));
+    const reply = await this.context.backend.acquireAll(attempts).catch((error) => giveUp(attempts, error));
+    const { validUntil } = reply;
+    for (const [i, attempt] of attempts.entries()) {
+      if (reply.acquired) attempt.answered({ acquired: true, token: reply.tokens[i], reserved: 0, validUntil });
+      else attempt.answered(reply);
+    }
+    const failures = attempts.flatMap((attempt, i) => {
+      try {
+        settle(locks[i], attempt, reply.acquired ? reply.tokens[i] : 0);
+        return [];
+      } catch (error) {
+        return [error];
+      }
+    });
+    if (failures.length > 0) throw failures[0];
+    return reply.acquired ? undefined : busyAt(locks[reply.index], reply);
+  }
+
+  private attemptAt({ key }: WantedLock): Attempt {
+    return new Attempt(this.context, key, this.context.newOwner(), this.terms);
+  }
+}
+
+function busyAt(wanted: WantedLock, { remaining, holder }: Pick<Busy, 'remaining' | 'holder'>): BusyLock {
+  return { wanted, remaining, holder };
+}
+
+/** There was no answer: what may have been taken is released in the background. */
+function giveUp(attempts: readonly Attempt[], error: BackendError): never {
+  for (const attempt of attempts) {
+    attempt.failed(error);
+    attempt.abandon();
+  }
+  throw error;
+}
+
+/** @throws BackendError when the lock was granted, but cannot be used any more */
+function settle(wanted: WantedLock, attempt: Attempt, token: number): void {
+  if (attempt.state === 'granted') return wanted.fulfil(attempt, token);
+  attempt.abandon();
+  if (attempt.state === 'busy') return;
+  throw (
+    attempt.error ?? new BackendError('a lock was released by force while it was acquired', 'unavailable', 'unknown')
+  );
 }

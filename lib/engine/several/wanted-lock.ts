@@ -1,13 +1,12 @@
+import type { Attempt } from '../attempt.js';
+import type { EngineContext } from '../engine-context.js';
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
-import type { Moment } from '../lease/lease-clock.js';
-import { type LockAcquirer, queueOf } from '../lock-acquirer.js';
-import type { AcquisitionQueue } from '../queue/acquisition-queue.js';
-import { findReentry, isStillShared, type Reentry } from '../scope/find-reentry.js';
+import type { LocalQueue } from '../queue/queue-table.js';
+import { closeGatesAbove, findReentry, isStillShared, type Reentry, shareMode } from '../scope/reentry.js';
 import type { EnteredGate, ShareGate } from '../scope/share-gate.js';
-import { closeGatesAbove, shareMode } from '../scope/share-mode.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import type { Caller } from '../waiting/caller.js';
+import type { Caller } from '../waiting/waiter.js';
 import { Waiter } from '../waiting/waiter.js';
 
 /** One of several locks that are acquired together: it is taken from its queue, or shared with the scope that holds it. */
@@ -23,12 +22,12 @@ export class WantedLock {
   private waiter: LockWaiter | undefined;
 
   constructor(
-    private readonly engine: LockAcquirer,
+    private readonly context: EngineContext,
     readonly name: string,
     private readonly terms: AcquisitionTerms,
     what: string,
   ) {
-    this.key = engine.keyOf(name, what);
+    this.key = context.keyOf(name, what);
     this.refreshReentry();
   }
 
@@ -44,9 +43,8 @@ export class WantedLock {
   /** It was lost, its lease has ended, or the scope that it was shared with has ended. */
   get stale(): boolean {
     const { held, reentry } = this;
-    const { context } = this.engine;
-    if (held === undefined || context.watchdog.judge(held) !== 'held') return true;
-    return reentry !== undefined && !isStillShared(context, reentry);
+    if (held === undefined || this.context.watchdog.judge(held) !== 'held') return true;
+    return reentry !== undefined && !isStillShared(this.context, reentry);
   }
 
   get holder(): string | undefined {
@@ -59,7 +57,7 @@ export class WantedLock {
    * @throws LockUpgradeError and LockConfigurationError as {@link shareMode} does
    */
   refreshReentry(): void {
-    this.reentry = findReentry(this.engine.context, this.key, this.terms.type);
+    this.reentry = findReentry(this.context, this.key, this.terms.type);
     if (this.reentry !== undefined) shareMode(this.reentry.held, this.terms.type);
   }
 
@@ -81,10 +79,9 @@ export class WantedLock {
     else this.leaveGate();
   }
 
-  /** Ends a claim: the backend granted it to `owner`. */
-  fulfil(owner: string, sent: Moment, token: number, validUntil: number | undefined): void {
-    this.held = this.queue.fulfil(owner, this.terms, sent, token);
-    this.held.lateCopiesUntil = validUntil;
+  /** Ends a claim: the attempt was granted. */
+  fulfil(attempt: Attempt, token: number): void {
+    this.held = this.queue.fulfil(attempt, this.terms, token);
   }
 
   /**
@@ -93,7 +90,7 @@ export class WantedLock {
    * @throws BackendError when there is no answer
    */
   async confirm(): Promise<void> {
-    const { watchdog } = this.engine.context;
+    const { watchdog } = this.context;
     const held = this.reentry?.held;
     if (held !== undefined && watchdog.judge(held) === 'unsure') await watchdog.confirmNow(held);
   }
@@ -105,8 +102,8 @@ export class WantedLock {
 
   /** Whether a caller of all locks, whose time is over, has met an outage at this one. */
   isUnavailableTo(caller: Caller<never>): boolean {
-    const queue = this.engine.queues.get(this.terms.type, this.name);
-    return queue?.isUnavailableTo(caller) ?? this.engine.context.outages.isSilent(caller, [this.key], false);
+    const queue = this.context.queues.get(this.terms.type, this.name);
+    return queue?.isUnavailableTo(caller) ?? this.context.outages.isSilent(caller, [this.key], false);
   }
 
   /** Waits for this lock alone, on behalf of a caller of all locks, and takes it. */
@@ -116,15 +113,15 @@ export class WantedLock {
         this.held = held;
         resolve();
       };
-      const { engine, name } = this;
+      const { context, name } = this;
       const terms = { ...this.terms, waitTime };
-      const waiter: LockWaiter = new Waiter(name, engine.newOwner, terms, engine.context.runtime, granted, reject);
+      const waiter: LockWaiter = new Waiter(name, context.newOwner, terms, context.runtime, granted, reject);
       waiter.scoped = scoped;
       waiter.calledAt = calledAt;
       this.waiter = waiter;
       const { reentry } = this;
       const place = reentry === undefined ? this.waitInQueue(waiter) : this.waitAtGate(reentry, waiter, departed);
-      engine.context.nestedWaits.add(waiter, place);
+      context.deadlocks.add(waiter, place);
     });
   }
 
@@ -139,7 +136,7 @@ export class WantedLock {
   /** Restarts a fixed lease that has aged while other locks were waited for. A shared lock keeps the lease that it has. */
   async restartLease(): Promise<void> {
     const { held, reentry } = this;
-    const { clock, watchdog } = this.engine.context;
+    const { clock, watchdog } = this.context;
     if (held === undefined || reentry !== undefined || !held.fixed) return;
     if (clock.age(held.confirmed) > held.leaseTime / 10) await watchdog.extend(held, held.leaseTime);
   }
@@ -151,7 +148,7 @@ export class WantedLock {
     else if (held !== undefined) await held.keeper.giveBack(held);
   }
 
-  private waitInQueue(waiter: LockWaiter): AcquisitionQueue {
+  private waitInQueue(waiter: LockWaiter): LocalQueue {
     const { queue } = this;
     queue.enqueue(waiter);
     return queue;
@@ -181,7 +178,7 @@ export class WantedLock {
     for (const gate of entered) gate.leave();
   }
 
-  private get queue(): AcquisitionQueue {
-    return queueOf(this.engine, this.terms.type, this);
+  private get queue(): LocalQueue {
+    return this.context.queueOf(this.terms.type, this.name, this.key);
   }
 }

@@ -19,7 +19,8 @@ export interface EngineSettings {
   /** Default false: see {@link refuseSuspiciousName}. */
   readonly allowSuspiciousNames?: boolean | undefined;
   readonly watchdogTimeout: Milliseconds;
-  readonly fairWaitTimeout: Milliseconds;
+  /** The option `fairWaitTimeout`: how long the backend keeps a waiter (of a fair lock, or a writer) that gives no sign of life. */
+  readonly waiterTimeout: Milliseconds;
   readonly waitTime: Milliseconds;
   /** How long callers wait out an outage. Default 10 s. */
   readonly outageTimeout?: Milliseconds;

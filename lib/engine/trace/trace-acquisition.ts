@@ -1,4 +1,4 @@
-import type { AcquisitionContext } from '../acquisition-context.js';
+import type { EngineContext } from '../engine-context.js';
 import { LockBusyError } from '../errors.js';
 import type { AcquireOutcome } from '../events/lock-events.js';
 import type { LockLease } from '../lease/lock-lease.js';
@@ -8,13 +8,13 @@ import { runTraced } from './run-traced.js';
 import { tokenOf, traceHold } from './trace-hold.js';
 
 /** Whether anybody wants to know how acquisitions go. */
-export function isTraced({ events }: AcquisitionContext): boolean {
+export function isTraced({ events }: EngineContext): boolean {
   return events.failures || acquireChannel.hasSubscribers || holdChannel.hasSubscribers;
 }
 
 /** Runs an acquisition, and publishes how it went. */
 export function traceAcquisition(
-  context: AcquisitionContext,
+  context: EngineContext,
   names: readonly string[],
   terms: AcquisitionTerms,
   acquire: () => Promise<LockLease>,
@@ -74,7 +74,7 @@ function outcomeOf({ name }: Error, { skips }: AcquisitionTerms): Exclude<Acquir
 }
 
 function announceFailure(
-  { events }: AcquisitionContext,
+  { events }: EngineContext,
   message: AcquireMessage,
   outcome: Exclude<AcquireOutcome, 'acquired'>,
   error: Error,

@@ -1,12 +1,12 @@
-import type { AcquisitionContext } from '../acquisition-context.js';
+import type { EngineContext } from '../engine-context.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import { type AcquireMessage, type HoldMessage, holdChannel } from './channels.js';
 import { runTraced } from './run-traced.js';
 
 interface TracedHold {
   readonly message: HoldMessage;
-  readonly runtime: AcquisitionContext['runtime'];
-  readonly events: AcquisitionContext['events'];
+  readonly runtime: EngineContext['runtime'];
+  readonly events: EngineContext['events'];
   readonly since: number;
   begun: boolean;
 }
@@ -17,11 +17,7 @@ const holds = new WeakMap<LockLease, TracedHold>();
 let open = 0;
 
 /** A lease was given. Its hold starts with the body that it is given to, else in a moment. */
-export function traceHold(
-  { runtime, events }: AcquisitionContext,
-  lease: LockLease,
-  acquisition: AcquireMessage,
-): void {
+export function traceHold({ runtime, events }: EngineContext, lease: LockLease, acquisition: AcquireMessage): void {
   if (!holdChannel.hasSubscribers || !lease.live) return;
   const { name, names, type, group, method, fencingToken, reentry = false } = acquisition;
   const { owner, owners } = lease;

@@ -2,7 +2,7 @@ import { BackendError, type LockBackend, type NodeHealth, withReason } from '../
 import { deadlineTimer, type Runtime, type Timer } from '../../backends/runtime.js';
 import { LockUnavailableError } from '../errors.js';
 import type { EventHub } from '../events/events.js';
-import type { Caller } from './caller.js';
+import type { Caller } from './waiter.js';
 
 /** How often a node on which somebody waits is asked for a sign of life, in milliseconds. */
 const PING_INTERVAL = 3_000;
@@ -19,6 +19,12 @@ export interface WaitingQueue {
   readonly keys: readonly string[];
   /** Refuses each caller for which there is an error. */
   refuseWhere(errorOf: (caller: Caller<never>) => Error | undefined): void;
+}
+
+/** Callers that may rest until something is heard of what they wait for. */
+export interface RestingCallers {
+  /** They rest. Only {@link Outages} sets it. */
+  resting: boolean;
 }
 
 /** All queues in which callers of a service wait. */
@@ -72,14 +78,18 @@ export class Outages {
     return undefined;
   }
 
-  /** Callers begin to rest until something is heard of their lock. */
-  rest(): void {
+  /** These callers rest, until {@link unrest}: the node that they wait for is asked for a sign of life now and then. */
+  rest(callers: RestingCallers): void {
+    if (callers.resting) return;
+    callers.resting = true;
     this.resting++;
     this.schedulePing();
   }
 
-  /** None of the callers for which {@link rest} was called waits any more. */
-  unrest(): void {
+  /** None of these callers waits any more. */
+  unrest(callers: RestingCallers): void {
+    if (!callers.resting) return;
+    callers.resting = false;
     this.resting--;
     if (this.resting > 0) return;
     this.pingTimer?.cancel();

@@ -1,7 +1,7 @@
 import { type BackendError, type LockBackend, noAnswer, withReason } from '../../backends/lock-backend.js';
 import type { HolderClient } from '../clients/holder-client.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from '../errors.js';
-import type { WaitTerms } from './caller.js';
+import type { WaitTerms } from './waiter.js';
 
 /** What a process knows about the current holder of a lock. */
 export interface KnownHolder {

@@ -1,7 +1,6 @@
 import { LockConfigurationError } from '../../engine/errors.js';
 import { LOCK_TYPES } from '../../engine/terms/lock-options.js';
-import type { DistributedLockOptions, LockKey, ReturnKind } from './distributed-lock.options.js';
-import { nearestName } from './nearest-name.js';
+import type { BusyAnswer, DistributedLockOptions, LockKey, ReturnKind } from './distributed-lock.options.js';
 
 type OptionName = keyof DistributedLockOptions;
 
@@ -67,4 +66,62 @@ function unknownOption(option: string, where: string): LockConfigurationError {
   const nearest = nearestName(option, OPTION_NAMES);
   const advice = nearest === undefined ? `there are ${OPTION_NAMES.join(', ')}` : `did you mean '${nearest}'?`;
   return new LockConfigurationError(`${where}: @DistributedLock has no option '${option}'; ${advice}`);
+}
+
+/** The name that a mistyped one is probably meant to be, if one is near enough. */
+function nearestName(given: string, names: readonly string[]): string | undefined {
+  const most = Math.max(2, Math.floor(given.length / 3));
+  let nearest: string | undefined;
+  let least = most + 1;
+  for (const name of names) {
+    const distance = editDistance(given.toLowerCase(), name.toLowerCase());
+    if (distance < least) [nearest, least] = [name, distance];
+  }
+  return nearest;
+}
+
+/** Levenshtein distance. */
+function editDistance(from: string, to: string): number {
+  let previous = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= from.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= to.length; column++) {
+      const replaced = previous[column - 1] + (from[row - 1] === to[column - 1] ? 0 : 1);
+      current.push(Math.min(replaced, previous[column] + 1, current[column - 1] + 1));
+    }
+    previous = current;
+  }
+  return previous[to.length];
+}
+
+/**
+ * What the option `onBusy` does, as a function; `undefined` where LockBusyError goes out.
+ *
+ * @param where how errors name the method: `OrdersService.ship`
+ * @throws LockConfigurationError when it is neither 'throw', 'skip', a function nor the name of a method
+ */
+export function toBusyAnswer(
+  onBusy: DistributedLockOptions['onBusy'],
+  prototype: object,
+  where: string,
+): BusyAnswer | undefined {
+  if (onBusy === undefined || onBusy === 'throw') return undefined;
+  if (onBusy === 'skip') return () => undefined;
+  if (typeof onBusy === 'function') return onBusy;
+  if (typeof onBusy === 'string' && hasMethod(prototype, onBusy)) {
+    return function (this: Record<string, BusyAnswer>, busy, ...args) {
+      return this[onBusy](busy, ...args);
+    };
+  }
+  throw new LockConfigurationError(
+    `${where}: onBusy is ${describeValue(onBusy)}; it must be 'throw', 'skip', a function, or the name of a method of the class`,
+  );
+}
+
+function hasMethod(prototype: object, name: string): boolean {
+  for (let type = prototype; type !== null && type !== Object.prototype; type = Object.getPrototypeOf(type)) {
+    const descriptor = Object.getOwnPropertyDescriptor(type, name);
+    if (descriptor !== undefined) return typeof descriptor.value === 'function' && name !== 'constructor';
+  }
+  return false;
 }

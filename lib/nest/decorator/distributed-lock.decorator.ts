@@ -1,10 +1,12 @@
+import 'reflect-metadata';
 import type { Observable } from 'rxjs';
 import { LockConfigurationError } from '../../engine/errors.js';
-import { declareLockService } from '../lock-service-property.js';
-import { lockMethod } from './distributed-lock.interceptor.js';
+import { declareLockService, type Lockable } from '../lock-service-property.js';
+import { compileLockedMethod, type LockedMethod } from './compile-locked-method.js';
 import type { Anything, DistributedLockOptions, LockKey, Method } from './distributed-lock.options.js';
-import { compileLockedMethod } from './locked-method.js';
-import { mirrorFunction } from './mirror-function.js';
+import { lockedPromise } from './locked-call.js';
+import { lockedIterable } from './locked-iterable.js';
+import { lockedObservable } from './locked-observable.js';
 
 /**
  * Runs the method under a lock: at most one call with the same key runs at a time, in all processes that share the Redis.
@@ -139,4 +141,38 @@ function methodOf(target: object, descriptor: PropertyDescriptor | undefined, wh
     throw new LockConfigurationError(`${where} is not a method: @DistributedLock is for methods`);
   }
   return descriptor.value as Method;
+}
+
+/** How the calls of a method are locked, by what it returns. */
+const LOCKED = { promise: lockedPromise, observable: lockedObservable, iterable: lockedIterable };
+
+/**
+ * Wraps a method: each call finds the lock service of its instance, makes the lock names from its arguments, acquires, runs the
+ * method in the scope of the lease, and releases.
+ */
+function lockMethod(method: LockedMethod): Method {
+  const lockedCall = LOCKED[method.kind];
+  return {
+    locked(this: Lockable, ...args: unknown[]) {
+      return lockedCall(method, this, args);
+    },
+  }.locked;
+}
+
+/**
+ * Makes `wrapper` look like `original` to code that inspects methods, such as NestJS and the explorers of other decorators. It takes
+ * over the name, the length, the own properties and the kind (async, generator) of the original, and the metadata that decorators
+ * below have set on it. Decorators above set theirs on the wrapper itself.
+ */
+function mirrorFunction(original: Method, wrapper: Method): Method {
+  Object.setPrototypeOf(wrapper, Object.getPrototypeOf(original));
+  for (const key of Reflect.ownKeys(original)) {
+    const descriptor = Object.getOwnPropertyDescriptor(original, key);
+    if (descriptor !== undefined && key !== 'arguments' && key !== 'caller')
+      Object.defineProperty(wrapper, key, descriptor);
+  }
+  for (const key of Reflect.getOwnMetadataKeys(original)) {
+    Reflect.defineMetadata(key, Reflect.getOwnMetadata(key, original), wrapper);
+  }
+  return wrapper;
 }

@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../engine/errors.js';
-import type { LockedMethod } from './locked-method.js';
+import type { LockedMethod } from './compile-locked-method.js';
 import { isAsyncIterable, isObservableLike } from './return-kind.js';
 
 /** The instance of a decorated method has no lock service, so the method did not run. */

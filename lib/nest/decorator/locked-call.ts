@@ -1,11 +1,11 @@
 import { LockBusyError } from '../../engine/errors.js';
 import type { Lease } from '../../engine/lease/lease.js';
-import { IS_LOCK_SERVICE } from '../../service/is-lock-service.js';
-import type { LockService } from '../../service/lock-service.js';
+import { IS_LOCK_SERVICE, type LockService } from '../../service/lock-service.js';
 import type { Lockable } from '../lock-service-property.js';
 import { adaptMock } from './adapt-mock.js';
-import { noLockService } from './distributed-lock.errors.js';
-import type { LockedMethod } from './locked-method.js';
+import type { LockedMethod } from './compile-locked-method.js';
+import { noLockService, wrongKind } from './distributed-lock.errors.js';
+import { isAsyncIterator, isObservableLike } from './return-kind.js';
 
 /** What `onBusy` answered, in place of a lease. */
 export interface BusyResult {
@@ -50,4 +50,18 @@ export class LockedCall {
   run(): unknown {
     return this.method.body.apply(this.instance, this.args as unknown[]);
   }
+}
+
+/** Locks a call of a method that returns a promise. */
+export async function lockedPromise(
+  method: LockedMethod,
+  instance: Lockable,
+  args: readonly unknown[],
+): Promise<unknown> {
+  const call = new LockedCall(method, instance, args);
+  const lease = await call.acquire();
+  if ('answer' in lease) return lease.answer;
+  const result = await call.holdWhile(lease, () => call.run());
+  if (isObservableLike(result) || isAsyncIterator(result)) throw wrongKind(method, result);
+  return result;
 }

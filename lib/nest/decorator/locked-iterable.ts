@@ -1,9 +1,9 @@
 import type { Lease } from '../../engine/lease/lease.js';
 import { type LockScope, lockScopes } from '../../engine/scope/lock-scope.js';
 import type { Lockable } from '../lock-service-property.js';
+import type { LockedMethod } from './compile-locked-method.js';
 import { noIteration, wrongKind } from './distributed-lock.errors.js';
 import { LockedCall } from './locked-call.js';
-import type { LockedMethod } from './locked-method.js';
 import { isAsyncIterable } from './return-kind.js';
 
 /**

@@ -2,9 +2,9 @@ import { Observable, Subject } from 'rxjs';
 import { takeUntil } from 'rxjs/operators';
 import { type LockScope, lockScopes } from '../../engine/scope/lock-scope.js';
 import type { Lockable } from '../lock-service-property.js';
+import type { LockedMethod } from './compile-locked-method.js';
 import { wrongKind } from './distributed-lock.errors.js';
 import { LockedCall } from './locked-call.js';
-import type { LockedMethod } from './locked-method.js';
 import { isObservableLike } from './return-kind.js';
 
 /**

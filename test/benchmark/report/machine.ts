@@ -1,9 +1,12 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { cpus, totalmem, type } from 'node:os';
 import type { Redis } from 'ioredis';
 import type { Contestant } from '../contestants/contestant.js';
 
-const ROOT = new URL('../../../../', import.meta.url);
+/** The peers are installed beside the benchmark, what the library uses is not. */
+const INSTALLED = ['test/benchmark/node_modules/', 'node_modules/'].map(
+  (folder) => new URL(`../../../../${folder}`, import.meta.url),
+);
 
 /** Where the figures come from, in one line. */
 export async function machine(redis: Redis): Promise<string> {
@@ -21,5 +24,6 @@ export function description({ name, package: of, does, waits }: Contestant): str
 }
 
 function versionOf(name: string): string {
-  return JSON.parse(readFileSync(new URL(`node_modules/${name}/package.json`, ROOT), 'utf8')).version.replace(/^v/, '');
+  const file = INSTALLED.map((folder) => new URL(`${name}/package.json`, folder)).find((each) => existsSync(each))!;
+  return JSON.parse(readFileSync(file, 'utf8')).version.replace(/^v/, '');
 }

@@ -11,7 +11,7 @@ import { lossOf } from './loss-of.js';
 
 /**
  * What users see of a bad network. All processes go through one proxy; a service that goes round it is the world outside.
- * The same faults, command by command: test/redis/outages.test.ts, and in virtual time: test/engine/outages.test.ts.
+ * The same faults, command by command: test/backends/redis/outages.test.ts, and in virtual time: test/engine/outages/outages.test.ts.
  */
 describe('the network', () => {
   let redis: RedisServer;

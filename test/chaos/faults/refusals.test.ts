@@ -10,7 +10,7 @@ import { leftInRedis } from './leftovers.js';
 
 /**
  * What users see when Redis itself forgets scripts, ends connections, holds back or refuses. The same command by command:
- * test/redis/refusals.test.ts.
+ * test/backends/redis/refusals.test.ts.
  */
 describe('Redis', () => {
   let redis: RedisServer;

@@ -60,17 +60,23 @@ function grows(world: ModelWorld, { key, type }: Part, token: number, reserved: 
   world.tokens.set(counter, token + reserved);
 }
 
-async function acquire(world: ModelWorld, subject: Subject, waits: boolean, preferWriters: boolean, reserve: number) {
+async function acquire(
+  world: ModelWorld,
+  subject: Subject,
+  waits: boolean,
+  pastWaitingWriters: boolean,
+  reserve: number,
+) {
   const part = partOf(world, subject);
   const { model } = world;
-  const obstacles = model.obstacles(part, preferWriters);
-  const fairWaitTimeout = waits ? LONG : 0;
+  const obstacles = model.obstacles(part, pastWaitingWriters);
+  const waiterTimeout = waits ? LONG : 0;
   const reply = await part.from.backend.acquire({
     ...request(part),
     leaseTime: LONG,
     reserve,
-    fairWaitTimeout,
-    preferWriters,
+    waiterTimeout,
+    pastWaitingWriters,
   });
   expect(reply.acquired).toBe(obstacles.length === 0);
   if (reply.acquired) {
@@ -88,19 +94,19 @@ async function acquire(world: ModelWorld, subject: Subject, waits: boolean, pref
 async function acquireAll(world: ModelWorld, subject: Subject, types: readonly [LockType, LockType]) {
   const parts = KEYS.map((key, i) => partOf(world, { ...subject, key, type: types[i] }));
   const { model } = world;
-  const blocked = parts.findIndex((part) => model.obstacles(part, false).length > 0);
+  const blocked = parts.findIndex((part) => model.obstacles(part, true).length > 0);
   const requests = parts.map((part) => ({
     ...request(part),
     leaseTime: LONG,
     reserve: 0,
-    fairWaitTimeout: 0,
-    preferWriters: false,
+    waiterTimeout: 0,
+    pastWaitingWriters: true,
   }));
   const reply = await parts[0].from.backend.acquireAll(requests);
   expect(reply.acquired).toBe(blocked < 0);
   if (!reply.acquired) {
     expect(reply.index).toBe(blocked);
-    expect(model.obstacles(parts[blocked], false)).toContain(reply.holder);
+    expect(model.obstacles(parts[blocked], true)).toContain(reply.holder);
     return;
   }
   for (const [i, part] of parts.entries()) {

@@ -50,7 +50,7 @@ export class LockModel {
   }
 
   /** Who may be named as standing in the way; nobody: it is granted. */
-  obstacles(part: Part, preferWriters: boolean): readonly string[] {
+  obstacles(part: Part, pastWaitingWriters: boolean): readonly string[] {
     const { key, type, owner } = part;
     const { plain, writer, readers, queue, announced } = this.at(key);
     if (this.has(part)) return [];
@@ -62,7 +62,7 @@ export class LockModel {
     if (plain !== undefined) return [plain];
     if (type === 'write') return writer !== undefined ? [writer] : [...readers];
     if (writer !== undefined) return writer === owner ? [] : [writer];
-    return preferWriters ? [...announced] : [];
+    return pastWaitingWriters ? [] : [...announced];
   }
 
   grant(part: Part): void {
@@ -97,7 +97,7 @@ export class LockModel {
     const heir = { ...from, owner: to };
     if (!this.has(from)) return { transferred: this.has(heir), calls: [] };
     this.lapse(from);
-    if (this.obstacles(heir, false).length === 0) {
+    if (this.obstacles(heir, true).length === 0) {
       this.grant(heir);
       return { transferred: true, calls: [] };
     }

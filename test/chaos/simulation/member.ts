@@ -10,7 +10,7 @@ import type { VirtualTime } from './simulated/virtual-time.js';
 
 export interface MemberSettings {
   readonly watchdogTimeout: number;
-  readonly fairWaitTimeout: number;
+  readonly waiterTimeout: number;
 }
 
 /** Milliseconds. */
@@ -40,7 +40,7 @@ export class Member {
       clientId: process.name,
       keyPrefix: '',
       watchdogTimeout: ms(settings.watchdogTimeout),
-      fairWaitTimeout: ms(settings.fairWaitTimeout),
+      waiterTimeout: ms(settings.waiterTimeout),
       waitTime: FOREVER,
       outageTimeout: ms(OUTAGE_TIMEOUT),
       shutdownTimeout: ms(SHUTDOWN_TIMEOUT),

@@ -137,7 +137,7 @@ export class Simulation {
       executesLate: this.options.executesLate,
     });
     const [shortest, longest] = this.kind.longLeases ? LONG_LEASES : SHORT_LEASES;
-    const settings = { watchdogTimeout: chance.whole(shortest, longest), fairWaitTimeout: chance.whole(200, 600) };
+    const settings = { watchdogTimeout: chance.whole(shortest, longest), waiterTimeout: chance.whole(200, 600) };
     const member = new Member(time, process, link, this.history, settings);
     this.members.push(member);
     const callers = chance.whole(1, 4);

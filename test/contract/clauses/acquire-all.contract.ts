@@ -85,10 +85,10 @@ export function describeAcquireAll(world: ContractWorld): void {
     const [free, busy] = keys(2);
     await world.owner('read', busy).take();
     const writers = owners('write', [free, busy]);
-    const requests = writers.map((writer) => writer.request({ fairWaitTimeout: 60_000 }));
+    const requests = writers.map((writer) => writer.request({ waiterTimeout: 60_000 }));
     const reply = await writers[0].client.backend.acquireAll(requests);
     expect(reply).toMatchObject({ acquired: false, index: 1 });
-    for (const key of [free, busy]) await world.owner('read', key).take({ preferWriters: true });
+    for (const key of [free, busy]) await world.owner('read', key).take({ pastWaitingWriters: false });
   });
 
   it('acquires locks of different types together', async () => {

@@ -46,6 +46,20 @@ export function describeConcurrency(world: ContractWorld): void {
     expect(modes.map((mode) => mode === 'free')).toEqual(owners.map((_, n) => n % 3 !== 0));
   });
 
+  if (world.capabilities.publishes !== false) {
+    it('wakes the waiters of each of many that are released at once', async () => {
+      const owners = types.flatMap((type) => Array.from({ length: 10 }, () => world.owner(type)));
+      const waiters = owners.map(({ type, key }) =>
+        world.owner(type === 'read' ? 'write' : type, key, world.clients[1]),
+      );
+      const listeners = await Promise.all(waiters.map((waiter) => world.listen(waiter)));
+      await Promise.all(owners.map((owner) => owner.take()));
+      await Promise.all(waiters.map((waiter) => waiter.meet({ waiterTimeout: waiter.type === 'fair' ? LONG : 0 })));
+      await Promise.all(owners.map((owner) => owner.release()));
+      await Promise.all(listeners.map((listener) => listener.hears()));
+    });
+  }
+
   it('gives each of many requests for one name its own token, and a later one a higher token', async () => {
     if (!world.has('read')) return;
     const readers = world.owners('read', 200);

@@ -80,6 +80,17 @@ export function describeDowngrade(world: ContractWorld): void {
       expect((await state(own)).owners).toEqual([walt.owner]);
     });
 
+    it('wakes readers when it is not transferred, because the one before goes on reading', async () => {
+      const { ron, walt, wilma } = lock();
+      const listener = await world.listen(ron);
+      await walt.take();
+      await walt.as('read').take();
+      await ron.meet();
+      expect(await walt.transferTo(wilma)).toBeUndefined();
+      await listener.hears();
+      await ron.take();
+    });
+
     it('is transferred to another writer once the read lease of the one before it has ended', async () => {
       const own = lock();
       const { walt, wilma } = own;

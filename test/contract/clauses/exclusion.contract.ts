@@ -60,7 +60,7 @@ export function describeExclusion(world: ContractWorld, type: LockType): void {
 async function waitAndHold(world: ContractWorld, owner: Owner, log: string[]): Promise<void> {
   const listener = await world.listen(owner);
   for (let messages = 0; ; messages = listener.heard.length) {
-    const reply = await owner.acquire({ fairWaitTimeout: 60_000 });
+    const reply = await owner.acquire({ waiterTimeout: 60_000 });
     if (reply.acquired) break;
     await until(() => listener.heard.length > messages);
   }

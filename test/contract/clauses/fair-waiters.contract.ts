@@ -2,7 +2,7 @@ import { until } from '../../support/until.js';
 import { type ContractWorld, LAPSING, SHORT } from '../support/contract-world.js';
 import { LONG, type Owner } from '../support/owner.js';
 
-const WAITING = { fairWaitTimeout: LONG };
+const WAITING = { waiterTimeout: LONG };
 
 /** Waiters of a fair lock that leave, die or are refreshed. */
 export function describeFairWaiters(world: ContractWorld): void {
@@ -73,7 +73,7 @@ export function describeFairWaiters(world: ContractWorld): void {
     it('skips a dead head once its place has lapsed', async () => {
       const [holder, dead, bob] = fair(3);
       await holder.take();
-      await dead.meet({ fairWaitTimeout: SHORT });
+      await dead.meet({ waiterTimeout: SHORT });
       await queueUp(bob);
       await holder.release();
       expect(await bob.takeInTime(WAITING)).toBeWithin(2, 5);
@@ -83,7 +83,7 @@ export function describeFairWaiters(world: ContractWorld): void {
       const [holder, ...dead] = fair(12);
       const last = world.owner('fair', holder.key);
       await holder.take();
-      for (const owner of dead) await owner.meet({ fairWaitTimeout: SHORT });
+      for (const owner of dead) await owner.meet({ waiterTimeout: SHORT });
       await queueUp(last);
       await holder.release();
       await world.elapse(SHORT);
@@ -94,7 +94,7 @@ export function describeFairWaiters(world: ContractWorld): void {
       const [holder, dead, bob] = fair(3);
       const listener = await world.listen(bob);
       await holder.take();
-      await dead.meet({ fairWaitTimeout: SHORT });
+      await dead.meet({ waiterTimeout: SHORT });
       await queueUp(bob);
       await holder.release();
       await until(async () => {
@@ -111,7 +111,7 @@ export function describeFairWaiters(world: ContractWorld): void {
       const holders = waiters.map(({ key }) => world.owner('fair', key));
       for (const [n, waiter] of waiters.entries()) {
         await holders[n].take();
-        await waiter.meet({ fairWaitTimeout: SHORT });
+        await waiter.meet({ waiterTimeout: SHORT });
       }
       expect(await client.backend.refreshWaiters(waiters, LONG)).toEqual([true, true]);
       await world.elapse(SHORT);
@@ -122,7 +122,7 @@ export function describeFairWaiters(world: ContractWorld): void {
       const [holder, live, dead, stranger] = fair(4);
       await holder.take();
       await queueUp(live);
-      await dead.meet({ fairWaitTimeout: LAPSING });
+      await dead.meet({ waiterTimeout: LAPSING });
       await world.elapse(LAPSING);
       const waiters = [live, dead, stranger];
       expect(await holder.client.backend.refreshWaiters(waiters, LONG)).toEqual([true, false, false]);
@@ -134,7 +134,7 @@ export function describeFairWaiters(world: ContractWorld): void {
       const [holder, ann, bob, eve] = fair(4);
       await holder.take();
       await queueUp(ann);
-      await bob.meet({ fairWaitTimeout: LAPSING });
+      await bob.meet({ waiterTimeout: LAPSING });
       await queueUp(eve);
       await world.elapse(LAPSING);
       await queueUp(bob);
@@ -150,7 +150,7 @@ export function describeFairWaiters(world: ContractWorld): void {
         await waiter.removeWaiter();
       }
       expect((await holder.inspect()).queue).toEqual([]);
-      await dead.meet({ fairWaitTimeout: LAPSING });
+      await dead.meet({ waiterTimeout: LAPSING });
       await queueUp(bob);
       await holder.release();
       await world.elapse(LAPSING);

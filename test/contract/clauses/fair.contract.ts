@@ -1,7 +1,7 @@
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import { LONG, type Owner } from '../support/owner.js';
 
-const WAITING = { fairWaitTimeout: LONG };
+const WAITING = { waiterTimeout: LONG };
 
 /** Order of arrival, over clients: what the queue of a fair lock promises. */
 export function describeFairness(world: ContractWorld): void {
@@ -34,7 +34,7 @@ export function describeFairness(world: ContractWorld): void {
     it('does not list an owner that does not wait', async () => {
       const [holder, ann] = fair(2);
       await holder.take();
-      await ann.meet({ fairWaitTimeout: 0 });
+      await ann.meet({ waiterTimeout: 0 });
       expect((await holder.inspect()).queue).toEqual([]);
     });
 
@@ -43,8 +43,8 @@ export function describeFairness(world: ContractWorld): void {
       await holder.take();
       await queueUp(head);
       await holder.release();
-      for (const fairWaitTimeout of [0, LONG]) {
-        const busy = await ann.meet({ fairWaitTimeout });
+      for (const waiterTimeout of [0, LONG]) {
+        const busy = await ann.meet({ waiterTimeout });
         expect(busy.holder).toBe(head.owner);
         expect(busy.remaining).toBeWithin(1, LONG);
       }

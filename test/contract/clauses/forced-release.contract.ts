@@ -1,4 +1,5 @@
-import type { LockType } from '../../../lib/backends/lock-backend.js';
+import type { LockType, Removal } from '../../../lib/backends/lock-backend.js';
+import { until } from '../../support/until.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import { LONG, type Owner } from '../support/owner.js';
 
@@ -52,7 +53,7 @@ export function describeForcedRelease(world: ContractWorld, type: LockType): voi
       const [ann, bob, eve] = world.owners(type, 3);
       const listener = await world.listen(bob);
       await ann.take();
-      if (type === 'fair') await bob.meet({ fairWaitTimeout: LONG });
+      if (type === 'fair') await bob.meet({ waiterTimeout: LONG });
       await eve.forceRelease({ owners: [ann.owner] });
       await listener.hears();
       await bob.take();
@@ -96,6 +97,24 @@ export function describeForcedReleaseOfReaders(world: ContractWorld): void {
     expect((await rita.inspect()).mode).toBe('free');
     expect(await walt.as('read').renew()).toBe(false);
     await rita.take();
+  });
+
+  it('notifies each client whose readers were removed by force, of its own readers alone', async () => {
+    const { rita, ron, walt } = lock();
+    const heard = new Map<Owner, Removal[]>([
+      [rita, []],
+      [ron, []],
+    ]);
+    const subscriptions = [...heard].map(([{ client, key }, removals]) =>
+      client.backend.listenToClient!(client.id, (removal) => removal.key === key && removals.push(removal)),
+    );
+    await Promise.all(subscriptions.map(({ ready }) => ready));
+    await rita.take();
+    await ron.take();
+    await walt.forceRelease();
+    await until(() => [...heard.values()].every((removals) => removals.length > 0));
+    for (const [{ key, owner }, removals] of heard) expect(removals[0]).toEqual({ key, owners: [owner] });
+    for (const subscription of subscriptions) subscription.close();
   });
 
   it('wakes nobody while a reader is left that was not removed', async () => {

@@ -2,7 +2,7 @@ import { until } from '../../support/until.js';
 import { type ContractWorld, LAPSING, SHORT } from '../support/contract-world.js';
 import { LONG } from '../support/owner.js';
 
-const WAITING = { fairWaitTimeout: LONG };
+const WAITING = { waiterTimeout: LONG };
 
 /** Many readers or one writer, and what happens between them. */
 export function describeReadWrite(world: ContractWorld): void {

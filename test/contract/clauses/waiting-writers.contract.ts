@@ -1,8 +1,8 @@
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import { LONG } from '../support/owner.js';
 
-const STAND_BACK = { preferWriters: true };
-const WAITING = { fairWaitTimeout: LONG };
+const STAND_BACK = { pastWaitingWriters: false };
+const WAITING = { waiterTimeout: LONG };
 
 /** Writers that are registered as waiting, and readers that let them go first. */
 export function describeWaitingWriters(world: ContractWorld): void {
@@ -14,7 +14,7 @@ export function describeWaitingWriters(world: ContractWorld): void {
   };
 
   describe('a registered waiting writer', () => {
-    it('goes before new readers that prefer writers', async () => {
+    it('goes before new readers', async () => {
       const { rita, ron, walt } = lock();
       await rita.take();
       await walt.meet(WAITING);
@@ -26,7 +26,7 @@ export function describeWaitingWriters(world: ContractWorld): void {
       await ron.take(STAND_BACK);
     });
 
-    it('does not keep out readers that do not prefer writers, nor readers that hold the lock', async () => {
+    it('does not keep out readers that go past it, nor readers that hold the lock', async () => {
       const { rita, ron, walt } = lock();
       await rita.take(STAND_BACK);
       await walt.meet(WAITING);
@@ -52,7 +52,7 @@ export function describeWaitingWriters(world: ContractWorld): void {
     it('keeps nobody out once it has expired', async () => {
       const { rita, ron, walt } = lock();
       await rita.take();
-      await walt.meet({ fairWaitTimeout: SHORT });
+      await walt.meet({ waiterTimeout: SHORT });
       expect(await ron.takeInTime(STAND_BACK)).toBeWithin(1, 5);
       expect(await walt.refreshWaiter()).toBe(false);
     });
@@ -60,8 +60,8 @@ export function describeWaitingWriters(world: ContractWorld): void {
     it('keeps readers waiting until the last of several writers has expired', async () => {
       const { rita, ron, walt, wilma } = lock();
       await rita.take();
-      await walt.meet({ fairWaitTimeout: 5_000 });
-      await wilma.meet({ fairWaitTimeout: LONG });
+      await walt.meet({ waiterTimeout: 5_000 });
+      await wilma.meet({ waiterTimeout: LONG });
       expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(5_001, LONG);
       await wilma.refreshWaiter(SHORT);
       expect((await ron.meet(STAND_BACK)).remaining).toBeWithin(SHORT, 5_000);
@@ -70,7 +70,7 @@ export function describeWaitingWriters(world: ContractWorld): void {
     it('stays registered by refreshing', async () => {
       const { rita, ron, walt, wilma } = lock();
       await rita.take();
-      await walt.meet({ fairWaitTimeout: SHORT });
+      await walt.meet({ waiterTimeout: SHORT });
       expect(await walt.refreshWaiter()).toBe(true);
       expect(await wilma.refreshWaiter()).toBe(false);
       await world.elapse(SHORT);

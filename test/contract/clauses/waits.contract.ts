@@ -60,7 +60,7 @@ export function describeWaits(world: ContractWorld): void {
         const [ann, bob] = world.owners(type, 2);
         expect(await waits().holders(ann.key)).toEqual([]);
         await ann.take();
-        await bob.meet({ fairWaitTimeout: 1_000 });
+        await bob.meet({ waiterTimeout: 1_000 });
         expect(await waits().holders(ann.key)).toEqual([ann.owner]);
         await ann.release();
         expect(await waits().holders(ann.key)).toEqual([]);

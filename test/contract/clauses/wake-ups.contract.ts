@@ -6,7 +6,7 @@ import type { Owner } from '../support/owner.js';
 /** Which subscribers are notified of a release. A waiter of a fair lock is registered, or it would not be notified. */
 export function describeWakeUps(world: ContractWorld, type: LockType): void {
   const queue = async (waiter: Owner) => {
-    if (type === 'fair') await waiter.meet({ fairWaitTimeout: 60_000 });
+    if (type === 'fair') await waiter.meet({ waiterTimeout: 60_000 });
   };
 
   it('wakes a waiter of another client when it is released', async () => {

@@ -32,7 +32,7 @@ export class Owner implements OwnerRef {
   }
 
   request(options: AcquireOptions = {}): AcquireRequest {
-    return { ...this.holding, leaseTime: LONG, reserve: 0, fairWaitTimeout: 0, preferWriters: false, ...options };
+    return { ...this.holding, leaseTime: LONG, reserve: 0, waiterTimeout: 0, pastWaitingWriters: true, ...options };
   }
 
   acquire(options?: AcquireOptions): Promise<AcquireReply> {
@@ -87,8 +87,8 @@ export class Owner implements OwnerRef {
     return this.client.backend.transfer({ key, type, from, to: to.owner, leaseTime, reserve });
   }
 
-  async refreshWaiter(fairWaitTimeout = LONG): Promise<boolean> {
-    const [kept] = await this.client.backend.refreshWaiters([this.holding], fairWaitTimeout);
+  async refreshWaiter(waiterTimeout = LONG): Promise<boolean> {
+    const [kept] = await this.client.backend.refreshWaiters([this.holding], waiterTimeout);
     return kept;
   }
 

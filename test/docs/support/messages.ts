@@ -16,7 +16,7 @@ interface Node {
 
 /** Errors with a message for operators. Those of the configuration say themselves what to do. */
 const ERRORS = /^(Lock(?!Configuration)\w*Error|BackendError)$/;
-/** `logger.warn(…)`, and `watchdog.lose(held, why)`, whose last argument becomes part of a message. */
+/** `logger.warn(…)`, and `lose(held, why)`, whose last argument becomes part of a message. */
 const METHODS = ['warn', 'error', 'lose'];
 
 /** All messages in lib/ that an operator can see: those of lib/testing are for tests. Those with fewer than eight letters of their own only put other messages together. */
@@ -53,6 +53,11 @@ function textsIn(node: Node | undefined, constants: ReadonlyMap<string, readonly
       return [(node.quasis as { cooked: string }[]).map(({ cooked }) => cooked).join('…')];
     case 'Identifier':
       return constants.get(String(node.value)) ?? [];
+    // A table of texts, and an entry of it.
+    case 'ObjectExpression':
+      return (node.properties as { value?: Node }[]).flatMap(({ value }) => textsIn(value, constants));
+    case 'MemberExpression':
+      return textsIn(node.object as Node, constants);
     case 'ParenthesisExpression':
       return textsIn(node.expression as Node, constants);
     case 'ConditionalExpression':

@@ -1,7 +1,7 @@
 import { InProcessWaits, WaitStore } from '../../../lib/backends/in-process-waits.js';
 import { confirmCycle } from '../../../lib/engine/deadlock/confirm-cycle.js';
 import { findCycle, WaitReader } from '../../../lib/engine/deadlock/find-cycle.js';
-import type { WaitRecord } from '../../../lib/engine/deadlock/wait-record.js';
+import type { JournalRecord } from '../../../lib/engine/deadlock/journal-record.js';
 import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
 
 /** Waits as processes write them: wait `n` began at second n, is held by owner `n`, and waits for other owners. */
@@ -35,7 +35,7 @@ class Waits {
     return findCycle(new WaitReader(this.backend), { id: `wait:${n}`, record: this.record(n, holders) });
   }
 
-  private record(n: number, holders: readonly number[]): WaitRecord {
+  private record(n: number, holders: readonly number[]): JournalRecord {
     return { lock: `lock:${n}`, owner: `${n}`, holders: holders.map(String), began: 1_000 * n, beat: 1 };
   }
 }

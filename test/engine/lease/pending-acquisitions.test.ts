@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { AcquireRequest, Removal } from '../../../lib/backends/lock-backend.js';
-import { type PendingAcquisition, PendingAcquisitions } from '../../../lib/engine/lease/pending-acquisitions.js';
+import { type Attempt, PendingAttempts } from '../../../lib/engine/attempt.js';
 import { FOREVER } from '../../../lib/engine/terms/duration.js';
 import { openVirtualWorld, type VirtualProcess } from '../../support/lock-world.js';
 import { latch } from '../../support/section.js';
@@ -10,17 +10,17 @@ import { refused } from '../../support/watched/watched-backend.js';
 setFlagsFromString('--expose-gc');
 const collectGarbage: () => void = runInNewContext('gc');
 
-const { begin } = PendingAcquisitions.prototype;
+const { begin } = PendingAttempts.prototype;
 afterEach(() => {
-  PendingAcquisitions.prototype.begin = begin;
+  PendingAttempts.prototype.begin = begin;
 });
 
-/** Lists the acquisitions that begin from now on, without keeping them alive. */
-function watchAcquisitions(): readonly WeakRef<PendingAcquisition>[] {
-  const begun: WeakRef<PendingAcquisition>[] = [];
-  PendingAcquisitions.prototype.begin = function (acquisition) {
-    begun.push(new WeakRef(acquisition));
-    begin.call(this, acquisition);
+/** Lists the attempts that begin from now on, without keeping them alive. */
+function watchAttempts(): readonly WeakRef<Attempt>[] {
+  const begun: WeakRef<Attempt>[] = [];
+  PendingAttempts.prototype.begin = function (attempt) {
+    begun.push(new WeakRef(attempt));
+    begin.call(this, attempt);
   };
   return begun;
 }
@@ -125,11 +125,11 @@ describe('an acquisition that is under way', () => {
     ],
   ])('is forgotten when it has failed: %s', async (_, fail) => {
     const process = await world.process({ outageTimeout: FOREVER });
-    const begun = watchAcquisitions();
+    const begun = watchAttempts();
     await fail(process);
     expect(begun.length).toBeGreaterThan(20);
     await process.runtime.settle();
     collectGarbage();
-    expect(begun.filter((acquisition) => acquisition.deref() !== undefined).length).toBeLessThan(5);
+    expect(begun.filter((attempt) => attempt.deref() !== undefined).length).toBeLessThan(5);
   });
 });

@@ -1,12 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
 import type { LockService } from '../../../lib/service/lock-service.js';
-import { connectQuorum, startNodes } from '../../quorum/redis-nodes.js';
+import { connectQuorum, startNodes } from '../../backends/quorum/redis-nodes.js';
+import { isAsleep as isAsleepInSynchronizer } from '../../support/asleep.js';
 import { type LockProcess, openWorld, type ProcessSettings, type StoreName } from '../../support/lock-world.js';
 import { type RedisCluster, startCluster } from '../../support/servers/redis-cluster.js';
 import type { RedisServer } from '../../support/servers/redis-server.js';
 import { woken } from '../../support/time-limits.js';
 import { until } from '../../support/until.js';
-import { isAsleep as isAsleepInSynchronizer } from '../../synchronizers/asleep.js';
 
 interface Releasable {
   release(): Promise<unknown>;

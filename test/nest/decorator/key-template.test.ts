@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: what others write for a placeholder
 import { LockConfigurationError, LockKeyError } from '../../../lib/engine/errors.js';
+import { compileLockedMethod } from '../../../lib/nest/decorator/compile-locked-method.js';
 import { DistributedLock } from '../../../lib/nest/decorator/distributed-lock.decorator.js';
-import { compileLockedMethod } from '../../../lib/nest/decorator/locked-method.js';
 import { compileTemplate } from '../../../lib/nest/key-template/key-template.js';
 
 class Order {

@@ -10,6 +10,7 @@ import {
   LockService,
   RedisLockModule,
 } from 'nestjs-redis-lock';
+import { BackendError, type LockBackend } from 'nestjs-redis-lock/backend';
 import { LockService as CoreLockService } from 'nestjs-redis-lock/core';
 // No driver of a database is installed.
 import type { RowLocksOptions } from 'nestjs-redis-lock/sql';
@@ -72,6 +73,9 @@ class Orders {
 }
 
 export const rows: RowLocksOptions = { pool: { connect: async () => ({}), end: async () => {} } };
+/** A backend of the user's own. */
+export const own = (backend: LockBackend) => createLockService({ backend });
+export const failure = new BackendError('away', 'unavailable', 'refused');
 const options: RedisLockOptions = { connection: 'redis://127.0.0.1:6379', watchdogTimeout: '30s' };
 @Module({
   imports: [RedisLockModule.forRoot(options), RedisLockModule.forRootAsync({ useFactory: () => options })],

@@ -48,7 +48,7 @@ function serviceOn(store: MemoryStore, runtime: VirtualRuntime): LockService {
       clientId: runtime.uuid(),
       keyPrefix: 'lock:',
       watchdogTimeout: ms(30_000),
-      fairWaitTimeout: ms(5_000),
+      waiterTimeout: ms(5_000),
       waitTime: FOREVER,
       shutdownTimeout: ms(100),
       onLost: 'throw',

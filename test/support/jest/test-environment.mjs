@@ -1,7 +1,8 @@
-import { TestEnvironment } from 'jest-environment-node';
+import { register } from 'node:module';
+import { TestEnvironment as Sandbox } from 'jest-environment-node';
+import { ModuleMocker } from 'jest-mock';
 
-// A worker outlives a jest that was killed, and with it the servers that its tests have started. This file runs outside
-// the sandbox of the tests, where `process` is the real one.
+// A worker outlives a jest that was killed, and with it the servers that its tests have started.
 const end = () => process.exit(1);
 process.once('disconnect', end);
 
@@ -10,4 +11,52 @@ process.on('removeListener', (event) => {
   if (event === 'message') process.off('disconnect', end);
 });
 
-export default TestEnvironment;
+register('./typescript-hooks.mjs', import.meta.url);
+
+/** Jest calls it with `new`. A suite that begins with `@sandbox` replaces what its worker needs, too, as fake timers do. */
+export default function Environment(config, context) {
+  return 'sandbox' in context.docblockPragmas ? new Sandbox(config, context) : new SharedEnvironment();
+}
+
+/** The worker's own globals, which are put in order behind each suite. */
+class SharedEnvironment {
+  global = globalThis;
+  moduleMocker = new ModuleMocker(globalThis);
+  #before;
+
+  constructor() {
+    const { console } = globalThis;
+    const { exit, exitCode, env } = process;
+    const listeners = new Map(process.eventNames().map((name) => [name, process.rawListeners(name)]));
+    this.#before = { console, exit, exitCode, env: { ...env }, cwd: process.cwd(), listeners };
+  }
+
+  async setup() {}
+
+  async teardown() {
+    const { console, exit, exitCode, env, cwd, listeners } = this.#before;
+    this.moduleMocker.restoreAllMocks();
+    globalThis.console = console;
+    Object.assign(process, { exit, exitCode });
+    if (process.cwd() !== cwd) process.chdir(cwd);
+    for (const name of Object.keys(process.env)) {
+      if (!(name in env)) delete process.env[name];
+    }
+    Object.assign(process.env, env);
+    // Of a suite's listeners only those stay that end its child processes.
+    for (const name of process.eventNames().filter((name) => name !== 'exit')) {
+      const old = new Set(listeners.get(name));
+      for (const listener of process.rawListeners(name)) {
+        if (!old.has(listener)) process.removeListener(name, listener);
+      }
+    }
+    for (const key of OF_THE_LIBRARY) delete globalThis[key];
+  }
+
+  getVmContext() {
+    return null;
+  }
+}
+
+/** What the library keeps for the whole process, for all its copies. */
+const OF_THE_LIBRARY = [Symbol.for('nestjs-redis-lock.memory-store.4')];

@@ -1,30 +1,48 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { transform } from '@swc/core';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { pathFor, read, write } from './typescript-cache.cjs';
 
 /** The entries of the package: `nestjs-redis-lock/otel` is lib/otel.ts. */
 const OURS = /^nestjs-redis-lock(?:\/([\w-]+))?$/;
+const LIBRARY = new URL('../../../lib/', import.meta.url).href;
 
-export function resolve(specifier, context, next) {
+export async function resolve(specifier, context, next) {
   const [ours, entry = 'index'] = OURS.exec(specifier) ?? [];
-  if (ours) {
-    return next(new URL(`../../../lib/${entry}.ts`, import.meta.url).href, context);
+  if (ours) return typescript(new URL(`${entry}.ts`, LIBRARY).href);
+  const [parent, suite] = context.parentURL?.split('?') ?? [];
+  if (specifier === '@jest/globals' && suite) {
+    return { url: new URL(`jest-globals.mjs?${suite}`, import.meta.url).href, shortCircuit: true };
   }
-  if (/^\.{1,2}\/.*\.js$/.test(specifier) && context.parentURL?.endsWith('.ts')) {
-    const source = new URL(specifier.replace(/\.js$/, '.ts'), context.parentURL);
-    return next(existsSync(source) ? source.href : specifier, context);
+  if (/^\.{1,2}\/.*\.js$/.test(specifier) && parent?.endsWith('.ts')) {
+    const source = new URL(specifier.replace(/\.js$/, '.ts'), parent);
+    if (existsSync(source)) return typescript(source.href, suite);
   }
-  return next(specifier, context);
+  const found = await next(specifier, context);
+  return found.url.endsWith('.ts') ? typescript(found.url, suite) : found;
+}
+
+/** The suites of a jest worker share the library. What else they import is their own: its variables are as new as the suite. */
+function typescript(url, suite) {
+  const query = suite === undefined || url.startsWith(LIBRARY) ? '' : `?${suite}`;
+  return { url: url + query, format: 'module', shortCircuit: true };
 }
 
 export async function load(url, context, next) {
-  if (!url.endsWith('.ts')) {
+  if (!/\.ts(\?|$)/.test(url)) {
     return next(url, context);
   }
   const filename = fileURLToPath(url);
-  const { code } = await transform(readFileSync(filename, 'utf8'), {
+  const source = readFileSync(filename, 'utf8');
+  const path = pathFor(filename, source);
+  const code = read(path) ?? (await transpile(source, filename, path));
+  return { format: 'module', source: code, shortCircuit: true };
+}
+
+async function transpile(source, filename, path) {
+  const { transform } = await import('@swc/core');
+  const { code, map } = await transform(source, {
     filename,
-    sourceMaps: 'inline',
+    sourceMaps: true,
     swcrc: false,
     jsc: {
       parser: { syntax: 'typescript', decorators: true },
@@ -33,5 +51,8 @@ export async function load(url, context, next) {
     },
     module: { type: 'es6' },
   });
-  return { format: 'module', source: code, shortCircuit: true };
+  const text = `${code}\n//# sourceMappingURL=${pathToFileURL(`${path}.map`)}\n`;
+  write(`${path}.map`, map);
+  write(path, text);
+  return text;
 }

@@ -172,8 +172,8 @@ export class WatchedBackend implements LockBackend {
     return this.run('raiseToken', token, () => this.backend.raiseToken(key, type, token));
   }
 
-  refreshWaiters(places: readonly OwnerRef[], fairWaitTimeout: number): Promise<readonly boolean[]> {
-    return this.run('refreshWaiters', places, () => this.backend.refreshWaiters(places, fairWaitTimeout));
+  refreshWaiters(places: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
+    return this.run('refreshWaiters', places, () => this.backend.refreshWaiters(places, waiterTimeout));
   }
 
   removeWaiter(place: OwnerRef): Promise<void> {

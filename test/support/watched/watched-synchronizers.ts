@@ -1,7 +1,11 @@
+import { BackendError } from '../../../lib/backends/backend-error.js';
 import type { Subscription } from '../../../lib/backends/subscription.js';
 import type { SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
 
 export type SynchronizerCommand = Exclude<keyof SynchronizerBackend, 'subscribe'>;
+
+/** More than any test sends. */
+const MOST_COMMANDS = 100_000;
 
 /** What a test lets happen to a command: `execute` runs it, and gives its answer. */
 // biome-ignore lint/suspicious/noExplicitAny: the answers differ from command to command
@@ -63,6 +67,9 @@ export class WatchedSynchronizers {
 
   private async run(command: SynchronizerCommand, args: unknown[], execute: () => Promise<unknown>): Promise<unknown> {
     this.commands.push(command);
+    // In memory, a loop without end would leave no turn of the event loop to jest's limit.
+    if (this.commands.length > MOST_COMMANDS)
+      throw new BackendError(`${command}() is the ${this.commands.length}th request of one test`, 'denied', 'refused');
     const confirmed = [...this.waits].filter((wait) => wait.key === args[0] && wait.confirmed);
     const disturbance = this.disturbances.get(command);
     this.underWay++;

@@ -1,7 +1,7 @@
 import type { OwnerRef } from '../../lock-backend.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ScriptCall } from '../connection/script-call.js';
-import type { FencingTokens } from '../fencing-tokens.js';
+import type { HighestToken } from '../highest-token.js';
 import type { PublishMode } from '../pubsub/publish-mode.js';
 import type { SingleCalls } from './single-calls.js';
 
@@ -19,7 +19,7 @@ export interface ReplicaConfirmation {
 /** What the commands of a backend share. */
 export interface ScriptContext {
   readonly connection: RedisConnection;
-  readonly tokens: FencingTokens;
+  readonly highestToken: HighestToken;
   readonly publishMode: PublishMode;
   readonly single: SingleCalls;
   /** Undefined when acquisitions count without replicas. */

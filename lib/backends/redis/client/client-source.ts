@@ -3,7 +3,7 @@ import { type Client, isCluster } from './client.js';
 import type { ClientDefaults } from './client-options.js';
 import type { ClusterConnection, Connection } from './connection.js';
 import { ConnectionError } from './connection-error.js';
-import { checkClient, checkCluster, checkOptions } from './connection-settings.js';
+import { checkClient, checkCluster, checkRedisOptions } from './connection-settings.js';
 import { checkUrl } from './url-settings.js';
 
 /** A client, and whether it is ours or borrowed from the user. */
@@ -21,7 +21,7 @@ export interface ClientSource {
  *
  * @throws ConnectionError when the option is not valid, or its client cannot be used for locks
  */
-export function clientOf(connection: Connection, defaults: ClientDefaults): ClientSource {
+export function toClientSource(connection: Connection, defaults: ClientDefaults): ClientSource {
   const source = sourceOf(connection, defaults);
   try {
     refuseUnusable(source.client);
@@ -42,7 +42,7 @@ function sourceOf(connection: Connection, defaults: ClientDefaults): ClientSourc
   if (!isPlainObject(connection)) throw new ConnectionError(`The connection is ${kindOf(connection)}. ${REMEDY}`);
   if ('nodes' in connection) return ownCluster(connection as ClusterConnection, defaults);
   const options = connection as RedisOptions;
-  checkOptions(options);
+  checkRedisOptions(options);
   const source = ownRedis(new Redis({ ...defaults, ...options, lazyConnect: true }));
   const { sentinels, failoverDetector, Connector } = options;
   const needsFailoverWatch = Boolean(sentinels?.length) && failoverDetector === undefined && Connector === undefined;

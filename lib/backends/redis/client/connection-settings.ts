@@ -37,7 +37,7 @@ const IN_REDIS_OPTIONS = 'set it for all nodes, as { nodes, options: { redisOpti
  *
  * @throws ConnectionError that names the setting, and says what to do
  */
-export function checkOptions(options: RedisOptions): void {
+export function checkRedisOptions(options: RedisOptions): void {
   checkNames(options, 'The connection');
   checkDatabase(options.db, 'db of the connection');
   if (options.sentinels === undefined || options.sentinels === null || options.Connector !== undefined) return;

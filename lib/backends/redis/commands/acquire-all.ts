@@ -2,7 +2,7 @@ import { type AcquireAllReply, type AcquireRequest, isReadWrite } from '../../lo
 import { keysOf, LOCK, type LockKey, refuseFailure } from '../calls/item-answer.js';
 import type { ScriptContext } from '../calls/script-context.js';
 import { readLease } from '../lock-keys.js';
-import { integerOf, listOf } from '../reply-shape.js';
+import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { busyReply, copyOf } from './acquire-reply.js';
 import { TOKEN_COUNTER, WAITING_WRITERS } from './lock-type-table.js';
@@ -23,19 +23,19 @@ export async function acquireAll(
   requests: readonly AcquireRequest[],
   context: ScriptContext,
 ): Promise<AcquireAllReply> {
-  const { connection, tokens, single, replicaCheck } = context;
+  const { connection, highestToken, single, replicaCheck } = context;
   if (requests.length === 0) return { acquired: true, tokens: [] };
   const [{ key, leaseTime }] = requests;
   const { reply, call } = await single.callInTime(
     scripts['acquire-all'],
     [clockOf(connection, key), ...keysOf(KEYS_OF_EACH, requests)],
-    [tokens.seen, String(leaseTime), ...requests.flatMap(argsOf)],
+    [highestToken.seen, String(leaseTime), ...requests.flatMap(argsOf)],
   );
   const server = connection.description;
-  const [outcome, ...rest] = listOf(reply, server);
+  const [outcome, ...rest] = arrayOf(reply, server);
   if (integerOf(outcome, server) === ALL_ACQUIRED) {
     await replicaCheck?.confirm(call, requests);
-    const all = rest.map((token) => tokens.acquired(integerOf(token, server), 0).token);
+    const all = rest.map((token) => highestToken.acquired(integerOf(token, server), 0).token);
     return { acquired: true, tokens: all, ...copyOf(call) };
   }
   const [index, ttl, holder] = rest;
@@ -43,6 +43,6 @@ export async function acquireAll(
   return { ...busyReply(ttl, holder, server), index: integerOf(index, server), ...copyOf(call) };
 }
 
-function argsOf({ type, owner, preferWriters }: AcquireRequest): string[] {
-  return [type, owner, preferWriters ? '1' : '0'];
+function argsOf({ type, owner, pastWaitingWriters }: AcquireRequest): string[] {
+  return [type, owner, pastWaitingWriters ? '1' : '0'];
 }

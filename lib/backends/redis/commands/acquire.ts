@@ -3,11 +3,11 @@ import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, refuseFailure } from '../calls/item-answer.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ScriptCall } from '../connection/script-call.js';
-import type { FencingTokens } from '../fencing-tokens.js';
+import type { HighestToken } from '../highest-token.js';
 import { integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { busyReply } from './acquire-reply.js';
-import { type AcquireScript, LOCK_TYPES } from './lock-type-table.js';
+import { type AcquireScript, LOCK_SCRIPTS } from './lock-type-table.js';
 import { clockOf } from './token-source.js';
 
 /** A fenced lock answers { token, reserved, 1 }, where a busy lock answers { ttl, holder }. */
@@ -23,10 +23,10 @@ export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply>
   constructor(
     type: LockType,
     private readonly connection: RedisConnection,
-    private readonly tokens: FencingTokens,
+    private readonly highestToken: HighestToken,
     private readonly onAcquired?: (reply: Acquired, call: ScriptCall) => void,
   ) {
-    this.form = LOCK_TYPES[type].acquire;
+    this.form = LOCK_SCRIPTS[type].acquire;
     this.script = scripts[this.form.name];
   }
 
@@ -48,8 +48,8 @@ export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply>
   args(requests: readonly AcquireRequest[]): string[] {
     const [first] = requests;
     const { option } = this.form;
-    const args = [this.tokens.seen, String(first.leaseTime), String(first.reserve)];
-    if (option !== undefined) args.push(String(Number(first[option])));
+    const args = [this.highestToken.seen, String(first.leaseTime), String(first.reserve)];
+    if (option !== undefined) args.push(String(Number(first[option] ?? false)));
     for (const { owner } of requests) args.push(owner);
     return args;
   }
@@ -66,17 +66,17 @@ export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply>
     const server = this.connection.description;
     if (!Array.isArray(reply)) {
       const firstToken = integerOf(reply, server);
-      return this.tokens.acquired(firstToken + index, 0);
+      return this.highestToken.acquired(firstToken + index, 0);
     }
     const [reservedWithEach] = reply;
     const answer = reply[1 + index];
     refuseFailure(answer, this.form.keys, request, call, this.connection);
     if (!Array.isArray(answer)) {
-      return this.tokens.acquired(integerOf(answer, server), integerOf(reservedWithEach, server));
+      return this.highestToken.acquired(integerOf(answer, server), integerOf(reservedWithEach, server));
     }
     if (answer.length === FENCED_ANSWER_LENGTH) {
       const [token, reserved] = answer;
-      return this.tokens.acquired(integerOf(token, server), integerOf(reserved, server));
+      return this.highestToken.acquired(integerOf(token, server), integerOf(reserved, server));
     }
     const [ttl, holder] = answer;
     return busyReply(ttl, holder, server);

@@ -14,7 +14,7 @@ export interface LockScript {
 
 export interface AcquireScript extends LockScript {
   /** What it takes beside lease time, highest token and reserve. */
-  readonly option?: keyof Pick<AcquireRequest, 'fairWaitTimeout' | 'preferWriters'>;
+  readonly option?: keyof Pick<AcquireRequest, 'waiterTimeout' | 'pastWaitingWriters'>;
 }
 
 export interface RefreshScript extends LockScript {
@@ -54,7 +54,7 @@ export const FAIR_KEYS: readonly KeyOfLock[] = [
 ];
 
 /** Which scripts each lock type has, and which keys they need. */
-export const LOCK_TYPES: Record<LockType, LockTypeScripts> & Record<TransferableType, TransferScript> = {
+export const LOCK_SCRIPTS: Record<LockType, LockTypeScripts> & Record<TransferableType, TransferScript> = {
   reentrant: {
     acquire: { name: 'acquire-reentrant', keys: [LOCK] },
     release: { name: 'release-reentrant', keys: [LOCK] },
@@ -68,7 +68,7 @@ export const LOCK_TYPES: Record<LockType, LockTypeScripts> & Record<Transferable
     transfer: { name: 'transfer-reentrant-2', keys: [LOCK] },
   },
   fair: {
-    acquire: { name: 'acquire-fair', keys: FAIR_KEYS, option: 'fairWaitTimeout' },
+    acquire: { name: 'acquire-fair', keys: FAIR_KEYS, option: 'waiterTimeout' },
     release: { name: 'release-fair', keys: FAIR_KEYS },
     renew: { name: 'renew-reentrant', keys: [LOCK] },
     waiters: {
@@ -77,12 +77,12 @@ export const LOCK_TYPES: Record<LockType, LockTypeScripts> & Record<Transferable
     },
   },
   read: {
-    acquire: { name: 'acquire-read', keys: [LOCK, READ_LEASE, WAITING_WRITERS], option: 'preferWriters' },
+    acquire: { name: 'acquire-read', keys: [LOCK, READ_LEASE, WAITING_WRITERS], option: 'pastWaitingWriters' },
     release: { name: 'release-read', keys: [LOCK, READ_LEASE] },
     renew: { name: 'renew-read', keys: [LOCK, READ_LEASE] },
   },
   write: {
-    acquire: { name: 'acquire-write', keys: [LOCK, READ_LEASE, WAITING_WRITERS], option: 'fairWaitTimeout' },
+    acquire: { name: 'acquire-write', keys: [LOCK, READ_LEASE, WAITING_WRITERS], option: 'waiterTimeout' },
     release: { name: 'release-write', keys: [LOCK, READ_LEASE] },
     renew: { name: 'renew-write', keys: [LOCK, READ_LEASE] },
     transfer: {

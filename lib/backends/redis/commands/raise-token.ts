@@ -6,8 +6,8 @@ import { tokenSource } from './token-source.js';
 
 /** Makes the tokens of a lock continue above `token`. */
 export async function raiseToken(key: string, type: LockType, token: number, context: ScriptContext): Promise<void> {
-  const { connection, tokens, single } = context;
+  const { connection, highestToken, single } = context;
   const reply = await single.call(scripts['raise-token-1'], [tokenSource(connection, key, type)], [String(token)]);
   integerOf(reply, connection.description);
-  tokens.acquired(token, 0);
+  highestToken.acquired(token, 0);
 }

@@ -1,9 +1,9 @@
 import type { OwnerRef } from '../../lock-backend.js';
 import { keysOf } from '../calls/item-answer.js';
 import type { ScriptContext } from '../calls/script-context.js';
-import { integerOf, listOf } from '../reply-shape.js';
+import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
-import { LOCK_TYPES } from './lock-type-table.js';
+import { LOCK_SCRIPTS } from './lock-type-table.js';
 import { publishCommand } from './publish-command.js';
 
 /** What a script answers for a waiter that still has its place. */
@@ -12,13 +12,13 @@ const KEPT = 1;
 /** Keeps waiting owners in their places, with one script call for each lock. False: that waiter had lost its place. */
 export async function refreshWaiters(
   waiters: readonly OwnerRef[],
-  fairWaitTimeout: number,
+  waiterTimeout: number,
   context: ScriptContext,
 ): Promise<readonly boolean[]> {
   const kept = new Map<OwnerRef, boolean>();
   await Promise.all(
     groupByLock(waiters).map(async (group) => {
-      const answers = await refresh(group, fairWaitTimeout, context);
+      const answers = await refresh(group, waiterTimeout, context);
       for (const [index, waiter] of group.entries()) kept.set(waiter, answers[index]);
     }),
   );
@@ -38,15 +38,15 @@ function groupByLock(waiters: readonly OwnerRef[]): OwnerRef[][] {
 
 async function refresh(
   group: readonly OwnerRef[],
-  fairWaitTimeout: number,
+  waiterTimeout: number,
   context: ScriptContext,
 ): Promise<readonly boolean[]> {
   const { single, connection } = context;
-  const script = LOCK_TYPES[group[0].type].waiters?.refresh;
+  const script = LOCK_SCRIPTS[group[0].type].waiters?.refresh;
   if (script === undefined) return [];
-  const args = [String(fairWaitTimeout), ...group.map(({ owner }) => owner)];
+  const args = [String(waiterTimeout), ...group.map(({ owner }) => owner)];
   if (script.publishes) args.unshift(await publishCommand(context, group[0].key));
   const reply = await single.call(scripts[script.name], keysOf(script.keys, [group[0]]), args);
   const server = connection.description;
-  return listOf(reply, server).map((answer) => integerOf(answer, server) === KEPT);
+  return arrayOf(reply, server).map((answer) => integerOf(answer, server) === KEPT);
 }

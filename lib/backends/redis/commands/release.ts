@@ -5,7 +5,7 @@ import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ScriptCall } from '../connection/script-call.js';
 import { integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
-import { LOCK_TYPES, type LockScript } from './lock-type-table.js';
+import { LOCK_SCRIPTS, type LockScript } from './lock-type-table.js';
 
 /** What a script answers when it does not answer how many clients listened. See scripts/includes/release-replies.lua. */
 const NOT_HELD = -1;
@@ -28,7 +28,7 @@ export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply>
     private readonly publish: () => string,
     private readonly others: (owner: OwnerRef, told: number, head: string | undefined) => number,
   ) {
-    this.form = LOCK_TYPES[type].release;
+    this.form = LOCK_SCRIPTS[type].release;
     this.script = scripts[this.form.name];
   }
 

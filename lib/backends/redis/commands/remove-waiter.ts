@@ -2,12 +2,12 @@ import type { OwnerRef } from '../../lock-backend.js';
 import { keysOf } from '../calls/item-answer.js';
 import type { ScriptContext } from '../calls/script-context.js';
 import { scripts } from '../scripts.js';
-import { LOCK_TYPES } from './lock-type-table.js';
+import { LOCK_SCRIPTS } from './lock-type-table.js';
 import { publishCommand } from './publish-command.js';
 
 /** Removes a waiting owner, and wakes the next one if it was this one's turn. */
 export async function removeWaiter(waiter: OwnerRef, context: ScriptContext): Promise<void> {
-  const script = LOCK_TYPES[waiter.type].waiters?.remove;
+  const script = LOCK_SCRIPTS[waiter.type].waiters?.remove;
   if (script === undefined) return;
   const publish = await publishCommand(context, waiter.key);
   await context.single.call(scripts[script.name], keysOf(script.keys, [waiter]), [publish, waiter.owner]);

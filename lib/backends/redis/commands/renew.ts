@@ -3,9 +3,9 @@ import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, refuseFailure } from '../calls/item-answer.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ScriptCall } from '../connection/script-call.js';
-import { integerOf, listOf } from '../reply-shape.js';
+import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
-import { LOCK_TYPES, type LockScript } from './lock-type-table.js';
+import { LOCK_SCRIPTS, type LockScript } from './lock-type-table.js';
 
 /** What a script answers for a lock that it renewed; otherwise it answers NOT_HELD (0). */
 const RENEWED = 1;
@@ -21,7 +21,7 @@ export class RenewBatch implements BatchedScript<RenewRequest, boolean> {
     type: LockType,
     private readonly connection: RedisConnection,
   ) {
-    this.form = LOCK_TYPES[type].renew;
+    this.form = LOCK_SCRIPTS[type].renew;
     this.script = scripts[this.form.name];
   }
 
@@ -41,7 +41,7 @@ export class RenewBatch implements BatchedScript<RenewRequest, boolean> {
 
   read(reply: unknown, index: number, request: RenewRequest, call: ScriptCall): boolean {
     const server = this.connection.description;
-    const answers = listOf(reply, server);
+    const answers = arrayOf(reply, server);
     const [time] = answers;
     const answer = answers[1 + index];
     if (index === 0) this.connection.sampleClock(call, [request.key], integerOf(time, server));

@@ -1,6 +1,6 @@
 import { type Client, isCluster } from '../client/client.js';
 import { clientDefaults } from '../client/client-options.js';
-import { type ClientSource, clientOf } from '../client/client-source.js';
+import { type ClientSource, toClientSource } from '../client/client-source.js';
 import { ClusterNodes } from '../client/cluster-nodes.js';
 import type { Connection } from '../client/connection.js';
 import type { ConnectionContext } from '../client/connection-context.js';
@@ -45,7 +45,7 @@ export class RedisConnection {
 
   /** @throws ConnectionError when `connection` cannot be used */
   static open(connection: Connection, context: ConnectionContext): RedisConnection {
-    const source = context.runtime.detached(() => clientOf(connection, clientDefaults(context)));
+    const source = context.runtime.detached(() => toClientSource(connection, clientDefaults(context)));
     const onFirstAnswer = (info: string) => {
       context.onConnected?.(serverName(info));
       warnOfEviction(info, source.description, context.onWarning);

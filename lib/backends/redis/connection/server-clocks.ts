@@ -1,7 +1,7 @@
 import { isCluster } from '../client/client.js';
 import type { ClientSource } from '../client/client-source.js';
 import type { ClusterNodes } from '../client/cluster-nodes.js';
-import { integerOf, listOf } from '../reply-shape.js';
+import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { checkDatabase } from './check-database.js';
 import { checkVersion } from './check-version.js';
@@ -99,7 +99,7 @@ export class ServerClocks {
       this.isCluster && key !== undefined
         ? new ScriptCommand('eval', [scripts['time-1'].source, '1', key])
         : new ScriptCommand('time', []);
-    const [seconds, micros] = listOf(await this.send(command), description);
+    const [seconds, micros] = arrayOf(await this.send(command), description);
     const time = integerOf(seconds, description) * 1_000 + Math.floor(integerOf(micros, description) / 1_000);
     const clock = this.of(keys);
     clock.sample(time, command.writtenAt, performance.now(), command.socket);

@@ -2,7 +2,7 @@ import { isClientId, parseClientRecord } from '../../directory/client-record.js'
 import { agedRecord, type ClientRecord } from '../../lock-backend.js';
 import type { ScriptContext } from '../calls/script-context.js';
 import { clientList, clientRecord } from '../lock-keys.js';
-import { listOf } from '../reply-shape.js';
+import { arrayOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 
 /** What is read of a record. `at` is the server's time when it was written. */
@@ -38,7 +38,7 @@ export async function writeClient(record: ClientRecord, lifetime: number, { sing
 
 export async function readClients({ single, connection }: ScriptContext): Promise<readonly string[]> {
   const clients = await single.call(scripts['list-clients-1'], [clientList], []);
-  return listOf(clients, connection.description).filter(isClientId).slice(-MOST_CLIENTS);
+  return arrayOf(clients, connection.description).filter(isClientId).slice(-MOST_CLIENTS);
 }
 
 /** @returns undefined where there is no record, or one that no version of this library writes */
@@ -48,7 +48,7 @@ export async function readClient(
 ): Promise<ClientRecord | undefined> {
   if (!isClientId(clientId)) return undefined;
   const reply = await single.call(scripts['read-client-1'], [clientRecord(clientId)], [LONGEST_VALUE, ...FIELDS]);
-  const [now, ...values] = listOf(reply, connection.description);
+  const [now, ...values] = arrayOf(reply, connection.description);
   const texts = new Map<string, string>(
     FIELDS.flatMap((field, n) => (typeof values[n] === 'string' ? [[field, values[n]]] : [])),
   );

@@ -4,7 +4,7 @@ import { BackendError, type KeyPage } from '../../lock-backend.js';
 import { addressOf } from '../client/cluster-nodes.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { ALL_COUNTER_NOTES, isBesideLocks, notedKey } from '../lock-keys.js';
-import { listOf } from '../reply-shape.js';
+import { arrayOf } from '../reply-shape.js';
 import type { NodeCommands } from './node-commands.js';
 
 /** A page ends after so many SCANs, also where few locks were found: the server may have millions of other keys. */
@@ -46,8 +46,8 @@ export async function scanLocks(
     const master: Redis = masters[at.node];
     const [wanted, most] = at.notes ? [ALL_COUNTER_NOTES, Math.max(count, FEWEST_FOR_NOTES)] : [pattern, count];
     const args = [at.position, 'MATCH', wanted, 'COUNT', String(most), 'TYPE', 'hash'];
-    const [next, found] = listOf(await commands.send(master, 'scan', args), description);
-    for (const name of listOf(found, description).map(String)) {
+    const [next, found] = arrayOf(await commands.send(master, 'scan', args), description);
+    for (const name of arrayOf(found, description).map(String)) {
       if (!at.notes) {
         if (!isBesideLocks(name)) keys.add(name);
       } else if (isWanted.test(notedKey(name))) synchronizers.add(notedKey(name));

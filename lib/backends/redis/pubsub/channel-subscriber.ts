@@ -14,9 +14,6 @@ export interface ChannelSubscription {
   close(): void;
 }
 
-const FIRST_RETRY_DELAY = 50;
-const LONGEST_RETRY_DELAY = 1_000;
-
 /**
  * All subscriptions of a backend. They share one connection, which the first of them opens (one for each master when they are sharded), and
  * one subscription for each channel, however many listeners it has. A connection that is lost is replaced, and every listener is told.
@@ -32,7 +29,7 @@ export class ChannelSubscriber {
     private readonly connection: RedisConnection,
     private readonly context: ConnectionContext,
   ) {
-    this.backOff = new BackOff(context.runtime, FIRST_RETRY_DELAY, LONGEST_RETRY_DELAY);
+    this.backOff = new BackOff(context.runtime);
   }
 
   subscribe(name: string, kind: ChannelKind, listener: ChannelListener): ChannelSubscription {

@@ -213,8 +213,8 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return this.send('token', (backend) => backend.raiseToken(key, type, token));
   }
 
-  refreshWaiters(places: readonly OwnerRef[], fairWaitTimeout: number): Promise<readonly boolean[]> {
-    return this.send(this.lineOf('places', places[0]), (backend) => backend.refreshWaiters(places, fairWaitTimeout));
+  refreshWaiters(places: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]> {
+    return this.send(this.lineOf('places', places[0]), (backend) => backend.refreshWaiters(places, waiterTimeout));
   }
 
   removeWaiter(place: OwnerRef): Promise<void> {

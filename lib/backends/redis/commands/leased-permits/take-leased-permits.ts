@@ -1,6 +1,6 @@
 import type { RequestId, TakenPermits } from '../../../synchronizer-backend.js';
 import { counterNote, permitLeases, semaphoreChannel } from '../../lock-keys.js';
-import { listOf } from '../../reply-shape.js';
+import { arrayOf } from '../../reply-shape.js';
 import type { SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
 
 /** Takes permits under ids, each with a lease, for as many groups, from the first on, as there are permits for. */
@@ -17,7 +17,7 @@ export async function takeLeasedPermits(
   const args = [publish, leaseTime, initial ?? '', groups.length, ...sizes, ...groups.flat()];
   const read = (reply: unknown): TakenPermits => {
     // The script says NO_LEASE_ENDS (-1) as the port does.
-    const [served, remaining, missing] = listOf(reply, calls.server).map((part) => calls.integer(part));
+    const [served, remaining, missing] = arrayOf(reply, calls.server).map((part) => calls.integer(part));
     return missing === 1 ? { served, remaining, missing: true } : { served, remaining };
   };
   const keys = [key, permitLeases(key), counterNote(key)] as const;

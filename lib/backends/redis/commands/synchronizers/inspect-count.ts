@@ -7,7 +7,7 @@ import {
   synchronizerState,
 } from '../../../synchronizer-state.js';
 import { counterNote, permitLeases } from '../../lock-keys.js';
-import { listOf } from '../../reply-shape.js';
+import { arrayOf } from '../../reply-shape.js';
 import type { SynchronizerCalls } from './synchronizer-calls.js';
 
 const NOTED_TYPES: readonly SynchronizerNote['type'][] = [
@@ -21,8 +21,8 @@ export async function inspectCount(calls: SynchronizerCalls, key: string): Promi
   const keys = [key, permitLeases(key), counterNote(key)] as const;
   const reply = await calls.run('inspect-count-3', keys, [MOST_PERMITS_SHOWN, SHOWN_ID_DIGITS / 2]);
   if (reply === null || reply === undefined) return undefined;
-  const [count, type, total, acquired, entries] = listOf(reply, calls.server);
-  const held = listOf(entries, calls.server);
+  const [count, type, total, acquired, entries] = arrayOf(reply, calls.server);
+  const held = arrayOf(entries, calls.server);
   const permits: HeldPermit[] = [];
   for (let n = 0; n < held.length; n += 2) permits.push({ id: String(held[n]), remaining: calls.integer(held[n + 1]) });
   return synchronizerState(noteOf(String(type), String(total)), calls.integer(count), calls.integer(acquired), permits);

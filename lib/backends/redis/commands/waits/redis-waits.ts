@@ -1,7 +1,7 @@
 import type { WaitBackend, WaitChange } from '../../../wait-backend.js';
 import type { ScriptContext } from '../../calls/script-context.js';
 import { waitsOf } from '../../lock-keys.js';
-import { integerOf, listOf } from '../../reply-shape.js';
+import { arrayOf, integerOf } from '../../reply-shape.js';
 import { scripts } from '../../scripts.js';
 
 /** The waits of callers that hold locks: a hash for each owner, in a slot of its own. */
@@ -13,7 +13,7 @@ export class RedisWaits implements WaitBackend {
     const { description } = connection;
     // Not for the time-out, which the script does not look at: the call says when it was written to the socket.
     const { reply, call } = await single.callInTime(scripts['time-1'], [waitsOf(holder)], []);
-    const [seconds, micros] = listOf(reply, description);
+    const [seconds, micros] = arrayOf(reply, description);
     const time = integerOf(seconds, description) * 1_000 + integerOf(micros, description) / 1_000;
     return time - call.writtenAt;
   }
@@ -43,6 +43,6 @@ export class RedisWaits implements WaitBackend {
   }
 
   private async list(reply: Promise<unknown>): Promise<readonly string[]> {
-    return listOf(await reply, this.context.connection.description).map(String);
+    return arrayOf(await reply, this.context.connection.description).map(String);
   }
 }

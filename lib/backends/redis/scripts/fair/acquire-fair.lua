@@ -11,7 +11,7 @@
   ARGV[2]          highest token that the caller has seen
   ARGV[3]          lease time in ms
   ARGV[4]          tokens to reserve with each acquisition
-  ARGV[5]          fairWaitTimeout: ms for which an owner that has to wait keeps a place in the queue; 0: leave no trace
+  ARGV[5]          waiterTimeout: ms for which an owner that has to wait keeps a place in the queue; 0: leave no trace
   ARGV[5 + i]      owner
 
   Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, types of the keys } }.
@@ -36,7 +36,7 @@
 -- @include fair/head-of
 -- @include fair/set-timeout
 -- @include fair/enter-queue
-local reserve, fairWaitTimeout = tonumber(ARGV[4]), tonumber(ARGV[5])
+local reserve, waiterTimeout = tonumber(ARGV[4]), tonumber(ARGV[5])
 local count = #ARGV - 5
 local now = math.floor(micros / 1000)
 
@@ -53,8 +53,8 @@ local function acquire(i)
   local lock, owner, queue = KEYS[4 * i - 2], ARGV[5 + i], fairQueue(4 * i - 1)
   local busy = busyFair(lock, owner, queue)
   if busy then
-    if fairWaitTimeout > 0 then
-      enterQueue(queue, owner, now, fairWaitTimeout)
+    if waiterTimeout > 0 then
+      enterQueue(queue, owner, now, waiterTimeout)
     end
     return busy
   end

@@ -8,7 +8,7 @@
   KEYS[4]      zset: the time until which each of our waiters counts as alive
 
   ARGV[1]      PUBLISH or SPUBLISH
-  ARGV[2]      fairWaitTimeout: ms for which to keep them
+  ARGV[2]      waiterTimeout: ms for which to keep them
   ARGV[2 + i]  owner
 
   Returns an answer for each: 1, or 0 when the owner had lost its place.
@@ -24,7 +24,7 @@
 -- @include fair/set-timeout
 -- @include fair/wake-head
 local lock, queue = KEYS[1], fairQueue(2)
-local publish, fairWaitTimeout = ARGV[1], tonumber(ARGV[2])
+local publish, waiterTimeout = ARGV[1], tonumber(ARGV[2])
 local now = serverTime()
 
 local kept, refreshed = {}, {}
@@ -37,8 +37,8 @@ local javaWaiters = 0
 for _, owner in ipairs(redis.call('LRANGE', queue.list, 0, -1)) do
   local i = refreshed[owner]
   if i and waitsUntil(queue, owner) > now then
-    local alive = now + fairWaitTimeout
-    setTimeout(queue, owner, alive + JAVA_WAIT * javaWaiters, alive, fairWaitTimeout)
+    local alive = now + waiterTimeout
+    setTimeout(queue, owner, alive + JAVA_WAIT * javaWaiters, alive, waiterTimeout)
     kept[i] = 1
   elseif not i and not redis.call('ZSCORE', queue.heartbeats, owner) then
     javaWaiters = javaWaiters + 1

@@ -12,7 +12,7 @@
   ARGV[3]       lease time in ms
   ARGV[3i + 1]  type
   ARGV[3i + 2]  owner
-  ARGV[3i + 3]  1: a reader gives way to a writer that waits
+  ARGV[3i + 3]  1: a reader acquires also while a writer waits
 
   Returns { ALL_ACQUIRED (1), token, ... }, { ONE_IS_BUSY (0), index of the first busy one (from 0), ttl, holder }, or
   { ONE_FAILED (2), its index, { { error, types of the keys } } }.

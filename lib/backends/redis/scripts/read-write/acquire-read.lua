@@ -10,7 +10,7 @@
   ARGV[2]       highest token that the caller has seen
   ARGV[3]       lease time in ms
   ARGV[4]       tokens to reserve with each acquisition
-  ARGV[5]       1: give way to a writer that waits
+  ARGV[5]       1: acquire also while a writer waits
   ARGV[5 + i]   owner
 
   Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, types of the keys } }.
@@ -38,12 +38,12 @@
 -- @include read-write/write-read-lease
 -- @include read-write/fit-to-lease
 -- @include read-write/take-reader
-local reserve, preferWriters = tonumber(ARGV[4]), ARGV[5] == '1'
+local reserve, pastWriters = tonumber(ARGV[4]), ARGV[5] == '1'
 local count = #ARGV - 5
 
 local function acquire(i)
   local lock, writers, owner = KEYS[3 * i - 1], KEYS[3 * i + 1], ARGV[5 + i]
-  local busy = busyReader(lock, owner, writers, preferWriters)
+  local busy = busyReader(lock, owner, writers, pastWriters)
   if busy then
     return busy
   end

@@ -10,7 +10,7 @@
   ARGV[2]       highest token that the caller has seen
   ARGV[3]       lease time in ms
   ARGV[4]       tokens to reserve with each acquisition
-  ARGV[5]       fairWaitTimeout: ms for which to announce a writer that has to wait; 0: leave no trace
+  ARGV[5]       waiterTimeout: ms for which to announce a writer that has to wait; 0: leave no trace
   ARGV[5 + i]   owner
 
   Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, types of the keys } }.
@@ -35,15 +35,15 @@
 -- @include read-write/set-write-lease
 -- @include read-write/take-writer
 -- @include read-write/announce-writer
-local reserve, fairWaitTimeout = tonumber(ARGV[4]), tonumber(ARGV[5])
+local reserve, waiterTimeout = tonumber(ARGV[4]), tonumber(ARGV[5])
 local count = #ARGV - 5
 
 local function acquire(i)
   local lock, writers, owner = KEYS[3 * i - 1], KEYS[3 * i + 1], ARGV[5 + i]
   local busy = busyWriter(lock, owner)
   if busy then
-    if fairWaitTimeout > 0 then
-      announceWriter(writers, owner, math.floor(micros / 1000), fairWaitTimeout)
+    if waiterTimeout > 0 then
+      announceWriter(writers, owner, math.floor(micros / 1000), waiterTimeout)
     end
     return busy
   end

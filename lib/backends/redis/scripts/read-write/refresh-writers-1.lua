@@ -3,14 +3,14 @@
 
   KEYS[1]      zset: writers that wait, and the time until which each counts as alive
 
-  ARGV[1]      fairWaitTimeout: ms for which to keep them
+  ARGV[1]      waiterTimeout: ms for which to keep them
   ARGV[1 + i]  owner
 
   Returns an answer for each: 1, or 0 when it was not announced any more.
 ]]
 -- @include server-time
 -- @include read-write/announce-writer
-local writers, fairWaitTimeout = KEYS[1], tonumber(ARGV[1])
+local writers, waiterTimeout = KEYS[1], tonumber(ARGV[1])
 local now = serverTime()
 local kept = {}
 
@@ -18,7 +18,7 @@ for i = 2, #ARGV do
   local alive = redis.call('ZSCORE', writers, ARGV[i])
   kept[i - 1] = alive and tonumber(alive) > now and 1 or 0
   if kept[i - 1] == 1 then
-    announceWriter(writers, ARGV[i], now, fairWaitTimeout)
+    announceWriter(writers, ARGV[i], now, waiterTimeout)
   end
 end
 return kept

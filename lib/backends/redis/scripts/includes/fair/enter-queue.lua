@@ -1,9 +1,9 @@
 -- Appends an owner to the queue, or prolongs the place that it has.
-local function enterQueue(queue, owner, now, fairWaitTimeout)
+local function enterQueue(queue, owner, now, waiterTimeout)
   local timeout = redis.call('ZSCORE', queue.timeouts, owner)
-  local alive = now + fairWaitTimeout
+  local alive = now + waiterTimeout
   if timeout and waitsUntil(queue, owner) > now then
-    setTimeout(queue, owner, math.max(tonumber(timeout), alive), alive, fairWaitTimeout)
+    setTimeout(queue, owner, math.max(tonumber(timeout), alive), alive, waiterTimeout)
     return
   end
   leaveQueue(queue, owner)
@@ -11,8 +11,8 @@ local function enterQueue(queue, owner, now, fairWaitTimeout)
   timeout = alive + JAVA_WAIT * javaWaiters
   local last = redis.call('LINDEX', queue.list, -1)
   if last and not redis.call('ZSCORE', queue.heartbeats, last) then
-    timeout = math.max(timeout, waitsUntil(queue, last) + fairWaitTimeout)
+    timeout = math.max(timeout, waitsUntil(queue, last) + waiterTimeout)
   end
   redis.call('RPUSH', queue.list, owner)
-  setTimeout(queue, owner, timeout, alive, fairWaitTimeout)
+  setTimeout(queue, owner, timeout, alive, waiterTimeout)
 end

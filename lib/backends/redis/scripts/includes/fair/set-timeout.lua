@@ -1,6 +1,6 @@
 -- `timeout` is what Java goes by, `alive` what we go by.
-local function setTimeout(queue, owner, timeout, alive, fairWaitTimeout)
+local function setTimeout(queue, owner, timeout, alive, waiterTimeout)
   redis.call('ZADD', queue.timeouts, timeout, owner)
   redis.call('ZADD', queue.heartbeats, alive, owner)
-  redis.call('PEXPIRE', queue.heartbeats, math.max(redis.call('PTTL', queue.heartbeats), fairWaitTimeout))
+  redis.call('PEXPIRE', queue.heartbeats, math.max(redis.call('PTTL', queue.heartbeats), waiterTimeout))
 end

@@ -1,6 +1,6 @@
 -- Announces a writer that waits, so that readers may give way to it.
-local function announceWriter(writers, owner, now, fairWaitTimeout)
+local function announceWriter(writers, owner, now, waiterTimeout)
   redis.call('ZREMRANGEBYSCORE', writers, '-inf', now)
-  redis.call('ZADD', writers, now + fairWaitTimeout, owner)
-  redis.call('PEXPIRE', writers, math.max(redis.call('PTTL', writers), fairWaitTimeout))
+  redis.call('ZADD', writers, now + waiterTimeout, owner)
+  redis.call('PEXPIRE', writers, math.max(redis.call('PTTL', writers), waiterTimeout))
 end

@@ -1,8 +1,8 @@
 -- To look at all readers would make each reader slower than the one before: of more than these, it is done where the lock has no lease.
 local FEW_FIELDS = 16
 
--- Why `owner` cannot read: { ttl, holder }; nil when it can. `preferWriters`: it cannot while a writer waits.
-local function busyReader(lock, owner, writers, preferWriters)
+-- Why `owner` cannot read: { ttl, holder }; nil when it can. Unless `pastWriters`, it cannot while a writer waits.
+local function busyReader(lock, owner, writers, pastWriters)
   local mode = redis.call('HGET', lock, 'mode')
   if mode == 'write' then
     if isWriter(lock, owner) then
@@ -17,7 +17,7 @@ local function busyReader(lock, owner, writers, preferWriters)
   if ttl == NO_LEASE or redis.call('HLEN', lock) <= FEW_FIELDS then
     lockFields(lock)
   end
-  if not preferWriters or (mode and isReader(lock, owner)) then
+  if pastWriters or (mode and isReader(lock, owner)) then
     return nil
   end
   local last = redis.call('ZRANGE', writers, -1, -1, 'WITHSCORES')

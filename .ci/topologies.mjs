@@ -1,0 +1,10 @@
+// npm run test:topologies: what every backend promises, with servers that take long to start: a cluster, Sentinel, and the nodes of a
+// quorum. npm test runs the same clauses in memory, on one server, and on a quorum in memory.
+import { TOPOLOGIES } from '../jest.config.mjs';
+import { finishWithJest, limitTo, only, step } from './jest-run.mjs';
+import { provideRedis } from './provide-redis.mjs';
+
+if (!provideRedis()) process.exit(1);
+limitTo(15);
+step('scripts', '.ci/embed.mjs');
+finishWithJest(...only(TOPOLOGIES), ...process.argv.slice(2));

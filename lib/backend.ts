@@ -1,0 +1,53 @@
+/**
+ * What a backend of your own implements: `LockBackend` and its types. Give it to a service as the option `backend`.
+ *
+ * It follows what the lock engine needs, and may change in any minor version.
+ *
+ * @experimental
+ * @packageDocumentation
+ */
+export {
+  type AcquireAllReply,
+  type Acquired,
+  type AcquireReply,
+  type AcquireRequest,
+  BackendError,
+  type BackendHealth,
+  type BlockingBackend,
+  type Busy,
+  type ClientRecord,
+  type ExpectedHolders,
+  type HoldRecord,
+  type KeyPage,
+  type LockBackend,
+  type LockDirectory,
+  type LockState,
+  type LockType,
+  NodeHealth,
+  type NodeWatch,
+  type OwnerRef,
+  type ReleaseReply,
+  type ReleaseRequest,
+  type Removal,
+  type RenewRequest,
+  SingleNodeWatch,
+  type Subscription,
+  type TransferableType,
+  type TransferRequest,
+  type WaitRecord,
+  type Wake,
+} from './backends/lock-backend.js';
+export type {
+  PermitCounts,
+  RequestId,
+  SynchronizerBackend,
+  SynchronizerKind,
+  TakenPermits,
+} from './backends/synchronizer-backend.js';
+export type {
+  HeldPermit,
+  SemaphoreType,
+  SynchronizerState,
+  SynchronizerType,
+} from './backends/synchronizer-state.js';
+export type { WaitBackend, WaitChange } from './backends/wait-backend.js';

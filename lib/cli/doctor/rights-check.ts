@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { errorCode, messageOf } from '../../backends/redis/connection/redis-errors.js';
+import {
+  clientChannel,
+  fairChannelPrefix,
+  fairHeartbeats,
+  fairQueue,
+  lockChannel,
+  permitLeases,
+} from '../../backends/redis/lock-keys.js';
+import { type Finding, infoOf, ok, wrong } from './check.js';
+
+/** What is examined with which user. */
+export interface RightsSubject {
+  readonly keyPrefix: string;
+  readonly isCluster: boolean;
+  readonly user: string;
+}
+
+/** Since this version there is sharded pub/sub. */
+const SHARDED_SINCE = 7;
+
+/**
+ * Tries every right of the recipe in docs/permissions.md. Redis checks rights before anything else, so the commands are given what they can
+ * do nothing with. Asking for the rights (ACL DRYRUN) needs more rights than locks do.
+ */
+export async function checkRights(master: Redis, { keyPrefix, isCluster, user }: RightsSubject): Promise<Finding> {
+  const key = `${keyPrefix}doctor-${randomUUID()}`;
+  const isSharded = isCluster && (await majorVersion(master)) >= SHARDED_SINCE;
+  const first = await missing(master, [firstProbe(key)]);
+  // Where the key cannot be made, the commands for other types would make one.
+  const probes = commandProbes(key).filter(({ right }) => first.length === 0 || !MAKES_KEYS.includes(right));
+  const others = isCluster ? clusterProbes(key).filter(({ right }) => isSharded || right !== 'spublish') : [];
+  const found = [
+    ...first,
+    ...(await missing(master, [...probes, ...others])),
+    ...(await missingKeys(master, keyPrefix, key)),
+    ...(await missingChannelRights(master, key, isSharded)),
+  ];
+  const rights = [...new Set(found)];
+  const count = probes.length + others.length;
+  if (rights.length === 0) return ok(`user '${user}' has every right that locks need (${count} commands tried)`);
+  return wrong(`user '${user}' lacks ${rights.join(' ')}`, `ACL SETUSER ${user} ${rights.join(' ')}`);
+}
+
+const MAKES_KEYS = ['set', 'getset', 'hset', 'hsetnx', 'rpush', 'zadd'];
+
+async function missing(master: Redis, probes: readonly Probe[]): Promise<string[]> {
+  const replies = await master.pipeline(probes.map(({ command }) => [...command])).exec();
+  return probes.flatMap(({ right }, n) => {
+    const what = denial(replies?.[n][0]);
+    if (what === 'channel') return '&*';
+    return what === 'command' ? `+${right}` : [];
+  });
+}
+
+/** HDEL of a key that is not there: it reads and writes, as the locks do. */
+async function missingKeys(master: Redis, keyPrefix: string, ofLock: string): Promise<string[]> {
+  const probes = keyProbes(keyPrefix, ofLock);
+  const replies = await master.pipeline(probes.map(({ key }) => ['hdel', key, 'none'])).exec();
+  return probes.flatMap(({ right }, n) => (denial(replies?.[n][0]) === 'key' ? right : []));
+}
+
+async function majorVersion(master: Redis): Promise<number> {
+  const info = await infoOf(master, 'server').catch(() => undefined);
+  return Number(info?.('redis_version')?.split('.')[0] ?? 0);
+}
+
+/** A command of the recipe in docs/permissions.md, with arguments that change nothing. */
+interface Probe {
+  /** As an ACL rule names it: `cluster|slots`. */
+  readonly right: string;
+  readonly command: readonly string[];
+}
+
+/** How long a key of the examination lasts at most, in milliseconds. */
+const LIFETIME = '10000';
+const SHA = '0'.repeat(40);
+
+/** Comes first: it makes the key, a text, to which the commands for other types can do nothing. */
+function firstProbe(key: string): Probe {
+  return probe('set', key, '', 'PX', LIFETIME, 'NX');
+}
+
+/** What the library sends, and what its scripts call: Redis checks the rights for both. */
+function commandProbes(key: string): Probe[] {
+  return [
+    ...[probe('evalsha', SHA, '0'), probe('eval', 'return 1', '1', key), probe('ping'), probe('info', 'server')],
+    ...[probe('scan', '0', 'COUNT', '1'), probe('time'), probe('publish', `${key}:nobody`, '')],
+    ...['type', 'exists', 'pttl', 'get', 'hgetall', 'hkeys', 'hlen', 'llen', 'zcard'].map((name) => probe(name, key)),
+    ...['hget', 'hdel', 'hexists', 'zrem', 'zscore'].map((name) => probe(name, key, 'none')),
+    ...['hset', 'hsetnx'].map((name) => probe(name, key, 'none', '')),
+    ...['lrange', 'zrange', 'zcount', 'zremrangebyscore'].map((name) => probe(name, key, '0', '0')),
+    ...[probe('lindex', key, '0'), probe('lrem', key, '0', ''), probe('rpush', key, ''), probe('zadd', key, '0', '')],
+    ...['incrby', 'decrby'].map((name) => probe(name, key, 'no number')),
+    ...[probe('pexpire', key, LIFETIME), probe('getset', key, '')],
+    // GETSET has taken the expiry away.
+    ...[probe('set', key, '', 'PX', LIFETIME), probe('del', key)],
+  ];
+}
+
+/** What the connections to a cluster need besides. */
+function clusterProbes(key: string): Probe[] {
+  return [
+    ...[probe('cluster|slots'), probe('cluster|info'), probe('readonly'), probe('client|setname', 'doctor')],
+    ...[probe('command|info', 'get'), probe('asking'), probe('spublish', `${key}:nobody`, '')],
+  ];
+}
+
+function probe(right: string, ...args: string[]): Probe {
+  return { right, command: [...right.split('|'), ...args] };
+}
+
+/** Keys of a lock that nobody uses, each with the pattern of the recipe that permits it. */
+function keyProbes(keyPrefix: string, key: string): { readonly right: string; readonly key: string }[] {
+  return [
+    { right: `~${keyPrefix}*`, key },
+    { right: `~{${keyPrefix}*`, key: permitLeases(key) },
+    { right: `~redisson_lock_*${keyPrefix}*`, key: fairQueue(key) },
+    { right: '~nestjs_redis_lock_*', key: fairHeartbeats(key) },
+  ];
+}
+
+/** Which rights to subscribe are missing, tried on a separate connection. */
+async function missingChannelRights(master: Redis, key: string, isSharded: boolean): Promise<string[]> {
+  const subscriber = master.duplicate({ lazyConnect: true, enableReadyCheck: false, retryStrategy: () => null });
+  subscriber.on('error', () => {});
+  try {
+    await subscriber.connect();
+    const channel = lockChannel(key);
+    const pattern = `${fairChannelPrefix(key)}${randomUUID()}:*`;
+    const missing = [
+      ...(await attempt('subscribe', () => subscriber.subscribe(channel))),
+      ...(await attempt('subscribe', () => subscriber.subscribe(clientChannel(randomUUID())))),
+      ...(await attempt('psubscribe', () => subscriber.psubscribe(pattern))),
+      ...(await attempt('unsubscribe', () => subscriber.unsubscribe(channel))),
+      ...(await attempt('punsubscribe', () => subscriber.punsubscribe(pattern))),
+    ];
+    if (!isSharded) return missing;
+    return [
+      ...missing,
+      ...(await attempt('ssubscribe', () => subscriber.ssubscribe(channel))),
+      ...(await attempt('sunsubscribe', () => subscriber.sunsubscribe(channel))),
+    ];
+  } finally {
+    subscriber.disconnect();
+  }
+}
+
+async function attempt(right: string, call: () => Promise<unknown>): Promise<string[]> {
+  try {
+    await call();
+    return [];
+  } catch (error) {
+    const what = denial(error);
+    if (what === 'channel') return ['&*'];
+    return what === 'command' ? [`+${right}`] : [];
+  }
+}
+
+/**
+ * What the user may not do or use; undefined: there is no error, or it was not the rights that the command failed for.
+ *
+ * @throws the error, where it is no answer of the server: then nothing is known
+ */
+function denial(error: unknown): 'command' | 'key' | 'channel' | undefined {
+  if (error === undefined || error === null) return undefined;
+  if ((error as Error).name !== 'ReplyError') throw error;
+  const message = messageOf(error);
+  if (errorCode(message) !== 'NOPERM') return undefined;
+  const [, what] = /access (?:a|one of the) (key|channel)s?\b/i.exec(message) ?? [];
+  return (what as 'key' | 'channel' | undefined) ?? 'command';
+}

@@ -1,0 +1,46 @@
+import { describeHolder, withoutRecordBecause } from '../../engine/clients/holder-client.js';
+import type { InspectedOwner, ListedLock, LockInspection } from '../../service/lock-inspection.js';
+import { durationText, leaseText } from './duration-text.js';
+import { printable } from './printable.js';
+import { table } from './table.js';
+
+const TITLES = ['NAME', 'TYPE', 'HELD BY', 'IN', 'SINCE', 'LEASE LEFT', 'WAITING'];
+
+/** One line a lock; of several readers, the first one. */
+export function lockTable(locks: readonly ListedLock[]): string[] {
+  return table(TITLES, locks.map(toRow));
+}
+
+/** For how long a lock has been held, as far as its holders have told. */
+export function heldFor({ owners }: ListedLock): number {
+  return owners.reduce((most, { client }) => Math.max(most, client?.heldFor ?? 0), 0);
+}
+
+function toRow({ name, type, owners, remainingTime, waiting }: ListedLock): string[] {
+  const [first, ...others] = owners;
+  const more = others.length === 0 ? '' : ` and ${others.length} more`;
+  const { method = '', group = '', heldFor } = first?.client ?? {};
+  const since = heldFor === undefined ? '?' : durationText(heldFor);
+  const holder = first === undefined ? '?' : holderName(first);
+  return [name, type, holder + more, method || group || '?', since, leaseText(remainingTime), String(waiting)];
+}
+
+function holderName({ owner, client, redisson }: InspectedOwner): string {
+  if (client !== undefined) return `${client.application} on ${client.host}, pid ${client.pid}`;
+  return redisson ? `a Redisson client (${owner})` : owner;
+}
+
+/** `shop-2 on web-7, pid 4242, in OrdersService.pay, since 31 s (7242…:17)` */
+function holderText({ owner, client }: InspectedOwner): string {
+  return printable(describeHolder(owner, client, withoutRecordBecause(owner)));
+}
+
+/** What is known about a lock that is held, a line each. */
+export function inspectionLines(name: string, { type, owners, waiting, fencingToken }: LockInspection): string[] {
+  return [
+    `${printable(name)} is locked (${type})`,
+    ...owners.map((owner) => `  held by     ${holderText(owner)}; lease left: ${leaseText(owner.remainingTime)}`),
+    `  waiting     ${waiting}`,
+    ...(fencingToken === undefined ? [] : [`  last token  ${fencingToken}`]),
+  ];
+}

@@ -1,0 +1,193 @@
+import type { LockBackend, LockType } from '../backends/lock-backend.js';
+import type { Runtime } from '../backends/runtime.js';
+import { ActiveWork } from './active-work.js';
+import { PendingAttempts } from './attempt.js';
+import { ClientPresence } from './clients/client-presence.js';
+import { HolderLookup } from './clients/holder-lookup.js';
+import { StockTaker } from './clients/take-stock.js';
+import { DeadlockDetector } from './deadlock/deadlock-detector.js';
+import { EventHub } from './events/events.js';
+import { RateLimitedLogger } from './events/lock-logger.js';
+import { ForcedReleases } from './lease/forced-releases.js';
+import type { HeldLock } from './lease/held-lock.js';
+import { LeaseClock } from './lease/lease-clock.js';
+import { LockLease } from './lease/lock-lease.js';
+import { LockRenewer } from './lease/lock-renewer.js';
+import { BackgroundReleases } from './lease/release.js';
+import { Synchronizers } from './permits/semaphores-and-latches.js';
+import { FairQueue } from './queue/fair-queue.js';
+import { LockQueue } from './queue/lock-queue.js';
+import type { LocalQueue, QueueTable } from './queue/queue-table.js';
+import { lockScopes } from './scope/lock-scope.js';
+import type { EnteredGate } from './scope/share-gate.js';
+import { Shutdown } from './shutdown.js';
+import { DEFAULT_COMMAND_TIMEOUT, type EngineSettings } from './terms/engine-settings.js';
+import { refuseSuspiciousName, toKey } from './terms/lock-name.js';
+import type { AcquisitionTerms } from './terms/lock-options.js';
+import { pointChannels } from './trace/channels.js';
+import { holdEnded } from './trace/trace-hold.js';
+import { Outages, type WaitingQueue, type WaitingQueues } from './waiting/outages.js';
+import { Watchdog } from './watchdog.js';
+
+const NO_GATES: readonly EnteredGate[] = [];
+
+/**
+ * What all acquisitions, leases and permits of one service share: its backend and clocks, the parts that work in the background, and what it
+ * has in hand. There is one for each service, and it stands for that service.
+ */
+export class EngineContext implements WaitingQueues {
+  readonly backend: LockBackend;
+  readonly runtime: Runtime;
+  readonly clientId: string;
+  /** Milliseconds after which the backend drops a waiter (of a fair lock, or a waiting writer) that has given no sign of life. */
+  readonly waiterTimeout: number;
+
+  readonly clock: LeaseClock;
+  readonly events: EventHub;
+  readonly watchdog: Watchdog<HeldLock>;
+  readonly backgroundReleases: BackgroundReleases;
+  readonly forcedReleases: ForcedReleases;
+  readonly pendingAttempts: PendingAttempts;
+  /** Finds deadlocks. */
+  readonly deadlocks: DeadlockDetector;
+  /** Bounds waits while the backend does not answer. */
+  readonly outages: Outages;
+  /** Says to others who this client is. */
+  readonly presence: ClientPresence;
+  /** Finds out who the others are. */
+  readonly holders: HolderLookup;
+
+  /** Locks that are held or waited for, and their leases. */
+  readonly work = new ActiveWork();
+  readonly synchronizers: Synchronizers;
+  readonly shutdown: Shutdown;
+  private ownerCount = 0;
+
+  constructor(private readonly settings: EngineSettings) {
+    const { backend, runtime, logger, clientId, watchdogTimeout, waiterTimeout, shutdownTimeout } = settings;
+    const { commandTimeout = DEFAULT_COMMAND_TIMEOUT } = settings;
+    const { work } = this;
+    this.backend = backend;
+    this.runtime = runtime;
+    this.clientId = clientId;
+    this.waiterTimeout = waiterTimeout;
+    this.clock = new LeaseClock(runtime);
+    this.events = new EventHub(runtime, new RateLimitedLogger(logger, runtime), pointChannels);
+    const stock = new StockTaker(work, () => this.synchronizers.renewedPermits.size);
+    this.presence = new ClientPresence(settings, this.events.logger, () => stock.take(runtime.monotonic()));
+    this.holders = new HolderLookup(settings);
+    const onHeartbeat = () => {
+      this.forcedReleases.listen();
+      this.presence.noticed(0);
+    };
+    const renewer = new LockRenewer(backend, this.events);
+    this.watchdog = new Watchdog(runtime, this.clock, renewer, watchdogTimeout, onHeartbeat);
+    this.backgroundReleases = new BackgroundReleases(backend, runtime, commandTimeout);
+    // Where the lock was acquired, its lease exists in the next turn.
+    this.pendingAttempts = new PendingAttempts((removal) =>
+      runtime.nextTurn(() => this.forcedReleases.verify(removal)),
+    );
+    this.forcedReleases = new ForcedReleases(this);
+    if (backend.blocking !== undefined) this.forcedReleases.listen();
+    const warn = (message: string) => this.events.logger.warn(message);
+    this.deadlocks = new DeadlockDetector(backend.waits, runtime, clientId, (owner) => this.holders.find(owner), warn);
+    this.outages = new Outages(backend, runtime, this.events, this);
+    this.synchronizers = new Synchronizers(this, watchdogTimeout, () => work.changed());
+    this.shutdown = new Shutdown(this, shutdownTimeout, commandTimeout);
+  }
+
+  /** Stops what works in the background. */
+  stop(): void {
+    const { outages, watchdog, backgroundReleases, forcedReleases, deadlocks, presence, holders } = this;
+    for (const part of [outages, watchdog, backgroundReleases, forcedReleases, deadlocks, presence, holders])
+      part.close();
+  }
+
+  // ── Names, owners, admission ─────────────────────────────────────────────────────────────────────────────────────────
+
+  /** @throws LockKeyError, which begins with `what`, when the prefix makes the name too long, or the name is suspicious */
+  keyOf(name: string, what = 'The lock'): string {
+    const { keyPrefix, allowSuspiciousNames } = this.settings;
+    if (!allowSuspiciousNames) refuseSuspiciousName(name, what);
+    return toKey(keyPrefix, name, what);
+  }
+
+  /** A new owner id. Not a method: it is passed on as a function. */
+  readonly newOwner = (): string => `${this.clientId}:${++this.ownerCount}`;
+
+  /**
+   * Whether the caller runs in a live scope of this service: it may acquire what it needs in order to end, also during shutdown.
+   *
+   * @param hasScope the caller runs in a scope, of any service
+   * @throws LockAbortedError for any other caller once shutdown has begun
+   */
+  admit(what: string, name: string, hasScope = lockScopes.getStore() !== undefined): boolean {
+    return this.shutdown.admit(what, name, hasScope);
+  }
+
+  // ── Queues and leases ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The queues of locks that are held here or waited for. */
+  get queues(): QueueTable {
+    return this.work.queues;
+  }
+
+  /** The queue of a lock; a new one if it has none. */
+  queueOf(type: LockType, name: string, key: string): LocalQueue {
+    return this.queues.get(type, name) ?? this.newQueue(type, name, key);
+  }
+
+  /** The locks that this process holds: under one key, or all of them. */
+  heldLocks(key?: string): readonly HeldLock[] {
+    const { keyPrefix } = this.settings;
+    if (key === undefined) return this.queues.values().flatMap(({ holders }) => holders);
+    if (!key.startsWith(keyPrefix)) return [];
+    return this.queues.named(key.slice(keyPrefix.length)).flatMap(({ holders }) => holders);
+  }
+
+  /** @param gates what each share has entered, where it is re-entry */
+  createLease(
+    locks: readonly HeldLock[],
+    terms: AcquisitionTerms,
+    gates: readonly EnteredGate[] = NO_GATES,
+  ): LockLease {
+    const lease = new LockLease(this, locks, terms, gates, this.leaseEnded);
+    this.work.leases.push(lease);
+    return lease;
+  }
+
+  private newQueue(type: LockType, name: string, key: string): LocalQueue {
+    const queue =
+      type === 'fair'
+        ? new FairQueue(this, name, key, this.queueEnded)
+        : new LockQueue(this, name, key, type, this.queueEnded);
+    this.queues.add(queue);
+    return queue;
+  }
+
+  private readonly queueEnded = (queue: LocalQueue): void => {
+    this.queues.remove(queue);
+    this.outages.left();
+    this.work.changed();
+  };
+
+  private readonly leaseEnded = (lease: LockLease, isLost: boolean): void => {
+    holdEnded(lease, isLost);
+    this.work.leases.remove(lease);
+    this.work.changed();
+  };
+
+  // ── For outages: see WaitingQueues ───────────────────────────────────────────────────────────────────────────────────
+
+  get isEmpty(): boolean {
+    return this.work.hasNoQueues && this.synchronizers.hasNoQueues;
+  }
+
+  forEach(show: (queue: WaitingQueue) => void): void {
+    const { queues, several } = this.work;
+    // Several names first: their waits for single ones, which are in queues as well, end with them.
+    for (const caller of [...several]) show(caller);
+    for (const queue of queues.values()) if (queue.waiting.length > 0) show(queue);
+    this.synchronizers.forEachQueue(show);
+  }
+}

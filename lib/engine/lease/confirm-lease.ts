@@ -1,0 +1,59 @@
+import { BackOff } from '../../backends/back-off.js';
+import type { BackendError } from '../../backends/lock-backend.js';
+import type { Timer } from '../../backends/runtime.js';
+import type { EngineContext } from '../engine-context.js';
+import { FOREVER } from '../terms/duration.js';
+import { permanentError, unavailableError } from '../waiting/wait-errors.js';
+import { Caller, type WaitTerms } from '../waiting/waiter.js';
+import type { HeldLock } from './held-lock.js';
+
+const WAIT_FOREVER: WaitTerms = { waitTime: FOREVER, outageTimeout: FOREVER, signal: undefined };
+
+/** A caller that waits until it is certain whether a lock is held. */
+class Confirmation extends Caller<boolean> {
+  get what(): string {
+    return `the lock '${this.name}'`;
+  }
+}
+
+/**
+ * Tells whether a lock is held after the clocks have diverged: as soon as the backend has confirmed it, says that it is not there, or its
+ * lease has ended meanwhile. Acquiring it anew instead would mean waiting for oneself.
+ *
+ * @throws LockUnavailableError when the backend gives no answer within the waitTime of `terms`, LockAbortedError
+ */
+export function confirmLease(context: EngineContext, held: HeldLock, terms: WaitTerms): Promise<boolean> {
+  const { backend, runtime, watchdog } = context;
+  return new Promise((resolve, reject) => {
+    let failure: BackendError | undefined;
+    let timer: Timer | undefined;
+    const backOff = new BackOff(runtime);
+    const caller = new Confirmation(held.name, terms, runtime, resolve, reject);
+    const check = () => {
+      if (caller.settled) return;
+      const state = watchdog.judge(held);
+      if (state !== 'unsure') return caller.grant(state === 'held');
+      if (caller.triesOnce) return caller.refuse(unavailableError(caller, backend, failure));
+      timer = runtime.timer(backOff.next(), ask, 'keep-alive');
+    };
+    const ask = () => {
+      watchdog.confirmNow(held).then(check, (error: BackendError) => {
+        failure = error;
+        if (error.kind !== 'unavailable') caller.refuse(permanentError(caller, backend, error));
+        check();
+      });
+    };
+    caller.watch(() => {
+      timer?.cancel();
+      return unavailableError(caller, backend, failure);
+    });
+    ask();
+  });
+}
+
+/** Settles when it is certain of each of these locks whether it is held; `undefined` where it is certain already. */
+export function confirmLeases(context: EngineContext, locks: readonly HeldLock[]): Promise<unknown> | undefined {
+  const unsure = locks.filter((lock) => context.watchdog.judge(lock) === 'unsure');
+  if (unsure.length === 0) return undefined;
+  return Promise.all(unsure.map((lock) => confirmLease(context, lock, WAIT_FOREVER)));
+}

@@ -1,0 +1,72 @@
+import type { LockBackend } from '../../backends/lock-backend.js';
+import { LockLostError } from '../errors.js';
+import type { EventHub } from '../events/events.js';
+import type { LossReason, Renewer } from '../watchdog.js';
+import { announceRenewalFailed, eventOf } from './announce.js';
+import type { HeldLock } from './held-lock.js';
+
+const REASONS: Record<LossReason, string> = {
+  gone: 'it was not there any more when it was to be renewed (force-released, deleted, or the backend lost its data?)',
+  'gone-at-extension': 'it was not there any more when it was to be extended',
+  'gone-at-confirmation': 'it was not there any more when it was to be confirmed',
+  'gone-at-lookup': 'it was not there any more when it was looked for',
+  ended: 'its lease ended',
+  'ended-unnoticed': 'its lease ended while the machine was suspended or its clock was set',
+  'too-late':
+    'this process could not renew it before its lease ended (was the event loop blocked, or the machine suspended?)',
+  'checked-too-late': 'its lease ended before this process looked at it again (was the event loop blocked?)',
+  unanswered: 'the backend confirmed no renewal before its lease ended',
+  failed: 'it could not be renewed before its lease ended',
+};
+
+/** Renews the locks of one service, each by a request that travels with the others of its tick. */
+export class LockRenewer implements Renewer<HeldLock> {
+  /** The last renewal failed, and the log says so. */
+  private failing = false;
+
+  constructor(
+    private readonly backend: LockBackend,
+    private readonly events: EventHub,
+  ) {}
+
+  together(held: HeldLock): readonly HeldLock[] {
+    return held.alone;
+  }
+
+  async renew([held]: readonly HeldLock[], leaseTime: number): Promise<readonly boolean[]> {
+    const { key, type, owner } = held;
+    held.commandSent();
+    try {
+      const isHeld = await this.backend.renew({ key, type, owner, leaseTime });
+      this.failing = false;
+      return [isHeld];
+    } finally {
+      held.commandSettled();
+    }
+  }
+
+  async remaining(held: HeldLock): Promise<number | undefined> {
+    const { owners } = await this.backend.inspect(held.key);
+    return owners.find(({ owner }) => owner === held.owner)?.remaining;
+  }
+
+  renewed(held: HeldLock): void {
+    if (this.events.hears('renewed')) this.events.emit('renewed', eventOf(held));
+  }
+
+  failed(held: HeldLock, remainingTime: number, error: Error): void {
+    const warning = `Renewing the lock '${held.name}' failed; it is tried again until the lease ends in ${remainingTime} ms: ${error.message}`;
+    if (!this.failing) this.events.logger.warn(warning);
+    this.failing = true;
+    announceRenewalFailed(this.events, held, remainingTime, error);
+  }
+
+  lost(held: HeldLock, reason: LossReason, error?: Error): void {
+    this.lose(held, error === undefined ? REASONS[reason] : `${REASONS[reason]}: ${error.message}`);
+  }
+
+  private lose(held: HeldLock, why: string): void {
+    const advice = 'Others may hold it; stop, or fence your writes with the token';
+    held.lose(new LockLostError(`The lock '${held.name}' was lost: ${why}. ${advice}`, held.name));
+  }
+}

@@ -1,0 +1,188 @@
+import type { SynchronizerBackend } from '../../backends/synchronizer-backend.js';
+import type { EngineContext } from '../engine-context.js';
+import { LockLostError } from '../errors.js';
+import type { Moment } from '../lease/lease-clock.js';
+import { type LossReason, type Renewable, type RenewalList, type Renewer, Watchdog } from '../watchdog.js';
+import type { Synchronizer } from './synchronizer.js';
+
+/** What events say of every permit. */
+const PERMIT = { type: 'semaphore', group: '', method: '' } as const;
+
+/** A permit that this process renews until it is released. */
+class RenewedPermit implements Renewable<RenewedPermit> {
+  readonly fixed = false;
+  validFor: number;
+  lost: LockLostError | undefined;
+  list: RenewalList<RenewedPermit> | undefined;
+  earlier: RenewedPermit | undefined;
+  later: RenewedPermit | undefined;
+
+  constructor(
+    readonly siblings: PermitsOfSemaphore,
+    readonly id: string,
+    readonly leaseTime: number,
+    public confirmed: Moment,
+  ) {
+    this.validFor = leaseTime;
+  }
+
+  get leaseEnd(): number {
+    return this.confirmed.monotonic + this.validFor;
+  }
+
+  confirm(sent: Moment, leaseTime: number): void {
+    this.confirmed = sent;
+    this.validFor = leaseTime;
+  }
+}
+
+/** The permits of one semaphore that this process renews. */
+class PermitsOfSemaphore {
+  readonly byId = new Map<string, RenewedPermit>();
+  /** Settles with the last request. */
+  lastRequest: Promise<unknown> = Promise.resolve();
+  /** The last renewal failed, and the log says so. */
+  failing = false;
+
+  constructor(readonly semaphore: Synchronizer) {}
+}
+
+/**
+ * The permits that this process acquired without a leaseTime: they are renewed until they are released. All permits of a semaphore are
+ * renewed together, up to 512 in a request, and one request after the other. A permit that is lost is emitted as an event.
+ */
+export class RenewedPermits implements Renewer<RenewedPermit> {
+  private readonly semaphores = new Map<string, PermitsOfSemaphore>();
+  private readonly watchdog: Watchdog<RenewedPermit>;
+
+  /** @param onEmpty called when there is no permit left to renew */
+  constructor(
+    private readonly backend: () => SynchronizerBackend,
+    private readonly context: EngineContext,
+    readonly leaseTime: number,
+    private readonly onEmpty: () => void,
+  ) {
+    const { runtime, clock, presence } = context;
+    this.watchdog = new Watchdog(runtime, clock, this, leaseTime, () => presence.noticed(0));
+  }
+
+  get size(): number {
+    return [...this.semaphores.values()].reduce((sum, { byId }) => sum + byId.size, 0);
+  }
+
+  get isEmpty(): boolean {
+    return this.semaphores.size === 0;
+  }
+
+  /** Renews these permits from now on. `sent` is the moment before their lease was set. */
+  add(semaphore: Synchronizer, ids: readonly string[], sent: Moment): readonly RenewedPermit[] {
+    const siblings = this.semaphores.get(semaphore.key) ?? new PermitsOfSemaphore(semaphore);
+    this.semaphores.set(semaphore.key, siblings);
+    const now = this.context.clock.now();
+    return ids.map((id) => {
+      const permit = new RenewedPermit(siblings, id, this.leaseTime, sent);
+      siblings.byId.set(id, permit);
+      this.watchdog.guard(permit, now);
+      return permit;
+    });
+  }
+
+  /** Stops renewing these permits: they are released. */
+  remove({ key }: Synchronizer, ids: readonly string[]): void {
+    for (const id of ids) {
+      const permit = this.semaphores.get(key)?.byId.get(id);
+      if (permit !== undefined) this.forget(permit);
+    }
+  }
+
+  /**
+   * Stops renewing a permit, because `setLease` sets another lease. If that fails, nobody knows which lease the permit has: it is renewed
+   * again from then on, the first time at once.
+   */
+  async replaceRenewal<T>(semaphore: Synchronizer, id: string, setLease: () => Promise<T>): Promise<T> {
+    const permit = this.semaphores.get(semaphore.key)?.byId.get(id);
+    if (permit !== undefined) this.forget(permit);
+    try {
+      return await setLease();
+    } catch (error) {
+      if (permit !== undefined) this.watchdog.renewNow(this.add(semaphore, [id], permit.confirmed)[0]);
+      throw error;
+    }
+  }
+
+  /** Shutdown: stops renewing. @returns how many permits of which semaphores are still held */
+  close(): readonly { readonly semaphore: Synchronizer; readonly count: number }[] {
+    const all = [...this.semaphores.values()];
+    this.watchdog.close();
+    for (const { byId } of all) for (const permit of byId.values()) this.watchdog.drop(permit);
+    this.semaphores.clear();
+    return all.map(({ semaphore, byId }) => ({ semaphore, count: byId.size }));
+  }
+
+  // ── For the watchdog: see Renewer ────────────────────────────────────────────────────────────────────────────────────
+
+  together({ siblings }: RenewedPermit): Iterable<RenewedPermit> {
+    return siblings.byId.values();
+  }
+
+  renew(permits: readonly RenewedPermit[], leaseTime: number): Promise<readonly boolean[]> {
+    const { siblings } = permits[0];
+    const answer = siblings.lastRequest.then(() => this.send(permits, leaseTime));
+    siblings.lastRequest = answer.catch(() => {});
+    return answer;
+  }
+
+  renewed({ siblings: { semaphore }, id }: RenewedPermit): void {
+    const { events } = this.context;
+    if (events.hears('renewed')) events.emit('renewed', { ...PERMIT, name: semaphore.name, owner: id });
+  }
+
+  failed({ siblings, id }: RenewedPermit, remainingTime: number, error: Error): void {
+    const { events } = this.context;
+    const { name, what } = siblings.semaphore;
+    if (!siblings.failing)
+      events.logger.warn(`Renewing permits of ${what} failed and is retried until their leases end: ${error.message}`);
+    siblings.failing = true;
+    if (events.hears('renewalFailed'))
+      events.emit('renewalFailed', { ...PERMIT, name, owner: id, remainingTime, error });
+  }
+
+  lost(permit: RenewedPermit, reason: LossReason): void {
+    this.lose(
+      permit,
+      reason === 'gone' ? 'it was gone when it was to be renewed' : 'it could not be renewed before its lease ended',
+    );
+  }
+
+  private lose(permit: RenewedPermit, why: string): void {
+    const { name, what } = permit.siblings.semaphore;
+    const message = `A permit of ${what} was lost: ${why}. Another process may hold it now; stop the work that needs it`;
+    permit.lost = new LockLostError(message, name);
+    this.forget(permit);
+    this.context.events.emit('lost', { ...PERMIT, name, owner: permit.id, held: undefined, error: permit.lost });
+  }
+
+  private async send(permits: readonly RenewedPermit[], leaseTime: number): Promise<readonly boolean[]> {
+    const { siblings } = permits[0];
+    // Permits that were removed while the request before this one was under way may have a lease of another length by now.
+    const wanted = permits.filter((permit) => siblings.byId.get(permit.id) === permit);
+    if (wanted.length === 0) return [];
+    const ids = wanted.map(({ id }) => id);
+    const areHeld = await this.backend().renewPermits(siblings.semaphore.key, ids, leaseTime);
+    siblings.failing = false;
+    const held = new Set(wanted.filter((_, index) => areHeld[index]));
+    return permits.map((permit) => held.has(permit));
+  }
+
+  private forget(permit: RenewedPermit): void {
+    const { byId, semaphore } = permit.siblings;
+    this.watchdog.drop(permit);
+    if (byId.get(permit.id) !== permit) return;
+    byId.delete(permit.id);
+    if (byId.size > 0) return;
+    this.semaphores.delete(semaphore.key);
+    if (!this.isEmpty) return;
+    this.watchdog.stopIfIdle();
+    this.onEmpty();
+  }
+}

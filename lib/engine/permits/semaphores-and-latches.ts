@@ -1,0 +1,224 @@
+import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer-backend.js';
+import type { EngineContext } from '../engine-context.js';
+import { LockConfigurationError } from '../errors.js';
+import { toLockName } from '../terms/lock-name.js';
+import type { WaitingQueue } from '../waiting/outages.js';
+import { abortedError, type WaitTerms } from '../waiting/waiter.js';
+import { giveLeasedPermits, type Mutation, Mutations, releasePermits } from './mutations.js';
+import { PermitQueue, type PermitSource, PermitWaiter } from './permit-queue.js';
+import { CountedPermits, LeasedPermits, type LeasedPermitTerms, OpenLatch } from './permit-sources.js';
+import { RenewedPermits } from './renewed-permits.js';
+import { failedError, type Synchronizer } from './synchronizer.js';
+
+/** How many names are remembered, in order to warn once of each. */
+const MOST_REMEMBERED = 1_000;
+
+/** What callers can wait for. */
+const KINDS = ['permits', 'leased-permits', 'latch'] as const;
+type Kind = (typeof KINDS)[number];
+
+/** A queue, whatever its callers wait for. */
+type AnyQueue = Pick<PermitQueue<never>, 'rejectWaiters' | 'close' | 'length'> & WaitingQueue;
+
+/**
+ * The semaphores and latches of one service: which callers wait, which changes are under way, and which permits are renewed. It keeps no
+ * state for objects that nobody uses.
+ *
+ * A caller that waits joins the queue of its object (permit-queue.ts), which asks a source for what it wants (permit-sources.ts). Changes
+ * that need no waiting are sent one after the other (mutations.ts). Permits with an id and no leaseTime are renewed until they are released
+ * (renewed-permits.ts).
+ */
+export class Synchronizers {
+  readonly renewedPermits: RenewedPermits;
+  /** By kind and key. A queue exists for as long as somebody waits in it. */
+  private readonly queues = new Map<string, AnyQueue>();
+  private readonly mutations: Mutations;
+  private requests = 0;
+  /** Semaphores that were warned of because they do not exist. */
+  private readonly missing = new Set<string>();
+
+  /**
+   * @param watchdogTimeout the lease of permits without a leaseTime, in milliseconds
+   * @param onIdle called when there is no permit left to renew
+   */
+  constructor(
+    private readonly context: EngineContext,
+    watchdogTimeout: number,
+    onIdle: () => void,
+  ) {
+    this.renewedPermits = new RenewedPermits(() => this.backend, context, watchdogTimeout, onIdle);
+    this.mutations = new Mutations(context.runtime, () => this.nextRequest('change'));
+  }
+
+  /** What is waited for, changed and renewed, in numbers. */
+  activity(): { readonly permitQueues: number; readonly mutations: number; readonly renewedPermits: number } {
+    const { queues, mutations, renewedPermits } = this;
+    return { permitQueues: queues.size, mutations: mutations.size, renewedPermits: renewedPermits.size };
+  }
+
+  /**
+   * @param kind `semaphore`
+   * @param method what made the handle: `getSemaphore`
+   * @param initial with how many permits to create it where it does not exist
+   * @throws LockKeyError for a bad name, LockConfigurationError when the backend has no semaphores and latches
+   */
+  named(name: string, kind: string, method: string, initial?: number): Synchronizer {
+    const key = this.context.keyOf(toLockName(name, `${method}()`), `${method}()`);
+    void this.backend;
+    return { name, key, what: `the ${kind} '${name}'`, method, initial };
+  }
+
+  /** Waits for permits that are only counted. */
+  takePermits(semaphore: Synchronizer, permits: number, terms: WaitTerms): Promise<void> {
+    const giveBack = (unused: number) => this.inBackground(this.mutate(semaphore, releasePermits, unused));
+    const onMissing = () => this.warnMissing(semaphore);
+    const newSource = () => new CountedPermits(this.backend, semaphore, giveBack, onMissing);
+    return this.wait('permits', semaphore, permits, terms, newSource);
+  }
+
+  /** Waits for permits with ids, and resolves to the ids. */
+  takeLeasedPermits(semaphore: Synchronizer, permits: number, terms: LeasedPermitTerms): Promise<readonly string[]> {
+    const { context, renewedPermits } = this;
+    const giveBack = (unused: readonly string[]) =>
+      this.inBackground(this.mutate(semaphore, giveLeasedPermits, unused));
+    const onMissing = () => this.warnMissing(semaphore);
+    const newSource = () => new LeasedPermits(this.backend, context, renewedPermits, semaphore, giveBack, onMissing);
+    return this.wait('leased-permits', semaphore, permits, terms, newSource);
+  }
+
+  /** Waits until a latch is open. */
+  awaitLatch(latch: Synchronizer, terms: WaitTerms): Promise<void> {
+    return this.wait('latch', latch, 0, terms, () => new OpenLatch(this.backend, latch));
+  }
+
+  /** How many callers of this process wait for a semaphore or latch. */
+  waiting(key: string): number {
+    return KINDS.reduce((sum, kind) => sum + (this.queues.get(`${kind} ${key}`)?.length ?? 0), 0);
+  }
+
+  /** Changes an object. Changes of one object are sent one after the other; an outage is waited out for a minute. */
+  mutate<Item, Reply>(object: Synchronizer, mutation: Mutation<Item, Reply>, item: Item): Promise<Reply> {
+    return this.explained(object, this.mutations.apply(this.backend, object.key, mutation, item));
+  }
+
+  /** Asks about an object without changing it. */
+  ask<T>(object: Synchronizer, query: (backend: SynchronizerBackend, key: string) => Promise<T>): Promise<T> {
+    return this.explained(object, query(this.backend, object.key));
+  }
+
+  get hasNoQueues(): boolean {
+    return this.queues.size === 0;
+  }
+
+  /** Shows each queue in which callers wait. */
+  forEachQueue(show: (queue: WaitingQueue) => void): void {
+    for (const queue of [...this.queues.values()]) show(queue);
+  }
+
+  /** Shutdown: rejects all waiters, except those in a lock scope. */
+  rejectWaiters(): void {
+    for (const queue of [...this.queues.values()]) queue.rejectWaiters();
+  }
+
+  /**
+   * Rejects all waiters, and settles when all requests that are under way are answered. Permits that are still held expire with their
+   * leases: their holders may still be at work.
+   */
+  async close(): Promise<void> {
+    for (const { semaphore, count } of this.renewedPermits.close())
+      this.context.events.logger.warn(
+        `Shutdown: ${count} permits of ${semaphore.what} are still held; they are no longer renewed and expire with their leases`,
+      );
+    this.mutations.stopRetrying();
+    const queues = [...this.queues.values()];
+    this.queues.clear();
+    await Promise.all(queues.map((queue) => queue.close()));
+    await this.mutations.idle();
+  }
+
+  /** Rejects every change that has no answer yet. */
+  abandon(): void {
+    this.mutations.abandon();
+  }
+
+  private wait<Granted, Terms extends WaitTerms>(
+    kind: Kind,
+    object: Synchronizer,
+    permits: number,
+    terms: Terms,
+    newSource: () => PermitSource<PermitWaiter<Granted, Terms>>,
+  ): Promise<Granted> {
+    return new Promise((resolve, reject) => {
+      const waiter = new PermitWaiter(object, permits, terms, this.context.runtime, resolve, reject);
+      const refusal = this.admit(waiter, object.key);
+      if (refusal !== undefined) return waiter.refuse(refusal);
+      const queue = this.queues.get(`${kind} ${object.key}`) ?? this.newQueue(kind, object.key, newSource());
+      (queue as PermitQueue<PermitWaiter<Granted, Terms>>).enqueue(waiter);
+    });
+  }
+
+  /** @returns why the caller may not wait, if so */
+  private admit(waiter: PermitWaiter<never>, key: string): Error | undefined {
+    const { outages } = this.context;
+    const { signal } = waiter.terms;
+    try {
+      waiter.scoped = this.context.admit(waiter.what, waiter.name);
+    } catch (error) {
+      return error as Error;
+    }
+    if (signal?.aborted) return abortedError(waiter, signal);
+    return outages.active ? outages.arrived(waiter, [key]) : undefined;
+  }
+
+  private newQueue<Waiter extends PermitWaiter<never>>(
+    kind: Kind,
+    key: string,
+    source: PermitSource<Waiter>,
+  ): PermitQueue<Waiter> {
+    const retire = () => {
+      this.queues.delete(`${kind} ${key}`);
+      this.context.outages.left();
+    };
+    const queue = new PermitQueue(this.context, key, source, () => this.nextRequest(kind), retire);
+    this.queues.set(`${kind} ${key}`, queue);
+    return queue;
+  }
+
+  /** Each session has at most one request under way for an object. */
+  private nextRequest(session: Kind | 'change'): RequestId {
+    return { session: `${this.context.clientId}:${session}`, sequence: ++this.requests };
+  }
+
+  /** Without this line, it looks as if all permits were taken. */
+  private warnMissing({ name, key, what, method }: Synchronizer): void {
+    if (this.missing.has(key)) return;
+    if (this.missing.size >= MOST_REMEMBERED) this.missing.clear();
+    this.missing.add(key);
+    this.context.events.logger.warn(
+      `There is no ${what.slice('the '.length)} in ${this.context.backend.description}, so that nobody gets a permit: set its permits once, with ${method}('${name}', { permits: n }) or trySetPermits(n)`,
+    );
+  }
+
+  /** @throws LockConfigurationError when the backend has none */
+  private get backend(): SynchronizerBackend {
+    const { synchronizers, description } = this.context.backend;
+    if (synchronizers !== undefined) return synchronizers;
+    throw new LockConfigurationError(
+      `${description} does not support semaphores and latches: use a service with a single connection for them`,
+    );
+  }
+
+  /** The same reply, with the errors of this library. */
+  private async explained<T>(object: Synchronizer, reply: Promise<T>): Promise<T> {
+    try {
+      return await reply;
+    } catch (error) {
+      throw failedError(object, this.context.backend, error as Error);
+    }
+  }
+
+  /** Nobody waits for this change: a failure is emitted as an event. */
+  private inBackground(change: Promise<unknown>): void {
+    change.catch((error: Error) => this.context.events.emit('error', error));
+  }
+}

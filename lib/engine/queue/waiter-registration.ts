@@ -1,0 +1,61 @@
+import type { LockType, OwnerRef } from '../../backends/lock-backend.js';
+import type { Timer } from '../../backends/runtime.js';
+import type { EngineContext } from '../engine-context.js';
+import type { LockWaiter } from '../lease/held-lock.js';
+
+/** Whether the backend knows a waiter while it waits: in the queue of a fair lock, or as a waiting writer. */
+export function isRegistered({ terms, triesOnce }: LockWaiter): boolean {
+  return (terms.type === 'fair' || terms.type === 'write') && !triesOnce;
+}
+
+/** Removes a waiter from the backend, in the background where there is no answer. */
+export function unregister({ backend, backgroundReleases, waiterTimeout }: EngineContext, waiter: OwnerRef): void {
+  backend
+    .removeWaiter(waiter)
+    .catch(() => backgroundReleases.release({ ...waiter, leaseTime: waiterTimeout, waits: true }));
+}
+
+/**
+ * Keeps the waiters of one queue registered in the backend (fair waiters, waiting writers): all of them by one command, three times within the
+ * waiterTimeout, after which the backend takes a silent waiter for dead.
+ */
+export class WaiterHeartbeat {
+  private timer: Timer | undefined;
+
+  /**
+   * @param waiters those that the backend knows now
+   * @param dropped called for a waiter that the backend had taken for dead
+   */
+  constructor(
+    private readonly context: EngineContext,
+    private readonly key: string,
+    private readonly type: LockType,
+    private readonly waiters: () => readonly LockWaiter[],
+    private readonly dropped: (waiter: LockWaiter) => void,
+  ) {}
+
+  start(): void {
+    this.timer ??= this.context.runtime.timer(this.context.waiterTimeout / 3, () => void this.refresh());
+  }
+
+  stop(): void {
+    this.timer?.cancel();
+    this.timer = undefined;
+  }
+
+  private async refresh(): Promise<void> {
+    const waiters = this.waiters();
+    this.timer = undefined;
+    if (waiters.length === 0) return;
+    this.start();
+    const { key, type } = this;
+    const { backend, waiterTimeout } = this.context;
+    const owners = waiters.map(({ owner }) => ({ key, type, owner }));
+    try {
+      const known = await backend.refreshWaiters(owners, waiterTimeout);
+      for (const [i, waiter] of waiters.entries()) if (!known[i] && !waiter.settled) this.dropped(waiter);
+    } catch {
+      // The next heartbeat tries again. A waiter that is dropped meanwhile joins the queue again with its next acquisition.
+    }
+  }
+}

@@ -1,0 +1,151 @@
+import type { BackendError, Busy } from '../../backends/lock-backend.js';
+import { LinkedQueue } from '../collections/linked-queue.js';
+import type { EngineContext } from '../engine-context.js';
+import type { LockBusyError, LockUnavailableError } from '../errors.js';
+import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
+import type { Moment } from '../lease/lease-clock.js';
+import type { RestingCallers } from '../waiting/outages.js';
+import { busyError, type KnownHolder, unavailableError } from '../waiting/wait-errors.js';
+import type { Caller } from '../waiting/waiter.js';
+import { LongWaitWarning } from './long-wait-warning.js';
+
+/** What a line needs of the queue that it belongs to. */
+interface LineOwner {
+  readonly keys: readonly string[];
+  readonly holders: readonly HeldLock[];
+  /** An answer of the backend about the lock is due. */
+  readonly isAsking: boolean;
+  /** Removes a waiter that is not served. */
+  leave(waiter: LockWaiter): void;
+  /** As {@link leave}, and refuses it. */
+  dismiss(waiter: LockWaiter, error: Error): void;
+}
+
+/**
+ * The callers of one process that wait for one lock, in the order of their arrival, and what they are told when they are not served: that the
+ * lock is busy, and who holds it, or that the backend does not answer.
+ */
+export class WaitingLine implements RestingCallers {
+  readonly waiters = new LinkedQueue<LockWaiter>();
+  /** The last request's failure, until the backend answers again. */
+  failure: BackendError | undefined = undefined;
+  resting = false;
+
+  /** The last answer that named another holder, and when it came. */
+  private busyReply: Busy | undefined = undefined;
+  private busyAt: Moment | undefined = undefined;
+  private longWaits: LongWaitWarning | undefined = undefined;
+
+  constructor(
+    private readonly context: EngineContext,
+    private readonly queue: LineOwner,
+  ) {}
+
+  get isEmpty(): boolean {
+    return this.waiters.length === 0;
+  }
+
+  /** Lets a waiter end its wait by its waitTime or signal. */
+  watch(waiter: LockWaiter): void {
+    waiter.watch((departure) => {
+      // A caller that aborts gets another error in place of this one.
+      const error = departure === 'abort' ? this.unavailable(waiter) : this.refusal(waiter);
+      this.queue.leave(waiter);
+      return error;
+    });
+  }
+
+  /** Refuses each waiter for which there is an error. */
+  refuseWhere(errorOf: (waiter: LockWaiter) => Error | undefined): void {
+    for (const waiter of this.waiters) {
+      const error = errorOf(waiter);
+      if (error !== undefined) this.queue.dismiss(waiter, error);
+    }
+  }
+
+  /** A waiter leaves without the lock. One that is served is taken from `waiters`: others may follow in a moment. */
+  leave(waiter: LockWaiter): void {
+    this.waiters.remove(waiter);
+    if (this.isEmpty) this.close();
+  }
+
+  get mayAnyLeave(): boolean {
+    for (const { mayLeave } of this.waiters) if (mayLeave) return true;
+    return false;
+  }
+
+  /** The callers wait until something is heard of the lock. */
+  rest(): void {
+    this.longWaits ??= new LongWaitWarning(this.context, this.waiters, () => this.knownHolder);
+    this.longWaits.watch();
+    this.context.outages.rest(this);
+  }
+
+  /** Nobody waits any more. */
+  close(): void {
+    this.longWaits?.close();
+    if (this.resting) this.context.outages.unrest(this);
+  }
+
+  /**
+   * The backend has answered that others hold the lock.
+   *
+   * @param isNeeded somebody may leave, and is told then who the holder is
+   */
+  foundBusy(reply: Busy, at: Moment, isNeeded: boolean): void {
+    this.failure = undefined;
+    this.busyReply = reply;
+    this.busyAt = at;
+    if (isNeeded && reply.holder !== undefined) this.context.holders.expect(reply.holder);
+  }
+
+  /** The lock is held here: what was known of other holders is out of date. */
+  forgetHolder(): void {
+    this.busyReply = this.busyAt = undefined;
+  }
+
+  /** Why a waiter was not served in time. */
+  refusal(waiter: LockWaiter): Error {
+    return this.isUnavailableTo(waiter) ? this.unavailable(waiter) : this.busy(waiter);
+  }
+
+  /** Whether a caller whose time is over has met an outage, and not a busy lock. */
+  isUnavailableTo(caller: Caller<never>): boolean {
+    const { keys, isAsking } = this.queue;
+    return this.failure !== undefined || this.context.outages.isSilent(caller, keys, isAsking);
+  }
+
+  busy(waiter: LockWaiter): LockBusyError {
+    const error = busyError(waiter, this.knownHolder);
+    const { events } = this.context;
+    if (!events.hears('busy')) return error;
+    const { remainingTime, holder, holderClient } = error;
+    const { type, group, method } = waiter.terms;
+    events.emit('busy', { name: waiter.name, type, group, method, remainingTime, holder, holderClient });
+    return error;
+  }
+
+  unavailable(waiter: LockWaiter): LockUnavailableError {
+    const { backend, outages } = this.context;
+    return unavailableError(waiter, backend, this.failure ?? outages.failure(this.queue.keys));
+  }
+
+  /** What is known of who holds the lock: from this process, or from the last answer of the backend. */
+  private get knownHolder(): KnownHolder {
+    const { clock, holders } = this.context;
+    const [held] = this.queue.holders;
+    if (held !== undefined) {
+      const remaining = timeLeft(held.validFor, clock.age(held.confirmed));
+      return { holder: held.owner, here: true, remaining, fixed: held.fixed, client: holders.own(held) };
+    }
+    const { busyReply, busyAt } = this;
+    const isLimited = busyReply !== undefined && busyAt !== undefined && busyReply.remaining >= 0;
+    const remaining = isLimited ? timeLeft(busyReply.remaining, clock.age(busyAt)) : -1;
+    const holder = busyReply?.holder;
+    return { holder, here: false, remaining, client: holders.known(holder), unrecorded: holders.unrecorded(holder) };
+  }
+}
+
+function timeLeft(time: number, age: number): number {
+  return Math.max(0, Math.round(time - age));
+}

@@ -1,0 +1,236 @@
+import { BackOff } from '../../backends/back-off.js';
+import type { Subscription, Wake } from '../../backends/lock-backend.js';
+import type { Runtime, Timer } from '../../backends/runtime.js';
+
+/** A waiter of rank r lets r other processes go first, and gives each of them this many milliseconds to take the lock. */
+const TURN = 10;
+/** Extra milliseconds for ranks above 1: with the turn 25, which is how long a process may hand the lock off (see HandOffBudget). */
+const WORK = 15;
+
+/**
+ * `open`: the backend may be asked. `asking`: it was asked. `resting`, `yielding`, `backing off`: nothing is to be tried before a message or a
+ * timer calls `retry`; see {@link AskAgain}.
+ */
+type State = 'open' | 'asking' | 'resting' | 'yielding' | 'backing off';
+
+/**
+ * When this process may ask the backend for one lock again. It never polls.
+ *
+ * | state         | entered                                                        | left for `open`, with a retry                        |
+ * | ------------- | -------------------------------------------------------------- | ---------------------------------------------------- |
+ * | `open`        | at first; when the lock was acquired, or nobody waits any more | -                                                    |
+ * | `asking`      | with a request (`begin`)                                       | when the lock was acquired                           |
+ * | `resting`     | the lock is busy (`busy`)                                      | by a message at rank 0, or when the holder's lease ends |
+ * | `yielding`    | others go first (`yieldTo`, `arrive`, or a message above rank 0) | by a message that leads to rank 0, or when its time is over |
+ * | `backing off` | there was no answer (`failed`)                                 | by a message at rank 0, or after a pause that grows  |
+ *
+ * A message that arrives while a request is under way is remembered: a busy answer does not lead to rest then.
+ *
+ * Ranks: a process that released a lock for which n others listen takes rank n. Each message lowers the rank by one. At rank 0 the next
+ * attempt comes at once, at rank 1 after 10 ms at the latest, at rank r after 15 + r × 10 ms. A process that releases the lock while none of
+ * its own callers waits remembers its rank for a while, so that a caller that comes straight back does not overtake the waiting ones.
+ * Newcomers have rank 0; when several are woken at once, the backend gives those that came too late a ticket, whose number is their rank.
+ * See docs/decisions/turns.md for what was measured.
+ */
+export class AskAgain {
+  private state: State = 'open';
+  private subscription: Subscription | undefined;
+  private timer: Timer | undefined;
+  private rank = 0;
+  private yieldUntil = 0;
+  /** Messages of this process's own releases that have not arrived here yet. */
+  private ownMessagesPending = 0;
+  /** Something has changed since the current attempt was sent. */
+  private missed = false;
+  /** The current attempt was caused by a message. */
+  private woken = false;
+  private messages = 0;
+  private failing = false;
+  private readonly backOff: BackOff;
+
+  /**
+   * @param retry called when the backend may be asked again
+   * @param takeTicket numbers this process among those that came too late, where the backend can do so
+   */
+  constructor(
+    private readonly subscribe: (listener: (wake: Wake) => void) => Subscription,
+    private readonly runtime: Runtime,
+    private readonly retry: () => void,
+    private readonly takeTicket: (holder: string) => Promise<number> | undefined = () => undefined,
+  ) {
+    this.backOff = new BackOff(runtime);
+  }
+
+  /** Nothing is to be tried now: a message or a timer will call `retry`. */
+  get resting(): boolean {
+    return this.state !== 'open' && this.state !== 'asking';
+  }
+
+  /** A request is sent. */
+  begin(): void {
+    this.missed = false;
+    // Somebody who tries once may ask while the others rest.
+    if (this.state === 'open') this.state = 'asking';
+  }
+
+  /** A request found the lock busy: rest, unless a message arrived meanwhile. */
+  busy(remaining: number, holder?: string): void {
+    const { woken } = this;
+    this.answered();
+    if (this.subscription !== undefined && this.missed) return;
+    this.listen();
+    this.rest('resting', remaining);
+    if (woken && holder !== undefined) this.queueByTicket(holder);
+  }
+
+  /**
+   * A request had no answer: pause, longer each time.
+   *
+   * @returns whether it is the first failure in a row
+   */
+  failed(): boolean {
+    const isFirst = !this.failing;
+    this.failing = true;
+    this.rest('backing off', this.backOff.next());
+    return isFirst;
+  }
+
+  acquired(): void {
+    this.rank = 0;
+    this.answered();
+    this.open();
+  }
+
+  /** A release is sent; if it publishes a message, that message arrives here, too. */
+  releasing(): void {
+    if (this.subscription !== undefined) this.ownMessagesPending++;
+  }
+
+  /** The release published no message, or that is not known: a message may still arrive, but must not be waited for. */
+  releasedSilently(): void {
+    if (this.ownMessagesPending > 0) this.ownMessagesPending--;
+  }
+
+  /** `listeners` other processes heard of a release: let them go first. */
+  yieldTo(listeners: number, hasWaiters: boolean): void {
+    this.rank = listeners;
+    if (listeners === 0) return;
+    this.yieldUntil = this.runtime.monotonic() + listeners * TURN;
+    if (!hasWaiters) return;
+    this.listen();
+    this.restForTurn();
+  }
+
+  /** Milliseconds for which this process still remembers that others wait. */
+  get yieldRemaining(): number {
+    return this.rank > 0 ? Math.max(0, this.yieldUntil - this.runtime.monotonic()) : 0;
+  }
+
+  /** The first caller comes to an empty queue: it waits for the processes that were to go first, but not for long. */
+  arrive(remainingWait: number): void {
+    const { yieldRemaining } = this;
+    if (yieldRemaining === 0) {
+      this.rank = 0;
+      return;
+    }
+    this.listen();
+    this.rest('yielding', Math.min(yieldRemaining, remainingWait / 2));
+  }
+
+  /** Something changed about which there is no message. */
+  recheck(): void {
+    this.wake();
+  }
+
+  /** No caller waits any more. */
+  onEmpty(): void {
+    this.open();
+  }
+
+  /** Calls back when this process need not remember any more that others wait. */
+  afterYield(callback: () => void): void {
+    this.open();
+    this.timer = this.runtime.timer(this.yieldRemaining, callback);
+  }
+
+  close(): void {
+    this.open();
+    this.subscription?.close();
+    this.subscription = undefined;
+  }
+
+  private answered(): void {
+    this.failing = this.woken = false;
+    this.backOff.reset();
+  }
+
+  private rest(state: 'resting' | 'yielding' | 'backing off', delay: number): void {
+    this.state = state;
+    this.timer?.cancel();
+    this.timer = delay < 0 ? undefined : this.runtime.timer(delay + 1, () => this.wake(), 'keep-alive');
+  }
+
+  /** An attempt at the moment when others hand the lock off would take it out of turn: later than this, a message comes first. */
+  private restForTurn(): void {
+    this.rest('yielding', this.rank * TURN + (this.rank > 1 ? WORK : 0));
+  }
+
+  private open(): void {
+    this.state = 'open';
+    this.timer?.cancel();
+    this.timer = undefined;
+  }
+
+  private wake(): void {
+    if (!this.resting) return;
+    this.open();
+    this.retry();
+  }
+
+  private listen(): void {
+    if (this.subscription !== undefined) return;
+    const subscription = this.subscribe((wake) => this.heard(wake));
+    this.subscription = subscription;
+    // A release before the subscription was confirmed was not heard, neither by us nor by others: ask once more.
+    subscription.ready.then(() => {
+      if (this.subscription !== subscription) return;
+      this.ownMessagesPending = 0;
+      this.onChange(false);
+    });
+  }
+
+  /** Other processes that were woken, too, were faster: from now on each of them is woken by a message of its own. */
+  private queueByTicket(holder: string): void {
+    const { messages } = this;
+    this.takeTicket(holder)?.then(
+      (ticket) => {
+        if (this.resting && this.messages === messages) this.rank = ticket;
+      },
+      () => {}, // without tickets all of them try again at the next message
+    );
+  }
+
+  private heard(wake: Wake): void {
+    this.messages++;
+    if (wake.kind === 'resync') {
+      this.ownMessagesPending = this.rank = 0;
+    } else {
+      if (this.ownMessagesPending > 0) {
+        this.ownMessagesPending--;
+        return;
+      }
+      if (this.rank > 0) this.rank--;
+    }
+    this.onChange(wake.kind === 'message');
+  }
+
+  /** The lock may be free: ask when it is this process's turn, or after the current attempt. */
+  private onChange(woken: boolean): void {
+    if (!this.resting) this.missed = true;
+    else if (this.rank > 0) this.restForTurn();
+    else {
+      this.woken = woken;
+      this.wake();
+    }
+  }
+}

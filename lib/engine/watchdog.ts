@@ -1,0 +1,478 @@
+import type { Runtime, Timer } from '../backends/runtime.js';
+import { type LeaseClock, type Moment, validity } from './lease/lease-clock.js';
+import { ReschedulableTimer } from './reschedulable-timer.js';
+
+/** How often the clocks are compared, and `onHeartbeat` is called, while anything is held. */
+const HEARTBEAT = 1_000;
+/** How many renewals are started before the event loop gets a turn, and how many travel in one request. */
+const RENEWALS_PER_TURN = 512;
+/** The shortest and the longest pause after a failure, in milliseconds; in between, a twentieth of the lease. */
+const SHORTEST_PAUSE = 20;
+const LONGEST_PAUSE = 1_000;
+
+const NO_EXTENSIONS: readonly number[] = [];
+
+/** Something that the backend keeps for this process until its lease ends: a lock, or a permit. */
+export interface Renewable<Thing extends Renewable<Thing>> {
+  /** Milliseconds of lease that were requested with its acquisition; each renewal sets as many. */
+  readonly leaseTime: number;
+  /** The user chose its lease: it is not renewed, and ends. */
+  readonly fixed: boolean;
+  /** The moment before the last confirmed command that set its lease was sent. */
+  readonly confirmed: Moment;
+  /** Milliseconds of lease as of {@link confirmed}; it differs from leaseTime after an extension. */
+  readonly validFor: number;
+  /** When its lease ends unless it is confirmed again, on the monotonic clock. */
+  readonly leaseEnd: number;
+  /** Set once, for good. */
+  readonly lost: Error | undefined;
+  /** The backend has set its lease to `leaseTime`, by a command that was sent after `sent`. */
+  confirm(sent: Moment, leaseTime: number): void;
+
+  /** The list of the watchdog that it is in, and its neighbours there. */
+  list: RenewalList<Thing> | undefined;
+  earlier: Thing | undefined;
+  later: Thing | undefined;
+}
+
+/** How things of one kind are renewed, and who is told what becomes of them. */
+export interface Renewer<Thing> {
+  /** The things that can be renewed in one request with this one, which may be among them. */
+  together(thing: Thing): Iterable<Thing>;
+
+  /**
+   * Sets the leases of these things to `leaseTime` from now on. False: the backend does not hold that one any more.
+   *
+   * @throws BackendError when that is not known
+   */
+  renew(things: readonly Thing[], leaseTime: number): Promise<readonly boolean[]>;
+
+  /**
+   * Milliseconds until the lease of a thing ends in the backend; −1: never; undefined: it is not held. Only for things with fixed leases.
+   *
+   * @throws BackendError
+   */
+  remaining?(thing: Thing): Promise<number | undefined>;
+
+  renewed(thing: Thing): void;
+  /** It is tried again; the lease still lasts for `remainingTime` milliseconds. */
+  failed(thing: Thing, remainingTime: number, error: Error): void;
+  /** @param error why the last renewal failed, where that is the reason */
+  lost(thing: Thing, reason: LossReason, error?: Error): void;
+}
+
+/** Why something was lost. */
+export type LossReason =
+  /** The backend did not hold it any more when it was to be renewed, extended or confirmed, or when it was looked up. */
+  | 'gone'
+  | 'gone-at-extension'
+  | 'gone-at-confirmation'
+  | 'gone-at-lookup'
+  /** Its fixed lease ended: as expected, or while nothing ran in this process. */
+  | 'ended'
+  | 'ended-unnoticed'
+  /** Its lease ended before anything of this process ran that could have renewed it, or that checked it. */
+  | 'too-late'
+  | 'checked-too-late'
+  /** Its lease ended while a renewal was under way, or after renewals had failed. */
+  | 'unanswered'
+  | 'failed';
+
+/**
+ * Renews what this process holds at a third of its lease, and declares it lost at its deadline, whatever the backend does. There is one
+ * watchdog for the locks of a service, and one for its permits.
+ *
+ * A thing is in one of these states. The first four are lists, in the order in which leases end:
+ *
+ *   resting   Its lease was confirmed less than a third of it ago. → due when that time is over (or soon will be, so that renewals travel
+ *             together), and at the next heartbeat after the clocks of this machine diverged.
+ *   due       It is renewed in this turn of the event loop or in one of the next. → renewing, with the others that share a request with it.
+ *   renewing  A request is under way. → resting when it is confirmed, retrying when the request fails, lost when the backend does not hold it.
+ *   retrying  The last request failed. → due after a pause. All that fail during that pause are tried again together.
+ *   timed     Its lease is fixed or extended, so it does not follow the order of the others and has a timer. → when that fires: lost (fixed),
+ *             renewing (the extension has run out).
+ *   lost      Its deadline has passed, or the backend does not hold it. The renewer is told, and the watchdog forgets it.
+ *
+ * `extend()` moves a thing from any of them to `timed` or `resting`, and `drop()` removes it.
+ *
+ * One timer, the heartbeat, serves all lists. Each lock is guarded and dropped once in every acquisition: both are constant in time, and
+ * create nothing.
+ */
+export class Watchdog<Thing extends Renewable<Thing>> {
+  private readonly resting = new RenewalList<Thing>();
+  private readonly due = new RenewalList<Thing>();
+  private readonly renewing = new RenewalList<Thing>();
+  private readonly retrying = new RenewalList<Thing>();
+  /** Those of things that are timed. */
+  private readonly timers = new Map<Thing, Timer>();
+  /** The lease times of extensions without an answer. */
+  private readonly extensions = new Map<Thing, readonly number[]>();
+  private readonly heartbeat: ReschedulableTimer;
+  private lastBeat: Moment | undefined;
+  /** When the clocks were last seen to diverge, on the monotonic clock: what was confirmed before has to be confirmed again. */
+  private divergedAt = Number.NEGATIVE_INFINITY;
+  /** When those that are retrying are due, on the monotonic clock. */
+  private retryAt = Number.POSITIVE_INFINITY;
+  /** The last failure. */
+  private failure: Error | undefined;
+  private closed = false;
+
+  /**
+   * @param leaseTime milliseconds of lease of everything that is renewed
+   * @param onHeartbeat called once a second, or more often, while anything is held
+   */
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly clock: LeaseClock,
+    private readonly renewer: Renewer<Thing>,
+    readonly leaseTime: number,
+    private readonly onHeartbeat: () => void,
+  ) {
+    this.heartbeat = new ReschedulableTimer(runtime, () => this.round());
+  }
+
+  /** Guards something that was acquired. @param now a moment that has just been read */
+  guard(thing: Thing, now: Moment): void {
+    if (thing.fixed) this.setTimer(thing);
+    else this.listOf(thing).push(thing);
+    // An acquisition that was under way for long may be due before the next heartbeat.
+    if (this.heartbeat.isScheduled && now.monotonic - thing.confirmed.monotonic < this.leaseTime / 10) return;
+    this.lastBeat ??= thing.confirmed;
+    this.schedule();
+  }
+
+  /** Forgets something that is given back, or lapses. */
+  drop(thing: Thing): void {
+    thing.list?.remove(thing);
+    if (this.timers.size > 0) this.clearTimer(thing);
+  }
+
+  /**
+   * Whether it is held at this moment, by the clocks alone. Past its deadline it is declared lost, even if no timer has fired yet.
+   * `unsure`: the clocks have diverged, and {@link confirmNow} can find out.
+   */
+  judge(thing: Thing): 'held' | 'lost' | 'unsure' {
+    if (thing.lost !== undefined) return 'lost';
+    if (this.left(thing) > 0) return this.clock.diverged(thing.confirmed) ? 'unsure' : 'held';
+    this.declareLost(thing, 'checked-too-late');
+    return 'lost';
+  }
+
+  /**
+   * Asks the backend whether it is held: by a renewal, or for a fixed lease by asking how much of it is left.
+   *
+   * @throws BackendError when there is no answer
+   */
+  async confirmNow(thing: Thing): Promise<void> {
+    if (!thing.fixed) return this.set(thing, thing.validFor, 'gone-at-confirmation');
+    const sent = this.clock.now();
+    const remaining = await this.renewer.remaining?.(thing);
+    if (thing.lost !== undefined || !this.guards(thing) || thing.confirmed.monotonic > sent.monotonic) return;
+    if (remaining === undefined) return this.declareLost(thing, 'gone-at-lookup');
+    // The monotonic clock is at most too slow.
+    const most = thing.validFor - (sent.monotonic - thing.confirmed.monotonic);
+    this.confirm(thing, sent, remaining < 0 ? most : Math.min(remaining, most));
+  }
+
+  /** Sets a lease; one that is renewed is never made shorter than renewals make it. @throws BackendError when there is no answer */
+  extend(thing: Thing, duration: number): Promise<void> {
+    return this.set(thing, thing.fixed ? duration : Math.max(duration, thing.leaseTime), 'gone-at-extension');
+  }
+
+  /** Renews something at once, and again until that succeeds, because nobody knows which lease it has. */
+  renewNow(thing: Thing): void {
+    this.drop(thing);
+    this.due.push(thing);
+    this.heartbeat.bringForward(0);
+  }
+
+  /** Stops the heartbeat if nothing is guarded any more. It would stop at its next beat; locks, which come and go quickly, let it. */
+  stopIfIdle(): void {
+    if (!this.isEmpty) return;
+    this.heartbeat.cancel();
+    this.lastBeat = undefined;
+  }
+
+  close(): void {
+    this.closed = true;
+    this.heartbeat.cancel();
+    for (const timer of this.timers.values()) timer.cancel();
+    this.timers.clear();
+  }
+
+  // ── Time passes ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private round(): void {
+    if (this.closed) return;
+    this.heartbeat.cancel();
+    this.compareClocks();
+    this.loseOverdue(this.renewing, 'unanswered');
+    this.loseOverdue(this.retrying, 'failed');
+    this.endPause();
+    if (this.renewWhatIsDue()) return this.runtime.nextTurn(() => this.round());
+    if (this.isEmpty) return this.stopIfIdle();
+    if (!this.heartbeat.isScheduled) this.schedule();
+    this.onHeartbeat();
+  }
+
+  private get isEmpty(): boolean {
+    const first = this.resting.first ?? this.due.first ?? this.renewing.first ?? this.retrying.first;
+    return first === undefined && this.timers.size === 0;
+  }
+
+  private schedule(): void {
+    if (this.closed) return;
+    const { first: resting } = this.resting;
+    const { first: renewing } = this.renewing;
+    const { first: retrying } = this.retrying;
+    // At most a third of the lease: a thing that is guarded after this must not be due before the heartbeat.
+    let delay = Math.min(HEARTBEAT, this.leaseTime / 3);
+    if (resting !== undefined) delay = Math.min(delay, this.untilDue(resting));
+    if (renewing !== undefined) delay = Math.min(delay, this.left(renewing));
+    if (retrying !== undefined) delay = Math.min(delay, this.left(retrying), this.retryAt - this.runtime.monotonic());
+    this.heartbeat.schedule(Math.max(1, delay)); // no timer of Node.js is shorter
+  }
+
+  /** Timers stand still while the machine is suspended, and do not notice that the wall clock is set. Leases end all the same. */
+  private compareClocks(): void {
+    const { clock, lastBeat } = this;
+    const now = clock.now();
+    this.lastBeat = now;
+    if (lastBeat === undefined) return;
+    if (clock.timersLag(lastBeat)) {
+      for (const thing of [...this.timers.keys()]) {
+        if (this.left(thing) <= 0) this.declareLost(thing, 'ended-unnoticed');
+        else this.setTimer(thing);
+      }
+    }
+    if (!clock.diverged(lastBeat)) return;
+    this.divergedAt = now.monotonic;
+    this.resting.moveTo(this.due);
+  }
+
+  private loseOverdue(list: RenewalList<Thing>, reason: LossReason): void {
+    for (let thing = list.first; thing !== undefined && this.left(thing) <= 0; thing = list.first)
+      this.declareLost(thing, reason, reason === 'failed' ? this.failure : undefined);
+  }
+
+  private endPause(): void {
+    if (this.runtime.monotonic() < this.retryAt) return;
+    this.retryAt = Number.POSITIVE_INFINITY;
+    this.retrying.moveTo(this.due);
+  }
+
+  /** @returns whether more of them are due than one turn takes */
+  private renewWhatIsDue(): boolean {
+    const now = this.clock.now();
+    const third = this.leaseTime / 3;
+    for (let started = 0; ; ) {
+      const isFull = started >= RENEWALS_PER_TURN;
+      // Those that are due soon are renewed as well, so that renewals travel in few commands; a large number is spread over several turns.
+      const first = this.due.first ?? this.firstOlderThan(isFull ? third : third - this.leaseTime / 60, now);
+      if (first === undefined) return false;
+      if (isFull) return true;
+      const batch = this.takeBatch(first, now);
+      started += Math.max(1, batch.length);
+      if (batch.length > 0) this.renew(batch, now);
+    }
+  }
+
+  private firstOlderThan(age: number, now: Moment): Thing | undefined {
+    const { first } = this.resting;
+    return first !== undefined && this.clock.age(first.confirmed, now) >= age ? first : undefined;
+  }
+
+  /** Takes something out of its list, with those that one request can renew with it. Those whose deadline has passed are lost. */
+  private takeBatch(first: Thing, now: Moment): readonly Thing[] {
+    const { list } = first;
+    // What was confirmed lately is left for the next time, when both are due.
+    const youngest = list === this.resting ? this.leaseTime / 6 : 0;
+    const batch: Thing[] = [];
+    const take = (thing: Thing) => {
+      list?.remove(thing);
+      if (this.left(thing, now) > 0) batch.push(thing);
+      else this.declareLost(thing, 'too-late');
+    };
+    take(first);
+    for (const thing of this.renewer.together(first)) {
+      if (batch.length === RENEWALS_PER_TURN) break;
+      if (thing.list === list && this.clock.age(thing.confirmed, now) >= youngest) take(thing);
+    }
+    return batch;
+  }
+
+  // ── Renewals ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private renew(things: readonly Thing[], sent: Moment): void {
+    let { leaseTime } = things[0];
+    for (const thing of things) {
+      this.renewing.push(thing);
+      // A renewal that overtakes an extension's answer must not cut the extension short.
+      leaseTime = Math.max(leaseTime, ...this.extensionsOf(thing));
+      if (this.renewing.first === thing) this.heartbeat.bringForward(this.left(thing, sent));
+    }
+    this.renewer.renew(things, leaseTime).then(
+      (areHeld) => {
+        for (const [index, thing] of things.entries())
+          if (thing.list === this.renewing) this.renewed(thing, areHeld[index], sent);
+      },
+      (error: Error) => this.failed(things, error),
+    );
+  }
+
+  private renewed(thing: Thing, isHeld: boolean, sent: Moment): void {
+    if (!isHeld) return this.declareLost(thing, 'gone');
+    this.renewing.remove(thing);
+    thing.confirm(sent, thing.leaseTime);
+    this.rest(thing);
+    this.renewer.renewed(thing);
+  }
+
+  private failed(things: readonly Thing[], error: Error): void {
+    if (this.closed) return;
+    this.failure = error;
+    for (const thing of things) {
+      if (thing.list !== this.renewing) continue;
+      const left = this.left(thing);
+      if (left <= 0) {
+        this.declareLost(thing, 'failed', error);
+        continue;
+      }
+      this.renewing.remove(thing);
+      this.retrying.push(thing);
+      this.renewer.failed(thing, Math.round(left), error);
+    }
+    if (this.retrying.first === undefined || this.retryAt !== Number.POSITIVE_INFINITY) return;
+    const pause = Math.min(LONGEST_PAUSE, Math.max(SHORTEST_PAUSE, this.leaseTime / 20));
+    const delay = pause * (0.5 + this.runtime.random());
+    this.retryAt = this.runtime.monotonic() + delay;
+    this.heartbeat.bringForward(delay);
+  }
+
+  /** Answers and timers that are late leave less time until the next renewal than the heartbeat counts on. */
+  private rest(thing: Thing): void {
+    const list = this.listOf(thing);
+    list.push(thing);
+    if (list.first === thing) this.heartbeat.bringForward(list === this.due ? 0 : this.untilDue(thing));
+  }
+
+  /** A command that was sent before the clocks diverged proves nothing about the time since then: what it confirmed is due at once. */
+  private listOf(thing: Thing): RenewalList<Thing> {
+    return thing.confirmed.monotonic < this.divergedAt ? this.due : this.resting;
+  }
+
+  private set(thing: Thing, leaseTime: number, reason: LossReason): Promise<void> {
+    const sent = this.clock.now();
+    // A command that shortens the lease may be executed long before its answer arrives, or without any answer.
+    if (this.guards(thing) && validity(leaseTime) < this.left(thing)) this.confirm(thing, sent, leaseTime);
+    this.extensions.set(thing, [...this.extensionsOf(thing), leaseTime]);
+    const answer = this.renewer.renew([thing], leaseTime).finally(() => this.extensionAnswered(thing, leaseTime));
+    return answer.then(([isHeld]) => {
+      if (thing.lost !== undefined || !this.guards(thing)) return;
+      if (!isHeld) this.declareLost(thing, reason);
+      else if (this.extensionsOf(thing).every((other) => other >= leaseTime)) this.confirm(thing, sent, leaseTime);
+    });
+  }
+
+  private confirm(thing: Thing, sent: Moment, leaseTime: number): void {
+    this.drop(thing);
+    thing.confirm(sent, leaseTime);
+    if (thing.fixed || leaseTime > thing.leaseTime) this.setTimer(thing);
+    else this.rest(thing);
+  }
+
+  private extensionsOf(thing: Thing): readonly number[] {
+    return this.extensions.size === 0 ? NO_EXTENSIONS : (this.extensions.get(thing) ?? NO_EXTENSIONS);
+  }
+
+  private extensionAnswered(thing: Thing, leaseTime: number): void {
+    const extensions = this.extensionsOf(thing);
+    const index = extensions.indexOf(leaseTime);
+    const others = extensions.filter((_, i) => i !== index);
+    if (others.length > 0) this.extensions.set(thing, others);
+    else this.extensions.delete(thing);
+  }
+
+  // ── Things with a timer ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Sets its timer: to the deadline of a fixed lease, or to the time when an extended one has to be renewed again. */
+  private setTimer(thing: Thing): void {
+    this.clearTimer(thing);
+    const delay = this.left(thing) - (thing.fixed ? 0 : (thing.leaseTime * 2) / 3);
+    const timer = this.runtime.timer(delay, () => {
+      this.timers.delete(thing);
+      this.timerFired(thing);
+    });
+    this.timers.set(thing, timer);
+  }
+
+  private timerFired(thing: Thing): void {
+    if (this.left(thing) <= 0) this.declareLost(thing, 'ended');
+    else if (thing.fixed) this.setTimer(thing);
+    else this.renew([thing], this.clock.now());
+  }
+
+  private clearTimer(thing: Thing): void {
+    this.timers.get(thing)?.cancel();
+    this.timers.delete(thing);
+  }
+
+  // ── What is known of one thing ───────────────────────────────────────────────────────────────────────────────────────
+
+  private guards(thing: Thing): boolean {
+    return thing.list !== undefined || this.timers.has(thing);
+  }
+
+  /** Milliseconds for which it is certainly held. */
+  private left({ validFor, confirmed }: Thing, now?: Moment): number {
+    return validity(validFor) - this.clock.age(confirmed, now);
+  }
+
+  /** Milliseconds until something that rests is due. */
+  private untilDue({ confirmed, leaseTime }: Thing): number {
+    return leaseTime / 3 - this.clock.age(confirmed);
+  }
+
+  private declareLost(thing: Thing, reason: LossReason, error?: Error): void {
+    this.drop(thing);
+    this.renewer.lost(thing, reason, error);
+  }
+}
+
+/** Things in the order in which their leases end unless they are confirmed again. A thing is in one list at most. */
+export class RenewalList<Thing extends Renewable<Thing>> {
+  first: Thing | undefined;
+  private last: Thing | undefined;
+
+  push(thing: Thing): void {
+    // Answers arrive roughly in the order of the requests, and most leases have the same length: the right position is at the end, or a
+    // few steps before it.
+    const { leaseEnd } = thing;
+    let earlier = this.last;
+    while (earlier !== undefined && earlier.leaseEnd > leaseEnd) earlier = earlier.earlier;
+    const later = earlier === undefined ? this.first : earlier.later;
+    thing.list = this;
+    thing.earlier = earlier;
+    thing.later = later;
+    if (earlier === undefined) this.first = thing;
+    else earlier.later = thing;
+    if (later === undefined) this.last = thing;
+    else later.earlier = thing;
+  }
+
+  remove(thing: Thing): void {
+    if (thing.list !== this) return;
+    if (thing.earlier === undefined) this.first = thing.later;
+    else thing.earlier.later = thing.later;
+    if (thing.later === undefined) this.last = thing.earlier;
+    else thing.later.earlier = thing.earlier;
+    thing.earlier = thing.later = thing.list = undefined;
+  }
+
+  moveTo(other: RenewalList<Thing>): void {
+    for (let thing = this.first; thing !== undefined; thing = this.first) {
+      this.remove(thing);
+      other.push(thing);
+    }
+  }
+}

@@ -1,0 +1,167 @@
+import type { Runtime, Timer } from '../backends/runtime.js';
+import { LockBusyError } from '../engine/errors.js';
+import { type Duration, FOREVER } from '../engine/terms/duration.js';
+import type { WaitTerms } from '../engine/waiting/waiter.js';
+import { type MemberLease, releaseUnused } from './combined-lease.js';
+import { type CombinedAcquisition, CombinedLock } from './combined-lock.js';
+import type { Deadline } from './deadline.js';
+import type { LeaseRequest, LockHandle } from './lock-handle.js';
+import { isRetryable } from './retry-until-deadline.js';
+
+/** How long a member is waited for when there is no `waitTime` to divide, in milliseconds, as in Redisson. */
+const MEMBER_WAIT_TIME = 1_500;
+
+/**
+ * Redisson's RRedLock: a lock that is held while a majority of its members is. The members are locks of independent services, each of
+ * which has a Redis of its own. Members that are not acquired in time are not waited for, and are given back. (The module's option
+ * `quorum` does the same for all locks of a service, with one owner instead of several.)
+ *
+ * ```ts
+ * const lock = one.getRedLock(one.getLock('order'), two.getLock('order'), three.getLock('order'));
+ * await using lease = await lock.tryLock('2s');
+ * if (lease !== null) …
+ * ```
+ *
+ * A busy member is waited for during `waitTime` divided by the number of members (1.5 s without one), then another one.
+ *
+ * @see https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
+ * @publicApi
+ */
+export class RedLock extends CombinedLock {
+  /** @internal */
+  readonly needed: number;
+
+  /** @internal */
+  constructor(locks: readonly LockHandle[]) {
+    super('getRedLock()', locks);
+    this.needed = Math.floor(this.members.length / 2) + 1;
+  }
+
+  /** @internal */
+  protected acquisition({ waitTime }: WaitTerms, { leaseTime, ...request }: LeaseRequest): CombinedAcquisition {
+    const { members, needed, name } = this;
+    const { runtime } = this.engines[0].settings;
+    const memberWaitTime = waitTime === FOREVER ? MEMBER_WAIT_TIME : Math.max(1, waitTime / members.length);
+    // Where all members are needed, the wait for one of them can be part of a deadlock.
+    const tentative = request.tentative === true || needed < members.length;
+    return new MajorityAcquisition({ members, needed, name, leaseTime, memberWaitTime, tentative, runtime });
+  }
+
+  /** @internal */
+  protected leasesNeeded(): number {
+    return this.needed;
+  }
+}
+
+/** How long members that answer a little later than the majority are awaited, at least, in milliseconds. */
+const SHORTEST_GRACE = 5;
+
+interface MajorityTerms {
+  readonly members: readonly LockHandle[];
+  /** How many members are a majority. */
+  readonly needed: number;
+  /** How errors name the red lock. */
+  readonly name: string;
+  readonly leaseTime: Duration | undefined;
+  /** How long one busy member is waited for, in milliseconds. */
+  readonly memberWaitTime: number;
+  /** The caller can do without any one member, or without the red lock. */
+  readonly tentative: boolean;
+  readonly runtime: Runtime;
+}
+
+/** What the members have answered to one attempt. */
+interface Answers {
+  readonly leases: Map<LockHandle, MemberLease>;
+  readonly errors: Map<LockHandle, unknown>;
+}
+
+/**
+ * Acquires a majority of the members of a red lock. It tries all at once. Without a majority it gives back what it took, and its next
+ * attempt first waits for one member that was busy.
+ */
+class MajorityAcquisition implements CombinedAcquisition {
+  private busy: readonly LockHandle[] = [];
+  private failedAttempts = 0;
+
+  constructor(private readonly terms: MajorityTerms) {}
+
+  async attempt(deadline: Deadline): Promise<readonly MemberLease[]> {
+    const answers: Answers = { leases: new Map(), errors: new Map() };
+    const { leases, errors } = answers;
+    if (this.failedAttempts > 0) await this.waitForBusyMember(leases, deadline);
+    await this.tryTheOthers(answers, deadline);
+    if (leases.size >= this.terms.needed) return [...leases.values()];
+    await releaseUnused(leases.values());
+    this.busy = [...errors].filter(([, error]) => error instanceof LockBusyError).map(([member]) => member);
+    this.failedAttempts++;
+    throw this.failure([...errors.values()]);
+  }
+
+  /** Waits for another member each time. */
+  private async waitForBusyMember(
+    leases: Map<LockHandle, MemberLease>,
+    { remaining, signal }: Deadline,
+  ): Promise<void> {
+    const { leaseTime, memberWaitTime, tentative } = this.terms;
+    const member = this.busy[this.failedAttempts % this.busy.length];
+    if (member === undefined) return;
+    const waitTime = Math.min(remaining, memberWaitTime);
+    try {
+      leases.set(member, await member.acquireLease({ waitTime, leaseTime, signal, tentative }));
+    } catch (error) {
+      if (!isRetryable(error)) throw error;
+    }
+  }
+
+  /** Settles when enough are acquired, or too many have failed. A lease that comes later is given back. */
+  private async tryTheOthers({ leases, errors }: Answers, deadline: Deadline): Promise<void> {
+    const { members, needed, leaseTime, runtime } = this.terms;
+    const over = new AbortController();
+    const signal = AbortSignal.any([deadline.signal, over.signal]);
+    let isOver = false;
+    const since = runtime.monotonic();
+    let grace: Timer | undefined;
+    await new Promise<void>((resolve) => {
+      const answered = () => {
+        const haveAllAnswered = leases.size + errors.size === members.length;
+        if (haveAllAnswered || errors.size > members.length - needed) resolve();
+        else if (leases.size >= needed)
+          grace ??= runtime.timer(Math.max(SHORTEST_GRACE, runtime.monotonic() - since), resolve);
+      };
+      for (const member of members.filter((member) => !leases.has(member))) {
+        member.acquireLease({ waitTime: 0, leaseTime, signal }).then(
+          (lease) => {
+            if (isOver) return releaseUnused([lease]);
+            leases.set(member, lease);
+            answered();
+          },
+          (error) => {
+            if (isOver) return;
+            errors.set(member, error);
+            answered();
+          },
+        );
+      }
+      answered();
+    });
+    grace?.cancel();
+    isOver = true;
+    over.abort();
+  }
+
+  /** Why there is no majority: what lasts comes before a busy lock, and a busy lock before an outage. */
+  private failure(errors: readonly unknown[]): unknown {
+    const { members, needed, name } = this.terms;
+    const lasting = errors.filter((error) => !isRetryable(error));
+    if (lasting.length > members.length - needed) return lasting[0];
+    const busy = errors.find((error) => error instanceof LockBusyError);
+    if (busy === undefined) return errors.find(isRetryable);
+    return new LockBusyError(
+      `${errors.length} of the ${members.length} locks ${name} could not be acquired, and ${needed} are needed: ${busy.message}`,
+      name,
+      busy.remainingTime,
+      busy.holder,
+    );
+  }
+}

@@ -1,0 +1,115 @@
+import { LockConfigurationError } from '../../engine/errors.js';
+import {
+  MAX_LEASE_TIME,
+  type Milliseconds,
+  toLeaseTime,
+  toMilliseconds,
+  toWaitTime,
+} from '../../engine/terms/duration.js';
+import {
+  type AcquisitionTerms,
+  LONGEST_GROUP,
+  type LockOptions,
+  type Purpose,
+} from '../../engine/terms/lock-options.js';
+import type { LockService } from '../../service/lock-service.js';
+import { compileTemplate, type NamesOf } from '../key-template/key-template.js';
+import { getLockServiceToken } from '../redis-lock.constants.js';
+import { describeValue, toBusyAnswer, toDecoratorOptions } from './decorator-options.js';
+import type { BusyAnswer, DistributedLockOptions, LockKey, Method, ReturnKind } from './distributed-lock.options.js';
+import { returnKindOf } from './return-kind.js';
+
+/** A decorated method. Everything that can be checked and resolved before it is called is. */
+export interface LockedMethod {
+  /** `OrdersService.ship` */
+  readonly where: string;
+  readonly name: string;
+  readonly body: Method;
+  readonly kind: ReturnKind;
+  /** The property of the instance that has the lock service. */
+  readonly service: symbol;
+  readonly serviceName: string | undefined;
+  readonly namesOf: NamesOf;
+  /** The terms of its acquisitions: its options, and the defaults of the service. */
+  readonly termsIn: (locks: LockService) => AcquisitionTerms;
+  readonly holdOptions: { readonly holdAtLeast?: Milliseconds };
+  /** `undefined`: LockBusyError goes out. */
+  readonly onBusy: BusyAnswer | undefined;
+}
+
+/** @throws LockConfigurationError naming the method and the option that is wrong */
+export function compileLockedMethod(
+  prototype: object,
+  key: string | symbol,
+  body: Method,
+  keyOrOptions: LockKey | DistributedLockOptions,
+  where: string,
+): LockedMethod {
+  const options = toDecoratorOptions(keyOrOptions, where);
+  const { holdAtLeast } = options;
+  const name = String(key);
+  return {
+    where,
+    name,
+    body,
+    kind: returnKindOf(prototype, key, body, options.returns, where),
+    service: getLockServiceToken(options.service),
+    serviceName: options.service,
+    namesOf: toNamesOf(options.key, where, name),
+    termsIn: resolvedOncePerService(toLockOptions(options, where), purposeOf(options, where)),
+    holdOptions:
+      holdAtLeast === undefined
+        ? {}
+        : { holdAtLeast: toMilliseconds(holdAtLeast, `${where}: holdAtLeast`, 0, MAX_LEASE_TIME) },
+    onBusy: toBusyAnswer(options.onBusy, prototype, where),
+  };
+}
+
+function toNamesOf(key: LockKey, where: string, method: string): NamesOf {
+  if (typeof key === 'string') return compileTemplate(key, where, method);
+  if (typeof key === 'function') return ({ instance, args }) => key.apply(instance, args as unknown[]);
+  if (!Array.isArray(key) || !key.every((template) => typeof template === 'string')) {
+    throw new LockConfigurationError(
+      `${where}: key is ${describeValue(key)}; it must be a template, a list of templates, or a function`,
+    );
+  }
+  if (key.length === 0) throw new LockConfigurationError(`${where}: key is an empty list: nothing would be locked`);
+  const templates = (key as readonly string[]).map((template) => compileTemplate(template, where, method));
+  return (invocation) => templates.flatMap((namesOf) => namesOf(invocation));
+}
+
+/** @returns `undefined` where all are the service's defaults */
+function toLockOptions(
+  { waitTime, outageTimeout, leaseTime, type, onLost, onBusy }: DistributedLockOptions,
+  where: string,
+): LockOptions | undefined {
+  const isAnswered = onBusy !== undefined && onBusy !== 'throw';
+  const options = {
+    ...(isAnswered && { waitTime: 0 }),
+    ...(waitTime !== undefined && { waitTime: toWaitTime(waitTime, `${where}: waitTime`) }),
+    ...(outageTimeout !== undefined && { outageTimeout: toWaitTime(outageTimeout, `${where}: outageTimeout`) }),
+    ...(leaseTime !== undefined && { leaseTime: toLeaseTime(leaseTime, `${where}: leaseTime`) }),
+    ...(type !== undefined && { type }),
+    ...(onLost !== undefined && { onLost }),
+  };
+  return Object.keys(options).length > 0 ? options : undefined;
+}
+
+/** Events and metrics know the method by its template: it does not differ from call to call as the lock's name does. */
+function purposeOf({ key, onBusy }: DistributedLockOptions, where: string): Purpose {
+  const group = typeof key === 'function' ? where : [key].flat().join(', ').slice(0, LONGEST_GROUP);
+  return { group, method: where, skips: onBusy !== undefined && onBusy !== 'throw' };
+}
+
+/** One class can be instantiated in several applications, each with a lock service of its own. */
+function resolvedOncePerService(options: LockOptions | undefined, purpose: Purpose): LockedMethod['termsIn'] {
+  const resolved = new WeakMap<LockService, AcquisitionTerms>();
+  return (locks) => {
+    let terms = resolved.get(locks);
+    if (terms === undefined) {
+      terms = locks.termsOf(options, purpose);
+      resolved.set(locks, terms);
+    }
+    return terms;
+  };
+}

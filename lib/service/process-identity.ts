@@ -1,0 +1,46 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import type { ClientIdentity } from '../engine/clients/client-identity.js';
+
+interface Package {
+  readonly name?: unknown;
+  readonly version?: unknown;
+}
+
+let applicationPackage: Package | undefined;
+
+/** Who this process is: the application's name and version come from its package.json, unless a name is given. */
+export function processIdentity(applicationName: string | undefined): ClientIdentity {
+  applicationPackage ??= findPackage();
+  const { name, version } = applicationPackage;
+  return {
+    application: applicationName ?? (typeof name === 'string' && name !== '' ? name : 'node'),
+    host: hostname(),
+    pid: process.pid,
+    version: typeof version === 'string' ? version : '',
+  };
+}
+
+/** The nearest package.json with a name: above the program that was started, else above the working directory. */
+function findPackage(): Package {
+  const program = process.argv[1];
+  const folders = program === undefined ? [process.cwd()] : [dirname(resolve(program)), process.cwd()];
+  for (const start of folders) {
+    if (start.split(/[\\/]/).includes('node_modules')) continue; // started by a tool: nest start, jest, pm2
+    for (let folder = start; ; folder = dirname(folder)) {
+      const found = readPackage(join(folder, 'package.json'));
+      if (found?.name !== undefined) return found;
+      if (dirname(folder) === folder) break;
+    }
+  }
+  return {};
+}
+
+function readPackage(path: string): Package | undefined {
+  try {
+    return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Package) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,24 @@
+import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
+import { QuorumBackend } from '../../../lib/backends/quorum/quorum-backend.js';
+import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
+import { describeLockBackend } from '../../contract/describe-lock-backend.js';
+import { describeQuorum } from './describe-quorum.js';
+import { QUORUM_TYPES } from './redis-nodes.js';
+
+describeLockBackend(
+  'QuorumBackend, three MemoryBackends',
+  async () => {
+    const stores = [new MemoryStore(), new MemoryStore(), new MemoryStore()];
+    return {
+      connect: async () => {
+        const nodes = stores.map((store) => new MemoryBackend({ runtime: nodeRuntime, store }));
+        return { backend: new QuorumBackend({ nodes, runtime: nodeRuntime }), id: nodeRuntime.uuid() };
+      },
+      stop: async () => {},
+    };
+  },
+  { types: QUORUM_TYPES, tokensDiffer: false, numbers: false },
+);
+
+describeQuorum(3);

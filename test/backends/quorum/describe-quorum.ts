@@ -1,0 +1,17 @@
+import { describeLockBackend } from '../../contract/describe-lock-backend.js';
+import { connectQuorum, QUORUM_TYPES, startNodes } from './redis-nodes.js';
+
+/** The contract of a backend, on a quorum of so many servers. */
+export function describeQuorum(count: number): void {
+  describeLockBackend(
+    `QuorumBackend, ${count} RedisBackends`,
+    async () => {
+      const servers = await startNodes(count);
+      return {
+        connect: async () => connectQuorum(servers, { commandTimeout: 5_000, nodeTimeout: 4_000 }),
+        stop: async () => void (await Promise.all(servers.map((server) => server.stop()))),
+      };
+    },
+    { types: QUORUM_TYPES, tokensDiffer: false, numbers: false, nodesLag: true },
+  );
+}

@@ -1,0 +1,36 @@
+import type { LockBackend } from '../../../lib/backends/lock-backend.js';
+import { QuorumBackend } from '../../../lib/backends/quorum/quorum-backend.js';
+import { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
+import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
+
+/** Types that a quorum knows. */
+export const QUORUM_TYPES = ['reentrant', 'read', 'write', 'fenced'] as const;
+
+/** Independent masters. */
+export function startNodes(count: number): Promise<RedisServer[]> {
+  return Promise.all(Array.from({ length: count }, () => startRedis()));
+}
+
+/** What one process has of a quorum over these servers. */
+export function connectQuorum(
+  servers: readonly RedisServer[],
+  options: { readonly commandTimeout?: number; readonly nodeTimeout?: number } = {},
+): { readonly backend: LockBackend; readonly id: string } {
+  const { commandTimeout = 2_000, nodeTimeout } = options;
+  const id = nodeRuntime.uuid();
+  const nodes = servers.map(
+    ({ url }) =>
+      new RedisBackend({
+        connection: url,
+        runtime: nodeRuntime,
+        clientId: id,
+        commandTimeout,
+        shardedPubSub: 'auto',
+        minReplicas: 0,
+        replicaTimeout: 1_000,
+        onError: () => {},
+      }),
+  );
+  return { backend: new QuorumBackend({ nodes, runtime: nodeRuntime, nodeTimeout }), id };
+}

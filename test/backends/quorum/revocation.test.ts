@@ -1,0 +1,84 @@
+import { BackendError } from '../../../lib/backends/lock-backend.js';
+import { MemoryBackend } from '../../../lib/backends/memory/memory-backend.js';
+import { MemoryStore } from '../../../lib/backends/memory/memory-store.js';
+import { QuorumBackend } from '../../../lib/backends/quorum/quorum-backend.js';
+import { VirtualRuntime } from '../../support/runtime/virtual-runtime.js';
+import { answerLost, type Disturbance, WatchedBackend } from '../../support/watched/watched-backend.js';
+
+const KEY = 'lock:order';
+
+function openQuorum() {
+  const runtime = new VirtualRuntime();
+  const nodes = Array.from(
+    { length: 3 },
+    () => new WatchedBackend(new MemoryBackend({ runtime, store: new MemoryStore() }), runtime),
+  );
+  const quorum = new QuorumBackend({ nodes, runtime });
+  const owners = async () => {
+    const states = await Promise.all(nodes.map((node) => node.inspect(KEY)));
+    return states.map((state) => state.owners.map(({ owner }) => owner));
+  };
+  return { runtime, nodes, quorum, owners };
+}
+
+describe('an acquisition that a majority did not grant', () => {
+  const request = (owner: string) =>
+    ({
+      key: KEY,
+      type: 'reentrant',
+      owner,
+      leaseTime: 30_000,
+      reserve: 0,
+      waiterTimeout: 0,
+    }) as const;
+
+  it('is revoked on a node that has executed it without an answer, when the others were busy', async () => {
+    const { runtime, nodes, quorum, owners } = openQuorum();
+    for (const node of nodes.slice(1)) await node.acquire(request('other:1'));
+    nodes[0].disturb(answerLost, 'acquire');
+    expect(await runtime.until(quorum.acquire(request('own:1')))).toMatchObject({ acquired: false });
+    await runtime.advance(1_000);
+    expect(await owners()).toEqual([[], ['other:1'], ['other:1']]);
+    await quorum.close();
+  });
+
+  it('is revoked on all nodes when most of them gave no answer', async () => {
+    const { runtime, nodes, quorum, owners } = openQuorum();
+    for (const node of nodes.slice(1)) node.disturb(answerLost, 'acquire');
+    await expect(runtime.until(quorum.acquire(request('own:1')))).rejects.toThrow(BackendError);
+    await runtime.advance(1_000);
+    expect(await owners()).toEqual([[], [], []]);
+    await quorum.close();
+  });
+
+  it('is revoked on a node that executes it only later', async () => {
+    const { runtime, nodes, quorum, owners } = openQuorum();
+    for (const node of nodes.slice(1)) await node.acquire(request('other:1'));
+    const late: Disturbance = async (execute) => {
+      runtime.timer(800, () => void execute());
+      throw new BackendError('no answer', 'unavailable', 'unknown', { validUntil: runtime.wall() + 1_000 });
+    };
+    nodes[0].disturb(late, 'acquire');
+    expect(await runtime.until(quorum.acquire(request('own:1')))).toMatchObject({ acquired: false });
+    await runtime.advance(900);
+    expect(nodes[0].count('release')).toBeGreaterThan(0);
+    await runtime.advance(4_000);
+    expect(await owners()).toEqual([[], ['other:1'], ['other:1']]);
+    await quorum.close();
+  });
+});
+
+describe('a read lock on a quorum', () => {
+  it('is restored on a node that has lost it, although a writer waits there', async () => {
+    const { runtime, nodes, quorum, owners } = openQuorum();
+    const reader = { key: KEY, type: 'read', owner: 'own:1', leaseTime: 30_000 } as const;
+    await runtime.until(quorum.acquire({ ...reader, reserve: 0, waiterTimeout: 0 }));
+    const writer = { ...reader, type: 'write', owner: 'other:1', reserve: 0, waiterTimeout: 60_000 } as const;
+    for (const node of nodes) expect(await node.acquire(writer)).toMatchObject({ acquired: false });
+    await nodes[0].forceRelease(KEY);
+    expect(await runtime.until(quorum.renew(reader))).toBe(true);
+    await runtime.advance(1_000);
+    expect(await owners()).toEqual([['own:1'], ['own:1'], ['own:1']]);
+    await quorum.close();
+  });
+});

@@ -1,0 +1,101 @@
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
+import { until } from '../../support/until.js';
+import { failure, RedisWorld } from './redis-world.js';
+
+describe('acquisitions that replicas must have', () => {
+  const world = new RedisWorld({ args: ['--repl-diskless-sync', 'yes', '--repl-diskless-sync-delay', '0'] });
+  let replica: RedisServer;
+
+  beforeAll(async () => {
+    replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(world.server.port)] });
+    await until(async () => /state=online/.test(await world.redis.info('replication')));
+  });
+  afterAll(() => replica?.stop());
+
+  const replicated = (minReplicas = 1, replicaTimeout = 2_000) => world.backend({ minReplicas, replicaTimeout });
+
+  it('count when the replica has them', async () => {
+    const backend = replicated();
+    const lock = world.request();
+    expect(await backend.acquire(lock)).toMatchObject({ acquired: true });
+    expect(await replica.client().hgetall(lock.key)).toEqual({ [lock.owner]: '1' });
+    expect(await backend.renew(lock)).toBe(true);
+    expect(await backend.release(lock)).toMatchObject({ released: true });
+  });
+
+  it('wait once for all of a batch', async () => {
+    const backend = replicated();
+    await backend.acquire(world.request());
+    const locks = Array.from({ length: 30 }, () => world.request());
+    const { wait } = await world.commands(() => Promise.all(locks.map((lock) => backend.acquire(lock))));
+    expect(wait).toBe(1);
+  });
+
+  it('are released again when too few have them in time, which is said with numbers', async () => {
+    const backend = replicated(2, 200);
+    const lock = world.request();
+    const error = await failure(backend.acquire(lock));
+    expect(error).toMatchObject({ kind: 'unavailable', outcome: 'refused', spent: true });
+    expect(error.message).toMatch(/1 replicas had it within 200 ms, and minReplicas asks for 2/);
+    expect(await world.redis.exists(lock.key)).toBe(0);
+  });
+
+  it('of several locks, and transfers, are held to it too', async () => {
+    const backend = replicated(2, 100);
+    const locks = [world.request(), world.request('write')];
+    expect(await failure(backend.acquireAll(locks))).toMatchObject({
+      kind: 'unavailable',
+      outcome: 'refused',
+      spent: true,
+    });
+    for (const { key } of locks) expect(await world.redis.exists(key)).toBe(0);
+    const [lock, plain] = [world.request(), world.backend()];
+    await plain.acquire(lock);
+    const transfer = {
+      key: lock.key,
+      type: lock.type,
+      from: lock.owner,
+      to: world.owner(),
+      leaseTime: 5_000,
+      reserve: 0,
+    };
+    expect(await failure(backend.transfer(transfer))).toMatchObject({ kind: 'unavailable' });
+    expect(await world.redis.exists(lock.key)).toBe(0);
+  });
+
+  it('do not wait when the lock is busy', async () => {
+    const backend = replicated(2, 5_000);
+    const lock = world.request();
+    await world.backend().acquire(lock);
+    expect(await backend.acquire({ ...lock, owner: world.owner() })).toMatchObject({ acquired: false });
+  });
+
+  it('hold up no renewal and no release while they wait', async () => {
+    const [backend, plain] = [replicated(2, 3_000), world.backend()];
+    const held = world.request();
+    await plain.acquire(held);
+    let waiting = true;
+    const slow = failure(backend.acquire(world.request())).finally(() => {
+      waiting = false;
+    });
+    await until(async () => /cmd=wait/.test((await world.redis.client('LIST')) as string));
+    expect(await backend.renew(held)).toBe(true);
+    expect(await backend.release(held)).toMatchObject({ released: true });
+    expect(waiting).toBe(true);
+    for (const id of await world.connections('normal')) await world.redis.client('KILL', 'ID', id);
+    expect(await slow).toMatchObject({ kind: 'unavailable' });
+  });
+
+  it('are released again when the connection broke before replicas were asked', async () => {
+    const backend = replicated(1, 3_000);
+    await backend.acquire(world.request());
+    replica.pause();
+    const lock = world.request();
+    const error = failure(backend.acquire(lock));
+    await until(async () => /cmd=wait/.test((await world.redis.client('LIST')) as string));
+    for (const id of await world.connections('normal')) await world.redis.client('KILL', 'ID', id);
+    expect((await error).message).toMatch(/released again: the replicas could not be asked/);
+    replica.resume();
+    expect(await world.redis.exists(lock.key)).toBe(0);
+  });
+});

@@ -1,0 +1,253 @@
+import { slotOf } from '../../../lib/backends/redis/hash-slot.js';
+import { LockUnavailableError } from '../../../lib/engine/errors.js';
+import { createLockService } from '../../../lib/service/create-lock-service.js';
+import type { LockService } from '../../../lib/service/lock-service.js';
+import type { RedisLockOptions } from '../../../lib/service/redis-lock-options.js';
+import { startNodes } from '../../backends/quorum/redis-nodes.js';
+import { startTcpProxy } from '../../support/network/tcp-proxy.js';
+import { errorOf } from '../../support/section.js';
+import { startCluster } from '../../support/servers/redis-cluster.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
+import { until } from '../../support/until.js';
+
+const SECRET = 'Tr0ub4dor';
+/** Short, so that tests of outages are. */
+const TIMES = { commandTimeout: 200, outageTimeout: 600 } as const;
+
+const opened: LockService[] = [];
+const lines: string[] = [];
+const logger = {
+  log: (line: string) => void lines.push(line),
+  warn: (line: string) => void lines.push(line),
+  error: (line: string) => void lines.push(line),
+};
+
+function open(options: RedisLockOptions): LockService {
+  const locks = createLockService({ logger, shutdownTimeout: 50, ...TIMES, ...options });
+  opened.push(locks);
+  return locks;
+}
+
+/** How long a call took that failed with LockUnavailableError, in milliseconds. */
+async function refusedAfter(call: () => Promise<unknown>): Promise<number> {
+  const since = performance.now();
+  expect(await errorOf(call())).toBeInstanceOf(LockUnavailableError);
+  return performance.now() - since;
+}
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((locks) => locks.close()));
+  lines.length = 0;
+});
+
+describe('while Redis is away', () => {
+  let redis: RedisServer;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterEach(async () => {
+    if (!redis.running) await redis.start();
+    redis.resume();
+  });
+  afterAll(() => redis.stop());
+
+  const calls = (locks: LockService): (() => Promise<unknown>)[] => [
+    () => locks.acquire('a'),
+    () => locks.acquire('b', { type: 'fair' }),
+    () => locks.acquire(['c', 'd']),
+    () => locks.getSpinLock('e').lock(),
+    () => locks.getMultiLock(locks.getLock('f'), locks.getFairLock('g')).lock(),
+    () => locks.getSemaphore('h').acquire(),
+    () => locks.getPermitExpirableSemaphore('i').acquire(),
+    () => locks.getCountDownLatch('j').await(),
+  ];
+
+  it.each(['killed', 'stopped by SIGSTOP', 'cut off'] as const)(
+    'because it is %s, callers are refused in time, and a later one as well',
+    async (how) => {
+      const proxy = await startTcpProxy(redis.port);
+      const locks = open({ connection: proxy.url });
+      await locks.getCountDownLatch('j').trySetCount(1);
+      await locks.withLock('a', () => {});
+      if (how === 'killed') await redis.kill();
+      else if (how === 'cut off') proxy.cutHalfOpen();
+      else redis.pause();
+      for (const time of await Promise.all(calls(locks).map(refusedAfter))) {
+        expect(time).toBeGreaterThan(590);
+        expect(time).toBeLessThan(10_000);
+      }
+      expect(await refusedAfter(() => locks.acquire('a'))).toBeGreaterThan(590);
+      await locks.close();
+      await proxy.stop();
+    },
+  );
+
+  it('never was there, callers are refused in time', async () => {
+    await redis.kill();
+    const locks = open({ connection: redis.url });
+    for (const time of await Promise.all(calls(locks).map(refusedAfter))) expect(time).toBeLessThan(10_000);
+  });
+
+  it('callers that rest behind a holder are refused, because a PING finds out', async () => {
+    const [locks, other] = [open({ connection: redis.url }), open({ connection: redis.url, commandTimeout: '2s' })];
+    const holder = await other.acquire('order');
+    const waiting = refusedAfter(() => locks.acquire('order'));
+    await until(() => locks.engine.waiting('order') === 1);
+    redis.pause();
+    expect(await waiting).toBeLessThan(30_000);
+    redis.resume();
+    await holder.release();
+  });
+
+  it('a try is refused at once, as soon as that is known, and succeeds when Redis is back', async () => {
+    const locks = open({ connection: redis.url, commandTimeout: '1s' });
+    await locks.withLock('order', () => {});
+    await redis.kill();
+    await refusedAfter(() => locks.acquire('order', { waitTime: 0 }));
+    expect(await refusedAfter(() => locks.acquire('order', { waitTime: 0 }))).toBeLessThan(900);
+    await redis.start();
+    await until(() =>
+      locks.tryAcquire('order').then(
+        (lease) => lease?.release().then(() => true) ?? false,
+        () => false,
+      ),
+    );
+  });
+
+  it('a lease outlives an outage that is longer than outageTimeout, and shorter than the lease', async () => {
+    const locks = open({ connection: redis.url });
+    const lease = await locks.acquire('order');
+    redis.pause();
+    await refusedAfter(() => locks.acquire('another'));
+    redis.resume();
+    await until(() =>
+      lease.extend('20s').then(
+        () => true,
+        () => false,
+      ),
+    );
+    expect(lease.held).toBe(true);
+    await lease.release();
+  });
+
+  it('callers with outageTimeout: Infinity wait until it is back', async () => {
+    const locks = open({ connection: redis.url, outageTimeout: Number.POSITIVE_INFINITY });
+    await redis.kill();
+    const waiting = locks.acquire('order');
+    await refusedAfter(() => locks.acquire('order', { outageTimeout: 300 }));
+    await redis.start();
+    await (await waiting).release();
+  });
+
+  it('one line says how many wait, and until when', async () => {
+    const locks = open({ connection: redis.url });
+    await locks.withLock('a', () => {});
+    await redis.kill();
+    await Promise.all(['a', 'b', 'c'].map((name) => refusedAfter(() => locks.acquire(name))));
+    const about = lines.filter((line) => line.includes('callers wait'));
+    expect(about).toEqual([
+      expect.stringMatching(
+        /^redis 127\.0\.0\.1:\d+\/0 does not answer \(.*\)\. 3 callers wait, one for the lock 'a': if it does not answer until \d\d:\d\d:\d\d UTC, the first of them gets LockUnavailableError \(outageTimeout\)$/,
+      ),
+    ]);
+  });
+});
+
+describe('the log', () => {
+  it('has one line when Redis is reached, with its version and the prefix, and none twice', async () => {
+    const redis = await startRedis();
+    const locks = open({ connection: redis.url, keyPrefix: 'shop:' });
+    await until(() => lines.length > 0);
+    await locks.withLock('order', () => {});
+    await redis.restart();
+    await until(() =>
+      locks.isLocked('order').then(
+        () => true,
+        () => false,
+      ),
+    );
+    const about = lines.filter((line) => line.includes('connected to'));
+    expect(about).toEqual([
+      expect.stringMatching(
+        /^redis 127\.0\.0\.1:\d+\/0: connected to (Redis|Valkey) \d+\.\d+\.\d+, keyPrefix 'shop:'$/,
+      ),
+    ]);
+    await redis.stop();
+  });
+
+  it('says what to do about a wrong password, and which Redis it is, without the password', async () => {
+    const redis = await startRedis({ args: ['--requirepass', 'another-one'] });
+    const locks = open({ connection: `redis://:${SECRET}@127.0.0.1:${redis.port}` });
+    await until(() => lines.length > 0);
+    expect(lines[0]).toMatch(
+      /^redis 127\.0\.0\.1:\d+\/0: WRONGPASS .*: check user and password; reserved characters in a URL are percent-encoded$/,
+    );
+    const error = await errorOf(locks.acquire('order'));
+    expect(error).toBeInstanceOf(LockUnavailableError);
+    expect(error.message).toMatch(/check user and password/);
+    expect(lines.join() + error.message).not.toContain(SECRET);
+    await locks.close();
+    await redis.stop();
+  });
+});
+
+describe('a cluster of which one master and its replica are away', () => {
+  it('refuses callers of their slots alone', async () => {
+    const cluster = await startCluster(['--cluster-require-full-coverage', 'no']);
+    try {
+      const locks = open({ connection: { nodes: cluster.nodes } });
+      const names = Array.from({ length: 60 }, (_, n) => `order:${n}`);
+      for (const name of names.slice(0, 20)) await locks.withLock(name, () => {});
+      const nodeOf = (name: string) => cluster.masterOf(slotOf(`lock:${name}`));
+      const gone = await nodeOf(names[0]);
+      const replica = await cluster.replicaOf(slotOf(`lock:${names[0]}`));
+      const nodes = await Promise.all(names.map(nodeOf));
+      for (const server of [replica, gone]) server.pause();
+      const refused = refusedAfter(() => locks.acquire(names[0]));
+      const elsewhere = names.filter((_, n) => nodes[n] !== gone);
+      for (const name of elsewhere.slice(0, 5)) await (await locks.acquire(name, { outageTimeout: '20s' })).release();
+      expect(await refused).toBeLessThan(20_000);
+      for (const name of elsewhere.slice(0, 5)) await (await locks.acquire(name, { outageTimeout: '20s' })).release();
+      for (const server of [replica, gone]) server.resume();
+      await locks.close();
+    } finally {
+      await cluster.stop();
+    }
+  });
+});
+
+describe('a quorum', () => {
+  it('works without a minority, and refuses callers in time without a majority', async () => {
+    const servers = await startNodes(3);
+    try {
+      const locks = open({ quorum: servers.map(({ url }) => url) });
+      await locks.withLock('order', () => {});
+      servers[0].pause();
+      for (let n = 0; n < 5; n++) await locks.withLock('order', () => {});
+      const holder = await locks.acquire('order');
+      expect(await locks.tryAcquire('order')).toBeNull();
+      await holder.release();
+      servers[1].pause();
+      const [single, several] = await Promise.all([
+        refusedAfter(() => locks.acquire('order')),
+        refusedAfter(() => locks.acquire(['a', 'b'])),
+      ]);
+      for (const time of [single, several]) {
+        expect(time).toBeGreaterThan(590);
+        expect(time).toBeLessThan(10_000);
+      }
+      servers[1].resume();
+      await until(() =>
+        locks.tryAcquire('order').then(
+          (lease) => lease?.release().then(() => true) ?? false,
+          () => false,
+        ),
+      );
+      servers[0].resume();
+      await locks.close();
+    } finally {
+      await Promise.all(servers.map((server) => server.stop()));
+    }
+  });
+});

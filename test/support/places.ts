@@ -1,0 +1,83 @@
+import { MemoryBackend } from '../../lib/backends/memory/memory-backend.js';
+import { MemoryStore } from '../../lib/backends/memory/memory-store.js';
+import type { Runtime } from '../../lib/backends/runtime.js';
+import { nodeRuntime } from '../../lib/engine/node-runtime.js';
+import { createLockServiceWith } from '../../lib/service/create-lock-service.js';
+import type { LockService } from '../../lib/service/lock-service.js';
+import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
+import { startCluster } from './servers/redis-cluster.js';
+import { startRedis } from './servers/redis-server.js';
+
+export type PlaceName = 'memory' | 'Redis' | 'a cluster';
+
+export const PLACES: readonly PlaceName[] = ['memory', 'Redis', 'a cluster'];
+
+/** What a service writes to its log. */
+export interface Log {
+  readonly warnings: string[];
+  readonly errors: string[];
+}
+
+/** Somewhere locks are kept, for services that share them. */
+export class Place {
+  private readonly services: LockService[] = [];
+  private tests = 0;
+
+  private constructor(
+    private readonly connection: () => RedisLockOptions,
+    private readonly end: () => Promise<void>,
+  ) {}
+
+  static async open(name: PlaceName): Promise<Place> {
+    if (name === 'memory') {
+      const store = new MemoryStore();
+      const backend = () => ({ backend: new MemoryBackend({ runtime: nodeRuntime, store }) });
+      return new Place(backend, async () => {});
+    }
+    if (name === 'Redis') {
+      const redis = await startRedis();
+      return new Place(
+        () => ({ connection: redis.url }),
+        () => redis.stop(),
+      );
+    }
+    const cluster = await startCluster();
+    return new Place(
+      () => ({ connection: { nodes: cluster.nodes } }),
+      () => cluster.stop(),
+    );
+  }
+
+  /** A service as another process would have it. @param runtime default: the real one */
+  service(
+    options: RedisLockOptions = {},
+    runtime: Runtime = nodeRuntime,
+  ): { readonly locks: LockService; readonly log: Log } {
+    const log: Log = { warnings: [], errors: [] };
+    const logger = {
+      warn: (message: string) => void log.warnings.push(message),
+      error: (message: string) => void log.errors.push(message),
+    };
+    const keyPrefix = `lock:${this.tests}:`;
+    const locks = createLockServiceWith(runtime, {
+      ...this.connection(),
+      keyPrefix,
+      logger,
+      shutdownTimeout: 100,
+      ...options,
+    });
+    this.services.push(locks);
+    return { locks, log };
+  }
+
+  /** Locks of the next test have another prefix. */
+  async closeServices(): Promise<void> {
+    this.tests++;
+    await Promise.all(this.services.splice(0).map((locks) => locks.close()));
+  }
+
+  async close(): Promise<void> {
+    await this.closeServices();
+    await this.end();
+  }
+}
