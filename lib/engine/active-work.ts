@@ -1,7 +1,7 @@
 import { LinkedQueue } from './collections/linked-queue.js';
 import type { LockLease } from './lease/lock-lease.js';
 import { QueueTable } from './queue/queue-table.js';
-import type { SeveralCaller } from './several/acquire-several.js';
+import type { LocksOfOneService } from './several/locks-of-one-service.js';
 
 /** What a service has in hand at one moment, in numbers. All are 0 when it is idle. */
 export interface Activity {
@@ -24,8 +24,8 @@ export class ActiveWork {
   readonly queues = new QueueTable();
   /** Leases that were not released yet. */
   readonly leases = new LinkedQueue<LockLease>();
-  /** Callers that want several locks and have not got them yet. */
-  readonly several = new Set<SeveralCaller>();
+  /** What callers want who have not got all of their several locks yet: one entry a caller and type. */
+  readonly several = new Set<LocksOfOneService>();
   private bodies = 0;
   private onChange: () => void = () => {};
 
@@ -47,8 +47,8 @@ export class ActiveWork {
     this.bodies--;
   }
 
-  severalEnded(caller: SeveralCaller): void {
-    this.several.delete(caller);
+  severalEnded(locks: LocksOfOneService): void {
+    this.several.delete(locks);
     this.changed();
   }
 

@@ -11,11 +11,11 @@ import type { Synchronizers } from './permits/semaphores-and-latches.js';
 import { holdWhile } from './scope/hold-while.js';
 import { lockScopes } from './scope/lock-scope.js';
 import { findReentry, reenter } from './scope/reentry.js';
-import { acquireSeveral } from './several/acquire-several.js';
+import { acquireSeveral, LocksOfOneService } from './several/locks-of-one-service.js';
 import { assertSupported } from './terms/assert-supported.js';
 import type { Milliseconds } from './terms/duration.js';
 import type { EngineSettings } from './terms/engine-settings.js';
-import { toLockName } from './terms/lock-name.js';
+import { toLockName, toLockNames } from './terms/lock-name.js';
 import { type LockNames, quoted, toWanted } from './terms/lock-names.js';
 import { type AcquisitionTerms, DEFAULT_TERMS, type LockOptions, type Purpose, toTerms } from './terms/lock-options.js';
 import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
@@ -68,6 +68,17 @@ export class LockEngine {
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  /**
+   * Locks of this service that are acquired together with those of others: see {@link acquireAllOrNone}.
+   *
+   * @throws LockError as an acquisition would be rejected with
+   */
+  several(names: readonly string[], options: LockOptions, tentative: boolean, what: string): LocksOfOneService {
+    const wanted = toLockNames(names, what);
+    const terms = this.resolve(options, { ...this.defaults, tentative }, `${what} of ${quoted(wanted)}`);
+    return new LocksOfOneService(this.context, wanted, terms, what);
   }
 
   /** As {@link acquire}, under terms that {@link termsOf} has resolved before. */

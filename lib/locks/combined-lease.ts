@@ -24,7 +24,7 @@ export class CombinedLease implements Lease {
     private readonly needed: number,
     private readonly engines: readonly LockEngine[],
   ) {
-    this.lockLeases = members.flatMap((member) => (member instanceof LockLease ? [member] : member.lockLeases));
+    this.lockLeases = members.flatMap(lockLeasesOf);
     for (const { signal } of members) signal.addEventListener('abort', () => this.memberEnded(signal.reason));
   }
 
@@ -173,13 +173,18 @@ export class CombinedLease implements Lease {
   }
 }
 
+/** The leases of one service each that a lease is made of. */
+export function lockLeasesOf(lease: MemberLease): readonly LockLease[] {
+  return lease instanceof LockLease ? [lease] : lease.lockLeases;
+}
+
 /** Releases leases that are not needed after all: it does not matter when one of them was lost. */
 export async function releaseUnused(leases: Iterable<MemberLease>): Promise<void> {
   await Promise.allSettled(Array.from(leases, (lease) => lease.release()));
 }
 
-/** Whether a tenth of the lease is over. */
-function isAged(lease: LockLease): boolean {
+/** Whether a tenth of the lease is over, and no scope around the caller shares it. */
+export function isAged(lease: LockLease): boolean {
   return (
     lease.locks.every(({ shares }) => shares.length === 1) && lease.remainingTime() < lease.locks[0].leaseTime * 0.9
   );

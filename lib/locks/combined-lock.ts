@@ -1,26 +1,9 @@
-import { BackOff } from '../backends/back-off.js';
 import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import type { Milliseconds } from '../engine/terms/duration.js';
 import type { WaitTerms } from '../engine/waiting/waiter.js';
-import { CombinedLease, type MemberLease } from './combined-lease.js';
-import type { Deadline } from './deadline.js';
 import { type LeaseRequest, LockHandle } from './lock-handle.js';
-import { retryUntilDeadline } from './retry-until-deadline.js';
 import { toWaitTerms } from './wait-options.js';
-
-/** The pauses between attempts, in milliseconds: callers that each hold what the other one lacks must not keep step. */
-const FIRST_PAUSE = 1;
-const LONGEST_PAUSE = 100;
-
-/** How one call acquires a combined lock. It remembers what was busy, for its next attempt. */
-export interface CombinedAcquisition {
-  /**
-   * @returns the leases that make up the combined lease
-   * @throws what was in the way; then nothing is held
-   */
-  attempt(deadline: Deadline): Promise<readonly MemberLease[]>;
-}
 
 /** A lock that is made of others: it is held while enough of them are. */
 export abstract class CombinedLock extends LockHandle {
@@ -55,12 +38,6 @@ export abstract class CombinedLock extends LockHandle {
   /** How many members have to be held. @internal */
   abstract readonly needed: number;
 
-  /** @internal */
-  protected abstract acquisition(terms: WaitTerms, request: LeaseRequest): CombinedAcquisition;
-
-  /** How many of these leases have to be held. @internal */
-  protected abstract leasesNeeded(leases: readonly MemberLease[]): number;
-
   getHoldCount(): number {
     const counts = this.members.map((member) => member.getHoldCount()).sort((one, other) => other - one);
     return counts[this.needed - 1];
@@ -77,26 +54,15 @@ export abstract class CombinedLock extends LockHandle {
     return away.length > this.members.length - this.needed;
   }
 
-  /** @internal */
-  async acquireLease(request: LeaseRequest): Promise<MemberLease> {
-    const { leaseTime, waitTime } = request;
+  /** How long a call waits: unless it says so, as long as the service that waits the shortest. */
+  protected waitTermsOf(request: LeaseRequest): WaitTerms {
     const { name, engines } = this;
-    const { runtime } = engines[0].settings;
     const shortest = (timeOf: (engine: LockEngine) => Milliseconds) => Math.min(...engines.map(timeOf)) as Milliseconds;
     const defaults = {
       waitTime: shortest(({ waitDefaults }) => waitDefaults.waitTime),
       outageTimeout: shortest(({ waitDefaults }) => waitDefaults.outageTimeout),
     };
-    const terms = toWaitTerms(waitTime, defaults, request, `lock() of '${name}'`);
-    const acquisition = this.acquisition(terms, request);
-    const backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
-    const backends = engines.map(({ settings }) => settings.backend);
-    return retryUntilDeadline({ runtime, terms, lock: this, backends, backOff }, async (deadline) => {
-      const leases = await acquisition.attempt(deadline);
-      const lease = new CombinedLease(leases, this.leasesNeeded(leases), engines);
-      await lease.refresh(leaseTime);
-      return lease;
-    });
+    return toWaitTerms(request.waitTime, defaults, request, `lock() of '${name}'`);
   }
 }
 

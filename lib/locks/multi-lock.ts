@@ -1,8 +1,12 @@
-import { LockConfigurationError } from '../engine/errors.js';
-import type { WaitTerms } from '../engine/waiting/waiter.js';
-import { AllOrNone, type LockGroup } from './all-or-none.js';
-import type { MemberLease } from './combined-lease.js';
-import { type CombinedAcquisition, CombinedLock } from './combined-lock.js';
+import type { BackendError } from '../backends/lock-backend.js';
+import { LockBusyError, LockConfigurationError, LockUnavailableError } from '../engine/errors.js';
+import type { LockLease } from '../engine/lease/lock-lease.js';
+import { acquireAllOrNone, type BusyLock, type Wanted, type WantedGroup } from '../engine/several/all-or-none.js';
+import type { LocksOfOneService } from '../engine/several/locks-of-one-service.js';
+import { type Duration, type Milliseconds, toLeaseTime } from '../engine/terms/duration.js';
+import type { Caller } from '../engine/waiting/waiter.js';
+import { CombinedLease, isAged, lockLeasesOf, type MemberLease } from './combined-lease.js';
+import { CombinedLock } from './combined-lock.js';
 import { acquireThrough, type LeaseRequest, type LockHandle } from './lock-handle.js';
 
 /**
@@ -23,7 +27,8 @@ import { acquireThrough, type LeaseRequest, type LockHandle } from './lock-handl
 export class MultiLock extends CombinedLock {
   /** @internal */
   readonly needed: number;
-  private readonly groups: readonly LockGroup[];
+  /** Those of one service and type are acquired together. */
+  private readonly groups: readonly (readonly LockHandle[])[];
 
   /** @internal */
   constructor(locks: readonly LockHandle[]) {
@@ -33,7 +38,7 @@ export class MultiLock extends CombinedLock {
     );
     this.needed = this.members.length;
     refuseContradictions(this.members);
-    this.groups = groupByCommand(this.members);
+    this.groups = groupByService(this.members);
   }
 
   /** @internal */
@@ -42,19 +47,19 @@ export class MultiLock extends CombinedLock {
   }
 
   /** @internal */
-  override acquireLease(request: LeaseRequest): Promise<MemberLease> {
-    return this.groups.length === 1 ? this.groups[0].acquireLease(request) : super.acquireLease(request);
-  }
-
-  /** @internal */
-  protected acquisition({ outageTimeout }: WaitTerms, request: LeaseRequest): CombinedAcquisition {
+  async acquireLease(request: LeaseRequest): Promise<MemberLease> {
+    const { groups, engines, name } = this;
+    if (groups.length === 1) return acquireGroup(groups[0], request);
+    const terms = this.waitTermsOf(request);
     const { leaseTime, tentative } = request;
-    return new AllOrNone(this.groups, { leaseTime, outageTimeout, tentative }, this.engines[0].settings.runtime);
-  }
-
-  /** @internal */
-  protected leasesNeeded(leases: readonly MemberLease[]): number {
-    return leases.length;
+    const what = `lock() of '${name}'`;
+    const fixed = leaseTime === undefined ? undefined : toLeaseTime(leaseTime, `${what}: leaseTime`);
+    const memberRequest = { leaseTime, tentative, outageTimeout: terms.outageTimeout, signal: terms.signal };
+    const wanted = groups.map((group) => toWantedGroup(group, memberRequest));
+    const { runtime } = engines[0].settings;
+    const acquire = () => acquireAllOrNone(wanted, name, terms, fixed, runtime);
+    const leases = await tracedByAll(wanted, acquire);
+    return new CombinedLease(leases, leases.length, engines);
   }
 }
 
@@ -74,21 +79,149 @@ function refuseContradictions(members: readonly LockHandle[]): void {
   }
 }
 
-/** Puts those together that one command can acquire. */
-function groupByCommand(members: readonly LockHandle[]): readonly LockGroup[] {
+/** Puts those together that are locks of one type of a service. */
+function groupByService(members: readonly LockHandle[]): readonly (readonly LockHandle[])[] {
   const groups = new Map<string | LockHandle, LockHandle[]>();
   for (const member of members) {
     const { commandGroup } = member;
     const id = commandGroup ? `${commandGroup.engine.settings.clientId} ${commandGroup.type}` : member;
     groups.set(id, [...(groups.get(id) ?? []), member]);
   }
-  return [...groups.values()].map(toGroup);
+  return [...groups.values()];
 }
 
-function toGroup(members: readonly LockHandle[]): LockGroup {
-  const [first] = members;
-  if (first.commandGroup === undefined || members.length === 1) return first;
+function acquireGroup(group: readonly LockHandle[], request: LeaseRequest): Promise<MemberLease> {
+  const [first] = group;
+  if (first.commandGroup === undefined || group.length === 1) return first.acquireLease(request);
   const { engine, type } = first.commandGroup;
-  const names = members.map(({ name }) => name);
-  return { acquireLease: (request) => acquireThrough(engine, names, type, request) };
+  return acquireThrough(engine, namesOf(group), type, request);
+}
+
+function toWantedGroup(group: readonly LockHandle[], request: LeaseRequest): LocksOfOneService | OtherKind {
+  const [{ commandGroup }] = group;
+  if (commandGroup === undefined) return new OtherKind(group[0], request);
+  const { engine, type } = commandGroup;
+  const { tentative, ...options } = request;
+  return engine.several(namesOf(group), { ...options, type }, tentative ?? false, 'lock()');
+}
+
+function namesOf(group: readonly LockHandle[]): readonly string[] {
+  return group.map(({ name }) => name);
+}
+
+/** Runs an acquisition inside the traces of all services that take part, each of which publishes how its own locks were acquired. */
+function tracedByAll(
+  groups: readonly (LocksOfOneService | OtherKind)[],
+  acquire: () => Promise<readonly MemberLease[]>,
+): Promise<readonly MemberLease[]> {
+  let traced = acquire;
+  for (const [i, group] of groups.entries()) {
+    if (group instanceof OtherKind) continue;
+    const inner = traced;
+    traced = async () => {
+      let leases: readonly MemberLease[] = [];
+      await group.traced(async () => {
+        leases = await inner();
+        return leases[i] as LockLease;
+      });
+      return leases;
+    };
+  }
+  return traced();
+}
+
+/** A member that has a way of its own to be acquired: a spin lock, or a red lock. */
+class OtherKind implements WantedGroup<MemberLease>, Wanted {
+  readonly all: readonly Wanted[] = [this];
+  private lease: MemberLease | undefined;
+  /** Ends the acquisition that is under way. */
+  private stop = new AbortController();
+
+  constructor(
+    private readonly handle: LockHandle,
+    private readonly request: LeaseRequest,
+  ) {}
+
+  get name(): string {
+    return this.handle.name;
+  }
+
+  get sortKey(): string {
+    return this.handle.sortKey;
+  }
+
+  get taken(): boolean {
+    return this.lease !== undefined;
+  }
+
+  get stale(): boolean {
+    return !this.lease?.held;
+  }
+
+  get aged(): boolean {
+    const { lease, request } = this;
+    return lease !== undefined && request.leaseTime !== undefined && lockLeasesOf(lease).some(isAged);
+  }
+
+  async takeMissing(): Promise<BusyLock | undefined> {
+    if (this.taken) return undefined;
+    try {
+      await this.acquire(0);
+      return undefined;
+    } catch (error) {
+      if (error instanceof LockBusyError) return { wanted: this, remaining: error.remainingTime, holder: error.holder };
+      throw error instanceof LockUnavailableError ? ((error.cause as BackendError | undefined) ?? error) : error;
+    }
+  }
+
+  wait(waitTime: Milliseconds, _caller: Caller<never>, _departed: () => Error): Promise<void> {
+    return this.acquire(waitTime);
+  }
+
+  stopWaiting(): void {
+    this.stop.abort();
+  }
+
+  async restartLease(): Promise<void> {
+    const { lease, request } = this;
+    const aged = lease === undefined ? [] : lockLeasesOf(lease).filter(isAged);
+    // Where too few of a red lock are held then, it is stale.
+    await Promise.allSettled(aged.map((one) => one.extend(request.leaseTime as Duration)));
+  }
+
+  async giveBack(): Promise<void> {
+    const { lease } = this;
+    this.lease = undefined;
+    await lease?.release().catch(() => {}); // it does not matter when it was lost
+  }
+
+  describe(holder: string | undefined): { readonly who: string } {
+    return { who: holder ?? 'another owner' };
+  }
+
+  arrived(): undefined {
+    return undefined;
+  }
+
+  left(): void {}
+
+  outage(): undefined {
+    return undefined;
+  }
+
+  explained(failure: BackendError): BackendError {
+    return failure;
+  }
+
+  failedOnce(): void {}
+
+  createLease(): MemberLease {
+    return this.lease as MemberLease;
+  }
+
+  private async acquire(waitTime: number): Promise<void> {
+    const { signal } = this.request;
+    const ended = signal === undefined ? this.stop.signal : AbortSignal.any([signal, this.stop.signal]);
+    this.lease = await this.handle.acquireLease({ ...this.request, waitTime, signal: ended });
+  }
 }

@@ -1,15 +1,19 @@
+import { BackOff } from '../backends/back-off.js';
 import type { Runtime, Timer } from '../backends/runtime.js';
 import { LockBusyError } from '../engine/errors.js';
 import { type Duration, FOREVER } from '../engine/terms/duration.js';
-import type { WaitTerms } from '../engine/waiting/waiter.js';
-import { type MemberLease, releaseUnused } from './combined-lease.js';
-import { type CombinedAcquisition, CombinedLock } from './combined-lock.js';
+import { CombinedLease, type MemberLease, releaseUnused } from './combined-lease.js';
+import { CombinedLock } from './combined-lock.js';
 import type { Deadline } from './deadline.js';
 import type { LeaseRequest, LockHandle } from './lock-handle.js';
-import { isRetryable } from './retry-until-deadline.js';
+import { isRetryable, retryUntilDeadline } from './retry-until-deadline.js';
 
 /** How long a member is waited for when there is no `waitTime` to divide, in milliseconds, as in Redisson. */
 const MEMBER_WAIT_TIME = 1_500;
+
+/** The pauses between attempts, in milliseconds: callers that each hold what the other one lacks must not keep step. */
+const FIRST_PAUSE = 1;
+const LONGEST_PAUSE = 100;
 
 /**
  * Redisson's RRedLock: a lock that is held while a majority of its members is. The members are locks of independent services, each of
@@ -38,18 +42,31 @@ export class RedLock extends CombinedLock {
   }
 
   /** @internal */
-  protected acquisition({ waitTime }: WaitTerms, { leaseTime, ...request }: LeaseRequest): CombinedAcquisition {
-    const { members, needed, name } = this;
-    const { runtime } = this.engines[0].settings;
+  async acquireLease(request: LeaseRequest): Promise<MemberLease> {
+    const { members, needed, name, engines } = this;
+    const { leaseTime } = request;
+    const { runtime } = engines[0].settings;
+    const terms = this.waitTermsOf(request);
+    const { waitTime } = terms;
     const memberWaitTime = waitTime === FOREVER ? MEMBER_WAIT_TIME : Math.max(1, waitTime / members.length);
     // Where all members are needed, the wait for one of them can be part of a deadlock.
     const tentative = request.tentative === true || needed < members.length;
-    return new MajorityAcquisition({ members, needed, name, leaseTime, memberWaitTime, tentative, runtime });
-  }
-
-  /** @internal */
-  protected leasesNeeded(): number {
-    return this.needed;
+    const acquisition = new MajorityAcquisition({
+      members,
+      needed,
+      name,
+      leaseTime,
+      memberWaitTime,
+      tentative,
+      runtime,
+    });
+    const backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
+    const backends = engines.map(({ settings }) => settings.backend);
+    return retryUntilDeadline({ runtime, terms, lock: this, backends, backOff }, async (deadline) => {
+      const lease = new CombinedLease(await acquisition.attempt(deadline), needed, engines);
+      await lease.refresh(leaseTime);
+      return lease;
+    });
   }
 }
 
@@ -80,12 +97,16 @@ interface Answers {
  * Acquires a majority of the members of a red lock. It tries all at once. Without a majority it gives back what it took, and its next
  * attempt first waits for one member that was busy.
  */
-class MajorityAcquisition implements CombinedAcquisition {
+class MajorityAcquisition {
   private busy: readonly LockHandle[] = [];
   private failedAttempts = 0;
 
   constructor(private readonly terms: MajorityTerms) {}
 
+  /**
+   * @returns the leases that make up the combined lease
+   * @throws what was in the way; then nothing is held
+   */
   async attempt(deadline: Deadline): Promise<readonly MemberLease[]> {
     const answers: Answers = { leases: new Map(), errors: new Map() };
     const { leases, errors } = answers;

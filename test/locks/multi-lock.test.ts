@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   LockAbortedError,
+  LockBusyError,
   LockConfigurationError,
   LockKeyError,
   LockLostError,
@@ -327,6 +328,37 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
     expect(await waiting).toBeInstanceOf(LockAbortedError);
     expect(await one.isLocked('a')).toBe(false);
     await busy.release();
+  });
+
+  it('ends its wait when a service shuts down whose lock is free', async () => {
+    const [one, other] = await here.services(2);
+    const two = await there.service();
+    const busy = await other.acquire('a');
+    const waiting = errorOf(one.getMultiLock(one.getLock('a'), two.getLock('b')).lock());
+    await until(() => one.engine.waiting('a') === 1);
+    await two.close();
+    expect(await waiting).toBeInstanceOf(LockAbortedError);
+    expect(one.engine.waiting('a')).toBe(0);
+    await busy.release();
+    expect(await one.isLocked('a')).toBe(false);
+  });
+
+  it('says which of its members was busy, and who holds it', async () => {
+    const one = await here.service();
+    const [two, another] = await there.services(2);
+    for (const member of [two.getLock('b'), two.getSpinLock('b')]) {
+      const busy = await another.acquire('b');
+      for (const waitTime of [0, 200]) {
+        const lock = one.getMultiLock(one.getLock('a'), member);
+        expect(await lock.tryLock(waitTime)).toBeNull();
+        const error = await errorOf(lock.acquireLease({ waitTime }));
+        expect(error).toBeInstanceOf(LockBusyError);
+        expect(error.message).toContain('Not all of the locks a, b were free');
+        expect(error.message).toContain(`'b' is held by ${busy.owner}`);
+        expect(error).toMatchObject({ lockName: 'a, b', holder: busy.owner });
+      }
+      await busy.release();
+    }
   });
 
   it('leaves nothing behind', async () => {

@@ -1,6 +1,12 @@
 import type { Runtime, Timer } from '../../backends/runtime.js';
-import { LONGEST_HOLD, PassedOver, pauseAfterHold } from './passed-over.js';
-import type { WantedLock } from './wanted-lock.js';
+import type { Wanted } from './all-or-none.js';
+
+/** A caller whose attempts have failed so often, or for so many milliseconds, was passed over for long. */
+const FAILED_ATTEMPTS = 5;
+const FAILED_FOR = 2_000;
+
+/** How long a caller that was passed over for long may hold locks while it waits for others, in milliseconds. */
+const LONGEST_HOLD = 1_000;
 
 /** It is never reported. */
 const NOT_NEEDED = new Error('the position in the queue is not needed any more');
@@ -8,11 +14,11 @@ const NOT_NEEDED = new Error('the position in the queue is not needed any more')
 /** What it needs of the acquisition that it belongs to. */
 export interface HoldAndWaitTerms {
   /** In sorted order. */
-  readonly all: readonly WantedLock[];
+  readonly all: readonly Wanted[];
   /** Milliseconds for which a lock that is not renewed may be held while others are waited for. */
   readonly longestHold: number;
   /** Rejects when the caller has left. */
-  readonly waitFor: (wanted: WantedLock) => Promise<void>;
+  readonly waitFor: (wanted: Wanted) => Promise<void>;
   /** Ends early when the caller leaves. */
   readonly sleep: (pause: number) => Promise<void>;
 }
@@ -26,11 +32,12 @@ export interface HoldAndWaitTerms {
  * the caller keeps its position in it; if its turn comes while a lock that sorts before is missing, it lets the turn go.
  */
 export class HoldAndWait {
-  private readonly passedOver: PassedOver;
+  private failedAttempts = 0;
+  private readonly since: number;
   /** The queues that it is in. */
-  private readonly turns = new Map<WantedLock, Promise<true>>();
+  private readonly turns = new Map<Wanted, Promise<true>>();
   /** The lock whose turn may come now. */
-  private next: WantedLock | undefined;
+  private next: Wanted | undefined;
   private running = false;
   private refuse: (error: Error) => void = () => {};
   /** Rejects when one of its turns is refused, whatever it waits for at that moment. */
@@ -40,7 +47,7 @@ export class HoldAndWait {
     private readonly runtime: Runtime,
     private readonly terms: HoldAndWaitTerms,
   ) {
-    this.passedOver = new PassedOver(runtime);
+    this.since = runtime.monotonic();
     this.refused = new Promise((_, reject) => {
       this.refuse = reject;
     });
@@ -53,27 +60,29 @@ export class HoldAndWait {
    * @returns how often that had happened before
    */
   inVain(): number {
-    return this.passedOver.attemptFailed();
+    return this.failedAttempts++;
   }
 
+  /** The caller was passed over for long. One that is served sooner never holds and waits, so that no order of locks can deadlock. */
   get due(): boolean {
-    return this.passedOver.forLong;
+    return this.failedAttempts >= FAILED_ATTEMPTS || this.runtime.monotonic() - this.since >= FAILED_FOR;
   }
 
-  /** Settles when all locks are held, with leases that have just begun. */
+  /** Settles when all locks are held. */
   async run(): Promise<void> {
     const { all, sleep } = this.terms;
     this.running = true;
     try {
       while (!(await this.takeInOrder())) {
         await Promise.all(all.map((wanted) => wanted.giveBack()));
-        await Promise.race([sleep(pauseAfterHold(this.runtime, this.longestHold)), this.refused]);
+        // At least as long as it held them, and longer by chance: two callers that keep step could obstruct each other for ever.
+        const pause = this.longestHold * (1 + this.runtime.random() / 2);
+        await Promise.race([sleep(pause), this.refused]);
       }
     } finally {
       this.running = false;
       for (const wanted of this.turns.keys()) wanted.stopWaiting(NOT_NEEDED);
     }
-    await Promise.all(all.map((wanted) => wanted.restartLease()));
   }
 
   private get longestHold(): number {
@@ -101,7 +110,7 @@ export class HoldAndWait {
   }
 
   /** Joins the queue, unless it is in it already, and settles when the lock is held. */
-  private turn(wanted: WantedLock): Promise<true> {
+  private turn(wanted: Wanted): Promise<true> {
     const waiting = this.turns.get(wanted);
     if (waiting !== undefined) return waiting;
     const since = this.runtime.monotonic();
@@ -117,7 +126,7 @@ export class HoldAndWait {
     return turn;
   }
 
-  private turnCame(wanted: WantedLock, waited: number): void {
+  private turnCame(wanted: Wanted, waited: number): void {
     this.turns.delete(wanted);
     if (wanted === this.next) return;
     wanted.giveBack().catch((error) => this.refuse(error));

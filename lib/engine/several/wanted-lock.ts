@@ -1,4 +1,5 @@
 import type { Attempt } from '../attempt.js';
+import type { HolderClient } from '../clients/holder-client.js';
 import type { EngineContext } from '../engine-context.js';
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { LocalQueue } from '../queue/queue-table.js';
@@ -6,12 +7,14 @@ import { closeGatesAbove, findReentry, isStillShared, type Reentry, shareMode } 
 import type { EnteredGate, ShareGate } from '../scope/share-gate.js';
 import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import type { Caller } from '../waiting/waiter.js';
-import { Waiter } from '../waiting/waiter.js';
+import { type Caller, Waiter } from '../waiting/waiter.js';
+import { holderInWords, type Wanted } from './all-or-none.js';
 
-/** One of several locks that are acquired together: it is taken from its queue, or shared with the scope that holds it. */
-export class WantedLock {
+/** One of several locks that a caller wants: it is taken from its queue, or shared with the scope that holds it. */
+export class WantedLock implements Wanted {
   readonly key: string;
+  /** Its caller runs in a lock scope of this service, and may go on waiting during shutdown. */
+  scoped = false;
   /** The lock, once it is acquired. */
   held: HeldLock | undefined;
   /** Entered, while a shared lock is claimed or held. */
@@ -36,6 +39,14 @@ export class WantedLock {
     return this.gate === undefined ? [] : [this.gate, ...this.above];
   }
 
+  get sortKey(): string {
+    return `${this.name}\0${this.terms.type}\0${this.context.backend.description}`;
+  }
+
+  get taken(): boolean {
+    return this.held !== undefined;
+  }
+
   get shared(): boolean {
     return this.reentry !== undefined;
   }
@@ -47,8 +58,20 @@ export class WantedLock {
     return reentry !== undefined && !isStillShared(this.context, reentry);
   }
 
+  get aged(): boolean {
+    const { held, reentry, context } = this;
+    if (held === undefined || reentry !== undefined || !held.fixed) return false;
+    return context.clock.age(held.confirmed) > held.leaseTime / 10;
+  }
+
   get holder(): string | undefined {
     return this.reentry?.held.owner;
+  }
+
+  describe(holder: string | undefined): { readonly client: HolderClient | undefined; readonly who: string } {
+    const { holders } = this.context;
+    const client = holders.known(holder);
+    return { client, who: holderInWords(holder, client, holders.unrecorded(holder)) };
   }
 
   /**
@@ -106,8 +129,8 @@ export class WantedLock {
     return queue?.isUnavailableTo(caller) ?? this.context.outages.isSilent(caller, [this.key], false);
   }
 
-  /** Waits for this lock alone, on behalf of a caller of all locks, and takes it. */
-  wait(waitTime: Milliseconds, { scoped, calledAt }: Caller<never>, departed: () => Error): Promise<void> {
+  wait(waitTime: Milliseconds, { calledAt }: Caller<never>, departed: () => Error): Promise<void> {
+    this.refreshReentry();
     return new Promise((resolve, reject) => {
       const granted = (held: HeldLock) => {
         this.held = held;
@@ -116,7 +139,7 @@ export class WantedLock {
       const { context, name } = this;
       const terms = { ...this.terms, waitTime };
       const waiter: LockWaiter = new Waiter(name, context.newOwner, terms, context.runtime, granted, reject);
-      waiter.scoped = scoped;
+      waiter.scoped = this.scoped;
       waiter.calledAt = calledAt;
       this.waiter = waiter;
       const { reentry } = this;
@@ -125,7 +148,6 @@ export class WantedLock {
     });
   }
 
-  /** Ends a {@link wait}, which rejects. */
   stopWaiting(error: Error): void {
     const { waiter } = this;
     if (waiter === undefined || waiter.settled) return;
@@ -133,12 +155,8 @@ export class WantedLock {
     else waiter.refuse(error);
   }
 
-  /** Restarts a fixed lease that has aged while other locks were waited for. A shared lock keeps the lease that it has. */
   async restartLease(): Promise<void> {
-    const { held, reentry } = this;
-    const { clock, watchdog } = this.context;
-    if (held === undefined || reentry !== undefined || !held.fixed) return;
-    if (clock.age(held.confirmed) > held.leaseTime / 10) await watchdog.extend(held, held.leaseTime);
+    if (this.held !== undefined && this.aged) await this.context.watchdog.extend(this.held, this.held.leaseTime);
   }
 
   async giveBack(): Promise<void> {

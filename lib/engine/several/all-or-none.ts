@@ -1,0 +1,286 @@
+import { BackOff, FIRST_PAUSE } from '../../backends/back-off.js';
+import type { BackendError } from '../../backends/lock-backend.js';
+import type { Runtime } from '../../backends/runtime.js';
+import type { HolderClient } from '../clients/holder-client.js';
+import { LockBusyError, LockError, LockKeyError, LockLostError, LockUnavailableError } from '../errors.js';
+import type { Milliseconds } from '../terms/duration.js';
+import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
+import { ofClient } from '../waiting/wait-errors.js';
+import { abortedError, Caller, type WaitTerms } from '../waiting/waiter.js';
+import { HoldAndWait } from './hold-and-wait.js';
+
+/** One of the locks that a caller wants. */
+export interface Wanted {
+  readonly name: string;
+  /** Sorts locks in an order that all processes share. */
+  readonly sortKey: string;
+  readonly taken: boolean;
+  /** It was taken, and is not held any more. */
+  readonly stale: boolean;
+  /** A fixed lease has aged while other locks were waited for. */
+  readonly aged: boolean;
+  /** Waits for this lock alone, and takes it. */
+  wait(waitTime: Milliseconds, caller: Caller<never>, departed: () => Error): Promise<void>;
+  /** Ends a {@link wait}, which rejects. */
+  stopWaiting(error: Error): void;
+  /** Begins a fixed lease anew. A lock that is shared keeps the lease that it has. */
+  restartLease(): Promise<void>;
+  giveBack(): Promise<void>;
+  /** Who the holder is, for errors. */
+  describe(holder: string | undefined): { readonly client?: HolderClient | undefined; readonly who: string };
+}
+
+/** A lock that was not free, and what is known about its holder. */
+export interface BusyLock {
+  readonly wanted: Wanted;
+  readonly remaining: number;
+  readonly holder: string | undefined;
+}
+
+/** Locks that are tried together, and that one lease stands for in the end: those of one service, say. */
+export interface WantedGroup<L> {
+  readonly all: readonly Wanted[];
+  /** @returns why the caller is refused at once, if it is */
+  arrived(caller: Caller<never>): Error | undefined;
+  /** The caller has got all locks, or has left. */
+  left(): void;
+  /**
+   * Takes what is not held yet, without waiting. What was taken before a busy lock was found stays taken: see {@link Wanted.giveBack}.
+   *
+   * @returns the first lock that is busy
+   * @throws BackendError, or the LockError that the caller gets
+   */
+  takeMissing(): Promise<BusyLock | undefined>;
+  /** Why a caller whose time is over is refused as in an outage; undefined: it has met none here. */
+  outage(caller: Caller<never>): BackendError | undefined;
+  /** Says more about a failure of {@link takeMissing}. */
+  explained(failure: BackendError): BackendError;
+  /** The caller goes on after a first failure. */
+  failedOnce(error: () => Error): void;
+  /** All locks are held. */
+  createLease(): L;
+}
+
+/** A caller that wants several locks and has not got them yet. */
+class SeveralCaller<L> extends Caller<readonly L[]> {
+  override get what(): string {
+    return `the locks ${this.name}`;
+  }
+}
+
+/**
+ * Acquires the locks of all groups, or none of them. No lock is held while another one is waited for, so that no order of names can deadlock:
+ * when one is busy, all that was taken is given back, the busy lock is waited for like any other, and once it is taken the rest is tried
+ * again. A caller that was passed over for long may hold and wait for a bounded time: see {@link HoldAndWait}.
+ *
+ * @param name of all locks, joined by `, `
+ * @param fixed the leaseTime where the leases are not renewed
+ * @returns a lease for each group
+ */
+export function acquireAllOrNone<L>(
+  groups: readonly WantedGroup<L>[],
+  name: string,
+  terms: WaitTerms,
+  fixed: number | undefined,
+  runtime: Runtime,
+): Promise<readonly L[]> {
+  return new Promise((resolve, reject) => {
+    const refused = (error: Error) => {
+      acquisition.end(error);
+      reject(error);
+    };
+    const caller = new SeveralCaller<L>(name, terms, runtime, resolve, refused);
+    const acquisition = new AllOrNone(groups, caller, fixed, runtime);
+    if (terms.signal?.aborted) return caller.refuse(abortedError(caller, terms.signal));
+    const arrived: WantedGroup<L>[] = [];
+    for (const group of groups) {
+      arrived.push(group);
+      const refusal = group.arrived(caller);
+      if (refusal === undefined) continue;
+      for (const one of arrived) one.left();
+      return caller.refuse(refusal);
+    }
+    caller.watch(() => acquisition.departureError());
+    acquisition
+      .run()
+      .catch((error) => caller.refuse(error))
+      .finally(() => {
+        for (const group of groups) group.left();
+      });
+  });
+}
+
+class AllOrNone<L> {
+  /** In sorted order. */
+  private readonly all: readonly Wanted[];
+  private failed: { readonly group: WantedGroup<L>; readonly failure: BackendError } | undefined;
+  private busy: BusyLock | undefined;
+  /** The group whose answer is awaited. */
+  private asked: WantedGroup<L> | undefined;
+  private readonly backOff: BackOff;
+  private readonly pause: InterruptibleSleep;
+  /** Created when it was passed over for the first time. */
+  private holdAndWait: HoldAndWait | undefined;
+
+  constructor(
+    private readonly groups: readonly WantedGroup<L>[],
+    private readonly caller: SeveralCaller<L>,
+    private readonly fixed: number | undefined,
+    private readonly runtime: Runtime,
+  ) {
+    this.all = groups.length === 1 ? groups[0].all : groups.flatMap(({ all }) => all).sort(bySortKey);
+    this.backOff = new BackOff(runtime);
+    this.pause = new InterruptibleSleep(runtime);
+  }
+
+  /** The caller was refused: ends its pause, or its wait for one of the locks. Nothing that is held waits for an answer about the others. */
+  end(error: Error): void {
+    this.pause.wake();
+    for (const wanted of this.all) wanted.stopWaiting(error);
+    for (const group of this.groups)
+      if (group !== this.asked) for (const wanted of group.all) if (wanted.taken) wanted.giveBack().catch(() => {});
+  }
+
+  async run(): Promise<void> {
+    const { caller, all } = this;
+    while (!caller.settled) {
+      const waited = all.some(({ taken }) => taken);
+      try {
+        if (!waited && this.holdAndWait?.due) await this.holdAndWait.run();
+        this.busy = await this.takeMissing();
+        const aged = all.filter((wanted) => this.busy === undefined && wanted.aged);
+        if (aged.length > 0) await Promise.all(aged.map((wanted) => wanted.restartLease()));
+      } catch (error) {
+        await this.giveBackAll();
+        await this.pauseAfter(error as Error);
+        continue;
+      }
+      if (this.busy === undefined) {
+        if (!all.some(({ stale }) => stale)) return this.finish();
+        await this.giveBackAll();
+        continue;
+      }
+      await this.giveBackAll();
+      if (caller.triesOnce) throw this.departureError();
+      if (waited) await this.standBack();
+      if (!caller.settled && !this.holdAndWait?.due) await this.waitFor(this.busy.wanted);
+    }
+    await this.giveBackAll();
+  }
+
+  departureError(): Error {
+    const { caller, failed, groups, busy } = this;
+    const { name, terms } = caller;
+    const within = terms.waitTime > 0 ? ` within ${terms.waitTime} ms` : '';
+    const cause = failed === undefined ? outageOf(groups, caller) : failed.group.explained(failed.failure);
+    if (cause !== undefined)
+      return new LockUnavailableError(`The locks ${name} could not be acquired: ${cause.message}`, name, { cause });
+    if (busy === undefined)
+      return new LockBusyError(`Not all of the locks ${name} were free${within}; none was taken`, name, -1, undefined);
+    const { wanted, remaining, holder } = busy;
+    const { client, who } = wanted.describe(holder);
+    return new LockBusyError(
+      `Not all of the locks ${name} were free${within}: '${wanted.name}' is held by ${who}; none was taken`,
+      name,
+      remaining,
+      holder,
+      false,
+      client,
+    );
+  }
+
+  private async takeMissing(): Promise<BusyLock | undefined> {
+    let busy: BusyLock | undefined;
+    for (const group of this.groups) {
+      this.asked = group;
+      try {
+        busy = await group.takeMissing();
+      } catch (error) {
+        this.noteFailure(group, error as Error);
+        throw error;
+      } finally {
+        this.asked = undefined;
+      }
+      if (busy !== undefined || this.caller.settled) break;
+    }
+    this.failed = undefined;
+    this.backOff.reset();
+    return busy;
+  }
+
+  private noteFailure(group: WantedGroup<L>, error: Error): void {
+    if (error instanceof LockError) return;
+    const failure = error as BackendError;
+    const isFirst = this.failed === undefined;
+    this.failed = { group, failure };
+    if (isFirst && failure.kind === 'unavailable' && !this.caller.settled && !this.caller.triesOnce)
+      group.failedOnce(() => this.departureError());
+  }
+
+  /** @throws the error for the caller, where another attempt cannot help */
+  private async pauseAfter(error: Error): Promise<void> {
+    if (error instanceof LockError && !(error instanceof LockLostError)) throw error;
+    const { name, settled, triesOnce } = this.caller;
+    const { kind = 'unavailable' } = error as Partial<BackendError>;
+    if (kind === 'key')
+      throw new LockKeyError(`The locks ${name} cannot be used: ${error.message}`, name, { cause: error });
+    if (settled || triesOnce || kind !== 'unavailable') throw this.departureError();
+    await this.pause.sleep(this.backOff.next());
+  }
+
+  /** Two callers of this process, each of which has what the other one lacks, could go on swapping for ever. */
+  private standBack(): Promise<void> {
+    const { runtime, fixed } = this;
+    this.holdAndWait ??= new HoldAndWait(runtime, {
+      all: this.all,
+      // At half of a lease there is enough time to renew it.
+      longestHold: fixed === undefined ? Number.POSITIVE_INFINITY : fixed / 2,
+      waitFor: async (wanted) => {
+        if (this.caller.settled) throw this.departureError();
+        await this.waitFor(wanted);
+      },
+      sleep: (delay) => this.pause.sleep(delay),
+    });
+    return this.pause.sleep(runtime.random() * Math.min(2 ** this.holdAndWait.inVain(), FIRST_PAUSE));
+  }
+
+  private async waitFor(wanted: Wanted): Promise<void> {
+    const remainingWait = Math.max(1, this.caller.remainingWait) as Milliseconds;
+    try {
+      await wanted.wait(remainingWait, this.caller, () => this.departureError());
+    } catch (error) {
+      // Its time and the caller's are over at the same moment: the caller hears of all its locks, whichever timer is first.
+      throw error instanceof LockBusyError ? this.departureError() : error;
+    }
+  }
+
+  private async giveBackAll(): Promise<void> {
+    await Promise.all(this.all.map((wanted) => wanted.giveBack()));
+  }
+
+  private async finish(): Promise<void> {
+    if (this.caller.settled) return this.giveBackAll();
+    this.caller.grant(this.groups.map((group) => group.createLease()));
+  }
+}
+
+function outageOf<L>(groups: readonly WantedGroup<L>[], caller: Caller<never>): BackendError | undefined {
+  for (const group of groups) {
+    const outage = group.outage(caller);
+    if (outage !== undefined) return outage;
+  }
+  return undefined;
+}
+
+function bySortKey(one: Wanted, other: Wanted): number {
+  return Number(one.sortKey > other.sortKey) - Number(one.sortKey < other.sortKey);
+}
+
+/** Names the holder of a busy lock in an error. */
+export function holderInWords(
+  holder: string | undefined,
+  client: HolderClient | undefined,
+  unrecorded: string | undefined,
+): string {
+  return `${holder ?? 'another owner'}${ofClient(client, unrecorded)}`;
+}

@@ -1,0 +1,193 @@
+import { BackendError, type Busy, noAnswer, withReason } from '../../backends/lock-backend.js';
+import { Attempt } from '../attempt.js';
+import type { EngineContext } from '../engine-context.js';
+import { announceAcquired, startTime } from '../lease/announce.js';
+import type { HeldLock } from '../lease/held-lock.js';
+import type { LockLease } from '../lease/lock-lease.js';
+import type { AcquisitionTerms } from '../terms/lock-options.js';
+import { isTraced, traceAcquisition } from '../trace/trace-acquisition.js';
+import type { WaitingQueue } from '../waiting/outages.js';
+import type { Caller } from '../waiting/waiter.js';
+import { acquireAllOrNone, type BusyLock, type WantedGroup } from './all-or-none.js';
+import { WantedLock } from './wanted-lock.js';
+
+/** Acquires several locks of one service: all of them, or none. */
+export async function acquireSeveral(
+  context: EngineContext,
+  names: readonly string[],
+  terms: AcquisitionTerms,
+  what: string,
+): Promise<LockLease> {
+  const locks = new LocksOfOneService(context, names, terms, what);
+  const fixed = terms.fixed ? terms.leaseTime : undefined;
+  const [lease] = await acquireAllOrNone([locks], names.join(', '), terms, fixed, context.runtime);
+  return lease;
+}
+
+/**
+ * Several locks of one service and type that one caller wants. Each lock has a new owner id in each attempt, because a release that arrives
+ * late would free what a later attempt has taken under the same id.
+ */
+export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
+  readonly all: readonly WantedLock[];
+  readonly keys: readonly string[];
+  private readonly started: number | undefined;
+  private caller: Caller<never> | undefined;
+
+  /**
+   * @param what how errors name the call
+   * @throws LockKeyError, LockUpgradeError, LockConfigurationError; LockAbortedError once shutdown has begun
+   */
+  constructor(
+    private readonly context: EngineContext,
+    private readonly names: readonly string[],
+    private readonly terms: AcquisitionTerms,
+    what: string,
+  ) {
+    const wanted = names.map((name) => new WantedLock(context, name, terms, what));
+    const scoped = context.admit(what, names.join(', '));
+    for (const one of wanted) one.scoped = scoped;
+    this.all = wanted;
+    this.keys = wanted.map(({ key }) => key);
+    this.started = startTime(context);
+  }
+
+  /** Runs the acquisition of which this is a part, and publishes how it went. */
+  traced(acquire: () => Promise<LockLease>): Promise<LockLease> {
+    const { context, names, terms } = this;
+    return isTraced(context) ? traceAcquisition(context, names, terms, acquire) : acquire();
+  }
+
+  arrived(caller: Caller<never>): Error | undefined {
+    const { outages, work } = this.context;
+    this.caller = caller;
+    const refusal = outages.active ? outages.arrived(caller, this.keys) : undefined;
+    if (refusal === undefined) work.several.add(this);
+    return refusal;
+  }
+
+  left(): void {
+    const { outages, work } = this.context;
+    work.severalEnded(this);
+    outages.left();
+  }
+
+  refuseWhere(errorOf: (caller: Caller<never>) => Error | undefined): void {
+    const { caller } = this;
+    const error = caller && errorOf(caller);
+    if (error !== undefined) caller?.refuse(error);
+  }
+
+  async takeMissing(): Promise<BusyLock | undefined> {
+    const missing = this.all.filter(({ taken }) => !taken);
+    for (const wanted of missing) wanted.refreshReentry();
+    for (const [i, wanted] of missing.entries()) {
+      if (wanted.claim()) continue;
+      for (const claimed of missing.slice(0, i)) claimed.unclaim();
+      return { wanted, remaining: -1, holder: wanted.holder };
+    }
+    let busy: BusyLock | undefined;
+    try {
+      busy = await this.takeClaimed(missing.filter(({ shared }) => !shared));
+      await Promise.all(this.all.map((wanted) => wanted.confirm()));
+    } catch (error) {
+      for (const wanted of missing) if (!wanted.taken) wanted.unclaim();
+      throw error;
+    }
+    for (const wanted of missing) {
+      if (wanted.taken) continue;
+      if (busy !== undefined) wanted.unclaim();
+      else wanted.share();
+    }
+    return busy;
+  }
+
+  outage(caller: Caller<never>): BackendError | undefined {
+    if (!this.all.some((wanted) => wanted.isUnavailableTo(caller))) return undefined;
+    const { backend, outages } = this.context;
+    const failure = outages.failure(this.keys);
+    return failure === undefined ? noAnswer(backend, caller.terms.waitTime) : withReason(backend, failure);
+  }
+
+  explained(failure: BackendError): BackendError {
+    return withReason(this.context.backend, failure);
+  }
+
+  failedOnce(error: () => Error): void {
+    this.context.outages.attemptFailed(error);
+  }
+
+  createLease(): LockLease {
+    const { context, all, terms, started } = this;
+    const locks = all.map(({ held }) => held as HeldLock);
+    const lease = context.createLease(
+      locks,
+      terms,
+      all.flatMap(({ entered }) => entered),
+    );
+    announceAcquired(context, lease, started);
+    return lease;
+  }
+
+  private async takeClaimed(locks: readonly WantedLock[]): Promise<BusyLock | undefined> {
+    const { backend } = this.context;
+    const areTaken = locks.length > 1 && this.terms.type !== 'fair';
+    if (areTaken && backend.canAcquireTogether(locks.map(({ key }) => key))) return this.takeTogether(locks);
+    for (const wanted of locks) {
+      const attempt = this.attemptAt(wanted);
+      const reply = await backend.acquire(attempt).catch((error) => giveUp([attempt], error));
+      attempt.answered(reply);
+      settle(wanted, attempt, reply.acquired ? reply.token : 0);
+      if (!reply.acquired) return busyAt(wanted, reply);
+    }
+    return undefined;
+  }
+
+  /** By one command. */
+  private async takeTogether(locks: readonly WantedLock[]): Promise<BusyLock | undefined> {
+    const attempts = locks.map((wanted) => this.attemptAt(wanted));
+    const reply = await this.context.backend.acquireAll(attempts).catch((error) => giveUp(attempts, error));
+    const { validUntil } = reply;
+    for (const [i, attempt] of attempts.entries()) {
+      if (reply.acquired) attempt.answered({ acquired: true, token: reply.tokens[i], reserved: 0, validUntil });
+      else attempt.answered(reply);
+    }
+    const failures = attempts.flatMap((attempt, i) => {
+      try {
+        settle(locks[i], attempt, reply.acquired ? reply.tokens[i] : 0);
+        return [];
+      } catch (error) {
+        return [error];
+      }
+    });
+    if (failures.length > 0) throw failures[0];
+    return reply.acquired ? undefined : busyAt(locks[reply.index], reply);
+  }
+
+  private attemptAt({ key }: WantedLock): Attempt {
+    return new Attempt(this.context, key, this.context.newOwner(), this.terms);
+  }
+}
+
+function busyAt(wanted: WantedLock, { remaining, holder }: Pick<Busy, 'remaining' | 'holder'>): BusyLock {
+  return { wanted, remaining, holder };
+}
+
+/** There was no answer: what may have been taken is released in the background. */
+function giveUp(attempts: readonly Attempt[], error: BackendError): never {
+  for (const attempt of attempts) {
+    attempt.failed(error);
+    attempt.abandon();
+  }
+  throw error;
+}
+
+/** @throws BackendError when the lock was granted, but cannot be used any more */
+function settle(wanted: WantedLock, attempt: Attempt, token: number): void {
+  if (attempt.state === 'granted') return wanted.fulfil(attempt, token);
+  attempt.abandon();
+  if (attempt.state === 'busy') return;
+  throw (
+    attempt.error ?? new BackendError('a lock was released by force while it was acquired', 'unavailable', 'unknown')
+  );
+}
