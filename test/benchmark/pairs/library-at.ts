@@ -5,20 +5,40 @@ import type { Contestant, LockClient } from '../contestants/contestant.js';
 type Library = typeof import('nestjs-redis-lock/core');
 type Lease = Awaited<ReturnType<ReturnType<Library['createLockService']>['acquire']>>;
 
-/** A build of this library as a contestant; its folder is its name, by which a worker finds it. */
-export function libraryAt(folder: string): Contestant {
+/** What one operation takes: one lock, two names at once, or a lock and another one in its scope. */
+export type Way = 'one' | 'several' | 'nested';
+
+/** A build of this library as a contestant. Its name, by which a worker finds it, is its folder, and the way after a `#`. */
+export function libraryAt(folder: string, way: Way = 'one'): Contestant {
   return {
-    name: folder,
+    name: `${folder}#${way}`,
     waits: 'listens',
     does: '',
-    async open(port): Promise<LockClient<Lease>> {
+    async open(port): Promise<LockClient> {
       const { createLockService }: Library = await import(pathToFileURL(join(folder, 'esm', 'core.js')).href);
       const locks = createLockService({ connection: `redis://127.0.0.1:${port}` });
-      return {
-        acquire: (key) => locks.acquire(key),
-        release: (lease) => lease.release(),
-        close: () => locks.close(),
+      const close = () => locks.close();
+      const inner = (key: string) => `${key}:inner`;
+      const release = (lease: Lease) => lease.release();
+      const one: LockClient<Lease> = { acquire: (key) => locks.acquire(key), release, close };
+      const several: LockClient<Lease> = { acquire: (key) => locks.acquire([key, inner(key)]), release, close };
+      const nested: LockClient<readonly Lease[]> = {
+        acquire: async (key) => {
+          const outer = await locks.acquire(key);
+          return [await outer.run(() => locks.acquire(inner(key))), outer];
+        },
+        release: async (leases) => {
+          for (const lease of leases) await lease.release();
+        },
+        close,
       };
+      return { one, several, nested }[way] as LockClient;
     },
   };
+}
+
+/** @param name of a contestant that {@link libraryAt} has made */
+export function libraryNamed(name: string): Contestant {
+  const [folder, way] = name.split('#');
+  return libraryAt(folder, way as Way);
 }

@@ -4,7 +4,7 @@ import type { LockClient } from '../contestants/contestant.js';
 import { runLoop } from '../worker/lock-loop.js';
 import { countIoredis } from '../worker/sent-commands.js';
 import { serve } from '../worker/serve.js';
-import { libraryAt } from './library-at.js';
+import { libraryNamed } from './library-at.js';
 
 const clients: LockClient[] = [];
 
@@ -22,8 +22,8 @@ if (process.env.BENCH_SCOPES !== 'off') {
 
 countIoredis();
 serve({
-  async open(folder, port, connections) {
-    const { open } = libraryAt(folder);
+  async open(name, port, connections) {
+    const { open } = libraryNamed(name);
     while (clients.length < connections) clients.push(await open!(port));
     enterScope();
   },

@@ -74,9 +74,9 @@ try {
     crew: (contestant, size, connections) => startNodeCrew(contestant, server.port, size, connections, worker),
     progress,
   };
-  const sides = { base: libraryAt(base.folder), here: libraryAt(`${process.cwd()}/dist`) };
   const rows: string[][] = [];
   for (const shape of names.flatMap((name) => SHAPES[name])) {
+    const sides = { base: libraryAt(base.folder, shape.way), here: libraryAt(`${process.cwd()}/dist`, shape.way) };
     const pairs: Pair[] = [];
     for (let pair = 1; pair <= Number(flags.pairs); pair++) {
       progress(`${shape.name}: pair ${pair} of ${flags.pairs}`);

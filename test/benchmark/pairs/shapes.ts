@@ -1,9 +1,12 @@
 import type { Contest } from '../workloads/contest.js';
+import type { Way } from './library-at.js';
 
 /** What a pair plays, shorter than the benchmark's own rounds. */
 export interface Shape extends Contest {
   /** The first second of a process, which nothing has warmed up. */
   readonly cold?: true;
+  /** Default `one`. */
+  readonly way?: Way;
 }
 
 const ONE = { processes: 1, connections: 1, body: 0, rounds: 4 } as const;
@@ -14,6 +17,8 @@ export const SHAPES: Readonly<Record<string, readonly Shape[]>> = {
   par: [64, 256].map((callers) => ({ ...ONE, name: `par ${callers}`, callers, keys: 'fresh', duration: 100 })),
   hot1: [{ ...ONE, name: 'hot1', callers: 100, keys: 'one', duration: 250 }],
   hot4: [{ ...ONE, name: 'hot4', processes: 4, callers: 25, keys: 'one', duration: 500 }],
+  several: [{ ...ONE, name: 'several', callers: 16, keys: 'fresh', duration: 100, way: 'several' }],
+  nested: [{ ...ONE, name: 'nested', callers: 16, keys: 'fresh', duration: 100, way: 'nested' }],
   handoff: [{ ...ONE, name: 'handoff', connections: 8, callers: 5, keys: 'one', body: 5, duration: 'once' }],
   cold: [{ ...ONE, name: 'cold', callers: 16, keys: 'fresh', duration: 1_000, rounds: 1, cold: true }],
 };
