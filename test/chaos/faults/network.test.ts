@@ -55,7 +55,8 @@ describe('the network', () => {
   });
 
   it('is cut half-open for less than a lease: connections are made anew, and nothing is lost', async () => {
-    const lease = await run.service().acquire('mine');
+    // Longer than a slow machine takes to connect again.
+    const lease = await run.service({ watchdogTimeout: 20_000 }).acquire('mine');
     await run.breaks(() => proxy.cutHalfOpen());
     const since = machineTime();
     await until(() => machineTime() > since + COMMAND_TIMEOUT);

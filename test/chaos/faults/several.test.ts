@@ -14,7 +14,7 @@ const ROUNDS = 30 * LONG;
 /** Rounds that run side by side, each with names, services and proxies of its own. */
 const LANES = 6;
 const SEED = Number(process.env.CHAOS_SEVERAL_SEED ?? Date.now() % 1_000_000);
-const COMMAND_TIMEOUT = 500;
+const COMMAND_TIMEOUT = 1_500;
 /** Longer than the command time-out: by then the connection has been replaced. */
 const HELD_UP = COMMAND_TIMEOUT + 400;
 /** How long a caller stays: what comes late has come by then. */
@@ -67,7 +67,12 @@ describe('several names on different nodes of a cluster', () => {
     );
     const { nodes } = cluster;
     const disturbed = { nodes, options: { natMap } };
-    const locks = createLockService({ commandTimeout: COMMAND_TIMEOUT, logger: QUIET, connection: disturbed });
+    const locks = createLockService({
+      commandTimeout: COMMAND_TIMEOUT,
+      outageTimeout: Number.POSITIVE_INFINITY, // a slow machine takes its time to connect to six nodes again
+      logger: QUIET,
+      connection: disturbed,
+    });
     // Nothing disturbs these, so a slow answer comes from a slow machine.
     const others = createLockService({ commandTimeout: 30_000, logger: QUIET, connection: { nodes } });
     services.push(locks, others);

@@ -5,7 +5,7 @@ import { type RedisCluster, startCluster } from '../../support/servers/redis-clu
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 import { ACL_RECIPE } from './acl-recipe.js';
-import { useEverything } from './everything.js';
+import { TIMES, useEverything } from './everything.js';
 
 const { keys, channels, channelsWithoutFairLocks, connection, scripts, replicas, cluster } = ACL_RECIPE;
 const STANDALONE: readonly string[] = [...keys, ...channels, ...connection, ...scripts];
@@ -30,9 +30,8 @@ describe('a user with the rights of the recipe and no others', () => {
     const services = [1, 2].map(() =>
       createLockService({
         connection: url,
-        watchdogTimeout: 900,
-        fairWaitTimeout: 900,
-        commandTimeout: 1_000,
+        ...TIMES,
+        commandTimeout: 5_000,
         shutdownTimeout: 100,
         logger: silent,
         ...options,
@@ -145,8 +144,7 @@ describe('on a cluster', () => {
     const services = [1, 2].map(() =>
       createLockService({
         connection: { nodes: nodes.nodes, options },
-        watchdogTimeout: 900,
-        fairWaitTimeout: 900,
+        ...TIMES,
         logger: silent,
       }),
     );

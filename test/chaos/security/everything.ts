@@ -2,8 +2,10 @@ import { LockDeadlockError } from '../../../lib/engine/errors.js';
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 
-/** Longer than a third of the leases and places of the services that are given, so that they are renewed meanwhile. */
-const A_WHILE = 400;
+/** Times of the services that are given, in milliseconds. They are as long as a slow machine needs. */
+export const TIMES = { watchdogTimeout: 2_000, fairWaitTimeout: 2_000 } as const;
+/** Longer than a third of them, so that leases and places are renewed meanwhile. */
+const A_WHILE = 800;
 
 /**
  * Uses every lock type and every synchronizer, by two services that are in each other's way: waits, wake-ups, renewals, hand-offs
@@ -34,11 +36,11 @@ export async function useEverything(one: LockService, other: LockService, prefix
 
 async function waitAndHandOn(one: LockService, other: LockService, name: string, type: LockOptions['type']) {
   // A reader waits for a writer alone.
-  const holder = await one.acquire(name, { type: type === 'read' ? 'write' : type, waitTime: '3s' });
+  const holder = await one.acquire(name, { type: type === 'read' ? 'write' : type, waitTime: '12s' });
   const waiters = [
-    other.acquire(name, { type, waitTime: '3s' }),
-    other.acquire(name, { type, waitTime: '3s', leaseTime: '5s' }),
-    other.acquire(name, { type, waitTime: '3s', leaseTime: '4s' }),
+    other.acquire(name, { type, waitTime: '12s' }),
+    other.acquire(name, { type, waitTime: '12s', leaseTime: '15s' }),
+    other.acquire(name, { type, waitTime: '12s', leaseTime: '14s' }),
   ];
   for (const waiter of waiters) waiter.catch(() => {}); // they are awaited below
   await other.acquire(name, { type, waitTime: A_WHILE }).then(
@@ -52,22 +54,22 @@ async function waitAndHandOn(one: LockService, other: LockService, name: string,
 }
 
 async function readAndWrite(one: LockService, other: LockService, name: string) {
-  const reader = await one.acquire(name, { type: 'read', waitTime: '3s' });
-  const writing = other.acquire(name, { type: 'write', waitTime: '3s' });
+  const reader = await one.acquire(name, { type: 'read', waitTime: '12s' });
+  const writing = other.acquire(name, { type: 'write', waitTime: '12s' });
   writing.catch(() => {}); // it is awaited below
   const late = await one.tryAcquire(name, { type: 'read', waitTime: A_WHILE }); // unless it came before the writer did
   await late?.release();
   await reader.release();
   await (await writing).release();
-  await one.withLock(name, { type: 'write', waitTime: '3s' }, () =>
-    one.withLock(name, { type: 'read', waitTime: '3s' }, async () => {}),
+  await one.withLock(name, { type: 'write', waitTime: '12s' }, () =>
+    one.withLock(name, { type: 'read', waitTime: '12s' }, async () => {}),
   );
 }
 
 async function several(one: LockService, other: LockService, names: string[]) {
   for (const type of ['reentrant', 'fenced', 'write'] as const) {
-    const lease = await one.acquire(names, { type, waitTime: '3s' });
-    const waiting = other.acquire(names, { type, waitTime: '3s' });
+    const lease = await one.acquire(names, { type, waitTime: '12s' });
+    const waiting = other.acquire(names, { type, waitTime: '12s' });
     waiting.catch(() => {}); // it is awaited below
     await lease.release();
     await (await waiting).release();
@@ -83,7 +85,7 @@ async function byHandle(locks: LockService, name: string) {
 
 async function force(one: LockService, other: LockService, name: string) {
   for (const type of ['reentrant', 'fair', 'fenced', 'read', 'write'] as const) {
-    const lease = await one.acquire(name, { type, waitTime: '3s' });
+    const lease = await one.acquire(name, { type, waitTime: '12s' });
     await other.inspect(name);
     await other.forceRelease(name);
     await lease.release().catch(() => {});
@@ -92,9 +94,9 @@ async function force(one: LockService, other: LockService, name: string) {
 
 async function deadlock(one: LockService, other: LockService, first: string, second: string) {
   const nest = (locks: LockService, outer: string, inner: string) =>
-    locks.withLock(outer, { waitTime: '3s' }, async () => {
+    locks.withLock(outer, { waitTime: '12s' }, async () => {
       await new Promise((resolve) => setTimeout(resolve, A_WHILE));
-      await locks.withLock(inner, { waitTime: '6s' }, async () => {});
+      await locks.withLock(inner, { waitTime: '12s' }, async () => {});
     });
   const results = await Promise.allSettled([nest(one, first, second), nest(other, second, first)]);
   const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
@@ -106,7 +108,7 @@ async function semaphore(one: LockService, other: LockService, name: string) {
   const [mine, theirs] = [one.getSemaphore(name), other.getSemaphore(name)];
   await mine.trySetPermits(2);
   await mine.acquire(2);
-  const waiting = theirs.tryAcquire(1, '3s');
+  const waiting = theirs.tryAcquire(1, '12s');
   waiting.catch(() => {}); // it is awaited below
   await mine.release(2);
   if (!(await waiting)) throw new Error('no permit came');
@@ -123,7 +125,7 @@ async function permits(one: LockService, other: LockService, name: string) {
   await mine.addPermits(-1);
   const id = await mine.acquire('10s');
   await mine.updateLeaseTime(id, '20s');
-  const waiting = theirs.tryAcquire('3s');
+  const waiting = theirs.tryAcquire('12s');
   waiting.catch(() => {}); // it is awaited below
   await Promise.all([mine.availablePermits(), mine.acquiredPermits(), mine.getPermits()]);
   await mine.release(id);
@@ -146,7 +148,7 @@ async function look(one: LockService, other: LockService, name: string) {
 async function latch(one: LockService, other: LockService, name: string) {
   const [mine, theirs] = [one.getCountDownLatch(name), other.getCountDownLatch(name)];
   await mine.trySetCount(1);
-  const waiting = theirs.await('3s');
+  const waiting = theirs.await('12s');
   waiting.catch(() => {}); // it is awaited below
   await mine.countDown();
   if (!(await waiting)) throw new Error('the latch did not open');
