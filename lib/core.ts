@@ -3,7 +3,7 @@ export type { LockType } from './backends/lock-backend.js';
 export { MemoryBackend } from './backends/memory/memory-backend.js';
 export { MemoryStore } from './backends/memory/memory-store.js';
 export type { SemaphoreType, SynchronizerType } from './backends/synchronizer-state.js';
-export type { HolderClient } from './engine/clients/holder-client.js';
+export type { HolderClient } from './engine/clients/describe-holder.js';
 export {
   type DeadlockMember,
   LockAbortedError,

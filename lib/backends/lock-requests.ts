@@ -36,12 +36,6 @@ export interface OwnerRef {
   readonly owner: string;
 }
 
-/** The client of an owner `<clientId>:<n>`. An owner without a colon, which no version of this library makes, counts as its own client. */
-export function clientOf(owner: string): string {
-  const end = owner.lastIndexOf(':');
-  return end < 0 ? owner : owner.slice(0, end);
-}
-
 /** @publicApi */
 export interface AcquireRequest extends OwnerRef {
   /** Milliseconds until the backend frees the lock if nobody renews it. */

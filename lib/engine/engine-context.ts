@@ -1,10 +1,11 @@
 import type { LockBackend, LockType } from '../backends/lock-backend.js';
+import { ownerId } from '../backends/owner-ids.js';
 import type { Runtime } from '../backends/runtime.js';
 import { ActiveWork } from './active-work.js';
 import { PendingAttempts } from './attempt.js';
-import { ClientPresence } from './clients/client-presence.js';
+import { ClientRecordWriter } from './clients/client-record-writer.js';
 import { HolderLookup } from './clients/holder-lookup.js';
-import { StockTaker } from './clients/take-stock.js';
+import { HoldsAndWaits } from './clients/holds-and-waits.js';
 import { DeadlockDetector } from './deadlock/deadlock-detector.js';
 import { EventHub } from './events/events.js';
 import { RateLimitedLogger } from './events/lock-logger.js';
@@ -53,7 +54,7 @@ export class EngineContext implements WaitingQueues {
   /** Bounds waits while the backend does not answer. */
   readonly outages: Outages;
   /** Says to others who this client is. */
-  readonly presence: ClientPresence;
+  readonly presence: ClientRecordWriter;
   /** Finds out who the others are. */
   readonly holders: HolderLookup;
 
@@ -73,8 +74,8 @@ export class EngineContext implements WaitingQueues {
     this.waiterTimeout = waiterTimeout;
     this.clock = new LeaseClock(runtime);
     this.events = new EventHub(runtime, new RateLimitedLogger(logger, runtime), pointChannels);
-    const stock = new StockTaker(work, () => this.synchronizers.renewedPermits.size);
-    this.presence = new ClientPresence(settings, this.events.logger, () => stock.take(runtime.monotonic()));
+    const stock = new HoldsAndWaits(work, () => this.synchronizers.renewedPermits.size);
+    this.presence = new ClientRecordWriter(settings, this.events.logger, () => stock.take(runtime.monotonic()));
     this.holders = new HolderLookup(settings);
     const onHeartbeat = () => {
       this.forcedReleases.listen();
@@ -113,7 +114,7 @@ export class EngineContext implements WaitingQueues {
   }
 
   /** A new owner id. Not a method: it is passed on as a function. */
-  readonly newOwner = (): string => `${this.clientId}:${++this.ownerCount}`;
+  readonly newOwner = (): string => ownerId(this.clientId, ++this.ownerCount);
 
   /**
    * Whether the caller runs in a live scope of this service: it may acquire what it needs in order to end, also during shutdown.

@@ -1,16 +1,17 @@
 import type { ExpectedHolders, LockState } from '../backends/lock-backend.js';
+import { isOwnerOf } from '../backends/owner-ids.js';
 import type { Activity } from './active-work.js';
 import { EngineContext } from './engine-context.js';
 import type { LockEventName, LockEvents } from './events/lock-events.js';
-import { announceAcquired, startTime } from './lease/announce.js';
 import type { HeldLock } from './lease/held-lock.js';
 import type { Lease } from './lease/lease.js';
+import { announceAcquired, startTime } from './lease/lease-events.js';
 import type { LockLease } from './lease/lock-lease.js';
 import { LockInspector } from './lock-inspector.js';
 import type { Synchronizers } from './permits/semaphores-and-latches.js';
-import { holdWhile } from './scope/hold-while.js';
 import { lockScopes } from './scope/lock-scope.js';
 import { findReentry, reenter } from './scope/reentry.js';
+import { holdWhile } from './scope/run-while-held.js';
 import { acquireSeveral, LocksOfOneService } from './several/locks-of-one-service.js';
 import { assertSupported } from './terms/assert-supported.js';
 import type { Milliseconds } from './terms/duration.js';
@@ -136,7 +137,7 @@ export class LockEngine {
 
   /** Whether an owner in the backend is one of this service. */
   isMine(owner: string): boolean {
-    return owner.startsWith(`${this.context.clientId}:`);
+    return isOwnerOf(this.context.clientId, owner);
   }
 
   /** Whether this service has given the lease. */

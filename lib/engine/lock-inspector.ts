@@ -1,6 +1,7 @@
 import { type BackendError, type ExpectedHolders, type LockState, withReason } from '../backends/lock-backend.js';
+import { isOwnerOf } from '../backends/owner-ids.js';
 import type { SynchronizerState } from '../backends/synchronizer-state.js';
-import type { HolderClient } from './clients/holder-client.js';
+import type { HolderClient } from './clients/describe-holder.js';
 import type { EngineContext } from './engine-context.js';
 import { LockKeyError, LockUnavailableError } from './errors.js';
 import { toKey, toLockName } from './terms/lock-name.js';
@@ -32,7 +33,7 @@ export class LockInspector {
 
   /** Who an owner is that is one of this service. */
   ownHolder(key: string, owner: string): HolderClient | undefined {
-    if (!owner.startsWith(`${this.context.clientId}:`)) return undefined;
+    if (!isOwnerOf(this.context.clientId, owner)) return undefined;
     const held = this.context.heldLocks(key).find((lock) => lock.owner === owner);
     return held && this.context.holders.own(held);
   }

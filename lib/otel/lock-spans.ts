@@ -8,7 +8,7 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api';
-import type { HolderClient } from '../engine/clients/holder-client.js';
+import type { HolderClient } from '../engine/clients/describe-holder.js';
 import type { AcquireMessage, HoldMessage } from '../engine/trace/channels.js';
 
 /** Creates and ends the spans of acquisitions and holds. */

@@ -1,5 +1,5 @@
+import { toClientId } from '../backends/owner-ids.js';
 import type { Runtime } from '../backends/runtime.js';
-import { toClientId } from '../engine/clients/client-identity.js';
 import { HarmlessLogger, type LockLogger } from '../engine/events/lock-logger.js';
 import { LockEngine } from '../engine/lock-engine.js';
 import { nodeRuntime } from '../engine/node-runtime.js';

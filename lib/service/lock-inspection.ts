@@ -1,6 +1,6 @@
 import type { LockState } from '../backends/lock-backend.js';
 import type { SynchronizerType } from '../backends/synchronizer-state.js';
-import type { HolderClient } from '../engine/clients/holder-client.js';
+import type { HolderClient } from '../engine/clients/describe-holder.js';
 
 /** What `LockService.inspect` saw. @publicApi */
 export interface LockInspection {

@@ -1,8 +1,8 @@
 import { chunksOf } from '../backends/chunks.js';
-import { type ClientRecord, clientOf, type LockDirectory, type LockState } from '../backends/lock-backend.js';
+import type { ClientRecord, LockDirectory, LockState } from '../backends/lock-backend.js';
+import { clientOf, isRedisson } from '../backends/owner-ids.js';
 import type { HeldPermit, SynchronizerState } from '../backends/synchronizer-state.js';
-import { isRedisson } from '../engine/clients/client-identity.js';
-import { holderIn } from '../engine/clients/holder-client.js';
+import { holderIn } from '../engine/clients/describe-holder.js';
 import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { isPermitOf } from '../engine/permits/permit-id.js';

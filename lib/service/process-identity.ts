@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import type { ClientIdentity } from '../engine/clients/client-identity.js';
+import type { ClientIdentity } from '../engine/clients/client-record-writer.js';
 
 interface Package {
   readonly name?: unknown;

@@ -44,7 +44,7 @@ export class ServiceHealth {
       failure = error;
     });
     const responseTime = failure === undefined ? Math.round(runtime.monotonic() - started) : undefined;
-    const listening = answer?.listening === false ? await this.askAgain() : answer?.listening;
+    const listening = answer?.listening === false ? await this.turn() : answer?.listening;
     const lateRenewals = this.lateRenewals();
     const recentLosses = this.losses.filter((at) => runtime.monotonic() - at < RECENTLY).length;
     const problems = [
@@ -62,7 +62,7 @@ export class ServiceHealth {
     return inspector.askBackend(what, async () => (await settings.backend.ping?.()) ?? { listening: undefined });
   }
 
-  private async askAgain(): Promise<boolean | undefined> {
+  private async turn(): Promise<boolean | undefined> {
     const { runtime } = this.engine.settings;
     await new Promise<void>((resolve) => {
       runtime.timer(SETTLING, resolve, 'keep-alive');

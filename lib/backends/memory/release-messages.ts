@@ -1,4 +1,5 @@
-import { clientOf, type LockType, type Removal } from '../lock-requests.js';
+import type { LockType, Removal } from '../lock-requests.js';
+import { clientOf } from '../owner-ids.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
 import { channelOf } from './channels.js';

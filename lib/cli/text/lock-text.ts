@@ -1,4 +1,4 @@
-import { describeHolder, withoutRecordBecause } from '../../engine/clients/holder-client.js';
+import { describeHolder, withoutRecordBecause } from '../../engine/clients/describe-holder.js';
 import type { InspectedOwner, ListedLock, LockInspection } from '../../service/lock-inspection.js';
 import { durationText, leaseText } from './duration-text.js';
 import { printable } from './printable.js';

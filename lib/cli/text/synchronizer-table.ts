@@ -1,4 +1,4 @@
-import { describeClient } from '../../engine/clients/holder-client.js';
+import { describeClient } from '../../engine/clients/describe-holder.js';
 import {
   type InspectedPermit,
   type ListedSynchronizer,

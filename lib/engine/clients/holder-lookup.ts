@@ -1,8 +1,9 @@
-import { agedRecord, type ClientRecord, clientOf, type LockBackend } from '../../backends/lock-backend.js';
+import { agedRecord, type ClientRecord, type LockBackend } from '../../backends/lock-backend.js';
+import { clientOf, isRedisson } from '../../backends/owner-ids.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { HeldLock } from '../lease/held-lock.js';
-import { type ClientIdentity, isRedisson } from './client-identity.js';
-import { describeHolder, type HolderClient, holderIn, withoutRecord, withoutRecordBecause } from './holder-client.js';
+import type { ClientIdentity } from './client-record-writer.js';
+import { describeHolder, type HolderClient, holderIn, withoutRecord, withoutRecordBecause } from './describe-holder.js';
 
 /** A record is read anew after so many milliseconds; after less where it does not mention the lock in question. */
 const FRESH = 10_000;

@@ -1,5 +1,5 @@
 import type { LockType } from '../../backends/lock-backend.js';
-import type { HolderClient } from '../clients/holder-client.js';
+import type { HolderClient } from '../clients/describe-holder.js';
 
 /** What every event of one lock says. @publicApi */
 export interface LockEvent {

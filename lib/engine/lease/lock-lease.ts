@@ -4,11 +4,12 @@ import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } fro
 import { LockScope, lockScopes, type ScopedLease } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
 import { type Duration, toLeaseTime } from '../terms/duration.js';
-import { announceLost, announceReleased } from './announce.js';
 import { confirmLeases } from './confirm-lease.js';
 import type { HeldLock, LeaseTerms, LockShare, ReleaseOutcome } from './held-lock.js';
+import { isKept, leaveToLapse } from './hold-at-least.js';
 import type { Lease } from './lease.js';
 import { type Moment, validity } from './lease-clock.js';
+import { announceLost, announceReleased } from './lease-events.js';
 
 const NONE: readonly HeldLock[] = [];
 const ENDED: Promise<void> = Promise.resolve();
@@ -274,11 +275,6 @@ function dropShares(
   return Promise.all(locks.map((lock) => drop(context, lock, share, now))).then(worst);
 }
 
-/** Whether a lock outlives its last share: it lapses later. */
-function isKept({ keepUntil, lost }: HeldLock, now: Moment): boolean {
-  return keepUntil > now.monotonic && lost === undefined;
-}
-
 function drop(
   context: EngineContext,
   lock: HeldLock,
@@ -286,33 +282,7 @@ function drop(
   now: Moment,
 ): ReleaseOutcome | Promise<ReleaseOutcome> {
   const isLast = lock.shares.length === 1;
-  return isLast && isKept(lock, now) ? leave(context, lock, now) : lock.drop(share, now);
-}
-
-/** Cuts the lease to the time for which the lock is to be kept, and gives the lock up: it is neither renewed nor released, and lapses. */
-async function leave(
-  { backend, clock, events, watchdog }: EngineContext,
-  lock: HeldLock,
-  now: Moment,
-): Promise<ReleaseOutcome> {
-  const { key, type, owner, keeper } = lock;
-  const leaseTime = Math.ceil(lock.keepUntil - now.monotonic);
-  lock.disown();
-  watchdog.drop(lock);
-  lock.downgrade?.abandon(); // a write lease lasts as long as the read lease of its owner
-  try {
-    const isThere = await backend.renew({ key, type, owner, leaseTime });
-    // Later than that, the shortened lease may have ended before a second copy of the command arrived.
-    return isThere || clock.age(now) >= leaseTime ? 'released' : 'gone';
-  } catch (error) {
-    const { message } = error as BackendError;
-    events.logger.warn(
-      `The lock '${lock.name}' could not be cut to ${leaseTime} ms, and ends with its lease: ${message}`,
-    );
-    return 'released';
-  } finally {
-    keeper.forget(lock); // local waiters ask only now how long the lock will last
-  }
+  return isLast && isKept(lock, now) ? leaveToLapse(context, lock, now) : lock.drop(share, now);
 }
 
 /** The loss of a lock that was noticed when it was released. */

@@ -2,8 +2,8 @@ import type { LockBackend } from '../../backends/lock-backend.js';
 import { LockLostError } from '../errors.js';
 import type { EventHub } from '../events/events.js';
 import type { LossReason, Renewer } from '../watchdog.js';
-import { announceRenewalFailed, eventOf } from './announce.js';
 import type { HeldLock } from './held-lock.js';
+import { announceRenewalFailed, eventOf } from './lease-events.js';
 
 const REASONS: Record<LossReason, string> = {
   gone: 'it was not there any more when it was to be renewed (force-released, deleted, or the backend lost its data?)',

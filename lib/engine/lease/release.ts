@@ -2,9 +2,9 @@ import { BackOff, FIRST_PAUSE } from '../../backends/back-off.js';
 import type { LockBackend, OwnerRef, ReleaseReply } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { EngineContext } from '../engine-context.js';
-import { announceLost } from './announce.js';
 import type { HeldLock, ReleaseOutcome } from './held-lock.js';
 import { validity } from './lease-clock.js';
+import { announceLost } from './lease-events.js';
 
 /** The longest pause, in milliseconds. */
 const LONGEST_PAUSE = 500;

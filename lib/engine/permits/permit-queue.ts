@@ -5,8 +5,8 @@ import type { Subscription, Wake } from '../../backends/subscription.js';
 import type { RequestId } from '../../backends/synchronizer-backend.js';
 import type { EngineContext } from '../engine-context.js';
 import { LockAbortedError, LockBusyError, LockUnavailableError } from '../errors.js';
-import { AskAgain } from '../waiting/ask-again.js';
 import type { RestingCallers, WaitingQueue } from '../waiting/outages.js';
+import { TurnToAsk } from '../waiting/turn-to-ask.js';
 import { shutdownError } from '../waiting/wait-errors.js';
 import { Caller, type WaitTerms } from '../waiting/waiter.js';
 import { failedError, type Synchronizer } from './synchronizer.js';
@@ -105,7 +105,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   readonly keys: readonly string[];
   private readonly waiting = new Set<Waiter>();
   private readonly tryingOnce = new Set<Waiter>();
-  private readonly askAgain: AskAgain;
+  private readonly turn: TurnToAsk;
   /** Under way, or to be repeated. */
   private attempt: Attempt<Waiter> | undefined;
   /** Settles with the request that is under way. */
@@ -129,7 +129,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   ) {
     this.keys = [key];
     const subscribe = (listener: (wake: Wake) => void) => source.subscribe(listener);
-    this.askAgain = new AskAgain(subscribe, context.runtime, () => this.advance());
+    this.turn = new TurnToAsk(subscribe, context.runtime, () => this.advance());
   }
 
   /** How many callers wait; those that try once do not. */
@@ -143,7 +143,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     if (this.initial === undefined && waiter.initial !== undefined) {
       this.initial = waiter.initial;
       // The others may wait for a semaphore that does not exist.
-      this.askAgain.recheck();
+      this.turn.recheck();
     }
     this.endSettlementPause();
     this.advance();
@@ -167,7 +167,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   async close(): Promise<void> {
     this.closed = true;
     this.context.outages.unrest(this);
-    this.askAgain.close();
+    this.turn.close();
     this.endSettlementPause();
     for (const waiter of [...this.waiting, ...this.tryingOnce]) {
       this.remove(waiter);
@@ -180,7 +180,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     if (this.closed) return 'closed';
     if (this.underWay !== undefined) return 'asking';
     if (this.settlementTimer !== undefined) return 'settling';
-    if (this.askAgain.resting) return this.failure === undefined ? 'resting' : 'backing off';
+    if (this.turn.resting) return this.failure === undefined ? 'resting' : 'backing off';
     return 'idle';
   }
 
@@ -216,7 +216,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
 
   private ask(attempt: Attempt<Waiter>): void {
     this.triedLast = attempt.triesOnce;
-    this.askAgain.begin();
+    this.turn.begin();
     this.underWay = attempt.request.send(attempt.unsettled).then(
       (result) => this.answered(attempt, result),
       (error) => this.failed(attempt, error),
@@ -242,7 +242,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     if (triesOnce) {
       for (const waiter of waiters.slice(served)) if (this.remove(waiter)) waiter.refuse(busyError(waiter));
     } else {
-      if (served > 0) this.askAgain.acquired();
+      if (served > 0) this.turn.acquired();
       // If the first unserved waiter has left, the next one may want less. The answer to a repeated request may be outdated. A caller that
       // can create the semaphore may have come meanwhile. In these cases, ask again.
       const canCreate = missing && this.initial !== attempt.initial;
@@ -253,7 +253,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   }
 
   private rest(remaining: number): void {
-    this.askAgain.busy(remaining);
+    this.turn.busy(remaining);
     this.context.outages.rest(this);
   }
 
@@ -270,7 +270,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     for (const waiter of refused) if (this.remove(waiter)) waiter.refuse(failedError(waiter, backend, error));
     const [head] = this.waiting;
     if (head === undefined) this.settle();
-    else if (this.askAgain.failed()) outages.attemptFailed(() => failedError(head, backend, error));
+    else if (this.turn.failed()) outages.attemptFailed(() => failedError(head, backend, error));
     this.advance();
   }
 
@@ -303,8 +303,8 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   private leave(waiter: Waiter): void {
     const [head] = this.waiting;
     this.remove(waiter);
-    if (this.waiting.size === 0) this.askAgain.onEmpty();
-    else if (waiter === head && this.failure === undefined) this.askAgain.recheck();
+    if (this.waiting.size === 0) this.turn.onEmpty();
+    else if (waiter === head && this.failure === undefined) this.turn.recheck();
     this.advance();
   }
 

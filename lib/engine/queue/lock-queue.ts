@@ -15,8 +15,8 @@ import { HeldLock, type LockKeeper, type LockWaiter, type ReleaseOutcome } from 
 import type { Moment } from '../lease/lease-clock.js';
 import { noteLoss, releaseHeld, unusedOwner } from '../lease/release.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import { AskAgain } from '../waiting/ask-again.js';
 import type { WaitingQueue } from '../waiting/outages.js';
+import { TurnToAsk } from '../waiting/turn-to-ask.js';
 import { permanentError } from '../waiting/wait-errors.js';
 import type { Caller } from '../waiting/waiter.js';
 import { HandOffBudget, mayInherit } from './hand-off-budget.js';
@@ -37,7 +37,7 @@ const NONE: readonly HeldLock[] = [];
  *    (`giveBack`), the lock goes to the first waiter without the backend (`local`), by one command (`transfer`), or out of this process
  *    (`release`): HandOffBudget decides.
  * 4. `asking`: the first waiter asks the backend; readers at the head ask side by side. The answer grants the lock, finds it busy, or is missing.
- * 5. `resting`: another process holds the lock, or the backend is away, and AskAgain says when to try: after a message, at the end of the
+ * 5. `resting`: another process holds the lock, or the backend is away, and TurnToAsk says when to try: after a message, at the end of the
  *    holder's lease, when it is this process's turn, or after a pause. A backend that waits by itself (`blocking`) answers instead.
  *
  * When none of them applies and nobody waits, the queue ends.
@@ -62,7 +62,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
   private waitsInBackend = false;
 
   // Created when they are first needed: most locks are held by one caller that nobody disturbs.
-  private again: AskAgain | undefined = undefined;
+  private again: TurnToAsk | undefined = undefined;
   private handOff: HandOffBudget | undefined = undefined;
   private heartbeat: WaiterHeartbeat | undefined = undefined;
 
@@ -279,7 +279,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     if (waiter.settled) this.unregister(waiter);
     this.refuseTriers((trier) => this.line.busy(trier));
     if (this.waiting.length > 0 && this.context.backend.blocking === undefined) {
-      this.askAgain.busy(reply.remaining, reply.holder);
+      this.turn.busy(reply.remaining, reply.holder);
       this.line.rest();
       if (isRegistered(waiter)) this.keepRegistered();
     }
@@ -295,7 +295,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     if (!waiter.settled && error.kind !== 'unavailable') this.dismiss(waiter, permanentError(waiter, backend, error));
     this.refuseTriers((trier) => this.line.unavailable(trier));
     const head = this.waiting.first;
-    if (head !== undefined && error.kind === 'unavailable' && this.askAgain.failed())
+    if (head !== undefined && error.kind === 'unavailable' && this.turn.failed())
       outages.attemptFailed(() => this.line.unavailable(head));
     this.resume();
   }
@@ -315,9 +315,9 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     line.rest();
   }
 
-  private get askAgain(): AskAgain {
+  private get turn(): TurnToAsk {
     const { backend, runtime, clientId } = this.context;
-    this.again ??= new AskAgain(
+    this.again ??= new TurnToAsk(
       (listener) => backend.subscribe(this.key, this.type, clientId, listener),
       runtime,
       () => this.resume(),
@@ -359,7 +359,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
       const { first } = this.waiting;
       return first !== undefined && isRegistered(first) ? [first] : [];
     };
-    this.heartbeat ??= new WaiterHeartbeat(this.context, this.key, 'write', next, () => this.askAgain.recheck());
+    this.heartbeat ??= new WaiterHeartbeat(this.context, this.key, 'write', next, () => this.turn.recheck());
     this.heartbeat.start();
   }
 
@@ -552,7 +552,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
   private released(reply: ReleaseReply | undefined): void {
     if (!reply?.published) this.again?.releasedSilently();
     if (!reply?.released) return;
-    const again = reply.listeners > 0 ? this.askAgain : this.again;
+    const again = reply.listeners > 0 ? this.turn : this.again;
     again?.yieldTo(reply.listeners, this.waiting.length > 0);
   }
 }

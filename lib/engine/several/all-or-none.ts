@@ -1,7 +1,7 @@
 import { BackOff, FIRST_PAUSE } from '../../backends/back-off.js';
 import type { BackendError } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
-import type { HolderClient } from '../clients/holder-client.js';
+import type { HolderClient } from '../clients/describe-holder.js';
 import { LockBusyError, LockError, LockKeyError, LockLostError, LockUnavailableError } from '../errors.js';
 import type { Milliseconds } from '../terms/duration.js';
 import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';

@@ -1,8 +1,8 @@
 import { BackendError, type Busy, noAnswer, withReason } from '../../backends/lock-backend.js';
 import { Attempt } from '../attempt.js';
 import type { EngineContext } from '../engine-context.js';
-import { announceAcquired, startTime } from '../lease/announce.js';
 import type { HeldLock } from '../lease/held-lock.js';
+import { announceAcquired, startTime } from '../lease/lease-events.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { isTraced, traceAcquisition } from '../trace/trace-acquisition.js';

@@ -1,5 +1,5 @@
 import type { Attempt } from '../attempt.js';
-import type { HolderClient } from '../clients/holder-client.js';
+import type { HolderClient } from '../clients/describe-holder.js';
 import type { EngineContext } from '../engine-context.js';
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { LocalQueue } from '../queue/queue-table.js';

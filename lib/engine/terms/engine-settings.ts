@@ -1,6 +1,6 @@
 import type { LockBackend } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
-import type { ClientIdentity } from '../clients/client-identity.js';
+import type { ClientIdentity } from '../clients/client-record-writer.js';
 import type { LockLogger } from '../events/lock-logger.js';
 import type { Milliseconds } from './duration.js';
 

@@ -1,6 +1,6 @@
 import { type Channel, channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import type { LockType } from '../../backends/lock-backend.js';
-import type { HolderClient } from '../clients/holder-client.js';
+import type { HolderClient } from '../clients/describe-holder.js';
 import type { AcquireOutcome, LockEvents } from '../events/lock-events.js';
 
 /** What an acquisition and a hold are about. @publicApi */

@@ -1,5 +1,5 @@
 import { type BackendError, type LockBackend, noAnswer, withReason } from '../../backends/lock-backend.js';
-import type { HolderClient } from '../clients/holder-client.js';
+import type { HolderClient } from '../clients/describe-holder.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from '../errors.js';
 import type { WaitTerms } from './waiter.js';
 

@@ -1,4 +1,5 @@
 import type { LockType, Removal } from '../../backends/lock-backend.js';
+import { isOwnerOf } from '../../backends/owner-ids.js';
 import type { SqlConnection } from '../driver/sql-connection.js';
 
 /** A lock that a session of this process holds. */
@@ -82,7 +83,7 @@ export class Holdings {
       if (holding?.session !== session) continue;
       this.remove(holding);
       for (const [listener, clientId] of this.listeners)
-        if (holding.owner.startsWith(`${clientId}:`)) listener({ key, owners: [holding.owner], reason });
+        if (isOwnerOf(clientId, holding.owner)) listener({ key, owners: [holding.owner], reason });
     }
   }
 }

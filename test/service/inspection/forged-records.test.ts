@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
+import { toClientId } from '../../../lib/backends/owner-ids.js';
 import type { Runtime } from '../../../lib/backends/runtime.js';
 import { takeSnapshot } from '../../../lib/dashboard/take-snapshot.js';
-import { toClientId } from '../../../lib/engine/clients/client-identity.js';
 import type { Connection } from '../../../lib/service/redis-lock-options.js';
 import { runCli } from '../../cli/run-cli.js';
 import { Place } from '../../support/places.js';

@@ -9,7 +9,7 @@ const WORK = 15;
 
 /**
  * `open`: the backend may be asked. `asking`: it was asked. `resting`, `yielding`, `backing off`: nothing is to be tried before a message or a
- * timer calls `retry`; see {@link AskAgain}.
+ * timer calls `retry`; see {@link TurnToAsk}.
  */
 type State = 'open' | 'asking' | 'resting' | 'yielding' | 'backing off';
 
@@ -32,7 +32,7 @@ type State = 'open' | 'asking' | 'resting' | 'yielding' | 'backing off';
  * Newcomers have rank 0; when several are woken at once, the backend gives those that came too late a ticket, whose number is their rank.
  * See docs/decisions/turns.md for what was measured.
  */
-export class AskAgain {
+export class TurnToAsk {
   private state: State = 'open';
   private subscription: Subscription | undefined;
   private timer: Timer | undefined;

@@ -1,5 +1,5 @@
 import type { ClientRecord } from '../../backends/lock-backend.js';
-import { isRedisson } from './client-identity.js';
+import { isRedisson } from '../../backends/owner-ids.js';
 
 /** The process that holds a lock, as its record in the backend tells. @publicApi */
 export interface HolderClient {

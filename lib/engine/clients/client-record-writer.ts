@@ -2,7 +2,15 @@ import type { BackendError, ClientRecord, LockBackend } from '../../backends/loc
 import type { Runtime } from '../../backends/runtime.js';
 import type { LockLogger } from '../events/lock-logger.js';
 import { ReschedulableTimer } from '../reschedulable-timer.js';
-import type { ClientIdentity } from './client-identity.js';
+
+/** Which application a lock service belongs to. */
+export interface ClientIdentity {
+  readonly application: string;
+  readonly host: string;
+  readonly pid: number;
+  /** The application's version; `''`: not known. */
+  readonly version: string;
+}
 
 /** How often the record is written, and how long it stays after that, in milliseconds. */
 const HEARTBEAT = 10_000;
@@ -29,7 +37,7 @@ interface PresenceSettings {
  * Keeps this client's record in the backend, from which others see who holds and waits. It is made when the service has held or waited for
  * something for a moment, so that short work costs nothing, and refreshed until the service closes.
  */
-export class ClientPresence {
+export class ClientRecordWriter {
   private readonly heartbeat: ReschedulableTimer;
   private readonly since: number;
   private writtenAt: number | undefined;

@@ -2,7 +2,7 @@ import type { HoldRecord, WaitRecord } from '../../backends/lock-backend.js';
 import type { LockWaiter } from '../lease/held-lock.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { LocalQueue, QueueTable } from '../queue/queue-table.js';
-import type { Stock } from './client-presence.js';
+import type { Stock } from './client-record-writer.js';
 
 /** So many holds and waits are told about. */
 const MOST_TOLD = 20;
@@ -20,7 +20,7 @@ interface Work {
  * Looks at what a service holds and waits for. A waiter does not read the clock when it arrives, because that took a tenth of a hand-off's
  * time: the first and the last waiter of each queue are noted at every look instead, and all that stand before a noted one came earlier.
  */
-export class StockTaker {
+export class HoldsAndWaits {
   /** When waiters were first seen. */
   private readonly seen = new WeakMap<LockWaiter, number>();
 

@@ -1,0 +1,37 @@
+import type { BackendError } from '../../backends/lock-backend.js';
+import type { EngineContext } from '../engine-context.js';
+import type { HeldLock, ReleaseOutcome } from './held-lock.js';
+import type { Moment } from './lease-clock.js';
+
+// `holdAtLeast`: a lock that outlives its last lease for a while, without being renewed or released.
+
+/** Whether a lock is to be held for longer than its last share. */
+export function isKept({ keepUntil, lost }: HeldLock, now: Moment): boolean {
+  return keepUntil > now.monotonic && lost === undefined;
+}
+
+/** Cuts the lease to the time for which the lock is to be kept, and gives the lock up: it is neither renewed nor released, and lapses. */
+export async function leaveToLapse(
+  { backend, clock, events, watchdog }: EngineContext,
+  lock: HeldLock,
+  now: Moment,
+): Promise<ReleaseOutcome> {
+  const { key, type, owner, keeper } = lock;
+  const leaseTime = Math.ceil(lock.keepUntil - now.monotonic);
+  lock.disown();
+  watchdog.drop(lock);
+  lock.downgrade?.abandon(); // a write lease lasts as long as the read lease of its owner
+  try {
+    const isThere = await backend.renew({ key, type, owner, leaseTime });
+    // Later than that, the shortened lease may have ended before a second copy of the command arrived.
+    return isThere || clock.age(now) >= leaseTime ? 'released' : 'gone';
+  } catch (error) {
+    const { message } = error as BackendError;
+    events.logger.warn(
+      `The lock '${lock.name}' could not be cut to ${leaseTime} ms, and ends with its lease: ${message}`,
+    );
+    return 'released';
+  } finally {
+    keeper.forget(lock); // local waiters ask only now how long the lock will last
+  }
+}
