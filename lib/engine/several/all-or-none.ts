@@ -146,10 +146,11 @@ class AllOrNone<L> {
     while (!caller.settled) {
       const waited = all.some(({ taken }) => taken);
       try {
-        if (!waited && this.holdAndWait?.due) await this.holdAndWait.run();
+        const holdsAndWaits = !waited && this.holdAndWait?.due === true;
+        if (holdsAndWaits) await this.holdAndWait?.run();
         this.busy = await this.takeMissing();
-        const aged = all.filter((wanted) => this.busy === undefined && wanted.aged);
-        if (aged.length > 0) await Promise.all(aged.map((wanted) => wanted.restartLease()));
+        // Some were held while others were waited for, or while another service was asked.
+        if (this.busy === undefined && (holdsAndWaits || this.groups.length > 1)) await this.restartAgedLeases();
       } catch (error) {
         await this.giveBackAll();
         await this.pauseAfter(error as Error);
@@ -252,6 +253,10 @@ class AllOrNone<L> {
       // Its time and the caller's are over at the same moment: the caller hears of all its locks, whichever timer is first.
       throw error instanceof LockBusyError ? this.departureError() : error;
     }
+  }
+
+  private async restartAgedLeases(): Promise<void> {
+    await Promise.all(this.all.filter(({ aged }) => aged).map((wanted) => wanted.restartLease()));
   }
 
   private async giveBackAll(): Promise<void> {
