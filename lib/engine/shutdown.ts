@@ -81,9 +81,9 @@ export class Shutdown {
 
   private rejectWaiters(whom: (caller: { readonly scoped: boolean }) => boolean): void {
     const { queues, several } = this.context.work;
-    const errorOf = (caller: Caller<never>) => (whom(caller) ? shutdownError('Waiting', caller.name) : undefined);
-    for (const queue of queues.values()) queue.refuseWhere(errorOf);
-    for (const caller of several) caller.refuseWhere(errorOf);
+    const errorOf = ({ name }: Caller<never>) => shutdownError('Waiting', name);
+    for (const queue of queues.values()) queue.refuseWhere((caller) => (whom(caller) ? errorOf(caller) : undefined));
+    for (const locks of several) if (whom(locks)) locks.refuseWhere(errorOf);
   }
 
   private async end(): Promise<void> {

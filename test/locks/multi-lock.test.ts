@@ -343,6 +343,22 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
     expect(await one.isLocked('a')).toBe(false);
   });
 
+  it('goes on waiting in a body of the service that shuts down', async () => {
+    const one = await here.service({ shutdownTimeout: ms(60_000) });
+    const [two, another] = await there.services(2);
+    const busy = await another.acquire('b');
+    const body = one.withLock('order', async () => {
+      const lease = await one.getMultiLock(one.getLock('a'), two.getLock('b')).lock();
+      await lease.release();
+      return 'sold';
+    });
+    await until(() => two.engine.waiting('b') === 1);
+    const drained = one.drain();
+    await busy.release();
+    expect(await body).toBe('sold');
+    await drained;
+  });
+
   it('says which of its members was busy, and who holds it', async () => {
     const one = await here.service();
     const [two, another] = await there.services(2);

@@ -31,6 +31,8 @@ export async function acquireSeveral(
 export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
   readonly all: readonly WantedLock[];
   readonly keys: readonly string[];
+  /** The caller runs in a lock scope of this service, and may go on waiting during shutdown. */
+  readonly scoped: boolean;
   private readonly started: number | undefined;
   private caller: Caller<never> | undefined;
 
@@ -45,8 +47,8 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
     what: string,
   ) {
     const wanted = names.map((name) => new WantedLock(context, name, terms, what));
-    const scoped = context.admit(what, names.join(', '));
-    for (const one of wanted) one.scoped = scoped;
+    this.scoped = context.admit(what, names.join(', '));
+    for (const one of wanted) one.scoped = this.scoped;
     this.all = wanted;
     this.keys = wanted.map(({ key }) => key);
     this.started = startTime(context);
