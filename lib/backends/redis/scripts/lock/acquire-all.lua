@@ -42,7 +42,6 @@
 -- @include read-write/busy-reader
 -- @include read-write/busy-writer
 -- @include read-write/write-read-lease
--- @include read-write/fit-to-lease
 -- @include read-write/take-reader
 -- @include read-write/set-write-lease
 -- @include read-write/take-writer

@@ -36,7 +36,6 @@
 -- @include read-write/fit-to-readers
 -- @include read-write/busy-reader
 -- @include read-write/write-read-lease
--- @include read-write/fit-to-lease
 -- @include read-write/take-reader
 local reserve, pastWriters = tonumber(ARGV[4]), ARGV[5] == '1'
 local count = #ARGV - 5

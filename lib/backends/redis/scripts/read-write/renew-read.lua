@@ -22,7 +22,6 @@
 -- @include read-write/longest-reader
 -- @include read-write/fit-to-readers
 -- @include read-write/write-read-lease
--- @include read-write/fit-to-lease
 local lease = tonumber(ARGV[1])
 
 local function renew(i)
@@ -30,7 +29,7 @@ local function renew(i)
   if not isReader(lock, owner) then
     return 0
   end
-  fitToLease(lock, lease, writeReadLease(lock, owner, lease))
+  writeReadLease(lock, owner, lease)
   return 1
 end
 

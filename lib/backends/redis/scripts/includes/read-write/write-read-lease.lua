@@ -1,7 +1,20 @@
--- Writes the lease of a reader. Returns what its lease had left before, as PTTL answers.
+-- Writes the lease of a reader that has its field in the lock, and makes the lock last as long. The lock's comes first: before 7.2, Redis
+-- goes on reading its clock within a script, and a lock that outlasts its readers by two ms looks like one that somebody else reads.
 local function writeReadLease(lock, owner, lease)
   local key = readLease(lock, owner, 1)
-  local before = redis.call('PTTL', key)
-  redis.call('SET', key, 1, 'PX', lease)
-  return before
+  local before, ttl = redis.call('PTTL', key), redis.call('PTTL', lock)
+  if ttl < lease then
+    expire(lock, lease)
+  end
+  local set = redis.pcall('SET', key, 1, 'PX', lease)
+  if set.err then -- the user may not call SET, and a reader without a lease is none
+    redis.call('HDEL', lock, owner)
+    if redis.call('HLEN', lock) == 1 then
+      redis.call('DEL', lock)
+    end
+    error(set.err, 0)
+  end
+  if ttl >= lease and before >= ttl - 1 and redis.call('HGET', lock, 'mode') == 'read' then
+    fitToReaders(lock) -- this lease was the longest one, and became shorter
+  end
 end
