@@ -3,6 +3,9 @@ import { createLockService, type LockService } from '../../lib/core.js';
 /** Two processes of a shop, as far as their Redis can tell: one is stuck in the lock of an order, and callers of both wait for it. */
 export class StuckShop {
   private readonly stop = new AbortController();
+  private readonly stopped = new Promise<void>((resolve) => {
+    this.stop.signal.addEventListener('abort', () => resolve());
+  });
   private readonly work: Promise<unknown>[] = [];
 
   private constructor(private readonly services: readonly LockService[]) {}
@@ -13,24 +16,15 @@ export class StuckShop {
     );
     const shop = new StuckShop(services);
     const [one, two] = services;
-    shop.hold(one, 'order:42', 'OrdersService.pay');
-    shop.hold(two, 'report:nightly', 'NightlyReportService.run');
-    for (let sku = 0; sku < 9; sku++) shop.hold(services[sku % 2], `sku:${1040 + sku * 7}`, 'StockService.reserve');
-    shop.work.push(
-      two
-        .getReadWriteLock('prices')
-        .readLock()
-        .lock()
-        .catch(() => {}),
-    );
-    shop.work.push(
-      one
-        .getReadWriteLock('prices')
-        .readLock()
-        .lock()
-        .catch(() => {}),
-    );
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    const read = (locks: LockService) => locks.getReadWriteLock('prices').readLock().lock();
+    await Promise.all([
+      shop.hold(one, 'order:42', 'OrdersService.pay'),
+      shop.hold(two, 'report:nightly', 'NightlyReportService.run'),
+      ...Array.from({ length: 9 }, (_, sku) =>
+        shop.hold(services[sku % 2], `sku:${1040 + sku * 7}`, 'StockService.reserve'),
+      ),
+      ...services.map(read),
+    ]);
     for (let n = 0; n < 4; n++) shop.wait(two, 'order:42', 'OrdersService.pay');
     shop.wait(one, 'order:42', 'RefundsService.refund');
     shop.wait(two, 'sku:1040', 'StockService.reserve');
@@ -43,19 +37,15 @@ export class StuckShop {
     await Promise.allSettled(this.work);
   }
 
-  private hold(locks: LockService, name: string, group: string): void {
-    this.work.push(
-      locks
-        .withLock(
-          name,
-          { group },
-          () =>
-            new Promise<void>((resolve) => {
-              this.stop.signal.addEventListener('abort', () => resolve());
-            }),
-        )
-        .catch(() => {}),
-    );
+  /** Settles when it is held. */
+  private hold(locks: LockService, name: string, group: string): Promise<void> {
+    return new Promise((held) => {
+      const work = locks.withLock(name, { group }, () => {
+        held();
+        return this.stopped;
+      });
+      this.work.push(work.catch(() => {}));
+    });
   }
 
   private wait(locks: LockService, name: string, group: string): void {

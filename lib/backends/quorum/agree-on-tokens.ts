@@ -1,5 +1,5 @@
 import type { LockType, OwnerRef } from '../lock-requests.js';
-import { collectReplies, noMajorityError } from './node-replies.js';
+import { collectReplies, noMajorityError } from './majority.js';
 import type { QuorumNodes } from './quorum-nodes.js';
 
 interface Raise {

@@ -20,7 +20,7 @@ import type { NodeWatch } from '../node-health.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
 import { busyReply } from './busy-reply.js';
-import { countReplies } from './node-replies.js';
+import { countReplies } from './majority.js';
 import { attempt, type NodeBusy, type NodeReply, type Outcome } from './quorum-attempt.js';
 import type { NodeCall } from './quorum-node.js';
 import { QuorumNodes } from './quorum-nodes.js';

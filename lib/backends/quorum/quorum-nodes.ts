@@ -2,7 +2,6 @@ import type { BackendHealth, LockBackend } from '../lock-backend.js';
 import type { LockState } from '../lock-requests.js';
 import { SingleNodeWatch } from '../node-health.js';
 import type { Runtime } from '../runtime.js';
-import { majorityView, sameView } from './majority-view.js';
 import {
   collectReplies,
   countReplies,
@@ -10,7 +9,8 @@ import {
   majorityOf,
   type NodeReplies,
   noMajorityError,
-} from './node-replies.js';
+} from './majority.js';
+import { majorityView, sameView } from './majority-view.js';
 import { type NodeCall, QuorumNode } from './quorum-node.js';
 
 const SHORTEST_TIMEOUT = 50;
