@@ -18,7 +18,7 @@ describe('when Redis cannot be reached', () => {
   it('every call is rejected within the command timeout, and works again afterwards', async () => {
     const backend = world.backend({ commandTimeout: 300 });
     const lock = world.request();
-    await backend.acquire(lock);
+    await until(() => succeeds(backend.acquire(lock)));
     world.server.pause();
     const since = performance.now();
     const calls = [
@@ -42,7 +42,8 @@ describe('when Redis cannot be reached', () => {
 
   it('a request that timed out before it was sent is never executed', async () => {
     const backend = world.backend({ commandTimeout: 300 });
-    await backend.acquire(world.request());
+    const first = world.request();
+    await until(() => succeeds(backend.acquire(first)));
     await world.server.kill();
     const locks = Array.from({ length: 300 }, () => world.request());
     const errors = await Promise.all(locks.map((lock) => failure(backend.acquire(lock))));
@@ -58,7 +59,7 @@ describe('when Redis cannot be reached', () => {
     const proxy = await startTcpProxy(world.server.port);
     const backend = world.backend({ connection: proxy.url, commandTimeout: 300 });
     const lock = world.request();
-    await backend.acquire(lock);
+    await until(() => succeeds(backend.acquire(lock)));
     proxy.cutHalfOpen();
     await failure(backend.renew(lock));
     await proxy.heal();
@@ -89,7 +90,8 @@ describe('when Redis cannot be reached', () => {
 
   it('a request that was made before the event loop was blocked has the whole command timeout afterwards', async () => {
     const backend = world.backend({ commandTimeout: 500 });
-    await backend.acquire(world.request());
+    const first = world.request();
+    await until(() => succeeds(backend.acquire(first)));
     const acquisition = backend.acquire(world.request());
     blockEventLoop(1_000);
     expect(await acquisition).toMatchObject({ acquired: true });
@@ -102,7 +104,7 @@ describe('when Redis cannot be reached', () => {
       commandTimeout: 200,
     });
     const lock = world.request();
-    await backend.acquire(lock);
+    await until(() => succeeds(backend.acquire(lock)));
     const before = await world.connections('normal');
     world.server.pause();
     await failure(backend.renew(lock));
@@ -116,7 +118,7 @@ describe('when Redis cannot be reached', () => {
     const proxy = await startTcpProxy(world.server.port);
     const backend = world.backend({ connection: proxy.url });
     const lock = world.request();
-    await backend.acquire(lock);
+    await until(() => succeeds(backend.acquire(lock)));
     expect(await backend.release(lock)).toEqual({ released: true, listeners: 0, published: false, resent: false });
     await backend.acquire(lock);
     proxy.dropReplies({ after: /PUBLISH/, close: true });
@@ -138,7 +140,7 @@ describe('when Redis cannot be reached', () => {
     const proxy = await startTcpProxy(world.server.port);
     const backend = world.backend({ connection: proxy.url });
     const lock = world.request();
-    await backend.acquire(lock);
+    await until(() => succeeds(backend.acquire(lock)));
     await backend.release(lock); // so that the server knows the script
     await backend.acquire(lock);
     proxy.dropReplies({ after: /PUBLISH/, close: true });

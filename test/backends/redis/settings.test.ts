@@ -8,7 +8,7 @@ import { startTcpProxy, type TcpProxy } from '../../support/network/tcp-proxy.js
 import { errorOf } from '../../support/section.js';
 import { startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
-import { RedisWorld } from './redis-world.js';
+import { RedisWorld, succeeds } from './redis-world.js';
 
 const silent = { warn: () => {}, error: () => {} };
 const sentinels = [{ host: '127.0.0.1', port: 26_379 }];
@@ -213,7 +213,7 @@ describe('commandTimeout of ioredis', () => {
       const options = { ...address(proxy.url), commandTimeout: 100 };
       client = new Redis(options).on('error', () => {});
       locks = createLockService({ connection: whose === 'own' ? options : client, logger: silent });
-      await locks.withLock('one', () => {}); // the server knows the scripts from now on
+      await until(() => succeeds(locks.withLock('one', () => {}))); // the server knows the scripts from now on
       await proxy.refuse();
       await errorOf(locks.isLocked('three')); // ioredis knows that it is not connected
       const refused = Promise.all(['one', 'two'].map((name) => errorOf(locks.tryAcquire(name))));
