@@ -15,7 +15,7 @@ export default {
   // These have scripts of their own, which give another list here.
   testPathIgnorePatterns: [
     '/node_modules/',
-    `<rootDir>/test/((benchmark|browser|chaos|docs|interop|package/matrix)/|package/(package|published)\\.test|sql/(?!${SQL}))`,
+    `<rootDir>/test/((benchmark|browser|chaos|docs|interop|package/matrix)/|package/(package|published)\\.test|cli/ending\\.test|sql/(?!${SQL}))`,
     TOPOLOGIES,
     '\\.long\\.test\\.ts$',
   ],
