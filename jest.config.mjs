@@ -4,7 +4,7 @@ import { sqlServersAreHere } from './.ci/sql-servers.mjs';
 const SQL = sqlServersAreHere() ? 'pglite|lock-rows' : 'pglite';
 
 /** Contracts on servers that take long to start: `npm run test:topologies`. */
-export const TOPOLOGIES = '/contract-(cluster|sentinel|five-servers)\\.test';
+export const TOPOLOGIES = '/(contract-(cluster|sentinel|five-servers)|links/\\w+)\\.test';
 
 export default {
   testEnvironment: './test/support/jest/test-environment.mjs',

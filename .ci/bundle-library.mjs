@@ -38,8 +38,8 @@ export async function bundleLibrary(modules, target) {
   const types = await open(modules, '.d.ts', entries, [dts()]);
   // A lease can be used with `await using`: a program may compile for an older target, and have older types of Node.js.
   const banner = '/// <reference lib="esnext.disposable" />';
-  await write(types, { dir: esm, banner, plugins: [typesPassedOnFrom('cjs', shared)] });
-  await write(types, { dir: cjs, banner });
+  await write(types, { dir: esm, banner, plugins: [typesPassedOnFrom('cjs', shared), optionalTypes()] });
+  await write(types, { dir: cjs, banner, plugins: [optionalTypes()] });
 }
 
 /** The nearest package.json tells Node, and TypeScript, of which kind the .js and .d.ts files below it are. */
@@ -127,6 +127,18 @@ function typesPassedOnFrom(folder, shared) {
       for (const { fileName } of Object.values(bundle)) {
         const code = fileName.replace(/\.d\.ts$/, '.js');
         if (shared.has(code)) bundle[fileName].code = `export * from '${besides(folder, code)}';\n`;
+      }
+    },
+  };
+}
+
+/** Types of ioredis are `any` where it is not installed, and no error: an application may have node-redis alone. */
+function optionalTypes() {
+  return {
+    name: 'optional-types',
+    generateBundle(_options, bundle) {
+      for (const chunk of Object.values(bundle)) {
+        chunk.code = chunk.code?.replace(/^import .* from 'ioredis';$/gm, '// @ts-ignore: an optional peer\n$&');
       }
     },
   };

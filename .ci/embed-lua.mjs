@@ -8,6 +8,10 @@ import { basename } from 'node:path';
 
 const folder = new URL('../lib/backends/redis/scripts/', import.meta.url);
 const INCLUDE = /^-- @include (\S+)\n/gm;
+/** Its scripts use keys that they were not given: the leases of other readers. */
+const READ_LEASE = 'read-write/read-lease';
+/** Dragonfly takes it for an instruction, Redis for a comment. */
+const UNDECLARED_KEYS = '--!df flags=allow-undeclared-keys\\n';
 
 const paths = readdirSync(folder, { recursive: true })
   .map((path) => path.replaceAll('\\', '/'))
@@ -82,6 +86,7 @@ function expressionOf(path) {
   // With a group in the pattern, every second part is the name of an include.
   const parts = read(path).split(INCLUDE);
   const terms = parts.map((part, index) => (index % 2 === 0 ? literal(part) : constantOf(part)));
+  if (parts.includes(READ_LEASE)) terms.unshift(`\`${UNDECLARED_KEYS}\``);
   return terms.filter((term) => term !== '``').join(' + ');
 }
 

@@ -53,5 +53,10 @@ export type {
   SynchronizerInspection,
 } from './service/lock-inspection.js';
 export { LockService } from './service/lock-service.js';
-export type { ClusterConnection, Connection, RedisLockOptions } from './service/redis-lock-options.js';
+export type {
+  ClusterConnection,
+  Connection,
+  NodeRedisConnection,
+  RedisLockOptions,
+} from './service/redis-lock-options.js';
 export type { LockServiceHealth } from './service/service-health.js';

@@ -83,7 +83,7 @@ async function runCommand(command: Command, line: CommandLine, place: RedisPlace
   try {
     sayReplica(redis, line, place, output);
     const locks = createLockService({
-      connection: () => redis.client,
+      connection: redis.connection,
       keyPrefix: line.options.prefix,
       applicationName: 'nestjs-redis-lock',
       commandTimeout: COMMAND_TIMEOUT,
@@ -97,7 +97,7 @@ async function runCommand(command: Command, line: CommandLine, place: RedisPlace
       await locks.close();
     }
   } finally {
-    redis.close();
+    await redis.close();
   }
 }
 

@@ -1,9 +1,9 @@
 import type { LockBackend } from '../backends/lock-backend.js';
-import type { Connection } from '../backends/redis/client/connection.js';
+import type { Connection } from '../backends/redis/links/connection.js';
 import type { LockLogger } from '../engine/events/lock-logger.js';
 import type { Duration } from '../engine/terms/duration.js';
 
-export type { ClusterConnection, Connection } from '../backends/redis/client/connection.js';
+export type { ClusterConnection, Connection, NodeRedisConnection } from '../backends/redis/links/connection.js';
 
 /**
  * Options of `RedisLockModule.forRoot` and `createLockService`. Give exactly one of `connection`, `backend` and `quorum`.

@@ -1,6 +1,12 @@
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
+import type { Link } from '../../lib/backends/redis/links/link.js';
+import { openTopology } from '../../lib/backends/redis/links/open-topology.js';
+import { connectionToLookAt } from '../../lib/backends/redis/links/url-connection.js';
+import type { Finding } from '../../lib/cli/doctor/check.js';
 import { checkRights } from '../../lib/cli/doctor/rights-check.js';
+import { Server } from '../../lib/cli/redis/server.js';
+import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { runCli } from './run-cli.js';
 
@@ -22,6 +28,22 @@ describe('doctor', () => {
     await admin.call('ACL', 'SETUSER', user, 'reset', 'on', '>a-password', ...rules);
     return redis.url.replace('//', `//${user}:a-password@`);
   };
+
+  async function rightsOf(user: string, url: string): Promise<Finding> {
+    const topology = openTopology(connectionToLookAt(url, { isCluster: false, connectTimeout: 5_000 }), {
+      runtime: nodeRuntime,
+      commandTimeout: 5_000,
+      onError: () => {},
+      onWarning: () => {},
+    });
+    topology.connect({ ready: () => {}, failed: () => {} });
+    try {
+      const server = new Server(topology.master(undefined, 0) as Link, topology);
+      return await checkRights(server, { keyPrefix: 'lock:', isCluster: false, user });
+    } finally {
+      await topology.close();
+    }
+  }
 
   it('finds nothing to change with the rights of the recipe, and leaves nothing behind', async () => {
     const { code, stdout, stderr } = await runCli(['doctor'], await urlOf('locks', RECIPE));
@@ -46,26 +68,17 @@ describe('doctor', () => {
   });
 
   it.each(RECIPE)('finds out that %s is missing', async (rule) => {
-    await urlOf(
-      'lacking',
-      RECIPE.filter((each) => each !== rule),
-    );
-    const client = redis.client({ username: 'lacking', password: 'a-password', enableReadyCheck: false });
-    const found = await checkRights(client, { keyPrefix: 'lock:', isCluster: false, user: 'lacking' });
+    const rules = RECIPE.filter((each) => each !== rule);
+    const found = await rightsOf('lacking', await urlOf('lacking', rules));
     expect(found).toMatchObject({ status: 'wrong', remedy: `ACL SETUSER lacking ${rule}` });
-    client.disconnect();
     await admin.flushall();
   });
 
   it('tries nothing that the recipe does not have', async () => {
-    await urlOf('exact', RECIPE);
-    const client = redis.client({ username: 'exact', password: 'a-password', enableReadyCheck: false });
+    const url = await urlOf('exact', RECIPE);
     await admin.acl('LOG', 'RESET');
-    expect(await checkRights(client, { keyPrefix: 'lock:', isCluster: false, user: 'exact' })).toMatchObject({
-      status: 'ok',
-    });
+    expect(await rightsOf('exact', url)).toMatchObject({ status: 'ok' });
     expect(await admin.acl('LOG')).toEqual([]);
-    client.disconnect();
   });
 
   it('warns of a policy that evicts locks', async () => {

@@ -10,7 +10,7 @@ const ALLOWED = [
   ['lib/engine/lease/lease.ts', '../../backends/lock-backend.js'],
   ['lib/engine/lease/lease.ts', '../../backends/runtime.js'],
   ['lib/locks/fair-lock.ts', '../engine/lease/lease.js'],
-  ['lib/backends/redis/redis-backend.ts', 'ioredis'],
+  ['lib/backends/redis/links/ioredis/client.ts', 'ioredis'],
   ['lib/backends/quorum/quorum-backend.ts', '../redis/redis-backend.js'],
   ['lib/nest/redis-lock.module.ts', '@nestjs/common'],
   ['lib/service/create-lock-service.ts', '../backends/redis/redis-backend.js'],

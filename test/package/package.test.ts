@@ -80,6 +80,10 @@ describe('the packed library', () => {
       );
     });
 
+    it('has loaded no Redis client before it connects', async () => {
+      expect(await app.run('loads-no-client.mjs')).toEqual({ loaded: [] });
+    });
+
     it('compiles strictly, and locks', async () => {
       await app.compile('shop.ts', compiler);
       expect(await app.run('shop.js', { REDIS_URL: redis.url })).toEqual(SHOP);
@@ -97,6 +101,20 @@ describe('the packed library', () => {
     it('is one library when it is both imported and required', async () => {
       expect(await app.run('both-copies.mjs')).toEqual(ONE_LIBRARY);
     });
+  });
+
+  describe('in an app without any Redis client', () => {
+    let app: ThrowAwayApp;
+    beforeAll(async () => {
+      app = await create({ type: 'module', packages: ['@types/node@22'], withoutPeers: true });
+    }, INSTALL_TIMEOUT);
+
+    it('names the packages to install, and goes on where locks are in memory', async () => {
+      await app.compile('core.ts', { module: 'nodenext' });
+      await expect(app.run('core.js', { REDIS_URL: redis.url })).rejects.toThrow(
+        /no Redis client is installed: npm install ioredis, or npm install redis/,
+      );
+    }, 60_000);
   });
 
   describe('in an app with OpenTelemetry', () => {

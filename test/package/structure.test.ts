@@ -9,6 +9,9 @@ const FLOORS = ['backends', 'engine', 'locks', 'service', 'nest'];
 /** Of the backends, these floors know the port alone. */
 const KNOW_THE_PORT = ['engine', 'locks'];
 
+/** The port for connections to Redis, and below it its adapters, one folder for each client. */
+const LINKS = 'lib/backends/redis/links/';
+
 interface Import {
   readonly file: string;
   /** Only types are imported: nothing is left of it in the program. */
@@ -32,6 +35,13 @@ function importsOf(file: string, text: string): readonly Import[] {
   }
   for (const [, path] of text.matchAll(DYNAMIC)) add(path, false);
   return imports;
+}
+
+/** The clients of Redis that a text imports, by whatever statement. */
+function clientsIn(text: string): readonly string[] {
+  return [...text.matchAll(/(?:from|import|require)\s*\(?\s*'(ioredis|iovalkey|redis|@redis\/client)'/g)].map(
+    ([, name]) => name,
+  );
 }
 
 /** The imports of all files of the library but those that the build makes. */
@@ -91,6 +101,20 @@ describe('the source of the library', () => {
       if (circle !== undefined) circles.set([...new Set(circle.split(' → '))].sort().join(), circle);
     }
     expect([...circles.values()]).toEqual([]);
+  });
+
+  it('knows no client of Redis above the port for links', () => {
+    const found = [...readImports()].flatMap(([from, imports]) => {
+      if (from.startsWith(LINKS)) return [];
+      const text = readFileSync(join(ROOT, from), 'utf8');
+      const adapters = imports.filter(({ file }) => file.startsWith(LINKS) && file.slice(LINKS.length).includes('/'));
+      return [...clientsIn(text), ...adapters.map(({ file }) => file)].map((name) => `${from} → ${name}`);
+    });
+    expect(found).toEqual([]);
+    expect(clientsIn("import { Redis } from 'ioredis';\nconst client = require('@redis/client');")).toEqual([
+      'ioredis',
+      '@redis/client',
+    ]);
   });
 
   it('is read as it is: what goes up, or in a circle, is seen', () => {

@@ -153,7 +153,7 @@ export class LockWorld {
     if (this.store === 'memory') return new MemoryBackend({ runtime, store: this.memory });
     const { RedisBackend } = await import('../../lib/backends/redis/redis-backend.js');
     return new RedisBackend({
-      connection,
+      connection: connection,
       clientId,
       commandTimeout,
       runtime: nodeRuntime,

@@ -11,11 +11,11 @@ import type {
 import { NodeBatches } from './calls/node-batches.js';
 import type { ScriptContext } from './calls/script-context.js';
 import { SingleCalls } from './calls/single-calls.js';
-import type { ConnectionContext } from './client/connection-context.js';
 import { AcquireBatch } from './commands/acquire.js';
 import { acquireAll } from './commands/acquire-all.js';
 import { transfer } from './commands/transfer.js';
 import type { ScriptCall } from './connection/script-call.js';
+import type { ConnectionContext } from './links/connection-context.js';
 import { ofEachType } from './of-each-type.js';
 import { ReplicaCheck } from './replica-check.js';
 

@@ -1,5 +1,5 @@
 import type { Runtime } from '../runtime.js';
-import type { Connection } from './client/connection.js';
+import type { Connection } from './links/connection.js';
 
 export interface RedisBackendOptions {
   readonly connection: Connection;

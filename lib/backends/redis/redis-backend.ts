@@ -22,7 +22,6 @@ import { Acquisitions } from './acquisitions.js';
 import { NodeBatches } from './calls/node-batches.js';
 import type { ScriptContext } from './calls/script-context.js';
 import { SingleCalls } from './calls/single-calls.js';
-import type { ConnectionContext } from './client/connection-context.js';
 import { forceRelease } from './commands/force-release.js';
 import { inspect } from './commands/inspect.js';
 import { raiseToken } from './commands/raise-token.js';
@@ -39,6 +38,7 @@ import { NodeCommands } from './directory/node-commands.js';
 import { RedisDirectory } from './directory/redis-directory.js';
 import { slotOf } from './hash-slot.js';
 import { HighestToken } from './highest-token.js';
+import type { ConnectionContext } from './links/connection-context.js';
 import { ofEachType } from './of-each-type.js';
 import { PublishMode } from './pubsub/publish-mode.js';
 import { ReleaseChannels } from './pubsub/release-channels.js';
@@ -105,7 +105,7 @@ export class RedisBackend implements LockBackend {
   async ping(): Promise<BackendHealth> {
     const { directory, connection, channels } = this;
     await directory.ready();
-    await Promise.all(connection.nodes.masters().map((master) => directory.commands.send(master, 'ping', [])));
+    await Promise.all(connection.topology.masters().map((master) => directory.commands.send(master, 'ping', [])));
     return { listening: channels.isListening };
   }
 

@@ -1,6 +1,5 @@
-import type { Redis } from 'ioredis';
-import { addressOf } from '../../backends/redis/client/cluster-nodes.js';
 import { messageOf } from '../../backends/redis/connection/redis-errors.js';
+import type { Server } from '../redis/server.js';
 
 /** What one check has found. */
 export interface Finding {
@@ -33,18 +32,18 @@ export function wrong(message: string, remedy: string): Finding {
 /** Examines each master: one finding where all of them give the same, else one a node. */
 export async function onEachMaster(
   check: string,
-  masters: readonly Redis[],
-  examine: (master: Redis) => Promise<Finding>,
+  masters: readonly Server[],
+  examine: (master: Server) => Promise<Finding>,
 ): Promise<Check[]> {
   const findings = await Promise.all(masters.map((master) => examine(master).catch(unanswered)));
   const [first] = findings;
   if (findings.every(({ message }) => message === first.message)) return [{ check, ...first }];
-  return findings.map((finding, n) => ({ check, ...finding, node: addressOf(masters[n]) }));
+  return findings.map((finding, n) => ({ check, ...finding, node: masters[n].address }));
 }
 
 /** A field of INFO; undefined where the server does not tell it. */
-export async function infoOf(master: Redis, section: string): Promise<(field: string) => string | undefined> {
-  const info = await master.info(section);
+export async function infoOf(master: Server, section: string): Promise<(field: string) => string | undefined> {
+  const info = await master.text('info', section);
   return (field) => new RegExp(`^${field}:(.*?)\\r?$`, 'm').exec(info)?.[1];
 }
 

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { Server } from '../redis/server.js';
 import { type Finding, ok, wrong } from './check.js';
 
 const SLOTS = 16_384;
@@ -9,13 +9,13 @@ interface SlotRange {
 }
 
 /** Whether every slot of the cluster is served, as one of its nodes sees it. */
-export async function checkCluster(node: Redis): Promise<Finding> {
-  const info = await node.cluster('INFO');
+export async function checkCluster(node: Server): Promise<Finding> {
+  const info = await node.text('cluster', 'info');
   const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
   const state = field('cluster_state');
   const assigned = Number(field('cluster_slots_assigned') ?? 0);
   if (assigned < SLOTS) {
-    const ranges = unassigned((await node.cluster('SLOTS')) as [number, number][]);
+    const ranges = unassigned((await node.ask('cluster', 'slots')) as [number, number][]);
     return wrong(
       `${SLOTS - assigned} of ${SLOTS} slots belong to no node: ${ranges.map(rangeText).join(', ')}`,
       'their locks are refused: redis-cli --cluster fix',
@@ -24,8 +24,8 @@ export async function checkCluster(node: Redis): Promise<Finding> {
   const failing = Number(field('cluster_slots_fail') ?? 0) + Number(field('cluster_slots_pfail') ?? 0);
   if (failing > 0) {
     // A right that locks do not need.
-    const nodes = await node.cluster('NODES').catch(() => '');
-    const places = failingMasters(String(nodes)).join(', ') || 'CLUSTER NODES shows which';
+    const nodes = await node.text('cluster', 'nodes').catch(() => '');
+    const places = failingMasters(nodes).join(', ') || 'CLUSTER NODES shows which';
     return wrong(
       `${failing} of ${SLOTS} slots have no master that answers: ${places}`,
       'start that node, or fail over to a replica of it: CLUSTER FAILOVER TAKEOVER, sent to the replica',

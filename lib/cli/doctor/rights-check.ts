@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { errorCode, messageOf } from '../../backends/redis/connection/redis-errors.js';
 import {
   clientChannel,
@@ -9,6 +8,7 @@ import {
   lockChannel,
   permitLeases,
 } from '../../backends/redis/lock-keys.js';
+import type { Server } from '../redis/server.js';
 import { type Finding, infoOf, ok, wrong } from './check.js';
 
 /** What is examined with which user. */
@@ -25,7 +25,7 @@ const SHARDED_SINCE = 7;
  * Tries every right of the recipe in docs/permissions.md. Redis checks rights before anything else, so the commands are given what they can
  * do nothing with. Asking for the rights (ACL DRYRUN) needs more rights than locks do.
  */
-export async function checkRights(master: Redis, { keyPrefix, isCluster, user }: RightsSubject): Promise<Finding> {
+export async function checkRights(master: Server, { keyPrefix, isCluster, user }: RightsSubject): Promise<Finding> {
   const key = `${keyPrefix}doctor-${randomUUID()}`;
   const isSharded = isCluster && (await majorVersion(master)) >= SHARDED_SINCE;
   const first = await missing(master, [firstProbe(key)]);
@@ -46,23 +46,41 @@ export async function checkRights(master: Redis, { keyPrefix, isCluster, user }:
 
 const MAKES_KEYS = ['set', 'getset', 'hset', 'hsetnx', 'rpush', 'zadd'];
 
-async function missing(master: Redis, probes: readonly Probe[]): Promise<string[]> {
-  const replies = await master.pipeline(probes.map(({ command }) => [...command])).exec();
+async function missing(master: Server, probes: readonly Probe[]): Promise<string[]> {
+  const errors = await errorsOf(
+    master,
+    probes.map(({ command }) => command),
+  );
   return probes.flatMap(({ right }, n) => {
-    const what = denial(replies?.[n][0]);
+    const what = denial(errors[n]);
     if (what === 'channel') return '&*';
     return what === 'command' ? `+${right}` : [];
   });
 }
 
 /** HDEL of a key that is not there: it reads and writes, as the locks do. */
-async function missingKeys(master: Redis, keyPrefix: string, ofLock: string): Promise<string[]> {
+async function missingKeys(master: Server, keyPrefix: string, ofLock: string): Promise<string[]> {
   const probes = keyProbes(keyPrefix, ofLock);
-  const replies = await master.pipeline(probes.map(({ key }) => ['hdel', key, 'none'])).exec();
-  return probes.flatMap(({ right }, n) => (denial(replies?.[n][0]) === 'key' ? right : []));
+  const errors = await errorsOf(
+    master,
+    probes.map(({ key }) => ['hdel', key, 'none']),
+  );
+  return probes.flatMap(({ right }, n) => (denial(errors[n]) === 'key' ? right : []));
 }
 
-async function majorVersion(master: Redis): Promise<number> {
+/** Sends the commands one right after the other. What each of them failed with; undefined: it did not. */
+function errorsOf(master: Server, commands: readonly (readonly string[])[]): Promise<unknown[]> {
+  return Promise.all(
+    commands.map(([name, ...args]) =>
+      master.ask(name, ...args).then(
+        () => undefined,
+        (error: unknown) => error,
+      ),
+    ),
+  );
+}
+
+async function majorVersion(master: Server): Promise<number> {
   const info = await infoOf(master, 'server').catch(() => undefined);
   return Number(info?.('redis_version')?.split('.')[0] ?? 0);
 }
@@ -123,28 +141,26 @@ function keyProbes(keyPrefix: string, key: string): { readonly right: string; re
 }
 
 /** Which rights to subscribe are missing, tried on a separate connection. */
-async function missingChannelRights(master: Redis, key: string, isSharded: boolean): Promise<string[]> {
-  const subscriber = master.duplicate({ lazyConnect: true, enableReadyCheck: false, retryStrategy: () => null });
-  subscriber.on('error', () => {});
+async function missingChannelRights(master: Server, key: string, isSharded: boolean): Promise<string[]> {
+  const subscriber = await master.subscriber();
   try {
-    await subscriber.connect();
     const channel = lockChannel(key);
     const pattern = `${fairChannelPrefix(key)}${randomUUID()}:*`;
     const missing = [
-      ...(await attempt('subscribe', () => subscriber.subscribe(channel))),
-      ...(await attempt('subscribe', () => subscriber.subscribe(clientChannel(randomUUID())))),
-      ...(await attempt('psubscribe', () => subscriber.psubscribe(pattern))),
-      ...(await attempt('unsubscribe', () => subscriber.unsubscribe(channel))),
-      ...(await attempt('punsubscribe', () => subscriber.punsubscribe(pattern))),
+      ...(await attempt('subscribe', () => subscriber.subscribe('channel', channel))),
+      ...(await attempt('subscribe', () => subscriber.subscribe('channel', clientChannel(randomUUID())))),
+      ...(await attempt('psubscribe', () => subscriber.subscribe('pattern', pattern))),
+      ...(await attempt('unsubscribe', () => subscriber.unsubscribe('channel', channel))),
+      ...(await attempt('punsubscribe', () => subscriber.unsubscribe('pattern', pattern))),
     ];
     if (!isSharded) return missing;
     return [
       ...missing,
-      ...(await attempt('ssubscribe', () => subscriber.ssubscribe(channel))),
-      ...(await attempt('sunsubscribe', () => subscriber.sunsubscribe(channel))),
+      ...(await attempt('ssubscribe', () => subscriber.subscribe('sharded', channel))),
+      ...(await attempt('sunsubscribe', () => subscriber.unsubscribe('sharded', channel))),
     ];
   } finally {
-    subscriber.disconnect();
+    subscriber.close();
   }
 }
 

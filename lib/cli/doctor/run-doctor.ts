@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { EXIT } from '../command-error.js';
 import type { Output } from '../output.js';
 import { type OpenRedis, openRedis } from '../redis/open-redis.js';
 import type { RedisPlace } from '../redis/redis-place.js';
+import type { Server } from '../redis/server.js';
 import { printable } from '../text/printable.js';
 import { type Check, type Finding, onEachMaster } from './check.js';
 import { checkCluster } from './cluster-check.js';
@@ -22,18 +22,18 @@ export async function runDoctor(place: RedisPlace, keyPrefix: string, output: Ou
     output.result({ server: place.description, user, fit: isFit, checks }, lines);
     return isFit ? EXIT.ok : EXIT.unfit;
   } finally {
-    redis.close();
+    await redis.close();
   }
 }
 
 async function examine(redis: OpenRedis, subject: RightsSubject): Promise<Check[]> {
   const { keyPrefix, isCluster } = subject;
-  const checks: [string, (master: Redis) => Promise<Finding>][] = [
+  const checks: [string, (master: Server) => Promise<Finding>][] = [
     ['version', checkVersion],
     ['role', checkRole],
     ['memory', checkMemory],
     ['rights', (master) => checkRights(master, subject)],
-    ['pub/sub', (master) => checkPubSub(master, redis.slotOf(master))],
+    ['pub/sub', (master) => checkPubSub(master)],
     ['scripts', (master) => checkScripts(master, `${keyPrefix}{doctor-${randomUUID()}}`)],
     ['clock', checkClock],
   ];

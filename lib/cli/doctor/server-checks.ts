@@ -1,5 +1,5 @@
-import type { Redis } from 'ioredis';
 import { messageOf } from '../../backends/redis/connection/redis-errors.js';
+import type { Server } from '../redis/server.js';
 import { type Finding, infoOf, note, ok, wrong } from './check.js';
 
 const OLDEST = [6, 2];
@@ -7,7 +7,7 @@ const OLDEST = [6, 2];
 const NEARLY_FULL = 0.9;
 
 /** Redis 6.2 or later, or a server that says it speaks as one. */
-export async function checkVersion(master: Redis): Promise<Finding> {
+export async function checkVersion(master: Server): Promise<Finding> {
   const info = await infoOf(master, 'server');
   const version = info('redis_version');
   if (version === undefined)
@@ -23,7 +23,7 @@ export async function checkVersion(master: Redis): Promise<Finding> {
 }
 
 /** Locks are written: to a master. */
-export async function checkRole(master: Redis): Promise<Finding> {
+export async function checkRole(master: Server): Promise<Finding> {
   const info = await infoOf(master, 'replication');
   if (info('role') === 'slave')
     return wrong('this server is a replica', `use its master, ${info('master_host')}:${info('master_port')}`);
@@ -32,7 +32,7 @@ export async function checkRole(master: Redis): Promise<Finding> {
 }
 
 /** A lock that is evicted is granted twice; a Redis that is full refuses new ones. */
-export async function checkMemory(master: Redis): Promise<Finding> {
+export async function checkMemory(master: Server): Promise<Finding> {
   const info = await infoOf(master, 'memory');
   const policy = info('maxmemory_policy') ?? (await setting(master, 'maxmemory-policy'));
   const limit = Number(info('maxmemory') ?? (await setting(master, 'maxmemory')) ?? 0);
@@ -52,9 +52,9 @@ export async function checkMemory(master: Redis): Promise<Finding> {
 }
 
 /** By CONFIG, which few users may ask. */
-async function setting(master: Redis, name: string): Promise<string | undefined> {
-  const reply = await master.config('GET', name).catch(() => []);
-  return (reply as string[])[1];
+async function setting(master: Server, name: string): Promise<string | undefined> {
+  const reply = await master.ask('config', 'get', name).catch(() => []);
+  return Array.isArray(reply) ? String(reply[1]) : undefined;
 }
 
 /** As the scripts of the locks do, it uses a key that it makes from one that it was given. */
@@ -62,8 +62,8 @@ const OTHER_KEY = "return redis.call('EXISTS', KEYS[1] .. ':other')";
 const WITHOUT_KEY = "return 'fine'";
 
 /** Locks are Lua scripts. @param key with a hash tag, so that the other key is in its slot */
-export async function checkScripts(master: Redis, key: string): Promise<Finding> {
-  const otherKey = await failureOf(master.eval(OTHER_KEY, 1, key));
+export async function checkScripts(master: Server, key: string): Promise<Finding> {
+  const otherKey = await failureOf(master.ask('eval', OTHER_KEY, '1', key));
   if (otherKey !== undefined) {
     if (/NOPERM/.test(otherKey)) return note(`not known: ${otherKey}`, 'see the check of rights');
     if (/CLUSTERDOWN/.test(otherKey)) return note(`not known: ${otherKey}`, 'see the check of the cluster');
@@ -72,7 +72,7 @@ export async function checkScripts(master: Redis, key: string): Promise<Finding>
       'allow scripts, and keys that a script was not given; on Dragonfly: --default_lua_flags=allow-undeclared-keys',
     );
   }
-  const withoutKey = await failureOf(master.eval(WITHOUT_KEY, 0));
+  const withoutKey = await failureOf(master.ask('eval', WITHOUT_KEY, '0'));
   if (withoutKey === undefined) return ok('scripts run, with and without keys');
   return note(
     `scripts run, but not without a key: ${withoutKey}`,
@@ -95,9 +95,9 @@ async function failureOf(call: Promise<unknown>): Promise<string | undefined> {
 const TOLERANCE = 1_000;
 
 /** Compares the clock of a server with that of this host. */
-export async function checkClock(master: Redis): Promise<Finding> {
+export async function checkClock(master: Server): Promise<Finding> {
   const before = Date.now();
-  const [seconds, microseconds] = (await master.time()).map(Number);
+  const [seconds, microseconds] = ((await master.ask('time')) as string[]).map(Number);
   const after = Date.now();
   const time = seconds * 1_000 + microseconds / 1_000;
   // It was read at some moment between the two.

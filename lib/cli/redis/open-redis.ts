@@ -1,29 +1,43 @@
-import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import { addressOf, ClusterNodes } from '../../backends/redis/client/cluster-nodes.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { BackendError } from '../../backends/lock-backend.js';
 import { checkDatabase } from '../../backends/redis/connection/check-database.js';
 import { connectionAdvice } from '../../backends/redis/connection/connection-advice.js';
 import { messageOf } from '../../backends/redis/connection/redis-errors.js';
-import { sendOn } from '../../backends/redis/connection/script-command.js';
+import type { Connection } from '../../backends/redis/links/connection.js';
+import type { Link } from '../../backends/redis/links/link.js';
+import { openTopology } from '../../backends/redis/links/open-topology.js';
+import type { Topology } from '../../backends/redis/links/topology.js';
+import { connectionToLookAt } from '../../backends/redis/links/url-connection.js';
+import { nodeRuntime } from '../../engine/node-runtime.js';
 import { CommandError } from '../command-error.js';
 import type { RedisPlace } from './redis-place.js';
+import { Server, TIMEOUT, within } from './server.js';
 
-/** For a connection, and for each answer, in milliseconds. */
-const TIMEOUT = 5_000;
-const RETRY_DELAY = 1_000;
-const TIMEOUTS = { connectTimeout: TIMEOUT, commandTimeout: TIMEOUT, disconnectTimeout: 100 };
+const SLOTS = 16_384;
+/** Before {@link TIMEOUT}, as the client can say what it waited for. */
+const CONNECT_TIMEOUT = TIMEOUT - 500;
+/** For masters that are slower than the first one, or are down, and between two looks, in milliseconds. */
+const OTHER_MASTERS = 1_000;
+const POLL = 10;
 
 /** Connections of this program, to one server or to the nodes of a cluster. */
 export interface OpenRedis {
-  readonly client: Redis | Cluster;
+  /** For a lock service of its own. */
+  readonly connection: Connection;
   /** The server that the URL names. */
-  readonly server: Redis;
+  readonly server: Server;
   /** Whom the server follows; undefined where it is a master, a cluster, or does not say. */
   readonly replicaOf?: ReplicaOf;
   /** The masters of a cluster; else the server. */
-  masters(): readonly Redis[];
-  /** A slot that a master of a cluster serves; undefined where there is no cluster. */
-  slotOf(master: Redis): number | undefined;
-  close(): void;
+  masters(): readonly Server[];
+  close(): Promise<unknown>;
+}
+
+interface Opened {
+  readonly connection: Connection;
+  readonly topology: Topology;
+  readonly server: Server;
+  close(): Promise<void>;
 }
 
 /** The master of a replica. */
@@ -40,21 +54,15 @@ export interface ReplicaOf {
  * @throws CommandError that says why there is no connection, and what to do
  */
 export async function openRedis(place: RedisPlace): Promise<OpenRedis> {
-  const server = await connectTo(place);
+  const opened = await connectTo(place);
+  const { server } = opened;
   try {
-    const info = await server.info().catch(() => ''); // it may be denied
+    const info = await server.text('info').catch(() => ''); // it may be denied
     refuseOtherKinds(info, place);
-    if (place.isCluster) return await openCluster(place, server);
-    return {
-      client: server,
-      server,
-      replicaOf: replicaOf(info),
-      masters: () => [server],
-      slotOf: () => undefined,
-      close: () => server.disconnect(),
-    };
+    if (place.isCluster) return await openCluster(place, opened);
+    return { ...opened, replicaOf: replicaOf(info), masters: () => [server] };
   } catch (error) {
-    server.disconnect();
+    await opened.close();
     throw error;
   }
 }
@@ -86,95 +94,90 @@ function replicaOf(info: string): ReplicaOf | undefined {
   return { master: `${field('master_host')}:${field('master_port')}`, isLinked: field('master_link_status') === 'up' };
 }
 
-async function connectTo(place: RedisPlace): Promise<Redis> {
-  const { url } = place;
-  let hadConnection = false;
-  const client = new Redis(
-    url,
-    settings(() => hadConnection),
-  );
-  const failure = lastErrorOf(client, 'error');
-  client.once('ready', () => {
-    hadConnection = true;
-  });
+/** Connects to the server that the URL names. */
+async function connectTo(place: RedisPlace): Promise<Opened> {
+  const connection = connectionToLookAt(place.url, { isCluster: false, connectTimeout: CONNECT_TIMEOUT });
+  const opened = await open(connection, place);
+  const { topology, server } = opened;
   try {
-    await client.connect();
     // Servers let anybody connect: that the user is unknown comes out with the first command.
-    await client.ping().catch((error: unknown) => {
-      if (!/^NOPERM/.test(messageOf(error))) throw error;
+    await server.ask('ping').catch((error: unknown) => {
+      if (!/^NOPERM/.test(messageOf(error))) throw noConnection(place, error);
     });
+    await checkDatabase(topology, (name, args) => server.ask(name, ...args));
+    return opened;
   } catch (error) {
-    client.disconnect();
-    throw noConnection(place, failure() ?? error);
-  }
-  try {
-    const source = { client, owned: true, description: place.description };
-    await checkDatabase(source, (command) => sendOn(client, command));
-    return client;
-  } catch (error) {
-    client.disconnect();
+    await topology.close();
+    if (error instanceof CommandError) throw error;
     throw new CommandError('unavailable', messageOf(error), { cause: error });
   }
 }
 
-async function openCluster(place: RedisPlace, server: Redis): Promise<OpenRedis> {
-  const slots = await server.cluster('SLOTS').catch(() => undefined);
-  // Without any slot there are no nodes, and ioredis has nothing to connect to: the server itself says that it is down.
-  if (slots?.length === 0) {
-    const masters = () => [server];
-    return { client: server, server, masters, slotOf: () => undefined, close: () => server.disconnect() };
-  }
-  const { hostname, port, username, password, protocol } = new URL(place.url);
-  const redisOptions: Partial<RedisOptions> = {
-    ...TIMEOUTS,
-    username: decodeURIComponent(username) || undefined,
-    password: decodeURIComponent(password) || undefined,
-    ...(protocol === 'rediss:' ? { tls: {} } : {}),
+async function openCluster(place: RedisPlace, first: Opened): Promise<OpenRedis> {
+  const slots = await first.server.ask('cluster', 'slots').catch(() => undefined);
+  // Without any slot there are no nodes, and nothing to connect to: the server itself says that it is down.
+  if (Array.isArray(slots) && slots.length === 0) return { ...first, masters: () => [first.server] };
+  const cluster = await open(
+    connectionToLookAt(place.url, { isCluster: true, connectTimeout: CONNECT_TIMEOUT }),
+    place,
+  );
+  const { topology } = cluster;
+  const firstSlotOf = (address: string) => {
+    for (let slot = 0; slot < SLOTS; slot++) if (topology.nodeOfSlot(slot) === address) return slot;
+    return undefined;
   };
-  let hadConnection = false;
-  const start = [{ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || 6379 }];
-  const client = new Cluster(start, {
-    redisOptions,
-    lazyConnect: true,
-    // It would give up a cluster that fails. Commands fail then, and say why; doctor examines it.
-    enableReadyCheck: false,
-    clusterRetryStrategy: () => (hadConnection ? RETRY_DELAY : null),
-  });
-  const failure = lastErrorOf(client, 'node error');
-  client.on('error', () => {});
-  try {
-    await client.connect();
-    hadConnection = true;
-    const nodes = new ClusterNodes(client);
-    const slotOf = (master: Redis) => client.slots.findIndex((names) => names?.[0] === addressOf(master));
-    const close = () => {
-      client.disconnect();
-      server.disconnect();
-    };
-    return { client, server, masters: () => nodes.masters(), slotOf, close };
-  } catch (error) {
-    client.disconnect();
-    throw noConnection(place, failure() ?? error);
-  }
-}
-
-function settings(mayRetry: () => boolean): RedisOptions {
   return {
-    lazyConnect: true,
-    ...TIMEOUTS,
-    // INFO, which the check asks, may be denied; doctor says so.
-    enableReadyCheck: false,
-    retryStrategy: () => (mayRetry() ? RETRY_DELAY : null),
+    connection: cluster.connection,
+    server: first.server,
+    masters: () => reachable(topology).map((link) => new Server(link, topology, firstSlotOf(link.address))),
+    close: () => Promise.all([topology.close(), first.close()]),
   };
 }
 
-/** ioredis tells a failed connect() only that it is closed: why comes as an event. */
-function lastErrorOf(client: Redis | Cluster, event: string): () => unknown {
-  let last: unknown;
-  client.on(event, (error: unknown) => {
-    last = error;
+function reachable(topology: Topology): Link[] {
+  const unreachable = topology.unreachableMasters();
+  return topology.masters().filter(({ address }) => !unreachable.includes(address));
+}
+
+/** Connects, or fails with the first error. */
+async function open(connection: Connection, place: RedisPlace): Promise<Opened> {
+  const topology = openTopology(connection, {
+    runtime: nodeRuntime,
+    commandTimeout: TIMEOUT,
+    onError: () => {},
+    onWarning: () => {},
   });
-  return () => last;
+  try {
+    await connected(topology);
+  } catch (error) {
+    await topology.close();
+    // It may be for the database that the server refused us.
+    await checkDatabase(topology, () => Promise.reject(error)).catch((denied: unknown) => {
+      if (denied instanceof BackendError) throw new CommandError('unavailable', denied.message, { cause: error });
+    });
+    throw noConnection(place, error);
+  }
+  const server = new Server(topology.master(undefined, 0) as Link, topology);
+  return { connection, topology, server, close: () => topology.close() };
+}
+
+async function connected(topology: Topology): Promise<void> {
+  let last: unknown;
+  const ready = new Promise<void>((resolve, reject) => {
+    topology.connect({
+      ready: resolve,
+      failed: (error) => {
+        last = error;
+        // Other masters of a cluster may be there.
+        if (!topology.isCluster || topology.masters().length === 0) reject(error);
+      },
+    });
+  });
+  await within(ready).catch((error) => {
+    throw last ?? error;
+  });
+  const patience = performance.now() + OTHER_MASTERS;
+  while (topology.unreachableMasters().length > 0 && performance.now() < patience) await sleep(POLL);
 }
 
 function noConnection({ description, url }: RedisPlace, error: unknown): CommandError {

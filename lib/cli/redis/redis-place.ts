@@ -1,4 +1,4 @@
-import { checkUrl } from '../../backends/redis/client/url-settings.js';
+import { checkUrl } from '../../backends/redis/links/url-settings.js';
 import { usageError } from '../command-error.js';
 
 /** Which Redis is meant. */
@@ -28,13 +28,7 @@ export function redisPlace(
     throw usageError(`${url === undefined ? 'REDIS_URL' : '--url'}: ${message}`);
   }
   const isPath = given.startsWith('/');
-  if (cluster && (isPath || databaseOf(given) !== '0'))
-    throw usageError('--cluster: give the URL of a node, with a host and without a database: a cluster has only 0');
+  if (cluster && isPath) throw usageError('--cluster: give the URL of a node, with a host');
   const place = isPath ? given.split('?')[0] : new URL(given).host;
   return { url: given, isCluster: cluster, description: `redis${cluster ? ' cluster' : ''} ${place}` };
-}
-
-function databaseOf(url: string): string {
-  const { pathname, searchParams } = new URL(url);
-  return pathname.slice(1) || searchParams.get('db') || '0';
 }

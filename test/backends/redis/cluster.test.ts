@@ -4,6 +4,7 @@ import { slotOf, tagOf } from '../../../lib/backends/redis/hash-slot.js';
 import { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
 import type { RedisBackendOptions } from '../../../lib/backends/redis/redis-backend-options.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
+import { whenWritten } from '../../support/client-under-test.js';
 import { blockEventLoop } from '../../support/runtime/block-event-loop.js';
 import { type RedisCluster, startCluster } from '../../support/servers/redis-cluster.js';
 import { until } from '../../support/until.js';
@@ -73,7 +74,7 @@ describe('a Redis cluster', () => {
     const renew = () => Promise.all(locks.map((lock) => backend.renew(lock)));
     await renew(); // so that the servers know the script
     const renewals = renew();
-    setImmediate(() => blockEventLoop(2_000));
+    whenWritten(() => blockEventLoop(2_000));
     expect(await renewals).not.toContain(false);
   });
 

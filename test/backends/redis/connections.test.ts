@@ -1,7 +1,8 @@
 import { createRequire } from 'node:module';
 import { Cluster, Redis } from 'ioredis';
-import type { Connection } from '../../../lib/backends/redis/client/connection.js';
-import { ConnectionError } from '../../../lib/backends/redis/client/connection-error.js';
+import type { Connection } from '../../../lib/backends/redis/links/connection.js';
+import { ConnectionError } from '../../../lib/backends/redis/links/connection-error.js';
+import { itOfIoredis } from '../../support/client-under-test.js';
 import { RedisWorld } from './redis-world.js';
 
 /** Another copy of ioredis than the one that is imported above. */
@@ -93,7 +94,7 @@ describe('the connection of a Redis backend', () => {
     expect(await world.connections('pubsub')).toEqual([]);
   });
 
-  it.each<[string, unknown, RegExp]>([
+  itOfIoredis.each<[string, unknown, RegExp]>([
     ['a mistyped URL', 'rediss:/user:secret-word@host', /not a Redis URL: write 'redis:\/\/host/],
     ['an empty URL', '', /not a Redis URL/],
     ['a number', 6379, /is number\. Give a URL/],

@@ -3,6 +3,7 @@ import { LockLostError, LockUnavailableError } from '../../../lib/engine/errors.
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../../lib/service/redis-lock-options.js';
+import { itOfIoredis } from '../../support/client-under-test.js';
 import { errorOf } from '../../support/section.js';
 import { freePort } from '../../support/servers/free-port.js';
 import { until } from '../../support/until.js';
@@ -108,7 +109,7 @@ describe('a client that has ended', () => {
     expect(warnings).toEqual([expect.stringMatching(/Renewing the lock 'order' failed.*was closed by its owner/)]);
   });
 
-  it('refuses every acquisition also when it is ours and its retryStrategy gave up', async () => {
+  itOfIoredis('refuses every acquisition also when it is ours and its retryStrategy gave up', async () => {
     const port = await freePort();
     for (const connection of [
       { host: '127.0.0.1', port, retryStrategy: () => null },

@@ -1,3 +1,4 @@
+import { itOfIoredis, whenWritten } from '../../support/client-under-test.js';
 import { startTcpProxy } from '../../support/network/tcp-proxy.js';
 import { blockEventLoop } from '../../support/runtime/block-event-loop.js';
 import { freePort } from '../../support/servers/free-port.js';
@@ -81,7 +82,7 @@ describe('when Redis cannot be reached', () => {
     const before = await world.connections('normal');
     for (const call of calls) {
       const answer = call();
-      setImmediate(() => blockEventLoop(1_000));
+      whenWritten(() => blockEventLoop(1_000));
       await expect(answer).resolves.not.toBe(false);
     }
     expect(await world.connections('normal')).toEqual(before);
@@ -97,7 +98,7 @@ describe('when Redis cannot be reached', () => {
     expect(await acquisition).toMatchObject({ acquired: true });
   });
 
-  it('a connection is kept for as long as its own socketTimeout allows', async () => {
+  itOfIoredis('a connection is kept for as long as its own socketTimeout allows', async () => {
     const { port } = world.server;
     const backend = world.backend({
       connection: { host: '127.0.0.1', port, socketTimeout: 60_000 },
@@ -114,7 +115,7 @@ describe('when Redis cannot be reached', () => {
     expect(await world.connections('normal')).toEqual(before);
   });
 
-  it('a release whose answer was lost is sent again, and reports that', async () => {
+  itOfIoredis('a release whose answer was lost is sent again, and reports that', async () => {
     const proxy = await startTcpProxy(world.server.port);
     const backend = world.backend({ connection: proxy.url });
     const lock = world.request();
@@ -136,30 +137,33 @@ describe('when Redis cannot be reached', () => {
     await proxy.stop();
   });
 
-  it('a release whose answer was lost reports that it was sent again also when the server has lost its script', async () => {
-    const proxy = await startTcpProxy(world.server.port);
-    const backend = world.backend({ connection: proxy.url });
-    const lock = world.request();
-    await until(() => succeeds(backend.acquire(lock)));
-    await backend.release(lock); // so that the server knows the script
-    await backend.acquire(lock);
-    proxy.dropReplies({ after: /PUBLISH/, close: true });
-    const release = backend.release(lock);
-    await until(() => proxy.droppedReplies > 0);
-    await world.redis.script('FLUSH');
-    await proxy.heal();
-    expect(await release).toEqual({
-      released: false,
-      listeners: 0,
-      published: false,
-      resent: true,
-      at: expect.any(Number),
-    });
-    await backend.close();
-    await proxy.stop();
-  });
+  itOfIoredis(
+    'a release whose answer was lost reports that it was sent again also when the server has lost its script',
+    async () => {
+      const proxy = await startTcpProxy(world.server.port);
+      const backend = world.backend({ connection: proxy.url });
+      const lock = world.request();
+      await until(() => succeeds(backend.acquire(lock)));
+      await backend.release(lock); // so that the server knows the script
+      await backend.acquire(lock);
+      proxy.dropReplies({ after: /PUBLISH/, close: true });
+      const release = backend.release(lock);
+      await until(() => proxy.droppedReplies > 0);
+      await world.redis.script('FLUSH');
+      await proxy.heal();
+      expect(await release).toEqual({
+        released: false,
+        listeners: 0,
+        published: false,
+        resent: true,
+        at: expect.any(Number),
+      });
+      await backend.close();
+      await proxy.stop();
+    },
+  );
 
-  it('an acquisition whose answer was lost is sent again, and acquires the lock once', async () => {
+  itOfIoredis('an acquisition whose answer was lost is sent again, and acquires the lock once', async () => {
     const proxy = await startTcpProxy(world.server.port);
     const backend = world.backend({ connection: proxy.url });
     await backend.acquire(world.request());

@@ -1,5 +1,5 @@
 import type { AcquireRequest } from '../../../lib/backends/lock-backend.js';
-import type { Connection } from '../../../lib/backends/redis/client/connection.js';
+import type { Connection } from '../../../lib/backends/redis/links/connection.js';
 import { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import { type RedisCluster, startCluster } from '../../support/servers/redis-cluster.js';

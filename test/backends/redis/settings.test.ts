@@ -1,9 +1,10 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import type { Connection } from '../../../lib/backends/redis/client/connection.js';
-import { ConnectionError } from '../../../lib/backends/redis/client/connection-error.js';
+import type { Connection } from '../../../lib/backends/redis/links/connection.js';
+import { ConnectionError } from '../../../lib/backends/redis/links/connection-error.js';
 import { LockConfigurationError, LockUnavailableError } from '../../../lib/engine/errors.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
+import { itOfIoredis } from '../../support/client-under-test.js';
 import { startTcpProxy, type TcpProxy } from '../../support/network/tcp-proxy.js';
 import { errorOf } from '../../support/section.js';
 import { startRedis } from '../../support/servers/redis-server.js';
@@ -48,7 +49,7 @@ describe('a setting that ioredis would ignore, or that makes locks unsafe, is re
   const world = new RedisWorld();
   const url = (rest: string, user = '') => `redis://${user}127.0.0.1:6379${rest}`;
 
-  it.each<[string, unknown, RegExp]>([
+  itOfIoredis.each<[string, unknown, RegExp]>([
     ['a database that is not a number', url('/orders'), /path in the URL of the connection must be a database number/],
     ['a database that begins with a number', url('/3x'), /path in the URL/],
     ['a negative database', url('/-1'), /path in the URL/],
@@ -84,9 +85,13 @@ describe('a setting that ioredis would ignore, or that makes locks unsafe, is re
     ['the replicas of sentinels', { sentinels, name: 'm', role: 'slave' }, /role: 'slave': a writable replica/],
     ['tls without its switch', { sentinels, name: 'm', tls: {} }, /uses TLS.*only when.*enableTLSForSentinelMode/],
     ['the switch without tls', { sentinels, name: 'm', enableTLSForSentinelMode: true }, /uses TLS.*only when/],
-    ['a database of a cluster', { nodes, options: { redisOptions: { db: 1 } } }, /cluster has only database 0/],
-    ['a database of a cluster node', { nodes: [{ ...nodes[0], db: 2 }] }, /cluster has only database 0/],
-    ['a database in a cluster’s URL', { nodes: [url('/2')] }, /cluster has only database 0/],
+    [
+      'no database of a cluster',
+      { nodes, options: { redisOptions: { db: -1 } } },
+      /db in the redisOptions.* must be a database number/,
+    ],
+    ['a database of a cluster node', { nodes: [{ ...nodes[0], db: 2 }] }, /db of a cluster node would be ignored/],
+    ['a database in a cluster’s URL', { nodes: [url('/2')] }, /db of a cluster node would be ignored/],
     ['TLS in a cluster’s URL', { nodes: ['rediss://h:7000'] }, /rediss:\/\/ of a cluster node.*redisOptions.*tls: {}/],
     ['TLS of a cluster node', { nodes: [{ ...nodes[0], tls: {} }] }, /tls of a cluster node/],
     ['the password in a cluster’s URL', { nodes: [url('', ':secret-word@')] }, /password of a cluster node/],
@@ -105,14 +110,14 @@ describe('a setting that ioredis would ignore, or that makes locks unsafe, is re
     expect(service).toThrow(/RedisLockModule: connection: /);
   });
 
-  it.each<[string, () => Redis | Cluster, RegExp]>([
+  itOfIoredis.each<[string, () => Redis | Cluster, RegExp]>([
     ['a database that is not a number', () => new Redis('redis://h/orders', { lazyConnect: true }), /database number/],
     ['a negative database', () => new Redis({ db: -1, lazyConnect: true }), /database number/],
     ['replicas', () => new Redis({ sentinels, name: 'm', role: 'slave', lazyConnect: true }), /role: 'slave'/],
     [
-      'a database of a cluster',
-      () => new Cluster(nodes, { redisOptions: { db: 1 } as never, lazyConnect: true }),
-      /cluster has only database 0/,
+      'a negative database of a cluster',
+      () => new Cluster(nodes, { redisOptions: { db: -1 } as never, lazyConnect: true }),
+      /database number/,
     ],
   ])('in a borrowed client: %s', (_, connect, message) => {
     const client = connect();
@@ -120,7 +125,7 @@ describe('a setting that ioredis would ignore, or that makes locks unsafe, is re
     client.disconnect();
   });
 
-  it('a writable replica would grant a lock beside its master (which is why it is refused)', async () => {
+  itOfIoredis('a writable replica would grant a lock beside its master (which is why it is refused)', async () => {
     const replica = await startRedis({
       args: ['--replicaof', '127.0.0.1', String(world.server.port), '--replica-read-only', 'no'],
     });

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
 import type { Runtime } from '../../../lib/backends/runtime.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
+import { itOfIoredis, whenWritten } from '../../support/client-under-test.js';
 import { startTcpProxy } from '../../support/network/tcp-proxy.js';
 import { blockEventLoop } from '../../support/runtime/block-event-loop.js';
 import { until } from '../../support/until.js';
@@ -43,7 +44,7 @@ describe('subscriptions in Redis', () => {
     await ready;
     const before = await world.connections('pubsub');
     const joining = subscribe(backend, world.key());
-    setImmediate(() => blockEventLoop(1_000)); // when the command is sent
+    whenWritten(() => blockEventLoop(1_000));
     await joining.ready;
     await sleep(50);
     expect(await world.connections('pubsub')).toEqual(before);
@@ -128,7 +129,7 @@ describe('subscriptions in Redis', () => {
     expect(during.wakes.all).toEqual([]);
   });
 
-  it('survive the loss of the other connection', async () => {
+  itOfIoredis('survive the loss of the other connection', async () => {
     const backend = world.backend();
     const lock = world.request();
     const { wakes, ready } = subscribe(backend, lock.key);

@@ -8,15 +8,19 @@ type Lease = Awaited<ReturnType<ReturnType<Library['createLockService']>['acquir
 /** What one operation takes: one lock, two names at once, or a lock and another one in its scope. */
 export type Way = 'one' | 'several' | 'nested';
 
-/** A build of this library as a contestant. Its name, by which a worker finds it, is its folder, and the way after a `#`. */
-export function libraryAt(folder: string, way: Way = 'one'): Contestant {
+/** The client library of Redis that locks use. */
+export type RedisClient = 'ioredis' | 'node-redis';
+
+/** A build of this library as a contestant. Its name, by which a worker finds it, is its folder, and the way and the client after a `#`. */
+export function libraryAt(folder: string, way: Way = 'one', client: RedisClient = 'ioredis'): Contestant {
   return {
-    name: `${folder}#${way}`,
+    name: `${folder}#${way}#${client}`,
     waits: 'listens',
     does: '',
     async open(port): Promise<LockClient> {
       const { createLockService }: Library = await import(pathToFileURL(join(folder, 'esm', 'core.js')).href);
-      const locks = createLockService({ connection: `redis://127.0.0.1:${port}` });
+      const url = `redis://127.0.0.1:${port}`;
+      const locks = createLockService({ connection: client === 'ioredis' ? url : { client, url } });
       const close = () => locks.close();
       const inner = (key: string) => `${key}:inner`;
       const release = (lease: Lease) => lease.release();
@@ -39,6 +43,6 @@ export function libraryAt(folder: string, way: Way = 'one'): Contestant {
 
 /** @param name of a contestant that {@link libraryAt} has made */
 export function libraryNamed(name: string): Contestant {
-  const [folder, way] = name.split('#');
-  return libraryAt(folder, way as Way);
+  const [folder, way, client] = name.split('#');
+  return libraryAt(folder, way as Way, client as RedisClient);
 }

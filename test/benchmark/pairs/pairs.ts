@@ -1,4 +1,5 @@
 // npm run bench:pairs -- --base <git ref>    this library and that of another commit, in turns
+// npm run bench:pairs -- --base ioredis      this library by node-redis and by ioredis, in turns
 //   --pairs 10                        how many; each has a process of its own for either side
 //   --workloads seq,par,hot1          default: all of them
 // AsyncLocalStorage is on in both, as in an application; BENCH_SCOPES=off leaves it to the libraries.
@@ -51,7 +52,9 @@ const { values: flags } = parseArgs({
 const names = flags.workloads.split(',');
 const unknown = names.filter((name) => !(name in SHAPES));
 if (flags.base === undefined || !(Number(flags.pairs) > 0) || unknown.length > 0) {
-  console.error(`Usage: npm run bench:pairs -- --base <git ref> [--pairs 10] [--workloads ${Object.keys(SHAPES)}]`);
+  console.error(
+    `Usage: npm run bench:pairs -- --base <git ref>|ioredis [--pairs 10] [--workloads ${Object.keys(SHAPES)}]`,
+  );
   process.exit(1);
 }
 
@@ -61,7 +64,8 @@ interface Pair {
   readonly here: readonly Round[];
 }
 
-const base = buildBase(flags.base);
+const byNodeRedis = flags.base === 'ioredis';
+const base = byNodeRedis ? { folder: `${process.cwd()}/dist`, remove: () => {} } : buildBase(flags.base);
 const server = await startRedis();
 const stolenSince = watchStolenTime();
 try {
@@ -76,7 +80,10 @@ try {
   };
   const rows: string[][] = [];
   for (const shape of names.flatMap((name) => SHAPES[name])) {
-    const sides = { base: libraryAt(base.folder, shape.way), here: libraryAt(`${process.cwd()}/dist`, shape.way) };
+    const sides = {
+      base: libraryAt(base.folder, shape.way),
+      here: libraryAt(`${process.cwd()}/dist`, shape.way, byNodeRedis ? 'node-redis' : 'ioredis'),
+    };
     const pairs: Pair[] = [];
     for (let pair = 1; pair <= Number(flags.pairs); pair++) {
       progress(`${shape.name}: pair ${pair} of ${flags.pairs}`);
@@ -86,7 +93,7 @@ try {
     await redis.flushall();
   }
   progress('');
-  const title = `Here against ${flags.base}, ${flags.pairs} pairs. Above 1: more operations, or more CPU time`;
+  const title = `Here${byNodeRedis ? ', by node-redis,' : ''} against ${flags.base}, ${flags.pairs} pairs. Above 1: more operations, or more CPU time`;
   console.log(printed({ title, columns: COLUMNS, rows, notes: NOTES }));
   const [load] = loadavg();
   console.log(

@@ -1,4 +1,4 @@
-import type { Connection } from '../../../lib/backends/redis/client/connection.js';
+import type { Connection } from '../../../lib/backends/redis/links/connection.js';
 import { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import type { Client, Fixture } from './fixture.js';

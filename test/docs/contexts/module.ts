@@ -1,6 +1,7 @@
 // Expressions of a module's imports.
 import { Redis } from 'ioredis';
 import { RedisLockModule } from 'nestjs-redis-lock';
+import { createClient } from 'redis';
 
 /** As in @nestjs/config. */
 class ConfigService {
@@ -10,6 +11,7 @@ class ConfigService {
 }
 
 const existingRedis = new Redis({ lazyConnect: true });
+const nodeRedis = createClient();
 const host = 'localhost';
 const port = 6379;
 
@@ -17,4 +19,4 @@ export const imports = () => {
   /* the block */
 };
 
-export const context = { ConfigService, existingRedis, host, port, RedisLockModule };
+export const context = { ConfigService, existingRedis, host, nodeRedis, port, RedisLockModule };

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockKeyError } from '../../../lib/engine/errors.js';
+import { whenWritten } from '../../support/client-under-test.js';
 import { type LockProcess, ms, openWorld } from '../../support/lock-world.js';
 import { startTcpProxy } from '../../support/network/tcp-proxy.js';
 import { startProcess } from '../../support/processes/start-process.js';
@@ -21,7 +22,7 @@ describe('a lock service on Redis', () => {
     const locks = await world.service();
     await locks.withLock('order', async () => {});
     const acquisition = locks.acquire('order', { waitTime: ms(100) });
-    setImmediate(() => blockEventLoop(1_000));
+    whenWritten(() => blockEventLoop(1_000));
     await (await acquisition).release();
   });
 

@@ -170,7 +170,7 @@ describe('the log', () => {
     const about = lines.filter((line) => line.includes('connected to'));
     expect(about).toEqual([
       expect.stringMatching(
-        /^redis 127\.0\.0\.1:\d+\/0: connected to (Redis|Valkey) \d+\.\d+\.\d+, keyPrefix 'shop:'$/,
+        /^redis 127\.0\.0\.1:\d+\/0: connected to (Redis|Valkey) \d+\.\d+\.\d+ by (ioredis|node-redis), keyPrefix 'shop:'$/,
       ),
     ]);
     await redis.stop();

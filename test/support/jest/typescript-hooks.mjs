@@ -4,12 +4,19 @@ import { pathFor, read, write } from './typescript-cache.cjs';
 
 /** The entries of the package: `nestjs-redis-lock/otel` is lib/otel.ts. */
 const OURS = /^nestjs-redis-lock(?:\/([\w-]+))?$/;
+/** What the library gets instead of its own modules, with TEST_CLIENT=node-redis. */
+const INSTEAD = {
+  'open-topology.js': new URL('../open-by-node-redis.ts', import.meta.url).href,
+  'load-client.js': new URL('../node-redis-alone.ts', import.meta.url).href,
+};
 const LIBRARY = new URL('../../../lib/', import.meta.url).href;
 
 export async function resolve(specifier, context, next) {
   const [ours, entry = 'index'] = OURS.exec(specifier) ?? [];
   if (ours) return typescript(new URL(`${entry}.ts`, LIBRARY).href);
   const [parent, suite] = context.parentURL?.split('?') ?? [];
+  const instead = process.env.TEST_CLIENT === 'node-redis' && INSTEAD[specifier.split('/').at(-1)];
+  if (instead && parent !== instead) return typescript(instead);
   if (specifier === '@jest/globals' && suite) {
     return { url: new URL(`jest-globals.mjs?${suite}`, import.meta.url).href, shortCircuit: true };
   }

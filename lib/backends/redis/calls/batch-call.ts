@@ -1,6 +1,6 @@
 import type { BackendError, NodeHealth } from '../../lock-backend.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
-import { callError, isReply, mayConcernOneKey, noteFailure } from '../connection/redis-errors.js';
+import { callError, mayConcernOneKey, noteFailure } from '../connection/redis-errors.js';
 import type { ScriptCall, ScriptRequest } from '../connection/script-call.js';
 import type { Script } from '../scripts.js';
 import type { BatchedRequest } from './batched-request.js';
@@ -85,7 +85,8 @@ export class BatchCall<Request extends { readonly key: string }, Reply> implemen
     // An error that concerns one key need not concern the others.
     if (this.divisible && mayConcernOneKey(error)) for (const item of pending) batch.sendAlone(this.dispatch, item);
     else {
-      if (!this.givenUp) noteFailure(this.node, callError(error, call, batch.connection.description), isReply(error));
+      if (!this.givenUp)
+        noteFailure(this.node, callError(error, call, batch.connection.description), call.isAnswer(error));
       for (const item of pending) batch.reject(item, callError(error, call, batch.connection.description));
     }
     batch.callEnded(this);

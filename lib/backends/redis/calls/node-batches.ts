@@ -16,7 +16,7 @@ export class NodeBatches<Request extends { readonly key: string }, Reply> {
 
   call(request: Request): Promise<Reply> {
     const { connection } = this;
-    const node = connection.isCluster ? connection.nodes.ofKey(request.key) : '';
+    const node = connection.nodeOfKey(request.key);
     let batch = this.batches.get(node);
     if (batch === undefined) {
       batch = new CommandBatch(this.command, connection, this.runtime, this.commandTimeout);

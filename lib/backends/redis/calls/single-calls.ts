@@ -1,7 +1,7 @@
 import type { BackendError, NodeHealth } from '../../lock-backend.js';
 import { deadlineTimer, type Runtime, type Timer } from '../../runtime.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
-import { callError, isReply, noteFailure } from '../connection/redis-errors.js';
+import { callError, noteFailure } from '../connection/redis-errors.js';
 import type { ScriptCall, ScriptRequest } from '../connection/script-call.js';
 import type { Script } from '../scripts.js';
 import { closedError, timeoutError } from './call-errors.js';
@@ -86,7 +86,7 @@ class SingleCall implements ScriptRequest {
 
   fail(error: unknown): void {
     const failure = callError(error, this.call, this.connection.description, this.keys);
-    if (!this.givenUp) noteFailure(this.node, failure, isReply(error));
+    if (!this.givenUp) noteFailure(this.node, failure, this.call.isAnswer(error));
     this.end();
     this.reject(failure);
   }

@@ -1,33 +1,33 @@
 import { BackendError } from '../../lock-backend.js';
-import { isCluster } from '../client/client.js';
-import type { ClientSource } from '../client/client-source.js';
+import type { Topology } from '../links/topology.js';
 import { unexpected } from '../reply-shape.js';
 import { messageOf, withoutSecrets } from './redis-errors.js';
-import { ScriptCommand } from './script-command.js';
 
 /**
- * Checks that the server has the database of a client of ours: ioredis reports one that is missing only by a line in the log, and goes on
- * in database 0.
+ * Checks that the server has the database that was asked for: a client may report one that is missing only by a line in its log, and go on in
+ * database 0. Most clusters have no other. A borrowed connection to one server is left alone, as its user may select databases.
  *
  * @throws BackendError when it cannot be used
  */
 export async function checkDatabase(
-  { client, owned, description }: ClientSource,
-  send: (command: ScriptCommand) => Promise<unknown>,
+  topology: Pick<Topology, 'owned' | 'isCluster' | 'database' | 'description'>,
+  send: (name: string, args: readonly string[]) => Promise<unknown>,
 ): Promise<void> {
-  const db = isCluster(client) ? 0 : client.options.db;
-  if (!owned || !db) return;
+  const { owned, isCluster, database, description } = topology;
+  if (database === 0 || !(owned || isCluster)) return;
   try {
-    const reply = await send(new ScriptCommand('select', [String(db)]));
+    const reply = await send('select', [String(database)]);
     if (reply !== 'OK') throw unexpected(reply, description);
   } catch (error) {
     const message = messageOf(error);
     if (!/^(ERR|NOPERM)\b/.test(message)) throw error;
     const remedy = /^NOPERM/.test(message)
       ? 'Give the user +select, see docs/permissions.md'
-      : "Name a database that exists in the connection, or raise 'databases' in redis.conf";
+      : isCluster
+        ? "Remove the database from the connection, and set a keyPrefix; or raise 'cluster-databases', which Valkey 9 has"
+        : "Name a database that exists in the connection, or raise 'databases' in redis.conf";
     throw new BackendError(
-      `${description}: database ${db} cannot be used (${message}). ${remedy}`,
+      `${description}: database ${database} cannot be used (${message}). ${remedy}`,
       'denied',
       'refused',
       { cause: withoutSecrets(error) },

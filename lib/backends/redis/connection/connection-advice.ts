@@ -6,7 +6,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/ECONNREFUSED/, 'nothing listens there; check host and port, and that Redis runs'],
   [/ENOTFOUND|EAI_AGAIN/, 'the name of the host is not known here; check it, and the DNS'],
   [
-    /ETIMEDOUT|EHOSTUNREACH|ENETUNREACH/,
+    /ETIMEDOUT|Connection timeout|EHOSTUNREACH|ENETUNREACH/,
     'the host cannot be reached; check firewalls, security groups and the network',
   ],
   [/ENOENT|EACCES/, 'check the path of the socket, and its permissions'],
@@ -35,7 +35,7 @@ export function connectionAdvice(error: unknown, usesTls = false): string | unde
   const { code = '' } = (error ?? {}) as { code?: string };
   const text = `${code} ${messageOf(error)}`;
   const advice = ADVICE.find(([pattern]) => pattern.test(text))?.[1];
-  if (!usesTls || !/ETIMEDOUT|timed out/.test(text)) return advice;
+  if (!usesTls || !/ETIMEDOUT|timed out|Connection timeout/.test(text)) return advice;
   const plain = 'or the server does not use TLS: redis://';
   return advice === undefined ? plain : `${advice}; ${plain}`;
 }

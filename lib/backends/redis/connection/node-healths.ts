@@ -1,26 +1,23 @@
 import { NodeHealth, type NodeWatch } from '../../node-health.js';
 import { deadlineTimer } from '../../runtime.js';
-import type { ClusterNodes } from '../client/cluster-nodes.js';
-import type { ConnectionContext } from '../client/connection-context.js';
 import { slotOf } from '../hash-slot.js';
+import type { ConnectionContext } from '../links/connection-context.js';
+import type { Topology } from '../links/topology.js';
 import { callError, noteFailure } from './redis-errors.js';
-import { ScriptCommand, sendOn } from './script-command.js';
-import type { SocketTimeout } from './socket-timeout.js';
+import type { SilentConnections } from './silent-connections.js';
 
 /** The health of each server of a connection: of one, or of the masters of a cluster. */
 export class NodeHealths implements NodeWatch {
-  /** By their names: see {@link ClusterNodes}. */
+  /** By their names: see {@link Topology.nodeOfSlot}. */
   private readonly healths = new Map<string, NodeHealth>();
   /** The nodes that have not answered a PING yet: it may wait for a connection. */
   private readonly pinging = new Set<string>();
   private listener: (node: NodeHealth) => void = () => {};
 
   constructor(
-    private readonly description: string,
-    private readonly isCluster: boolean,
-    private readonly nodes: ClusterNodes,
+    private readonly topology: Topology,
     private readonly context: ConnectionContext,
-    private readonly socketTimeout: SocketTimeout,
+    private readonly silent: SilentConnections,
   ) {}
 
   /** @param key undefined: of no particular node */
@@ -43,48 +40,48 @@ export class NodeHealths implements NodeWatch {
   }
 
   private pingNode(name: string, key: string): void {
-    const { context, description, nodes, pinging, socketTimeout } = this;
+    const { context, topology, pinging, silent } = this;
     const health = this.named(name);
-    const client = nodes.master(this.isCluster ? slotOf(key) : undefined, 0);
-    if (client === undefined) {
-      nodes.refresh();
+    const link = topology.master(topology.isCluster ? slotOf(key) : undefined, 0);
+    if (link === undefined) {
+      topology.refresh();
       return health.failed(false);
     }
-    const command = new ScriptCommand('ping', []);
+    const command = context.runtime.detached(() => link.send('ping', []));
     const timer = deadlineTimer(context.runtime, context.commandTimeout, () => {
       health.failed(false);
-      nodes.refresh(); // after a failover, another one has the slots
-      socketTimeout.check(() => command);
+      topology.refresh(); // after a failover, another one has the slots
+      silent.check(() => command);
     });
     const end = () => {
       timer.cancel();
       pinging.delete(name);
     };
     pinging.add(name);
-    context.runtime
-      .detached(() => sendOn(client, command))
-      .then(
-        () => {
-          end();
-          health.answered(false);
-        },
-        (error: unknown) => {
-          end();
-          nodes.refresh();
-          const unsent = { written: false, resent: false, validUntil: undefined };
-          noteFailure(health, callError(error, unsent, description), false);
-        },
-      );
+    command.reply.then(
+      () => {
+        end();
+        health.answered(false);
+      },
+      (error: unknown) => {
+        end();
+        topology.refresh();
+        const unsent = { written: false, resent: false, validUntil: undefined, isAnswer: () => false };
+        noteFailure(health, callError(error, unsent, topology.description), false);
+      },
+    );
   }
 
   private nameOf(key: string | undefined): string {
-    return this.isCluster ? this.nodes.ofKey(key) : '';
+    const { topology } = this;
+    return topology.isCluster && key !== undefined ? topology.nodeOfSlot(slotOf(key)) : '';
   }
 
   private named(name: string): NodeHealth {
     let health = this.healths.get(name);
     if (health === undefined) {
-      const description = name === '' ? this.description : `${this.description}, node ${name}`;
+      const { description: all } = this.topology;
+      const description = name === '' ? all : `${all}, node ${name}`;
       health = new NodeHealth(description, this.context.runtime, (changed) => this.listener(changed));
       this.healths.set(name, health);
     }

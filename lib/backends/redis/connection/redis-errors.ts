@@ -14,19 +14,6 @@ export class ExpiredError extends Error {
 /** The client has ended, and will never answer again. */
 export class EndedError extends Error {
   override readonly name = 'EndedError';
-
-  /**
-   * @param owned whether it is a client of ours
-   * @param cause its last error, without secrets
-   */
-  constructor(owned: boolean, cause?: Error) {
-    super(
-      owned
-        ? `ioredis has given up this connection, as its options say (retryStrategy, clusterRetryStrategy, sentinelRetryStrategy): let them return a number, or remove them (${cause?.message ?? 'it was closed'})`
-        : 'the ioredis client of the connection was closed by its owner (quit() or disconnect()): close the lock service first, or give it a connection of its own',
-      { cause },
-    );
-  }
 }
 
 /** How far a command got. */
@@ -37,6 +24,8 @@ export interface Delivery {
   readonly resent: boolean;
   /** The server time in ms after which it is not executed any more; undefined when it has no deadline. */
   readonly validUntil: number | undefined;
+  /** Whether its server has answered it with this error. */
+  isAnswer(error: unknown): boolean;
 }
 
 /**
@@ -84,7 +73,7 @@ export function callError(error: unknown, delivery: Delivery, server: string, ke
   if (code === 'WRONGTYPE' && keys !== undefined) return wrongType(keys.join(' or '), 'value of another type', server);
   if (code === 'NOTALOCK' && keys !== undefined) return notALock(keys[0], server);
   // An error reply means that the script did not start, unless the script was sent twice; NOPERM may also come in the middle of it.
-  const answered = error instanceof ExpiredError || (isReply(error) && code !== 'NOPERM');
+  const answered = error instanceof ExpiredError || (delivery.isAnswer(error) && code !== 'NOPERM');
   const outcome = !delivery.written || (answered && !delivery.resent) ? 'refused' : 'unknown';
   return new BackendError(`${server}: ${message}${remedy(code)}`, kindOf(code), outcome, {
     cause: withoutSecrets(error),
@@ -161,10 +150,4 @@ export function messageOf(error: unknown): string {
 /** Also for errors of another realm. */
 function isError(value: unknown): value is Error {
   return typeof (value as Partial<Error> | null | undefined)?.message === 'string';
-}
-
-/** Whether Redis answered the script with this error: not the handshake of a connection, and not ioredis. */
-export function isReply(error: unknown): boolean {
-  const command = (error as { command?: { name?: string } } | undefined)?.command?.name;
-  return command === 'evalsha' || command === 'eval';
 }

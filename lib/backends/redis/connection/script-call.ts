@@ -1,7 +1,7 @@
-import type { Client } from '../client/client.js';
+import type { SentCommand } from '../links/link.js';
+import type { Topology } from '../links/topology.js';
 import type { Script } from '../scripts.js';
 import type { Delivery } from './redis-errors.js';
-import { ScriptCommand, sendOn } from './script-command.js';
 
 /** What a script is called with, and who receives its answer: either `done` or `fail` is called, once, later. */
 export interface ScriptRequest {
@@ -20,23 +20,16 @@ export interface ScriptRequest {
   fail(error: unknown): void;
 }
 
-/** A command that was written, as far as it matters for a silent connection. */
-export interface SentCommand {
-  /** For how many ms its connection has received nothing since; undefined when it has received something, or is gone. */
-  readonly idleSinceWrite: number | undefined;
-  destroySocket(error: Error): void;
-}
-
 /** One call of a script: by its checksum, or by its source where the server does not know the checksum. */
 export class ScriptCall implements Delivery {
-  private command: ScriptCommand | undefined;
+  private command: SentCommand | undefined;
   private wasResent = false;
   private abandoned = false;
   private sendCount = 0;
   private deadline: string | undefined;
 
   constructor(
-    private readonly client: Client,
+    private readonly topology: Topology,
     private readonly request: ScriptRequest,
   ) {}
 
@@ -75,6 +68,10 @@ export class ScriptCall implements Delivery {
     return this.wasResent || this.command?.resent === true;
   }
 
+  isAnswer(error: unknown): boolean {
+    return this.command?.isAnswer(error) ?? false;
+  }
+
   /** The connection that it was executed on. */
   get socket(): object | undefined {
     return this.command?.socket;
@@ -97,10 +94,10 @@ export class ScriptCall implements Delivery {
   }
 
   private write(name: string, args: string[], done: (reply: unknown) => void, fail: (error: unknown) => void): void {
-    const command = new ScriptCommand(name, args);
+    const { keys, divisible } = this.request;
+    const command = this.topology.send(name, args, keys[0], divisible);
     this.command = command;
-    if (this.request.divisible && this.client.isCluster) command.failOnTryAgain();
-    sendOn(this.client, command).then(done, fail);
+    command.reply.then(done, fail);
   }
 }
 

@@ -1,25 +1,23 @@
-import type { Client } from '../client/client.js';
-import type { ConnectionContext } from '../client/connection-context.js';
-import type { ClientLifecycle } from './client-lifecycle.js';
-import { ExpiredError } from './redis-errors.js';
+import type { ConnectionContext } from '../links/connection-context.js';
+import type { Topology } from '../links/topology.js';
+import { EndedError, ExpiredError, errorCode, messageOf } from './redis-errors.js';
 import { ScriptCall, type ScriptRequest } from './script-call.js';
 import type { ServerClock } from './server-clock.js';
 import type { ServerClocks } from './server-clocks.js';
-import type { SocketTimeout } from './socket-timeout.js';
+import type { SilentConnections } from './silent-connections.js';
 
 /** Runs scripts, and tells those that take something the server time after which they must do nothing. */
 export class ScriptRunner {
   constructor(
-    private readonly client: Client,
+    private readonly topology: Topology,
     private readonly context: ConnectionContext,
     private readonly clocks: ServerClocks,
-    private readonly lifecycle: ClientLifecycle,
-    private readonly socketTimeout: SocketTimeout,
+    private readonly silent: SilentConnections,
   ) {}
 
   /** Runs a script, once the clock of its server is known. */
   run(request: ScriptRequest): ScriptCall {
-    const call = new ScriptCall(this.client, request);
+    const call = new ScriptCall(this.topology, request);
     const clock = this.clocks.of(request.keys);
     if (clock.isKnown || request.keys.length === 0) this.send(call, request, clock);
     else
@@ -38,7 +36,7 @@ export class ScriptRunner {
   /** The caller of this script got no answer in time and has left. */
   giveUp(call: ScriptCall): void {
     call.abandon();
-    this.socketTimeout.check(() => call.latest ?? this.clocks.pendingCommand);
+    this.silent.check(() => call.latest ?? this.clocks.pendingCommand);
   }
 
   private send(call: ScriptCall, request: ScriptRequest, clock: ServerClock): void {
@@ -65,9 +63,13 @@ export class ScriptRunner {
   }
 
   private fail(call: ScriptCall, request: ScriptRequest, error: unknown): void {
-    // A command that failed by the `commandTimeout` of ioredis stays in its queue, and would be executed after it has connected.
+    const { topology } = this;
+    // A client's own time limit may leave the command in its queue, from which it would be executed after it has connected.
     call.abandon();
-    request.fail(this.lifecycle.commandFailed(error));
+    if (errorCode(messageOf(error)) === 'READONLY') topology.leaveReplica();
+    if (!topology.ended) return request.fail(error);
+    const ended = topology.endedError();
+    request.fail(new EndedError(ended.message, { cause: ended.cause }));
   }
 }
 

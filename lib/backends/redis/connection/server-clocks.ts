@@ -1,11 +1,10 @@
-import { isCluster } from '../client/client.js';
-import type { ClientSource } from '../client/client-source.js';
-import type { ClusterNodes } from '../client/cluster-nodes.js';
+import { slotOf } from '../hash-slot.js';
+import type { SentCommand } from '../links/link.js';
+import type { Topology } from '../links/topology.js';
 import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { checkDatabase } from './check-database.js';
 import { checkVersion } from './check-version.js';
-import { ScriptCommand, sendOn } from './script-command.js';
 import { ServerClock } from './server-clock.js';
 
 /** An estimate that may be off by more milliseconds is improved at once. */
@@ -18,33 +17,29 @@ export class ServerClocks {
   private readonly clocks = new Map<string, ServerClock>();
   private readonly single = new ServerClock();
   private readonly synchronizing = new Map<string, Promise<ServerClock>>();
-  private readonly isCluster: boolean;
-  private latest: ScriptCommand | undefined;
+  private latest: SentCommand | undefined;
   /** A server has answered, and is one that can be used. */
   hasAnswered = false;
 
   /** @param onFirstAnswer called once, when a server has answered for the first time, with what INFO says */
   constructor(
-    private readonly source: ClientSource,
-    private readonly nodes: ClusterNodes,
+    private readonly topology: Topology,
     private readonly onFirstAnswer: (info: string) => void,
-  ) {
-    this.isCluster = isCluster(source.client);
-  }
+  ) {}
 
   /** The latest command of its own that has no answer yet. */
-  get pendingCommand(): ScriptCommand | undefined {
+  get pendingCommand(): SentCommand | undefined {
     return this.latest;
   }
 
   /** The clock of the server that has these keys. */
   of(keys: readonly string[]): ServerClock {
-    return this.isCluster ? this.ofNode(this.nodes.ofKey(keys[0])) : this.single;
+    return this.topology.isCluster ? this.ofNode(this.nodeOf(keys)) : this.single;
   }
 
   /** As {@link of}, after the server was asked for its time. */
   synchronize(keys: readonly string[]): Promise<ServerClock> {
-    const node = this.nodes.ofKey(keys[0]);
+    const node = this.nodeOf(keys);
     let synchronizing = this.synchronizing.get(node);
     if (synchronizing === undefined) {
       synchronizing = this.ask(keys).finally(() => this.synchronizing.delete(node));
@@ -65,7 +60,7 @@ export class ServerClocks {
   }
 
   private async ask(keys: readonly string[]): Promise<ServerClock> {
-    await checkDatabase(this.source, (command) => this.send(command));
+    await checkDatabase(this.topology, (name, args) => this.send(name, args).reply);
     // Both are under way at once: the question costs no round trip.
     const information = this.hasAnswered ? undefined : this.askInfo();
     let clock = await this.askTime(keys);
@@ -76,7 +71,7 @@ export class ServerClocks {
     if (information !== undefined) {
       const info = await information;
       try {
-        checkVersion(info, this.source.description);
+        checkVersion(info, this.topology.description);
       } catch (error) {
         this.forget(); // the next call asks again, and is refused as well
         throw error;
@@ -89,30 +84,36 @@ export class ServerClocks {
 
   /** What the server says about itself; `''` where the user may not ask. */
   private askInfo(): Promise<string> {
-    return sendOn(this.source.client, new ScriptCommand('info', [])).then(String, () => '');
+    return this.topology.send('info', []).reply.then(String, () => '');
   }
 
   private async askTime(keys: readonly string[]): Promise<ServerClock> {
-    const { description } = this.source;
+    const { description, isCluster } = this.topology;
     const [key] = keys;
     const command =
-      this.isCluster && key !== undefined
-        ? new ScriptCommand('eval', [scripts['time-1'].source, '1', key])
-        : new ScriptCommand('time', []);
-    const [seconds, micros] = arrayOf(await this.send(command), description);
+      isCluster && key !== undefined
+        ? this.send('eval', [scripts['time-1'].source, '1', key], key)
+        : this.send('time', []);
+    const [seconds, micros] = arrayOf(await command.reply, description);
     const time = integerOf(seconds, description) * 1_000 + Math.floor(integerOf(micros, description) / 1_000);
     const clock = this.of(keys);
     clock.sample(time, command.writtenAt, performance.now(), command.socket);
     return clock;
   }
 
-  private async send(command: ScriptCommand): Promise<unknown> {
+  private send(name: string, args: readonly string[], key?: string): SentCommand {
+    const command = this.topology.send(name, args, key);
     this.latest = command;
-    try {
-      return await sendOn(this.source.client, command);
-    } finally {
+    const settled = () => {
       if (this.latest === command) this.latest = undefined;
-    }
+    };
+    command.reply.then(settled, settled);
+    return command;
+  }
+
+  private nodeOf([key]: readonly string[]): string {
+    const { topology } = this;
+    return topology.isCluster && key !== undefined ? topology.nodeOfSlot(slotOf(key)) : '';
   }
 
   private ofNode(node: string): ServerClock {

@@ -1,10 +1,9 @@
-import type { Redis } from 'ioredis';
 import { BackendError } from '../../lock-backend.js';
 import { deadlineTimer, type Runtime } from '../../runtime.js';
 import { timeoutError } from '../calls/call-errors.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { errorCode, messageOf, withoutSecrets } from '../connection/redis-errors.js';
-import { ScriptCommand, sendOn } from '../connection/script-command.js';
+import type { Link } from '../links/link.js';
 
 /** Commands that are sent to one node and are not scripts. Each is answered within the command time-out. */
 export class NodeCommands {
@@ -15,18 +14,15 @@ export class NodeCommands {
   ) {}
 
   /** @throws BackendError */
-  send(node: Redis, name: string, args: string[]): Promise<unknown> {
+  send(link: Link, name: string, args: readonly string[]): Promise<unknown> {
     const { connection, runtime, commandTimeout } = this;
     return new Promise((resolve, reject) => {
-      const command = new ScriptCommand(name, args);
+      const command = runtime.detached(() => link.send(name, args));
       const timer = deadlineTimer(runtime, commandTimeout, () => {
         command.abandon();
         reject(timeoutError(connection, commandTimeout, 'refused', undefined));
       });
-      runtime
-        .detached(() => sendOn(node, command))
-        .then(resolve, (error: unknown) => reject(this.failure(name, error)))
-        .finally(() => timer.cancel());
+      command.reply.then(resolve, (error: unknown) => reject(this.failure(name, error))).finally(() => timer.cancel());
     });
   }
 

@@ -24,7 +24,7 @@ export class RedisDirectory implements LockDirectory {
   /** Settles when the server has answered once, and is known to be usable; a cluster client knows its masters then. */
   async ready(): Promise<void> {
     const { connection } = this.context;
-    if (!connection.hasAnswered || connection.nodes.masters().length === 0) await readClients(this.context);
+    if (!connection.hasAnswered || connection.topology.masters().length === 0) await readClients(this.context);
   }
 
   writeClient(record: ClientRecord, lifetime: number): Promise<void> {

@@ -1,8 +1,7 @@
-import type { Redis } from 'ioredis';
 import { globPattern } from '../../directory/glob-pattern.js';
 import { BackendError, type KeyPage } from '../../lock-backend.js';
-import { addressOf } from '../client/cluster-nodes.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
+import type { Link } from '../links/link.js';
 import { ALL_COUNTER_NOTES, isBesideLocks, notedKey } from '../lock-keys.js';
 import { arrayOf } from '../reply-shape.js';
 import type { NodeCommands } from './node-commands.js';
@@ -25,14 +24,14 @@ export async function scanLocks(
   match: string,
   cursor: string | undefined,
   count: number,
-  { nodes, isCluster, description }: RedisConnection,
+  { topology, isCluster, description }: RedisConnection,
   commands: NodeCommands,
 ): Promise<KeyPage | undefined> {
-  const masters = nodes.masters();
+  const masters = topology.masters();
   // A list without its locks would look like good news.
-  const [unreachable] = nodes.unreachableMasters();
+  const [unreachable] = topology.unreachableMasters();
   if (unreachable !== undefined) {
-    nodes.refresh();
+    topology.refresh();
     throw new BackendError(`${description}: ${unreachable} cannot be reached`, 'unavailable', 'refused');
   }
   let at = findPlace(cursor, masters, isCluster);
@@ -43,7 +42,7 @@ export async function scanLocks(
   const isWanted = globPattern(pattern);
   const size = () => keys.size + synchronizers.size;
   for (let scans = 0; at.node < masters.length && scans < MOST_SCANS && size() < count; scans++) {
-    const master: Redis = masters[at.node];
+    const master: Link = masters[at.node];
     const [wanted, most] = at.notes ? [ALL_COUNTER_NOTES, Math.max(count, FEWEST_FOR_NOTES)] : [pattern, count];
     const args = [at.position, 'MATCH', wanted, 'COUNT', String(most), 'TYPE', 'hash'];
     const [next, found] = arrayOf(await commands.send(master, 'scan', args), description);
@@ -69,18 +68,18 @@ interface Place {
   readonly position: string;
 }
 
-function findPlace(cursor: string | undefined, masters: readonly Redis[], isCluster: boolean): Place | undefined {
+function findPlace(cursor: string | undefined, masters: readonly Link[], isCluster: boolean): Place | undefined {
   if (cursor === undefined) return { node: 0, notes: false, position: '0' };
   const [, address, notes, position] = CURSOR.exec(cursor) ?? [];
   if (position === undefined || (address !== undefined) !== isCluster) return undefined;
-  const node = isCluster ? masters.findIndex((master) => addressOf(master) === address) : 0;
+  const node = isCluster ? masters.findIndex((master) => master.address === address) : 0;
   return node < 0 ? undefined : { node, notes: notes === 'n', position };
 }
 
-function nameOf({ node, notes, position }: Place, masters: readonly Redis[], isCluster: boolean): string | undefined {
+function nameOf({ node, notes, position }: Place, masters: readonly Link[], isCluster: boolean): string | undefined {
   if (node >= masters.length) return undefined;
   const place = (notes ? 'n' : '') + position;
-  return isCluster ? `${addressOf(masters[node])}/${place}` : place;
+  return isCluster ? `${masters[node].address}/${place}` : place;
 }
 
 /** A pattern of SCAN that stands for this text alone. */

@@ -1,13 +1,5 @@
 import { chunksOf } from '../../chunks.js';
-/** How a channel is subscribed to. */
-export type ChannelKind = 'channel' | 'pattern' | 'sharded';
-
-/** The methods of ioredis for each kind. */
-export const CHANNEL_COMMANDS = {
-  channel: { subscribe: 'subscribe', unsubscribe: 'unsubscribe' },
-  pattern: { subscribe: 'psubscribe', unsubscribe: 'punsubscribe' },
-  sharded: { subscribe: 'ssubscribe', unsubscribe: 'sunsubscribe' },
-} as const;
+import type { ChannelKind } from '../links/link.js';
 
 const CHANNEL_KINDS: readonly ChannelKind[] = ['channel', 'pattern', 'sharded'];
 const MAX_CHANNELS_PER_COMMAND = 512;

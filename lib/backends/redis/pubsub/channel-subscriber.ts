@@ -1,10 +1,9 @@
 import { BackOff } from '../../back-off.js';
 import type { Timer } from '../../runtime.js';
-import { addressOf } from '../client/cluster-nodes.js';
-import type { ConnectionContext } from '../client/connection-context.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { slotOf } from '../hash-slot.js';
-import type { ChannelKind } from './channel-commands.js';
+import type { ConnectionContext } from '../links/connection-context.js';
+import type { ChannelKind } from '../links/link.js';
 import { SubscriberLink } from './subscriber-link.js';
 import { type ChannelListener, Topic } from './topic.js';
 
@@ -78,7 +77,7 @@ export class ChannelSubscriber {
 
   private assignLink(topic: Topic): void {
     const slot = topic.kind === 'sharded' ? slotOf(topic.name) : undefined;
-    const node = this.connection.nodes.ofSlot(slot);
+    const node = this.connection.topology.nodeOfSlot(slot);
     const link = this.links.get(node) ?? this.openLink(node, slot);
     if (link === undefined) return this.scheduleRetry();
     topic.link = link;
@@ -86,15 +85,15 @@ export class ChannelSubscriber {
   }
 
   private openLink(node: string, slot: number | undefined): SubscriberLink | undefined {
-    const { nodes, subscribers } = this.connection;
-    const client = subscribers.create(slot);
-    if (client === undefined) return undefined;
-    const address = addressOf(client);
-    const link: SubscriberLink = new SubscriberLink(client, this.context, {
+    const { topology } = this.connection;
+    const subscriber = topology.subscriber(slot);
+    if (subscriber === undefined) return undefined;
+    const { address } = subscriber;
+    const link: SubscriberLink = new SubscriberLink(subscriber, this.context, {
       confirmed: (name) => this.confirmed(name),
       message: (name, channel, text) => this.notify(name, (listener) => listener.message(channel, text)),
       down: (silent) => this.lost(node, link, silent),
-      isCurrent: () => nodes.has(address) && this.hasSlotsOf(node, link),
+      isCurrent: () => topology.has(address) && this.hasSlotsOf(node, link),
     });
     this.links.set(node, link);
     return link;
@@ -103,7 +102,7 @@ export class ChannelSubscriber {
   /** Whether a node still has the slots of all sharded topics of a link. */
   private hasSlotsOf(node: string, link: SubscriberLink): boolean {
     const sharded = [...this.topics.values()].filter((topic) => topic.link === link && topic.kind === 'sharded');
-    return sharded.every(({ name }) => this.connection.nodes.ofKey(name) === node);
+    return sharded.every(({ name }) => this.connection.nodeOfKey(name) === node);
   }
 
   private confirmed(name: string): void {
@@ -116,7 +115,7 @@ export class ChannelSubscriber {
     if (this.links.get(node) === link) this.links.delete(node);
     const topics = [...this.topics.values()].filter((topic) => topic.link === link);
     for (const topic of topics) topic.interrupt();
-    if (node !== '') this.connection.nodes.refresh();
+    if (node !== '') this.connection.topology.refresh();
     this.scheduleRetry();
     // Nobody knows how long it will take to subscribe again, and the commands may well get through meanwhile.
     if (silent) for (const { name } of topics) this.notify(name, (listener) => listener.resync());

@@ -1,5 +1,5 @@
 import type { Subscription, Wake } from '../../lock-backend.js';
-import type { ConnectionContext } from '../client/connection-context.js';
+import type { ConnectionContext } from '../links/connection-context.js';
 import { fairChannelPrefix } from '../lock-keys.js';
 import type { ChannelSubscriber, ChannelSubscription } from './channel-subscriber.js';
 import { wakeListener } from './wake-listener.js';

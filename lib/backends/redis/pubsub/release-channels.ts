@@ -1,6 +1,6 @@
 import { isReadWrite, type LockType, type Removal, type Subscription, type Wake } from '../../lock-backend.js';
-import type { ConnectionContext } from '../client/connection-context.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
+import type { ConnectionContext } from '../links/connection-context.js';
 import { clientChannel, fairChannelPrefix, lockChannel, readWriteChannel } from '../lock-keys.js';
 import { ChannelSubscriber } from './channel-subscriber.js';
 import { FairWaiterChannels } from './fair-waiter-channels.js';

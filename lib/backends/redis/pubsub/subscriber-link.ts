@@ -1,10 +1,10 @@
-import type { Redis } from 'ioredis';
 import { BackendError } from '../../lock-backend.js';
 import { deadlineTimer, type Timer } from '../../runtime.js';
-import type { ConnectionContext } from '../client/connection-context.js';
 import { errorCode, messageOf, withoutSecrets } from '../connection/redis-errors.js';
+import type { ConnectionContext } from '../links/connection-context.js';
+import type { ChannelKind, SubscriberConnection } from '../links/link.js';
 import { isClientChannel } from '../lock-keys.js';
-import { CHANNEL_COMMANDS, ChannelCommands, type ChannelKind } from './channel-commands.js';
+import { ChannelCommands } from './channel-commands.js';
 
 /** A connection that receives no messages may be half open: it is checked this often while somebody waits for a message. */
 const PING_INTERVAL = 2_000;
@@ -53,19 +53,17 @@ export class SubscriberLink {
   private pings = 0;
 
   constructor(
-    private readonly client: Redis,
+    private readonly connection: SubscriberConnection,
     private readonly context: ConnectionContext,
     private readonly owner: LinkOwner,
   ) {
-    client.on('ready', () => this.start());
-    client.on('end', () => this.end());
-    client.on('error', (error: unknown) => this.failed(error));
-    client.on('moved', () => this.end());
-    client.on('message', (channel: string, text: string) => owner.message(channel, channel, text));
-    client.on('smessage', (channel: string, text: string) => owner.message(channel, channel, text));
-    client.on('pmessage', (pattern: string, channel: string, text: string) => owner.message(pattern, channel, text));
     this.expectAnswer(CONNECT_TIMEOUT + context.commandTimeout);
-    client.connect().catch(() => {}); // reported by 'error' and 'end'
+    connection.open({
+      ready: () => this.start(),
+      ended: () => this.end(),
+      failed: (error) => this.failed(error),
+      message: (subscribed, channel, text) => owner.message(subscribed, channel, text),
+    });
   }
 
   add(channel: string, kind: ChannelKind): void {
@@ -92,7 +90,7 @@ export class SubscriberLink {
     this.ended = true;
     this.answerTimer?.cancel();
     this.pingTimer?.cancel();
-    this.client.disconnect();
+    this.connection.close();
   }
 
   private start(): void {
@@ -134,7 +132,7 @@ export class SubscriberLink {
     const requests = channels.map((channel) => ({ channel, kind, confirmed: false }));
     for (const request of requests) this.requested.set(request.channel, request);
     this.expectAnswer(this.longestAnswer);
-    this.client[CHANNEL_COMMANDS[kind].subscribe](...channels).then(
+    this.connection.subscribe(kind, channels).then(
       () => this.confirmed(requests),
       (error: unknown) => this.refused(error, kind, channels),
     );
@@ -165,7 +163,7 @@ export class SubscriberLink {
 
   private unsubscribe(kind: ChannelKind, channels: readonly string[]): void {
     for (const channel of channels) this.requested.delete(channel);
-    this.client[CHANNEL_COMMANDS[kind].unsubscribe](...channels).catch(() => this.end());
+    this.connection.unsubscribe(kind, channels).catch(() => this.end());
   }
 
   private schedulePing(): void {
@@ -181,7 +179,7 @@ export class SubscriberLink {
 
   private ping(): void {
     this.expectAnswer(this.longestAnswer);
-    this.client.ping().then(
+    this.connection.ping().then(
       () => this.answered(),
       (error: unknown) => (isDenied(error) ? this.answered() : this.end()),
     );
@@ -209,8 +207,6 @@ export class SubscriberLink {
   private failed(error: unknown): void {
     if (this.ended) return;
     this.context.onError(withoutSecrets(error));
-    // ioredis 5 does not expect a server to end a sharded subscription by itself, which it does when the slot moves.
-    if (messageOf(error).startsWith('Command queue state error')) this.end();
   }
 
   private end(silent = false): void {

@@ -1,4 +1,4 @@
-import type { ChannelKind } from './channel-commands.js';
+import type { ChannelKind } from '../links/link.js';
 import type { SubscriberLink } from './subscriber-link.js';
 
 export interface ChannelListener {

@@ -1,8 +1,6 @@
 import type { ClusterOptions, Redis, RedisOptions } from 'ioredis';
-import { deadlineTimer } from '../../runtime.js';
-import type { ClientSource } from '../client/client-source.js';
-import type { ConnectionContext } from '../client/connection-context.js';
-import type { SentCommand } from './script-call.js';
+import type { ConnectionContext } from '../connection-context.js';
+import type { ClientSource } from './client-source.js';
 
 /** A `socketTimeout` that never ends. It cannot be unset: ioredis may be about to start its timer again. */
 const NEVER = 2 ** 31 - 1;
@@ -15,19 +13,16 @@ interface TimedClient {
 /**
  * Replaces the `socketTimeout` of ioredis on our own clients. ioredis destroys a connection on which an answer is overdue, but its timer
  * fires before Node.js reads what has arrived: after the event loop was blocked, ioredis would destroy a connection whose answers are
- * there. So its timeout applies only while a client connects; afterwards, {@link check} does the same, but reads first.
+ * there. So its timeout applies only while a client connects; afterwards, SilentConnections does the same, but reads first.
  *
  * Where the user has set a `socketTimeout`, nothing is changed.
  */
 export class SocketTimeout {
   /** The setting before it was suspended, for duplicates of the client; empty for a borrowed client. */
   readonly options: Pick<RedisOptions, 'socketTimeout'>;
-  private readonly isReplaced: boolean;
+  readonly isReplaced: boolean;
 
-  constructor(
-    { client, owned }: ClientSource,
-    private readonly context: ConnectionContext,
-  ) {
+  constructor({ client, owned }: ClientSource, context: ConnectionContext) {
     const options: RedisOptions & ClusterOptions = client.options;
     this.options = owned ? { socketTimeout: (options.redisOptions ?? options).socketTimeout } : {};
     this.isReplaced = this.options.socketTimeout === context.commandTimeout;
@@ -45,20 +40,5 @@ export class SocketTimeout {
       Object.assign(client.options, this.options);
       delete internals.setSocketTimeout;
     });
-  }
-
-  /**
-   * Destroys the connection of a command that was not answered in time, once nothing at all has arrived there for the command timeout.
-   *
-   * @param latest the command that was written last, if any
-   */
-  check(latest: () => SentCommand | undefined): void {
-    if (!this.isReplaced) return;
-    const { runtime, commandTimeout } = this.context;
-    const command = latest();
-    const idle = command?.idleSinceWrite;
-    if (command === undefined || idle === undefined) return;
-    if (idle < commandTimeout) deadlineTimer(runtime, commandTimeout - idle, () => this.check(latest));
-    else command.destroySocket(new Error(`nothing came from the server within ${commandTimeout} ms`));
   }
 }

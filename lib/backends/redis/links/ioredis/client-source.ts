@@ -1,10 +1,11 @@
-import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
+import type { ClusterConnection, Connection } from '../connection.js';
+import { ConnectionError } from '../connection-error.js';
+import { requireIoredis } from '../load-client.js';
+import { checkUrl } from '../url-settings.js';
 import { type Client, isCluster } from './client.js';
 import type { ClientDefaults } from './client-options.js';
-import type { ClusterConnection, Connection } from './connection.js';
-import { ConnectionError } from './connection-error.js';
 import { checkClient, checkCluster, checkRedisOptions } from './connection-settings.js';
-import { checkUrl } from './url-settings.js';
 
 /** A client, and whether it is ours or borrowed from the user. */
 export interface ClientSource {
@@ -36,14 +37,14 @@ function sourceOf(connection: Connection, defaults: ClientDefaults): ClientSourc
   if (typeof connection === 'function') return borrowed(connection(), 'The connection function returned');
   if (typeof connection === 'string') {
     checkUrl(connection);
-    return ownRedis(new Redis(connection, { ...defaults, lazyConnect: true }));
+    return ownRedis(new (requireIoredis().Redis)(connection, { ...defaults, lazyConnect: true }));
   }
   if (isClient(connection)) return borrowed(connection, 'The connection is');
   if (!isPlainObject(connection)) throw new ConnectionError(`The connection is ${kindOf(connection)}. ${REMEDY}`);
   if ('nodes' in connection) return ownCluster(connection as ClusterConnection, defaults);
   const options = connection as RedisOptions;
   checkRedisOptions(options);
-  const source = ownRedis(new Redis({ ...defaults, ...options, lazyConnect: true }));
+  const source = ownRedis(new (requireIoredis().Redis)({ ...defaults, ...options, lazyConnect: true }));
   const { sentinels, failoverDetector, Connector } = options;
   const needsFailoverWatch = Boolean(sentinels?.length) && failoverDetector === undefined && Connector === undefined;
   return { ...source, needsFailoverWatch };
@@ -67,7 +68,7 @@ function ownCluster(connection: ClusterConnection, defaults: ClientDefaults): Cl
   const { nodes, options } = connection;
   const { socketTimeout, disconnectTimeout } = defaults;
   const redisOptions = { socketTimeout, disconnectTimeout, ...options?.redisOptions } as ClusterOptions['redisOptions'];
-  const client = new Cluster([...nodes], { ...options, redisOptions, lazyConnect: true });
+  const client = new (requireIoredis().Cluster)([...nodes], { ...options, redisOptions, lazyConnect: true });
   return { client, owned: true, description: describeCluster(client) };
 }
 

@@ -1,5 +1,6 @@
 import { ConnectionError } from './connection-error.js';
 import { checkDatabase } from './database-setting.js';
+import type { NodeRedisOptions } from './node-redis/node-redis-client.js';
 
 /** ioredis reads all other parameters as strings, so that `?lazyConnect=false` counts as true, and ignores those that it does not know, such as `?ssl=true`. */
 const URL_PARAMETERS = ['db', 'family', 'username', 'password', 'connectionName'];
@@ -28,6 +29,33 @@ export function checkUrl(text: string): void {
       'The URL of the connection names two databases, one in its path and one in ?db=: remove one of them',
     );
   }
+}
+
+/** What a checked URL says, as node-redis takes it. It is read as ioredis reads it, so that one URL means one database with both. */
+export function parseUrl(text: string): NodeRedisOptions {
+  const path = text.startsWith('/') && !text.startsWith('//') ? text.split('?')[0] : undefined;
+  const { hostname, port, username, password, pathname, protocol, searchParams } = new URL(
+    path === undefined ? text : `redis://localhost/${text.slice(path.length)}`,
+  );
+  const inUrl = username !== '' || password !== '';
+  const credentials = {
+    username: inUrl ? decodeURIComponent(username) : searchParams.get('username'),
+    password: inUrl ? decodeURIComponent(password) : searchParams.get('password'),
+  };
+  const family = Number(searchParams.get('family') ?? 0);
+  return {
+    username: credentials.username || undefined,
+    password: credentials.password || undefined,
+    name: searchParams.get('connectionName') ?? undefined,
+    database: Number(pathname.slice(1) || searchParams.get('db')),
+    socket: {
+      ...(path === undefined
+        ? { host: hostname.replace(/^\[|\]$/g, '') || undefined, port: Number(port) || undefined }
+        : { path }),
+      ...(family !== 0 && { family }),
+      ...(protocol === 'rediss:' && { tls: true }),
+    },
+  };
 }
 
 function checkParameters(parameters: URLSearchParams): void {

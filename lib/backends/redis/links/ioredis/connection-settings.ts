@@ -1,8 +1,8 @@
 import type { ClusterOptions, RedisOptions } from 'ioredis';
-import type { ClusterConnection } from './connection.js';
-import { ConnectionError } from './connection-error.js';
-import { checkDatabase, refuseDatabase } from './database-setting.js';
-import { checkUrl } from './url-settings.js';
+import type { ClusterConnection } from '../connection.js';
+import { ConnectionError } from '../connection-error.js';
+import { checkDatabase } from '../database-setting.js';
+import { checkUrl } from '../url-settings.js';
 
 /** Names that other clients and frameworks use. ioredis would ignore them, and connect to localhost, or without TLS. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
@@ -97,8 +97,8 @@ export function checkClient(options: RedisOptions & ClusterOptions, isCluster: b
       "The connection has role: 'slave': a writable replica would grant locks of its own. Remove role",
     );
   }
-  if (!isCluster) checkDatabase(options.db, 'db of the ioredis client of the connection');
-  else refuseDatabase((options.redisOptions as RedisOptions | undefined)?.db);
+  const { db } = isCluster ? ((options.redisOptions ?? {}) as RedisOptions) : options;
+  checkDatabase(db, `db${isCluster ? ' in the redisOptions' : ''} of the ioredis client of the connection`);
 }
 
 /** Refuses settings of one node that ioredis would not use for the nodes that it discovers. */
@@ -111,7 +111,10 @@ function checkNode(node: unknown, redisOptions: RedisOptions): void {
     : typeof node === 'object' && node !== null
       ? (node as RedisOptions)
       : {};
-  refuseDatabase(own.db);
+  if (Number(own.db ?? 0) !== 0)
+    throw new ConnectionError(
+      `db of a cluster node would be ignored: remove it, or, where the cluster has more databases than 0, as Valkey 9 can, ${IN_REDIS_OPTIONS}`,
+    );
   for (const setting of ['tls', 'username', 'password'] as const) {
     if (!own[setting] || redisOptions[setting]) continue;
     const found = setting === 'tls' && url ? 'rediss://' : setting;

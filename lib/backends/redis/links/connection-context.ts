@@ -9,6 +9,6 @@ export interface ConnectionContext {
   readonly onError: (error: unknown) => void;
   /** Receives warnings about a server configuration that makes locks unsafe. */
   readonly onWarning: (message: string) => void;
-  /** Called once, when a server has answered for the first time, with its name and version. */
+  /** Called once, when a server has answered for the first time, with its name, its version and the client library. */
   readonly onConnected?: ((server: string) => void) | undefined;
 }

@@ -1,9 +1,10 @@
 import type { Redis } from 'ioredis';
-import { type Client, isCluster } from '../client/client.js';
-import type { ClientSource } from '../client/client-source.js';
-import type { ConnectionContext } from '../client/connection-context.js';
-import type { FailoverWatch } from '../client/failover-watch.js';
-import { EndedError, errorCode, messageOf, withoutSecrets } from './redis-errors.js';
+import { withoutSecrets } from '../../connection/redis-errors.js';
+import type { ConnectionContext } from '../connection-context.js';
+import type { TopologyEvents } from '../topology.js';
+import { type Client, isCluster } from './client.js';
+import type { ClientSource } from './client-source.js';
+import type { FailoverWatch } from './failover-watch.js';
 import type { SocketTimeout } from './socket-timeout.js';
 
 /** How long a socket may take to close: one to a suspended server never does. Then it is destroyed. */
@@ -32,18 +33,17 @@ export class ClientLifecycle {
     return this.lastError ?? new Error(`the connection is not ready: ioredis says '${status}'`);
   }
 
-  /** @param onReady called at each connection: what answers from now on may be another server */
-  connect(onReady: () => void, socketTimeout: SocketTimeout, watch: FailoverWatch | undefined): void {
+  connect({ ready, failed }: TopologyEvents, socketTimeout: SocketTimeout, watch: FailoverWatch | undefined): void {
     const { client, owned, context } = this;
     if (!owned) return;
     context.runtime.detached(() => {
       client.on('ready', () => {
-        onReady();
+        ready();
         this.lastError = undefined;
       });
       client.on('error', (error: unknown) => {
         this.lastError = withoutSecrets(error);
-        context.onError(this.lastError);
+        failed(this.lastError);
       });
       if (isCluster(client)) {
         client.on('+node', (node: Redis) => socketTimeout.suspend(node));
@@ -55,10 +55,15 @@ export class ClientLifecycle {
     });
   }
 
-  /** Notes what a command failed with. Returns what its caller is told. */
-  commandFailed(error: unknown): unknown {
-    if (errorCode(messageOf(error)) === 'READONLY') this.leaveReplica();
-    return this.client.status === 'end' ? new EndedError(this.owned, this.lastError) : error;
+  /** What every command fails with once the client has ended. */
+  endedError(): Error {
+    const { owned, lastError } = this;
+    return new Error(
+      owned
+        ? `ioredis has given up this connection, as its options say (retryStrategy, clusterRetryStrategy, sentinelRetryStrategy): let them return a number, or remove them (${lastError?.message ?? 'it was closed'})`
+        : 'the ioredis client of the connection was closed by its owner (quit() or disconnect()): close the lock service first, or give it a connection of its own',
+      { cause: lastError },
+    );
   }
 
   /**

@@ -1,4 +1,5 @@
-import { Redis, type RedisOptions, type SentinelAddress } from 'ioredis';
+import type { Redis, RedisOptions, SentinelAddress } from 'ioredis';
+import { requireIoredis } from '../load-client.js';
 
 /** The longest pause between two attempts to connect to a Sentinel that is down or busy. */
 const LONGEST_RETRY_DELAY = 10_000;
@@ -22,6 +23,7 @@ export class FailoverWatch {
 
   constructor(options: RedisOptions) {
     const { name, sentinels = [], sentinelMaxConnections } = options;
+    const { Redis } = requireIoredis();
     this.sentinels = sentinels.slice(0, sentinelMaxConnections).map((address) => {
       const sentinel = new Redis(sentinelOptions(options, address));
       sentinel.on('error', () => {}); // others remain; and clients report it when no Sentinel answers

@@ -10,9 +10,3 @@ export function checkDatabase(db: unknown, what: string): void {
   if (typeof db === 'string' && /^\d{1,9}$/.test(db)) return;
   throw new ConnectionError(`${what} must be a database number, such as 0`);
 }
-
-/** @throws ConnectionError when a cluster is given another database than 0 */
-export function refuseDatabase(db: unknown): void {
-  if (db === undefined || db === null || Number(db) === 0) return;
-  throw new ConnectionError('A cluster has only database 0: remove db from the connection, and set a keyPrefix');
-}

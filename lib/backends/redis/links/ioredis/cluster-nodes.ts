@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { slotOf } from '../hash-slot.js';
+import { slotOf } from '../../hash-slot.js';
 import { type Client, isCluster } from './client.js';
 
 /** Which node of a cluster has which slot, as far as the client knows. Without a cluster there is one node, named ''. */

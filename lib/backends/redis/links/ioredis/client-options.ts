@@ -1,5 +1,5 @@
 import type { RedisOptions } from 'ioredis';
-import type { ConnectionContext } from './connection-context.js';
+import type { ConnectionContext } from '../connection-context.js';
 
 /** After a short outage a lock should not wait for seconds: ioredis alone would go up to five. */
 const LONGEST_RETRY_DELAY = 1_000;

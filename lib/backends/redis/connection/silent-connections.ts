@@ -1,0 +1,28 @@
+import { deadlineTimer } from '../../runtime.js';
+import type { ConnectionContext } from '../links/connection-context.js';
+import type { SentCommand } from '../links/link.js';
+
+/** Replaces connections on which nothing arrives any more: a half-open one reports nothing by itself. */
+export class SilentConnections {
+  /** @param replaced the connections are ours, and the user has not chosen another time limit for them */
+  constructor(
+    private readonly replaced: boolean,
+    private readonly context: ConnectionContext,
+  ) {}
+
+  /**
+   * Destroys the connection of a command that was not answered in time, once nothing at all has arrived there for the command timeout.
+   *
+   * @param latest the command that was written last, if any
+   */
+  check(latest: () => SentCommand | undefined): void {
+    if (!this.replaced) return;
+    const { runtime, commandTimeout } = this.context;
+    const command = latest();
+    const idle = command?.idleSinceWrite;
+    if (command === undefined || idle === undefined) return;
+    // Its timer fires only after Node.js has read what has arrived.
+    if (idle < commandTimeout) deadlineTimer(runtime, commandTimeout - idle, () => this.check(latest));
+    else command.destroySocket(new Error(`nothing came from the server within ${commandTimeout} ms`));
+  }
+}

@@ -1,0 +1,74 @@
+import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from 'ioredis';
+
+/** A type of ioredis; `never` where ioredis is not installed, and the compiler takes its types for `any`. */
+type IfInstalled<T> = 0 extends 1 & T ? never : T;
+
+/** A Redis Cluster, given by some of its nodes. @publicApi */
+export interface ClusterConnection {
+  readonly nodes: readonly ClusterNode[];
+  readonly options?: ClusterOptions;
+}
+
+/** A client that node-redis (the package `redis`, 5 or 6) has created: `createClient()`, `createSentinel()` or `createCluster()`. @publicApi */
+export interface NodeRedisLike {
+  connect(): Promise<unknown>;
+  destroy(): void;
+  sendCommand(...args: never[]): Promise<unknown>;
+}
+
+/** Options for clients of node-redis that the library makes itself: those of `createClient()`, `createSentinel()` or `createCluster()`. @publicApi */
+export interface NodeRedisConnection {
+  readonly client: 'node-redis';
+  readonly url?: string | undefined;
+  readonly username?: string | undefined;
+  readonly password?: string | undefined;
+  readonly database?: number | undefined;
+  readonly socket?: NodeRedisSocket | undefined;
+  readonly RESP?: 2 | 3 | undefined;
+  /** Of a master behind Sentinels: its name, and where they are. */
+  readonly name?: string | undefined;
+  readonly sentinelRootNodes?: readonly { readonly host: string | undefined; readonly port: number }[];
+  readonly nodeClientOptions?: object | undefined;
+  readonly sentinelClientOptions?: object | undefined;
+  /** Of a cluster: some of its nodes, and what holds for all of them. */
+  readonly rootNodes?: readonly object[] | undefined;
+  readonly defaults?: object | undefined;
+  /** Where nodes are for this process, by the address that the servers know: behind NAT. */
+  readonly nodeAddressMap?:
+    | Readonly<Record<string, NodeAddress>>
+    | ((address: string) => NodeAddress | undefined)
+    | undefined;
+}
+
+/** The `socket` of `createClient()`. @publicApi */
+export interface NodeRedisSocket {
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+  readonly path?: string | undefined;
+  readonly tls?: boolean | undefined;
+  readonly [other: string]: unknown;
+}
+
+/** @publicApi */
+export interface NodeAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** An existing client. @publicApi */
+export type Client = IfInstalled<Redis> | IfInstalled<Cluster> | NodeRedisLike;
+
+/**
+ * Where Redis is: a URL, ioredis options (single server or Sentinel), cluster nodes, `{ client: 'node-redis', … }`, an existing client of ioredis
+ * or node-redis, or a function that returns one. The library never closes or reconfigures a client that you created. One of node-redis is a source
+ * of settings alone: the library makes connections of its own with them.
+ *
+ * @publicApi
+ */
+export type Connection =
+  | string
+  | IfInstalled<RedisOptions>
+  | ClusterConnection
+  | NodeRedisConnection
+  | Client
+  | (() => Client);

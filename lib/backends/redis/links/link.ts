@@ -1,0 +1,58 @@
+/** A command that was given to a client, and what is known of it. What the backend promises rests on it. */
+export interface SentCommand {
+  /**
+   * The decoded reply: strings, numbers, null and lists of them. Rejects with the error that the server answered, or with the reason for which
+   * there is no answer.
+   */
+  readonly reply: Promise<unknown>;
+  /** The connection on which it was written last. `undefined`: it has not left this process. */
+  readonly socket: object | undefined;
+  /** It was written on a second connection after the first one broke: it may have been executed twice. */
+  readonly resent: boolean;
+  /** When it was written last, on the monotonic clock, in milliseconds. */
+  readonly writtenAt: number;
+  /** For how many milliseconds its connection has received nothing since then; `undefined`: it has received something, or is gone. */
+  readonly idleSinceWrite: number | undefined;
+  /** Whether the server has answered this command with that error, rather than the handshake of a connection, say. */
+  isAnswer(error: unknown): boolean;
+  /** Its answer is not needed any more: where it has not been written yet, it is never executed. */
+  abandon(): void;
+  /** Destroys the connection on which it was written, so that it is replaced. */
+  destroySocket(reason: Error): void;
+}
+
+/** The commands of one server, on one connection at a time, which is replaced when it breaks. */
+export interface Link {
+  /** `host:port` */
+  readonly address: string;
+  send(name: string, args: readonly string[]): SentCommand;
+}
+
+/** How a channel is subscribed to. */
+export type ChannelKind = 'channel' | 'pattern' | 'sharded';
+
+/** What a {@link SubscriberConnection} reports. */
+export interface SubscriberEvents {
+  /** It is connected, and may be used. */
+  ready(): void;
+  /** It is of no use any more: it broke, could not be made, or the server ended a subscription by itself. */
+  ended(): void;
+  /** An error, for logs. */
+  failed(error: unknown): void;
+  /** @param subscribed the channel or pattern that was subscribed to */
+  message(subscribed: string, channel: string, text: string): void;
+}
+
+/** One connection that subscribes. It is never connected again: what it was subscribed to would be in doubt. */
+export interface SubscriberConnection {
+  /** `host:port` of its server, as far as that is known. */
+  readonly address: string;
+  /** Connects in the background. Nothing is reported before this call has returned. */
+  open(events: SubscriberEvents): void;
+  /** Settles when the server has confirmed all of them. */
+  subscribe(kind: ChannelKind, channels: readonly string[]): Promise<unknown>;
+  /** Settles when the server has confirmed it. */
+  unsubscribe(kind: ChannelKind, channels: readonly string[]): Promise<unknown>;
+  ping(): Promise<unknown>;
+  close(): void;
+}

@@ -1,0 +1,66 @@
+import { createRequire } from 'node:module';
+import { ConnectionError } from './connection-error.js';
+import type { NodeRedisClient, NodeRedisOptions } from './node-redis/node-redis-client.js';
+
+/** What this library uses of ioredis, or of its fork iovalkey. */
+export type IoredisModule = Pick<typeof import('ioredis'), 'Redis' | 'Cluster' | 'Command'>;
+
+/** What this library uses of node-redis. */
+export interface NodeRedisModule {
+  createClient(options: NodeRedisOptions): NodeRedisClient;
+}
+
+// What is published is a CommonJS module. A bundler follows a `require` whose name is written out, and leaves one alone that it cannot follow if it stands
+// in a `try`: so each of them has its own.
+declare const require: NodeJS.Require | undefined;
+const fromHere = typeof require === 'function' ? undefined : createRequire(import.meta.url);
+
+/** ioredis, or else iovalkey; undefined where neither is installed. */
+export function loadIoredis(): IoredisModule | undefined {
+  try {
+    return typeof require === 'function' ? require('ioredis') : fromHere?.('ioredis');
+  } catch (error) {
+    refuseBroken(error, 'ioredis');
+  }
+  try {
+    return typeof require === 'function' ? require('iovalkey') : fromHere?.('iovalkey');
+  } catch (error) {
+    refuseBroken(error, 'iovalkey');
+  }
+  return undefined;
+}
+
+/** node-redis; undefined where it is not installed. */
+export function loadNodeRedis(): NodeRedisModule | undefined {
+  try {
+    return typeof require === 'function' ? require('redis') : fromHere?.('redis');
+  } catch (error) {
+    refuseBroken(error, 'redis');
+  }
+  try {
+    return typeof require === 'function' ? require('@redis/client') : fromHere?.('@redis/client');
+  } catch (error) {
+    refuseBroken(error, '@redis/client');
+  }
+  return undefined;
+}
+
+/** @throws ConnectionError where neither ioredis nor iovalkey is installed */
+export function requireIoredis(): IoredisModule {
+  return loadIoredis() ?? notInstalled('ioredis', 'npm install ioredis');
+}
+
+/** @throws ConnectionError where node-redis is not installed */
+export function requireNodeRedis(): NodeRedisModule {
+  return loadNodeRedis() ?? notInstalled('node-redis', 'npm install redis');
+}
+
+function notInstalled(client: string, command: string): never {
+  throw new ConnectionError(`The connection is for ${client}, which is not installed: ${command}`);
+}
+
+/** One that is installed, and lacks a dependency of its own, is broken: that is for the user to see. */
+function refuseBroken(error: unknown, name: string): void {
+  const isMissing = error instanceof Error && 'code' in error && error.code === 'MODULE_NOT_FOUND';
+  if (!isMissing || !error.message.includes(`'${name}'`)) throw error;
+}

@@ -1,0 +1,280 @@
+import type { Timer } from '../../../runtime.js';
+import { messageOf } from '../../connection/redis-errors.js';
+import { slotOf } from '../../hash-slot.js';
+import type { ConnectionContext } from '../connection-context.js';
+import type { Link, SentCommand, SubscriberConnection } from '../link.js';
+import type { Topology, TopologyEvents } from '../topology.js';
+import type { ClientFactory, Endpoint } from './node-redis-client.js';
+import { NodeRedisCommand } from './node-redis-command.js';
+import { NodeRedisLink } from './node-redis-link.js';
+import { NodeRedisSubscriber } from './node-redis-subscriber.js';
+
+const SLOTS = 16_384;
+/** A command that is redirected more often fails with the last redirection. */
+const MOST_REDIRECTIONS = 16;
+/** Before a command is repeated that found its slot in migration, and before the slots are asked for again, in milliseconds. */
+const RETRY_DELAY = 100;
+
+/** A cluster, by some of its nodes, and how to connect to each of them. */
+export interface ClusterSource {
+  readonly description: string;
+  readonly database: number;
+  /** Nodes by which the others are found, and a factory for each with its own settings. */
+  readonly roots: readonly { readonly endpoint: Endpoint; readonly createClient: ClientFactory }[];
+  /** For nodes that were found. */
+  readonly createClient: ClientFactory;
+  /** Where a node is for this process, whose address the cluster knows: behind NAT. */
+  readonly translate: (address: string) => Endpoint | undefined;
+}
+
+/**
+ * A cluster by clients of node-redis, one connection a node. Slots and redirections are kept here and not by the cluster client of node-redis, which
+ * would hide what became of a command.
+ */
+export class ClusterTopology implements Topology {
+  readonly library = 'node-redis';
+  readonly isCluster = true;
+  readonly owned = true;
+  readonly database: number;
+  readonly replacesSilentConnections = true;
+  readonly description: string;
+  ended = false;
+  /** The address of the master of each slot. */
+  private slots: (string | undefined)[] = new Array(SLOTS).fill(undefined);
+  private readonly links = new Map<string, NodeRedisLink>();
+  /** Commands that wait until the slots are known. */
+  private readonly waiting = new Set<{ readonly command: NodeRedisCommand; readonly start: () => void }>();
+  /** Nodes that the last answer did not have. */
+  private readonly leftOut = new Set<string>();
+  private known = false;
+  private lastError: Error | undefined;
+  private discovering: Promise<void> | undefined;
+  private retryTimer: Timer | undefined;
+  private rootIndex = 0;
+  private events: TopologyEvents = { ready: () => {}, failed: () => {} };
+
+  constructor(
+    private readonly source: ClusterSource,
+    private readonly context: ConnectionContext,
+  ) {
+    this.description = source.description;
+    this.database = source.database;
+  }
+
+  get connectionError(): Error | undefined {
+    if (this.known && [...this.links.values()].some(({ isReady }) => isReady)) return undefined;
+    return this.lastError ?? new Error('node-redis has not connected to the cluster yet');
+  }
+
+  endedError(): Error {
+    return new Error('the connection was closed');
+  }
+
+  connect(events: TopologyEvents): void {
+    this.events = events;
+    this.context.runtime.detached(() => this.refresh());
+  }
+
+  send(name: string, args: readonly string[], key?: string, failOnTryAgain = false): SentCommand {
+    const command = new NodeRedisCommand([name].concat(args));
+    const slot = key === undefined ? undefined : slotOf(key);
+    let redirections = 0;
+    const start = (): void => {
+      const link = this.linkOf(slot);
+      if (link !== undefined) return link.dispatch(command, redirect);
+      this.waiting.add({ command, start });
+      this.refresh();
+    };
+    const redirect = (error: Error): boolean => {
+      const [code, , address] = error.message.split(' ');
+      if (code === 'CLUSTERDOWN') this.refresh();
+      if (++redirections > MOST_REDIRECTIONS || this.ended) return false;
+      if (code === 'MOVED' && address !== undefined) {
+        if (slot !== undefined) this.slots[slot] = address;
+        this.refresh();
+        this.linkAt(address).dispatch(command, redirect);
+        return true;
+      }
+      if (code === 'ASK' && address !== undefined) {
+        const link = this.linkAt(address);
+        // On one connection, one right behind the other.
+        link.send('ASKING', []).reply.catch(() => {});
+        link.dispatch(command, redirect);
+        return true;
+      }
+      if (code !== 'TRYAGAIN' || failOnTryAgain) return false;
+      this.context.runtime.timer(RETRY_DELAY, start);
+      return true;
+    };
+    if (this.ended) command.fail(this.endedError());
+    else start();
+    return command;
+  }
+
+  nodeOfSlot(slot: number | undefined): string {
+    return slot === undefined ? '' : (this.slots[slot] ?? '');
+  }
+
+  has(address: string): boolean {
+    return !this.ended && this.slots.includes(address);
+  }
+
+  refresh(): void {
+    if (this.ended || this.discovering !== undefined) return;
+    this.discovering = this.discover()
+      .catch((error: unknown) => this.failed(error as Error))
+      .finally(() => {
+        this.discovering = undefined;
+      });
+  }
+
+  master(slot: number | undefined, random: number): Link | undefined {
+    if (slot !== undefined) return this.linkOf(slot);
+    const masters = this.masters();
+    return masters[Math.floor(random * masters.length)];
+  }
+
+  masters(): readonly Link[] {
+    return this.addresses().map((address) => this.linkAt(address));
+  }
+
+  unreachableMasters(): readonly string[] {
+    return this.addresses().filter((address) => !this.links.get(address)?.isReady);
+  }
+
+  masterOn(socket: object | undefined): Link | undefined {
+    return [...this.links.values()].find((link) => link.socket === socket);
+  }
+
+  subscriber(slot: number | undefined): SubscriberConnection | undefined {
+    const addresses = this.addresses();
+    const address =
+      slot === undefined ? addresses[Math.floor(this.context.runtime.random() * addresses.length)] : this.slots[slot];
+    if (address === undefined) return undefined;
+    return new NodeRedisSubscriber(
+      address,
+      async () => this.endpointOf(address),
+      this.source.createClient,
+      this.context,
+    );
+  }
+
+  duplicate(): Topology {
+    return new ClusterTopology(this.source, this.context);
+  }
+
+  leaveReplica(): void {
+    this.refresh();
+  }
+
+  async close(): Promise<void> {
+    this.ended = true;
+    this.retryTimer?.cancel();
+    for (const link of this.links.values()) link.close();
+    for (const { command } of this.waiting) command.fail(this.endedError());
+    this.waiting.clear();
+  }
+
+  private addresses(): string[] {
+    return [...new Set(this.slots.filter((address) => address !== undefined))].sort();
+  }
+
+  private linkOf(slot: number | undefined): NodeRedisLink | undefined {
+    const address = slot === undefined ? this.addresses()[0] : this.slots[slot];
+    return address === undefined ? undefined : this.linkAt(address);
+  }
+
+  private linkAt(address: string): NodeRedisLink {
+    let link = this.links.get(address);
+    if (link === undefined) {
+      link = this.context.runtime.detached(() =>
+        this.open(address, this.source.createClient, this.endpointOf(address), () => this.events.ready()),
+      );
+      this.links.set(address, link);
+    }
+    return link;
+  }
+
+  private open(address: string, createClient: ClientFactory, endpoint: Endpoint, ready = () => {}): NodeRedisLink {
+    const link = new NodeRedisLink({
+      address,
+      createClient,
+      locate: () => Promise.resolve(endpoint),
+      context: this.context,
+      ready,
+      failed: (error) => this.failed(error),
+    });
+    link.open();
+    return link;
+  }
+
+  private endpointOf(address: string): Endpoint {
+    const end = address.lastIndexOf(':');
+    return this.source.translate(address) ?? { host: address.slice(0, end), port: Number(address.slice(end + 1)) };
+  }
+
+  /** Asks a node that is connected which node has which slot, else the next root. */
+  private async discover(): Promise<void> {
+    const ready = [...this.links.values()].filter(({ isReady }) => isReady);
+    const { roots } = this.source;
+    const root = roots[this.rootIndex++ % roots.length];
+    const link = ready[0] ?? this.open('root', root.createClient, root.endpoint);
+    try {
+      const asked = link.send('CLUSTER', ['SLOTS']);
+      const ranges = (await this.answered(asked)) as [from: number, to: number, master: [host: string, port: number]][];
+      this.learn(ranges, root.endpoint.host ?? '127.0.0.1');
+    } catch (error) {
+      throw link.connectionError ?? error;
+    } finally {
+      if (ready.length === 0) link.close();
+    }
+  }
+
+  private learn(
+    ranges: readonly [from: number, to: number, master: [host: string, port: number]][],
+    rootHost: string,
+  ): void {
+    const slots: (string | undefined)[] = new Array(SLOTS).fill(undefined);
+    // A node that does not know its own host sends none.
+    for (const [from, to, [host, port]] of ranges) slots.fill(`${host || rootHost}:${port}`, from, to + 1);
+    this.slots = slots;
+    if (this.ended) return;
+    const addresses = this.addresses();
+    for (const [address, link] of this.links) {
+      if (addresses.includes(address)) this.leftOut.delete(address);
+      // One node's answer may be old: a link that is closed fails what is under way.
+      else if (!this.leftOut.has(address)) this.leftOut.add(address);
+      else {
+        link.close();
+        this.links.delete(address);
+        this.leftOut.delete(address);
+      }
+    }
+    for (const address of addresses) this.linkAt(address);
+    this.known = addresses.length > 0;
+    const waiting = [...this.waiting];
+    this.waiting.clear();
+    if (this.known) this.lastError = undefined;
+    for (const { command, start } of waiting) if (!command.aborted) start();
+  }
+
+  private async answered(command: SentCommand): Promise<unknown> {
+    const { runtime, commandTimeout } = this.context;
+    let timer: Timer | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = runtime.timer(commandTimeout, () => reject(new Error(`no answer within ${commandTimeout} ms`)));
+    });
+    return Promise.race([command.reply, late]).finally(() => timer?.cancel());
+  }
+
+  private failed(error: Error): void {
+    if (this.ended) return;
+    this.lastError = new Error(messageOf(error));
+    this.events.failed(error);
+    const retry = () => {
+      this.retryTimer = undefined;
+      this.refresh();
+    };
+    this.retryTimer ??= this.context.runtime.timer(RETRY_DELAY, retry, 'keep-alive');
+  }
+}

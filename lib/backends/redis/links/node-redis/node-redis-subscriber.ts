@@ -1,0 +1,143 @@
+import type { ConnectionContext } from '../connection-context.js';
+import type { ChannelKind, SubscriberConnection, SubscriberEvents } from '../link.js';
+import {
+  type ClientFactory,
+  connectWithin,
+  destroy,
+  type Endpoint,
+  isSame,
+  type NodeRedisClient,
+} from './node-redis-client.js';
+import { asReplyError } from './node-redis-command.js';
+
+/** The methods of node-redis for each kind. */
+const COMMANDS = {
+  channel: { subscribe: 'subscribe', unsubscribe: 'unsubscribe' },
+  pattern: { subscribe: 'pSubscribe', unsubscribe: 'pUnsubscribe' },
+  sharded: { subscribe: 'sSubscribe', unsubscribe: 'sUnsubscribe' },
+} as const;
+
+/** A client of node-redis that subscribes. Its own lists of subscriptions are not used: it does not connect again. */
+export class NodeRedisSubscriber implements SubscriberConnection {
+  private events: SubscriberEvents | undefined;
+  private closed = false;
+  /** By kind and channel, what was asked of it last and is not confirmed yet. */
+  private readonly underWay = new Map<string, Promise<unknown>>();
+  private client: NodeRedisClient | undefined;
+  private endpoint: Endpoint | undefined;
+
+  /**
+   * @param locate where the server is by then
+   * @param onClose called when it is of no use any more
+   */
+  constructor(
+    readonly address: string,
+    private readonly locate: () => Promise<Endpoint>,
+    private readonly createClient: ClientFactory,
+    private readonly context: ConnectionContext,
+    private readonly onClose?: () => void,
+  ) {}
+
+  open(events: SubscriberEvents): void {
+    this.events = events;
+    this.locate()
+      .then(async (endpoint) => {
+        if (this.closed) return;
+        const client = this.createClient(endpoint);
+        this.client = client;
+        this.endpoint = endpoint;
+        client.on('error', (error: unknown) => this.failed(error));
+        client.on('end', () => this.ended());
+        client.on('sharded-channel-moved', () => this.ended());
+        await connectWithin(client, this.context);
+        if (this.closed) destroy(client);
+        else events.ready();
+      })
+      .catch((error: unknown) => this.failed(error));
+  }
+
+  subscribe(kind: ChannelKind, channels: readonly string[]): Promise<unknown> {
+    return this.inTurn(kind, channels, async (client) => this.subscription(client, kind, channels, this.events));
+  }
+
+  private subscription(
+    client: NodeRedisClient,
+    kind: ChannelKind,
+    channels: readonly string[],
+    events: SubscriberEvents | undefined,
+  ): Promise<unknown> {
+    // Patterns are reported by the channel that matched: each one is subscribed to with a listener of its own.
+    if (kind === 'pattern') {
+      return Promise.all(
+        channels.map((pattern) =>
+          client.pSubscribe([pattern], (text, channel) => events?.message(pattern, channel, text)),
+        ),
+      );
+    }
+    return client[COMMANDS[kind].subscribe](channels, (text, channel) => events?.message(channel, channel, text));
+  }
+
+  unsubscribe(kind: ChannelKind, channels: readonly string[]): Promise<unknown> {
+    return this.inTurn(kind, channels, async (client) => client[COMMANDS[kind].unsubscribe](channels));
+  }
+
+  async ping(): Promise<unknown> {
+    return this.client?.ping();
+  }
+
+  /** Its server was replaced by the one at this address. */
+  leaveUnlessAt(endpoint: Endpoint): void {
+    if (this.client === undefined || (this.endpoint && isSame(this.endpoint, endpoint))) return;
+    destroy(this.client);
+    this.ended();
+  }
+
+  close(): void {
+    this.closed = true;
+    this.events = undefined;
+    this.onClose?.();
+    if (this.client !== undefined) destroy(this.client);
+  }
+
+  /**
+   * Of each channel, one thing at a time: node-redis takes a channel that it is about to leave for one that it has, sends nothing to subscribe to it
+   * again, and has left it then.
+   */
+  private async inTurn(
+    kind: ChannelKind,
+    channels: readonly string[],
+    work: (client: NodeRedisClient) => Promise<unknown>,
+  ): Promise<unknown> {
+    const names = channels.map((channel) => `${kind} ${channel}`);
+    const before = names.flatMap((name) => this.underWay.get(name) ?? []);
+    const turn = before.length === 0 ? this.run(work) : Promise.allSettled(before).then(() => this.run(work));
+    for (const name of names) this.underWay.set(name, turn);
+    try {
+      return await turn;
+    } finally {
+      for (const name of names) if (this.underWay.get(name) === turn) this.underWay.delete(name);
+    }
+  }
+
+  private async run(work: (client: NodeRedisClient) => Promise<unknown>): Promise<unknown> {
+    if (this.client === undefined) throw new Error('the connection is not ready');
+    return await confirmed(work(this.client));
+  }
+
+  private failed(error: unknown): void {
+    this.events?.failed(error);
+    if (!this.client?.isOpen) this.ended();
+  }
+
+  private ended(): void {
+    this.onClose?.();
+    this.events?.ended();
+  }
+}
+
+/** What the server answers with is known by its name, as with commands. */
+function confirmed(answer: Promise<unknown>): Promise<unknown> {
+  return answer.catch((error: unknown) => {
+    throw asReplyError(error) ?? error;
+  });
+}

@@ -1,0 +1,191 @@
+import type { Timer } from '../../../runtime.js';
+import type { ConnectionContext } from '../connection-context.js';
+import { ConnectionError } from '../connection-error.js';
+import { checkDatabase } from '../database-setting.js';
+import type { NodeRedisModule } from '../load-client.js';
+import {
+  connectWithin,
+  destroy,
+  type Endpoint,
+  endpointText,
+  type NodeAddressMap,
+  type NodeRedisClient,
+  type NodeRedisOptions,
+  ownOverrides,
+  translated,
+} from './node-redis-client.js';
+import type { Move, SingleSource } from './single-topology.js';
+
+/** What `createSentinel()` of node-redis takes, as far as it matters here. */
+export interface SentinelOptions {
+  readonly name: string;
+  readonly sentinelRootNodes: readonly { readonly host: string; readonly port: number }[];
+  readonly nodeClientOptions?: NodeRedisOptions;
+  readonly sentinelClientOptions?: NodeRedisOptions;
+  readonly nodeAddressMap?: NodeAddressMap;
+  readonly keyPrefix?: string;
+}
+
+/** The pauses before a Sentinel that is down is asked for news again, in milliseconds. */
+const FIRST_PAUSE = 100;
+const LONGEST_PAUSE = 10_000;
+
+/** @throws ConnectionError that names the option */
+export function sentinelSource(
+  options: SentinelOptions,
+  { createClient }: NodeRedisModule,
+  context: ConnectionContext,
+): SingleSource {
+  const { name, sentinelRootNodes, nodeClientOptions = {}, nodeAddressMap } = options;
+  if (typeof name !== 'string' || name === '')
+    throw new ConnectionError("The connection has sentinelRootNodes, but no name: give that of the master's group");
+  if (!Array.isArray(sentinelRootNodes) || sentinelRootNodes.length === 0)
+    throw new ConnectionError('The connection has no sentinelRootNodes: give the host and port of each Sentinel');
+  const { database = 0 } = nodeClientOptions;
+  checkDatabase(database, 'database in the nodeClientOptions of the connection');
+  const sentinels = new Sentinels(options, createClient, context);
+  return {
+    description: `redis ${name} through sentinels ${sentinelRootNodes.map(endpointText).join(',')}/${database}`,
+    address: name,
+    database,
+    createClient: (endpoint) =>
+      createClient({ ...nodeClientOptions, ...ownOverrides(nodeClientOptions.socket, endpoint) }),
+    locate: async () => translated(await sentinels.master(), nodeAddressMap),
+    watch: (moved) =>
+      sentinels.watch(({ from, to }) =>
+        moved({ from: translated(from, nodeAddressMap), to: translated(to, nodeAddressMap) }),
+      ),
+  };
+}
+
+/** The Sentinels of a master, who know where it is, and tell when it moves. */
+class Sentinels {
+  /** The one that has answered last is asked first. */
+  private readonly nodes: Endpoint[];
+  private readonly followers = new Set<(move: Move) => void>();
+  private watches: readonly SentinelWatch[] = [];
+
+  constructor(
+    private readonly options: SentinelOptions,
+    private readonly createClient: NodeRedisModule['createClient'],
+    private readonly context: ConnectionContext,
+  ) {
+    this.nodes = [...options.sentinelRootNodes];
+  }
+
+  /** Asks one after the other. Rejects with the reasons of all where none of them knows. */
+  async master(): Promise<Endpoint> {
+    const failures: string[] = [];
+    for (const node of [...this.nodes]) {
+      try {
+        const master = await this.ask(node);
+        this.nodes.splice(this.nodes.indexOf(node), 1);
+        this.nodes.unshift(node);
+        return master;
+      } catch (error) {
+        failures.push(`${endpointText(node)}: ${(error as Error).message}`);
+      }
+    }
+    throw new Error(`no Sentinel knows the master '${this.options.name}': ${failures.join('; ')}`);
+  }
+
+  /** Tells of each move once or more, until it is closed. All who watch share one connection to each Sentinel. */
+  watch(moved: (move: Move) => void): { close(): void } {
+    this.followers.add(moved);
+    if (this.followers.size === 1) {
+      this.watches = this.options.sentinelRootNodes.map(
+        (node) => new SentinelWatch(() => this.connectionTo(node), this.context, this.heard),
+      );
+    }
+    return {
+      close: () => {
+        if (!this.followers.delete(moved) || this.followers.size > 0) return;
+        for (const watch of this.watches) watch.close();
+        this.watches = [];
+      },
+    };
+  }
+
+  private readonly heard = (message: string): void => {
+    const [name, oldHost, oldPort, host, port] = message.split(' ');
+    if (name !== this.options.name) return;
+    const move = { from: { host: oldHost, port: Number(oldPort) }, to: { host, port: Number(port) } };
+    for (const follower of [...this.followers]) follower(move);
+  };
+
+  private async ask(node: Endpoint): Promise<Endpoint> {
+    const { runtime, commandTimeout } = this.context;
+    const client = this.connectionTo(node);
+    let late = false;
+    const timer = runtime.timer(commandTimeout, () => {
+      late = true;
+      destroy(client);
+    });
+    try {
+      await client.connect();
+      const reply = await client.sendCommand(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.options.name]);
+      const [host, port] = Array.isArray(reply) ? (reply as string[]) : [];
+      if (host === undefined || !(Number(port) > 0)) throw new Error('it does not watch a master of this name');
+      return { host, port: Number(port) };
+    } catch (error) {
+      throw late ? new Error(`no answer within ${commandTimeout} ms`) : error;
+    } finally {
+      timer.cancel();
+      destroy(client);
+    }
+  }
+
+  private connectionTo(node: Endpoint): NodeRedisClient {
+    const { sentinelClientOptions = {} } = this.options;
+    const settings = { ...sentinelClientOptions, ...ownOverrides(sentinelClientOptions.socket, node), database: 0 };
+    const client = this.createClient(settings);
+    client.on('error', () => {}); // others remain; and a link reports it when no Sentinel answers
+    return client;
+  }
+}
+
+/** Listens to one Sentinel, and comes back to one that was down. */
+class SentinelWatch {
+  private client: NodeRedisClient | undefined;
+  private timer: Timer | undefined;
+  private attempts = 0;
+  private closed = false;
+
+  constructor(
+    private readonly connection: () => NodeRedisClient,
+    private readonly context: ConnectionContext,
+    private readonly heard: (message: string) => void,
+  ) {
+    this.open();
+  }
+
+  close(): void {
+    this.closed = true;
+    this.timer?.cancel();
+    if (this.client !== undefined) destroy(this.client);
+  }
+
+  private open(): void {
+    const client = this.connection();
+    this.client = client;
+    client.on('end', () => this.openLater(client));
+    connectWithin(client, this.context)
+      .then(() => (this.closed ? destroy(client) : client.subscribe(['+switch-master'], this.heard)))
+      .then(() => {
+        this.attempts = 0;
+      })
+      .catch(() => {
+        destroy(client);
+        this.openLater(client);
+      });
+  }
+
+  private openLater(client: NodeRedisClient): void {
+    if (this.closed || this.client !== client || this.timer !== undefined) return;
+    const pause = Math.min(FIRST_PAUSE * 2 ** this.attempts++, LONGEST_PAUSE);
+    this.timer = this.context.runtime.timer(pause, () => {
+      this.timer = undefined;
+      this.open();
+    });
+  }
+}

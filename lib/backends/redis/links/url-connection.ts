@@ -1,0 +1,52 @@
+import type { Connection, NodeRedisConnection } from './connection.js';
+import { ConnectionError } from './connection-error.js';
+import { loadIoredis, loadNodeRedis } from './load-client.js';
+import { parseUrl } from './url-settings.js';
+
+/**
+ * The options for a checked URL by which node-redis connects to it.
+ *
+ * @throws ConnectionError where it is not installed, which a URL leaves open
+ */
+export function nodeRedisUrl(url: string): NodeRedisConnection {
+  if (loadNodeRedis() === undefined)
+    throw new ConnectionError(
+      'The connection is a URL, and no Redis client is installed: npm install ioredis, or npm install redis',
+    );
+  const options = parseUrl(url);
+  // With RESP 3, node-redis leaves out a user without a password, and is the default user.
+  const isPasswordless = options.username !== undefined && options.password === undefined;
+  return { client: 'node-redis', ...options, ...(isPasswordless && { RESP: 2 }) };
+}
+
+/** How a program connects that looks at a server, whatever its state. */
+export interface LookOptions {
+  /** The URL names one node of a cluster. */
+  readonly isCluster: boolean;
+  /** In milliseconds. */
+  readonly connectTimeout: number;
+}
+
+/**
+ * The options for a checked URL by whichever client is installed. The server is not asked whether it is ready: it may be in trouble, and the user
+ * may not be allowed to ask.
+ *
+ * @throws ConnectionError where no client is installed
+ */
+export function connectionToLookAt(url: string, { isCluster, connectTimeout }: LookOptions): Connection {
+  if (loadIoredis() === undefined) {
+    const { username, password, socket, RESP, ...options } = nodeRedisUrl(url);
+    if (!isCluster) return { ...options, username, password, RESP, socket: { ...socket, connectTimeout } };
+    const { host, port, ...settings } = socket ?? {};
+    const defaults = { username, password, RESP, database: options.database, socket: { ...settings, connectTimeout } };
+    return { client: 'node-redis', rootNodes: [{ socket: { host, port } }], defaults };
+  }
+  const { name, database, username, password, socket } = parseUrl(url);
+  const { host, port = 6_379, path, family, tls } = socket ?? {};
+  const given = { ...(family && { family }), ...(tls && { tls: {} }) };
+  const options = { username, password, connectTimeout, enableReadyCheck: false, ...given };
+  const server = { host: host ?? 'localhost', port };
+  if (isCluster)
+    return { nodes: [server], options: { redisOptions: { ...options, db: database }, enableReadyCheck: false } };
+  return { ...options, ...(path === undefined ? server : { path }), db: database, connectionName: name };
+}
