@@ -1,17 +1,75 @@
-// npm run bench: this library and its peers, which test/benchmark/package.json names. Arguments go to test/benchmark/benchmark.ts.
+// npm run bench, and all bench:*: the first argument says what is measured, the others go to its program.
 import { spawnSync } from 'node:child_process';
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './jest-run.mjs';
+
+const TYPESCRIPT = ['--import', './test/support/jest/typescript-loader.mjs'];
+
+const measurements = {
+  /** This library beside its peers, which test/benchmark/package.json names. */
+  peers(...args) {
+    build();
+    run('npm', 'install', '--prefix', 'test/benchmark', '--silent', '--no-audit', '--no-fund', '--prefer-offline');
+    compile('test/benchmark/tsconfig.json');
+    // The compiled benchmark is where the library's name leads to the build; from there it has to find the peers.
+    symlinkSync(join(root, 'test/benchmark/node_modules'), join(root, 'dist/benchmark/node_modules'), 'junction');
+    node('dist/benchmark/benchmark/benchmark.js', ...args);
+  },
+  /** Two commits, or two clients, in turns. */
+  pairs(...args) {
+    build();
+    compile('test/benchmark/pairs/tsconfig.json');
+    node('dist/benchmark/benchmark/pairs/pairs.js', ...args);
+  },
+  /** The load that the dashboard makes. */
+  dashboard(...args) {
+    build();
+    node('test/benchmark/dashboard.mjs', ...args);
+  },
+  /** For how long the dashboard's computing keeps other requests waiting. */
+  stalls(...args) {
+    build();
+    node('test/benchmark/dashboard-stalls.mjs', ...args);
+  },
+  /** The files of lib that one call crosses. */
+  files(...args) {
+    node('.ci/embed.mjs');
+    node(...TYPESCRIPT, 'test/benchmark/files-crossed.mjs', ...args);
+  },
+  /** How long importing the library takes. */
+  import(...args) {
+    build();
+    node('test/benchmark/import-time.mjs', ...args);
+  },
+  /** Row locks beside locks by hand. */
+  sql(...args) {
+    build();
+    node(...TYPESCRIPT, 'test/benchmark/row-locks.mjs', ...args);
+  },
+};
+
+function build() {
+  node('.ci/build.mjs');
+}
+
+function compile(project) {
+  node('node_modules/typescript/bin/tsc', '-p', project);
+}
+
+function node(...args) {
+  run(process.execPath, ...args);
+}
 
 function run(program, ...args) {
   const { status } = spawnSync(program, args, { cwd: root, stdio: 'inherit' });
   if (status !== 0) process.exit(status ?? 1);
 }
 
-run(process.execPath, '.ci/build.mjs');
-run('npm', 'install', '--prefix', 'test/benchmark', '--silent', '--no-audit', '--no-fund', '--prefer-offline');
-run(process.execPath, 'node_modules/typescript/bin/tsc', '-p', 'test/benchmark/tsconfig.json');
-// The compiled benchmark is where the library's name leads to the build; from there it has to find the peers.
-symlinkSync(join(root, 'test/benchmark/node_modules'), join(root, 'dist/benchmark/node_modules'), 'junction');
-run(process.execPath, 'dist/benchmark/benchmark/benchmark.js', ...process.argv.slice(2));
+const [what, ...args] = process.argv.slice(2);
+const measure = Object.hasOwn(measurements, what) ? measurements[what] : undefined;
+if (measure === undefined) {
+  console.error(`There is no measurement '${what}'; there are ${Object.keys(measurements).join(', ')}`);
+  process.exit(1);
+}
+measure(...args);

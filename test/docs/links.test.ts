@@ -1,9 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { type Page, parsePage, proseOf, ROOT, readPages } from './support/markdown.js';
 
 const LINK = /\]\(([^)\s]+)\)/g;
-/** What the package carries: pages link to nothing else in the repository. */
+/** What the package carries: its pages link to nothing else in the repository. */
 const PACKED = /^(README\.md|CHANGELOG\.md|LICENSE|docs\/.*)$/;
 
 /** The anchor that GitHub gives to a heading. */
@@ -35,7 +35,7 @@ function brokenLinks(pages: readonly Page[]): string[] {
     const [file, anchor] = link.split('#');
     const target = file === '' ? page.path : normalize(join(dirname(page.path), file));
     if (!anchors.has(target) && !existsSync(join(ROOT, target))) return 'does not exist';
-    if (!PACKED.test(target)) return 'is not in the package';
+    if (PACKED.test(page.path) && !PACKED.test(target)) return 'is not in the package';
     if (anchor !== undefined && !anchors.get(target)?.has(anchor)) return 'has no such heading';
     return undefined;
   };
@@ -47,9 +47,20 @@ function brokenLinks(pages: readonly Page[]): string[] {
   );
 }
 
-const pages = readPages();
+/** Pages whose code is neither compiled nor run. */
+const others = ['CONTRIBUTING.md', 'SECURITY.md', ...pagesOf('docs/decisions')].map((path) =>
+  parsePage(path, readFileSync(join(ROOT, path), 'utf8')),
+);
 
-describe('the links in README.md and docs/', () => {
+function pagesOf(folder: string): string[] {
+  return readdirSync(join(ROOT, folder)).map((name) => `${folder}/${name}`);
+}
+
+const guide = readPages();
+const pages = [...guide, ...others];
+const DECISIONS = 'docs/decisions/README.md';
+
+describe('the links in README.md, docs/, CONTRIBUTING.md and SECURITY.md', () => {
   it('lead to pages and headings that exist and are packed', () => {
     expect(brokenLinks(pages)).toEqual([]);
   });
@@ -64,10 +75,10 @@ describe('the links in README.md and docs/', () => {
     ]);
   });
 
-  it('are in llms.txt, one for every page', () => {
+  it('are in llms.txt, one for every page of the guide and one for the decisions', () => {
     const text = readFileSync(join(ROOT, 'docs/llms.txt'), 'utf8');
     const listed = [...text.matchAll(LINK)].map(([, link]) => normalize(join('docs', link)));
-    expect(listed.sort()).toEqual(pages.map(({ path }) => path).sort());
+    expect(listed.sort()).toEqual([...guide.map(({ path }) => path), DECISIONS].sort());
   });
 
   it('reach every page from README.md', () => {
@@ -79,6 +90,7 @@ describe('the links in README.md and docs/', () => {
         if (target.endsWith('.md')) reached.add(target);
       }
     }
-    expect(pages.map(({ path }) => path).filter((path) => !reached.has(path))).toEqual([]);
+    const unreached = pages.filter(({ path }) => path.startsWith('docs/') && !reached.has(path));
+    expect(unreached.map(({ path }) => path)).toEqual([]);
   });
 });
