@@ -2,10 +2,10 @@
 //   cjs/chunks/core.js   what nestjs-redis-lock/core needs
 //   cjs/chunks/dashboard.js   what one entry needs besides, without NestJS
 //   cjs/chunks/nest.js   what uses NestJS, in esm/chunks too
-// What does not use NestJS is there once, for import and for require: the files in esm pass it on. So a class of it is declared once in
-// a process, however it is imported: there is no second LockService, which NestJS would not inject. What uses NestJS 12, which consists
-// of ES modules, has to be one itself for jest. Functions, classes and lines stay, for stack traces; comments are in lib, docstrings in
-// the types.
+// What does not use NestJS is there once, for import and for require: the files in esm pass it on. So a class of it is
+// declared once in a process, however it is imported: there is no second LockService, which NestJS would not inject.
+// What uses NestJS 12, which consists of ES modules, has to be one itself for jest. Functions, classes and lines stay,
+// for stack traces; comments are in lib, docstrings in the types.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -105,7 +105,9 @@ function sharedChunks(bundle, getModuleInfo) {
   return Object.values(bundle).filter(isShared);
 }
 
-/** Instead of code that is written once, passes on that of a folder beside. Adds the names of such files to `shared`. */
+/**
+ * Instead of code that is written once, passes on that of a folder beside. Adds the names of such files to `shared`.
+ */
 function passedOnFrom(folder, shared) {
   return {
     name: 'passed-on-from',
@@ -150,8 +152,8 @@ function besides(folder, file) {
 }
 
 /**
- * Beside a chunk that is written once, a file that passes on what it exports. Node.js looks for the names of what it imports from
- * CommonJS in its text, which is short there.
+ * Beside a chunk that is written once, a file that passes on what it exports. Node.js looks for the names of what it
+ * imports from CommonJS in its text, which is short there.
  */
 function namesBeside() {
   return {

@@ -1,8 +1,9 @@
-// Embeds lib/backends/redis/scripts/**/*.lua into one TypeScript module, so that the scripts survive bundlers and load alike from the
-// ESM and the CommonJS build. Run by `npm ci` (prepare), by the build and before the tests.
+// Embeds lib/backends/redis/scripts/**/*.lua into one TypeScript module, so that the scripts survive bundlers and load
+// alike from the ESM and the CommonJS build. Run by `npm ci` (prepare), by the build and before the tests.
 //
-// A script is known by its file name; folders only sort them. It lists everything that it includes, in the order of use:
-// `-- @include read-write/busy-reader` stands for scripts/includes/read-write/busy-reader.lua, which includes nothing itself.
+// A script is known by its file name; folders only sort them. It lists everything that it includes, in the order of
+// use: `-- @include read-write/busy-reader` stands for scripts/includes/read-write/busy-reader.lua, which includes
+// nothing itself.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
@@ -95,7 +96,10 @@ function constantOf(include) {
   return include.replace(/[-/](\w)/g, (_text, letter) => letter.toUpperCase());
 }
 
-/** Without its comments, which Redis does not need. Lines stay lines, so that the scripts can be read in the packed library. */
+/**
+ * Without its comments, which Redis does not need. Lines stay lines, so that the scripts can be read in the packed
+ * library.
+ */
 function literal(text) {
   const code = text.replace(/^--\[\[.*?\]\]\n/ms, '').replace(/^ *--.*\n/gm, '');
   return `\`${code.replace(/[`\\]|\$\{/g, '\\$&')}\``;

@@ -1,4 +1,5 @@
-// Embeds lib/dashboard/page/* into one TypeScript module, as embed-lua.mjs does with the scripts: the page is wherever the library is.
+// Embeds lib/dashboard/page/* into one TypeScript module, as embed-lua.mjs does with the scripts: the page is wherever
+// the library is.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { extname } from 'node:path';

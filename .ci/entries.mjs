@@ -1,5 +1,5 @@
-// Each file of lib is an entry of the package: lib/sql.ts is `nestjs-redis-lock/sql`, lib/index.ts the package itself, and
-// lib/cli.ts, where there is one, its command.
+// Each file of lib is an entry of the package: lib/sql.ts is `nestjs-redis-lock/sql`, lib/index.ts the package itself,
+// and lib/cli.ts, where there is one, its command.
 //   node .ci/entries.mjs    writes what follows from that to package.json: exports, typesVersions, bin
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

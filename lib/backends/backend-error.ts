@@ -1,12 +1,13 @@
 /**
  * Why a call to a backend failed.
  *
- * - `kind` `unavailable`: there was no answer, or the answer was an error that may pass (LOADING, READONLY, OOM, CLUSTERDOWN, …).
- *   `denied`: the server refuses this user or command. `key`: something that is not a lock of this kind is stored under the key.
- *   `closed`: the client that sends the commands has ended, and will never answer again.
+ * - `kind` `unavailable`: there was no answer, or the answer was an error that may pass (LOADING, READONLY, OOM,
+ *   CLUSTERDOWN, …). `denied`: the server refuses this user or command. `key`: something that is not a lock of this
+ *   kind is stored under the key. `closed`: the client that sends the commands has ended, and will never answer again.
  * - `outcome` `refused`: the call was certainly not executed. `unknown`: it may have been executed, or may still be.
- * - `validUntil`: the time on the backend's clock, in ms, after which a call of unknown outcome is certainly not executed any more.
- *   Until then, a release that finds nothing ({@link ReleaseReply.at}) proves nothing. Undefined: the call is no longer under way.
+ * - `validUntil`: the time on the backend's clock, in ms, after which a call of unknown outcome is certainly not
+ *   executed any more. Until then, a release that finds nothing ({@link ReleaseReply.at}) proves nothing. Undefined:
+ *   the call is no longer under way.
  * - `spent`: the backend has released the owner of the acquisition again, so that another attempt needs another owner.
  *
  * @publicApi
@@ -28,7 +29,7 @@ export class BackendError extends Error {
   }
 }
 
-/** What errors say of the backend that failed. */
+/** How errors describe the backend that failed. */
 interface BackendDescription {
   readonly description: string;
   readonly connectionError?: Error | undefined;
@@ -50,7 +51,7 @@ export function noAnswer(
   return withReason(backend, new BackendError(message, 'unavailable', outcome, { validUntil }));
 }
 
-/** Adds the connection's last error to a failure that has no cause of its own. */
+/** Adds the connection's last error to a failure without a cause. */
 export function withReason({ connectionError }: BackendDescription, failure: BackendError): BackendError {
   if (connectionError === undefined || failure.cause !== undefined || failure.kind !== 'unavailable') return failure;
   const { message, kind, outcome, validUntil, spent } = failure;

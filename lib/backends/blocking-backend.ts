@@ -2,8 +2,8 @@ import type { BackendError } from './backend-error.js';
 import type { AcquireReply, AcquireRequest, Busy, LockType } from './lock-requests.js';
 
 /**
- * The ability of a backend to wait by itself, in a queue that it keeps, in place of the engine's listening for releases. The engine asks for
- * one waiter of each lock and process at a time.
+ * The ability of a backend to wait for a lock in its own queue, instead of the engine's listening for releases. The
+ * engine asks for one waiter of each lock and process at a time.
  *
  * @publicApi
  */
@@ -12,10 +12,11 @@ export interface BlockingBackend {
   refusal(type: LockType): string | undefined;
 
   /**
-   * As `LockBackend.acquire`, but waits until the lock is held, or until {@link stop}, which makes it answer that the lock is busy. What it
-   * answers carries {@link Acquired.confirmed}.
+   * As `LockBackend.acquire`, but waits until the lock is held, or until {@link stop}, which makes it answer that the
+   * lock is busy. What it answers carries {@link Acquired.confirmed}.
    *
-   * @param onWait called when it starts to wait for a holder (with what is known of it), and again and again while it waits for something
+   * @param onWait called when it starts to wait for a holder (with what is known of it), and again and again while it
+   * waits for something
    *   else, such as a connection (with a reason)
    * @throws BackendError
    */

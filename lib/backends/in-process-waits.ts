@@ -23,7 +23,10 @@ export class WaitStore {
   }
 }
 
-/** Finds deadlocks among the callers of one process: for backends that keep their locks there, or have no place for waits. */
+/**
+ * Finds deadlocks among the callers of one process: for backends that keep their locks there, or have no place for
+ * waits.
+ */
 export class InProcessWaits implements WaitBackend {
   /**
    * @param now milliseconds, by the clock of the store; throws when the backend is closed

@@ -33,19 +33,22 @@ export interface BackendHealth {
   readonly listening: boolean | undefined;
 }
 
-/** How long a ticket counter lives, in milliseconds: waiters that were woken by one message ask at about the same time. */
+/**
+ * How long a ticket counter lives, in milliseconds: waiters that were woken by one message ask at about the same time.
+ */
 export const TICKET_LIFETIME = 1_000;
 
 /**
- * What a lock engine needs of the place where locks are kept: the port that a backend implements. Every implementation passes the suite in
- * test/contract.
+ * What a lock engine needs of the place where locks are kept: the port that a backend implements. Every implementation
+ * passes the suite in test/contract.
  *
  * - All methods may be called at any time, concurrently. Promises reject with {@link BackendError} only.
- * - An acquisition is idempotent: an owner that holds the lock already is renewed to `leaseTime` and gets a (new) token.
+ * - An acquisition is idempotent: an owner that holds the lock already is renewed to `leaseTime` and gets a (new)
+ *   token.
  * - Times are measured by the backend's own clock.
  * - A call that gets no answer within the backend's command time-out rejects with `outcome: 'unknown'`.
- * - A call that takes something (an acquisition, a transfer, a place in a queue, permits) is not executed after that time-out, however
- *   long it was under way: nobody would know of it. See {@link BackendError.validUntil}.
+ * - A call that takes something (an acquisition, a transfer, a place in a queue, permits) is not executed after that
+ *   time-out, however long it was under way: nobody would know of it. See {@link BackendError.validUntil}.
  *
  * ```ts
  * const reply = await backend.acquire({
@@ -61,7 +64,10 @@ export interface LockBackend {
   /** For logs: `redis 127.0.0.1:6379/0`. It never contains a secret. */
   readonly description: string;
 
-  /** Why the backend cannot be reached: the last error of its connection since it was last ready. Undefined: not known. It never contains a secret. */
+  /**
+   * Why the backend cannot be reached: the last error of its connection since it was last ready. Undefined: not known.
+   * It never contains a secret.
+   */
   readonly connectionError?: Error | undefined;
 
   /** Semaphores and latches; undefined: this backend has none. */
@@ -96,9 +102,9 @@ export interface LockBackend {
   canAcquireTogether(keys: readonly string[]): boolean;
 
   /**
-   * Acquires all locks or none, in one step. Only for `reentrant`, `fenced`, `read` and `write` requests with the same leaseTime, for keys
-   * that {@link canAcquireTogether} accepts. Their `reserve` and `waiterTimeout` are ignored: no tokens are reserved, and no writer that
-   * has to wait is registered.
+   * Acquires all locks or none, in one step. Only for `reentrant`, `fenced`, `read` and `write` requests with the same
+   * leaseTime, for keys that {@link canAcquireTogether} accepts. Their `reserve` and `waiterTimeout` are ignored: no
+   * tokens are reserved, and no writer that has to wait is registered.
    *
    * @throws BackendError
    */
@@ -126,16 +132,17 @@ export interface LockBackend {
   renew(request: RenewRequest): Promise<boolean>;
 
   /**
-   * Makes later acquisitions of this lock get tokens above `token`. The nodes of a quorum agree on a token this way: the clock that tokens
-   * of this type come from (for `fenced`, the lock's own counter) advances to it, unless it is further already.
+   * Makes later acquisitions of this lock get tokens above `token`. The nodes of a quorum agree on a token this way:
+   * the clock that tokens of this type come from (for `fenced`, the lock's own counter) advances to it, unless it is
+   * further already.
    *
    * @throws BackendError
    */
   raiseToken(key: string, type: LockType, token: number): Promise<void>;
 
   /**
-   * Keeps these waiters registered (see {@link AcquireRequest.waiterTimeout}) for another `waiterTimeout` ms. False: that waiter was
-   * no longer registered.
+   * Keeps these waiters registered (see {@link AcquireRequest.waiterTimeout}) for another `waiterTimeout` ms. False:
+   * that waiter was no longer registered.
    *
    * @throws BackendError
    */
@@ -149,12 +156,13 @@ export interface LockBackend {
   removeWaiter(waiter: OwnerRef): Promise<void>;
 
   /**
-   * Frees the lock whoever holds it, of any type, wakes waiters, and tells the clients of the removed owners. Resolves to each removed
-   * owner once; to none when the lock was free.
+   * Frees the lock whoever holds it, of any type, wakes waiters, and tells the clients of the removed owners. Resolves
+   * to each removed owner once; to none when the lock was free.
    *
-   * With `expected`, only the owners that it names are removed, and compared in the same step as they are removed: an owner that got the lock
-   * meanwhile keeps it, and an empty list removes nobody. An owner that holds the lock as a writer and as a reader is removed from both.
-   * Readers that are not named go on reading, and waiters are woken only when nobody is left. It resolves to those whom it removed.
+   * With `expected`, only the owners that it names are removed, and compared in the same step as they are removed: an
+   * owner that got the lock meanwhile keeps it, and an empty list removes nobody. An owner that holds the lock as a
+   * writer and as a reader is removed from both. Readers that are not named keep their locks, and waiters are woken
+   * only when nobody is left. It resolves to the removed owners.
    *
    * @throws BackendError
    */
@@ -164,23 +172,24 @@ export interface LockBackend {
   inspect(key: string): Promise<LockState>;
 
   /**
-   * Numbers the waiters that were woken by one message but found the lock taken by the same `holder`: 1, 2, … in the order of their calls,
-   * so that not all of them try again at the next message. The counter ends after {@link TICKET_LIFETIME}, and with another holder. A
-   * backend without this method makes all of them try again.
+   * Numbers the waiters that were woken by one message but found the lock taken by the same `holder`: 1, 2, … in the
+   * order of their calls, so that not all of them try again at the next message. The counter ends after
+   * {@link TICKET_LIFETIME}, and with another holder. A backend without this method makes all of them try again.
    *
    * @throws BackendError
    */
   takeTicket?(key: string, holder: string): Promise<number>;
 
   /**
-   * Listens for releases of this lock. All subscriptions share one connection; those of one channel share one subscription. For a fair
-   * lock, `clientId` names the owners (`<clientId>:*`) whose messages are delivered.
+   * Listens for releases of this lock. All subscriptions share one connection; those of one channel share one
+   * subscription. For a fair lock, `clientId` names the owners (`<clientId>:*`) whose messages are delivered.
    */
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription;
 
   /**
-   * Listens for forced releases that removed owners of this client, whoever requested them. Anybody may have sent such a message: verify
-   * it before you rely on it, unless it gives a {@link Removal.reason}. A backend without this method tells nobody.
+   * Listens for forced releases that removed owners of this client, whoever requested them. Anybody may have sent such
+   * a message: verify it before you rely on it, unless it gives a {@link Removal.reason}. A backend without this method
+   * sends no such messages.
    */
   listenToClient?(clientId: string, listener: (removal: Removal) => void): Subscription;
 

@@ -1,6 +1,9 @@
 import type { LockType } from './lock-requests.js';
 
-/** What one client tells about itself: who it is, and what it holds and waits for. Times are in milliseconds. @publicApi */
+/**
+ * The record that a client writes about itself: who it is, what it holds and what it waits for. Times are in
+ * milliseconds. @publicApi
+ */
 export interface ClientRecord {
   /** The owners of its locks are `<clientId>:<n>`. */
   readonly clientId: string;
@@ -15,7 +18,7 @@ export interface ClientRecord {
   readonly held: number;
   /** How many of its callers wait for a lock. */
   readonly waiting: number;
-  /** How long the one that came first has waited; 0 where none waits. */
+  /** How long the first of them has waited; 0 if none waits. */
   readonly longestWait: number;
   /** Up to 20 of the locks that it holds, the oldest first. */
   readonly holds: readonly HoldRecord[];
@@ -28,7 +31,10 @@ export interface HoldRecord {
   readonly key: string;
   readonly type: LockType;
   readonly owner: string;
-  /** The template of the decorator, `Class.method` where the key is a function, or the option `group`; `''`: none was given. */
+  /**
+   * The template of the decorator, `Class.method` where the key is a function, or the option `group`; `''`: none was
+   * given.
+   */
   readonly group: string;
   /** `Class.method` of a decorated method; `''` for other callers. */
   readonly method: string;
@@ -39,12 +45,12 @@ export interface HoldRecord {
 export interface WaitRecord {
   readonly key: string;
   readonly type: LockType;
-  /** Of the caller that came first, as in {@link HoldRecord}. */
+  /** The group and method of the first caller, as in {@link HoldRecord}. */
   readonly group: string;
   readonly method: string;
   /** How many callers of the client wait. */
   readonly waiters: number;
-  /** How long the one that came first has waited. */
+  /** How long the first of them has waited. */
   readonly waitedFor: number;
 }
 
@@ -52,21 +58,24 @@ export interface WaitRecord {
 export interface KeyPage {
   /** Keys of locks, in no order. One that was there all the time is on at least one page; one may be on two pages. */
   readonly keys: readonly string[];
-  /** Keys of semaphores and latches that this library has set up or found too few permits in, as far as the backend knows them. */
+  /**
+   * Keys of semaphores and latches that this library has set up or found too few permits in, as far as the backend
+   * knows them.
+   */
   readonly synchronizers?: readonly string[];
   /** For the next page; undefined: this is the last one. */
   readonly cursor: string | undefined;
 }
 
 /**
- * Which locks there are, and who the clients are: the part of a backend that people look at. It never serves an acquisition.
+ * Which locks and clients there are: the part of a backend for people. It never serves an acquisition.
  *
  * @publicApi
  */
 export interface LockDirectory {
   /**
-   * The keys of present locks, semaphores and latches that begin with `prefix`, taken verbatim, and go on as the glob pattern `match` says. It
-   * does not block the server, however many keys there are.
+   * The keys of present locks, semaphores and latches that consist of `prefix`, taken verbatim, and a rest that matches
+   * the glob pattern `match`. It does not block the server, however many keys there are.
    *
    * @param count about how many; a page may have more or fewer, also none
    * @returns undefined for a cursor that is none of this backend's
@@ -75,7 +84,7 @@ export interface LockDirectory {
   list(prefix: string, match: string, cursor: string | undefined, count: number): Promise<KeyPage | undefined>;
 
   /**
-   * Keeps the record of a client for `lifetime` milliseconds, in place of the one before. 0: removes it.
+   * Stores the record of a client for `lifetime` milliseconds, replacing the one before. 0: removes it.
    *
    * @throws BackendError
    */

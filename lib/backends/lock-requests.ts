@@ -7,14 +7,17 @@ import type { Moment } from './runtime.js';
  */
 export type LockType = 'reentrant' | 'fair' | 'read' | 'write' | 'fenced';
 
-/** The two sides of a read/write lock share one lock record; every other type under the same name counts as busy, and vice versa. */
+/**
+ * The two sides of a read/write lock share one lock record; every other type under the same name counts as busy, and
+ * vice versa.
+ */
 export function isReadWrite(type: LockType): type is 'read' | 'write' {
   return type === 'read' || type === 'write';
 }
 
 /**
- * The lock types that `LockBackend.transfer` is for. Readers share a lock, and a fair lock goes to the head of its queue, which may be
- * in another process.
+ * The lock types that `LockBackend.transfer` is for. Readers share a lock, and a fair lock goes to the head of its
+ * queue, which may be in another process.
  *
  * @publicApi
  */
@@ -25,8 +28,8 @@ export function isTransferable(type: LockType): type is TransferableType {
 }
 
 /**
- * One owner of one lock. `key` is the whole key, prefix included; `owner` is `<clientId>:<n>` and belongs to one type (read and write
- * count as one).
+ * One owner of one lock. `key` is the whole key, prefix included; `owner` is `<clientId>:<n>` and belongs to one type
+ * (read and write count as one).
  *
  * @publicApi
  */
@@ -43,21 +46,21 @@ export interface AcquireRequest extends OwnerRef {
   /** How many fencing tokens to reserve beside the one of this acquisition, for hand-offs. 0: none. */
   readonly reserve: number;
   /**
-   * When the lock is busy, the backend registers this owner as a waiter for this many milliseconds: in the queue of a fair lock, or as a
-   * waiting writer. 0: it leaves no trace. Other types ignore it.
+   * When the lock is busy, the backend registers this owner as a waiter for this many milliseconds: in the queue of a
+   * fair lock, or as a waiting writer. 0: it leaves no trace. Other types ignore it.
    */
   readonly waiterTimeout: number;
   /**
-   * `read` only: acquire although a writer waits. A quorum sets it to restore a lease on a node that has lost it. Default: false, so that
-   * readers give way to a waiting writer.
+   * `read` only: acquire although a writer waits. A quorum sets it to restore a lease on a node that has lost it.
+   * Default: false, so that readers give way to a waiting writer.
    */
   readonly pastWaitingWriters?: boolean;
 }
 
 interface Answered {
   /**
-   * The request was sent twice because a connection broke, and the other copy may be executed until this time on the backend's clock: it
-   * may acquire the lock, or register the waiter, once more. Undefined: no other copy is under way.
+   * The request was sent twice because a connection broke, and the other copy may be executed until this time on the
+   * backend's clock: it may acquire the lock, or register the waiter, once more. Undefined: no other copy is under way.
    */
   readonly validUntil?: number;
 }
@@ -69,7 +72,10 @@ export interface Acquired extends Answered {
   readonly token: number;
   /** How many tokens after `token` belong to this acquisition too: at most the `reserve` that was requested. */
   readonly reserved: number;
-  /** The moment before the last command that set the lease was sent, on this process's clocks. Default: when the acquisition was requested. */
+  /**
+   * The moment before the last command that set the lease was sent, on this process's clocks. Default: when the
+   * acquisition was requested.
+   */
   readonly confirmed?: Moment;
 }
 
@@ -80,7 +86,10 @@ export interface Busy extends Answered {
   readonly remaining: number;
   /** An owner that holds the lock, or is ahead of this one in a fair queue. */
   readonly holder: string | undefined;
-  /** The backend has released parts of the acquisition again (a quorum without a majority): another attempt needs another owner. */
+  /**
+   * The backend has released parts of the acquisition again (a quorum without a majority): another attempt needs
+   * another owner.
+   */
   readonly spent?: boolean;
 }
 
@@ -103,8 +112,8 @@ export type AcquireAllReply = Answered &
 /** @publicApi */
 export interface ReleaseRequest extends OwnerRef {
   /**
-   * Publishes nothing. A quorum revokes an acquisition that was never used on single nodes; a message about that would only wake contenders
-   * in vain.
+   * Publishes nothing. A quorum revokes an acquisition that was never used on single nodes; a message about that would
+   * only wake contenders in vain.
    */
   readonly quietly?: boolean;
 }
@@ -141,7 +150,9 @@ export interface RenewRequest extends OwnerRef {
 /** @publicApi */
 export interface LockState {
   readonly mode: 'free' | 'exclusive' | 'read' | 'write';
-  /** Each owner with the milliseconds that its lease has left (−1: without limit). A downgraded writer is listed once. */
+  /**
+   * Each owner with the milliseconds that its lease has left (−1: without limit). A downgraded writer is listed once.
+   */
   readonly owners: readonly { readonly owner: string; readonly remaining: number }[];
   /** Owners in the queue of a fair lock, the head first; empty for other types. */
   readonly queue: readonly string[];
@@ -158,8 +169,9 @@ export interface ExpectedHolders {
   /** Only these are removed. */
   readonly owners: readonly string[];
   /**
-   * {@link LockState.token} as it was shown. Where the lock's token is another one by now, the lock was acquired anew, and nobody is removed:
-   * the owner ids of other libraries may repeat. Undefined, and where the backend shows no token for this lock, owners alone are compared.
+   * {@link LockState.token} as it was shown. Where the lock's token is another one by now, the lock was acquired anew,
+   * and nobody is removed: the owner ids of other libraries may repeat. Undefined, and where the backend shows no token
+   * for this lock, owners alone are compared.
    */
   readonly token?: number | undefined;
 }
@@ -168,6 +180,8 @@ export interface ExpectedHolders {
 export interface Removal {
   readonly key: string;
   readonly owners: readonly string[];
-  /** What happened, where the backend itself has noticed it and nothing is to be verified. Never taken from a message. */
+  /**
+   * What happened, where the backend itself has noticed it and nothing is to be verified. Never taken from a message.
+   */
   readonly reason?: string;
 }

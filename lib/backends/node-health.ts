@@ -1,15 +1,18 @@
 import type { BackendError } from './backend-error.js';
 import type { Runtime } from './runtime.js';
 
-/** How long an outage outlasts the last refusal, in milliseconds: callers that were refused ask again within a second. */
+/**
+ * How long an outage outlasts the last refusal, in milliseconds: callers that were refused ask again within a second.
+ */
 const REFUSAL_LASTS = 2_000;
 
 /**
- * Whether one node answers. Its outage begins with the first request that fails, or has no answer within the command time-out, and ends with
- * any answer.
+ * Whether one node answers. Its outage begins with the first request that fails, or has no answer within the command
+ * time-out, and ends with any answer.
  *
- * A node that answers, but with an error that may pass (LOADING, OOM, CLUSTERDOWN, …), gives no lock either: PING and renewals may succeed
- * meanwhile, so such an outage ends when something can be acquired again, or when it has been refused to nobody for two seconds.
+ * A node that answers, but with an error that may pass (LOADING, OOM, CLUSTERDOWN, …), gives no lock either: PING and
+ * renewals may succeed meanwhile, so such an outage ends when something can be acquired again, or when it has been
+ * refused to nobody for two seconds.
  *
  * @publicApi
  */
@@ -38,7 +41,7 @@ export class NodeHealth {
     return this.lastAnswer;
   }
 
-  /** @param taking the request would have taken something, such as a lock */
+  /** @param taking whether it was a request that takes something, such as a lock */
   answered(taking: boolean): void {
     this.lastAnswer = this.runtime.monotonic();
     if (this.outageSince === undefined) return;
@@ -47,7 +50,7 @@ export class NodeHealth {
     this.onChange(this);
   }
 
-  /** @param refused the node itself has answered so; else there was no answer */
+  /** @param refused whether the node answered with an error; otherwise there was no answer */
   failed(refused: boolean): void {
     const now = this.runtime.monotonic();
     if (refused) this.lastRefusal = now;
@@ -70,8 +73,8 @@ export class NodeHealth {
 }
 
 /**
- * The ability of a backend to say which of its nodes do not answer. Without it, a caller waits as long as its `waitTime` allows, whatever
- * happens to the backend.
+ * The ability of a backend to say which of its nodes do not answer. Without it, a caller waits as long as its
+ * `waitTime` allows, whatever happens to the backend.
  *
  * @publicApi
  */
@@ -86,7 +89,7 @@ export interface NodeWatch {
   listen(listener: (node: NodeHealth) => void): void;
 }
 
-/** The {@link NodeWatch} of a backend that answers as a whole, or not at all. */
+/** The {@link NodeWatch} of a backend that has a single node. */
 export class SingleNodeWatch implements NodeWatch {
   readonly health: NodeHealth;
   private listener: (node: NodeHealth) => void = () => {};

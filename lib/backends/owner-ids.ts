@@ -3,7 +3,9 @@ export function ownerId(clientId: string, number: number): string {
   return `${clientId}:${number}`;
 }
 
-/** The client of an owner. An owner without a colon, which no version of this library makes, counts as its own client. */
+/**
+ * The client of an owner. An owner without a colon, which no version of this library makes, counts as its own client.
+ */
 export function clientOf(owner: string): string {
   const end = owner.lastIndexOf(':');
   return end < 0 ? owner : owner.slice(0, end);

@@ -10,8 +10,8 @@ export interface Moment {
 }
 
 /**
- * Time, randomness and ids, as the engine and the memory backend see them. All that a seeded simulation has to control goes through
- * here; the real one is `nodeRuntime`.
+ * Time, randomness and ids, as the engine and the memory backend see them. All that a seeded simulation has to control
+ * goes through here; the real one is `nodeRuntime`.
  *
  * @publicApi
  */
@@ -22,7 +22,10 @@ export interface Runtime {
   /** Milliseconds since 1970, by this machine's clock. */
   wall(): number;
 
-  /** Calls back after `delay` milliseconds (at most 2³¹−1), outside any lock scope. Keeps the process alive only with `'keep-alive'`. */
+  /**
+   * Calls back after `delay` milliseconds (at most 2³¹−1), outside any lock scope. Keeps the process alive only with
+   * `'keep-alive'`.
+   */
   timer(delay: number, callback: () => void, keepAlive?: 'keep-alive'): Timer;
 
   /** Calls back after one turn of the event loop, outside any lock scope. */
@@ -39,8 +42,8 @@ export interface Runtime {
 }
 
 /**
- * A timer for giving up on an answer. Node.js runs timers before it reads sockets, so after the event loop was blocked a plain timer would
- * fire before answers that arrived long ago. This one lets them be read first.
+ * A timer for giving up on an answer. Node.js runs timers before it reads sockets, so after the event loop was blocked
+ * a plain timer would fire before answers that arrived long ago. This one lets them be read first.
  */
 export function deadlineTimer(runtime: Runtime, delay: number, giveUp: () => void, keepAlive?: 'keep-alive'): Timer {
   return new DeadlineTimer(runtime, delay, giveUp, keepAlive);

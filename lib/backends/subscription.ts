@@ -1,6 +1,6 @@
 /**
- * Why a subscriber is called. `message`: the lock was released; `owner` is the waiter that the message is meant for (fair locks).
- * `resync`: messages may have been lost.
+ * Why a subscriber is called. `message`: the lock was released; `owner` is the waiter that the message is meant for
+ * (fair locks). `resync`: messages may have been lost.
  *
  * @publicApi
  */

@@ -2,11 +2,12 @@ import type { Subscription, Wake } from './subscription.js';
 import type { SemaphoreType, SynchronizerState } from './synchronizer-state.js';
 
 /**
- * Identifies one request that changes something, so that a repetition gets the same answer and changes nothing: a reply can be lost after
- * the command was executed.
+ * Identifies one request that changes something, so that a repetition gets the same answer and changes nothing: a reply
+ * can be lost after the command was executed.
  *
- * A client sends the changes of one session to one object one after the other: the next one only when the last one was answered. So the
- * backend remembers the latest sequence number of each session with its answer, and ignores a lower number as a late copy.
+ * A client sends the changes of one session to one object one after the other: the next one only when the last one was
+ * answered. So the backend remembers the latest sequence number of each session with its answer, and ignores a lower
+ * number as a late copy.
  *
  * @publicApi
  */
@@ -15,7 +16,10 @@ export interface RequestId {
   readonly session: string;
   /** Grows with each request of the client. */
   readonly sequence: number;
-  /** The request was sent before, and that copy may still be under way: the answer is remembered even if nothing changed, so that the copy changes nothing. */
+  /**
+   * The request was sent before, and that copy may still be under way: the answer is remembered even if nothing
+   * changed, so that the copy changes nothing.
+   */
   readonly repeated?: boolean;
 }
 
@@ -39,18 +43,18 @@ export interface PermitCounts {
 }
 
 /**
- * Each kind has a channel of its own. Both kinds of semaphores share one.
+ * Each kind has its own channel. Both kinds of semaphores share one.
  *
  * @publicApi
  */
 export type SynchronizerKind = 'semaphore' | 'latch';
 
 /**
- * Semaphores and count-down latches of a {@link LockBackend}. A `key` is the whole key, prefix included. An object that does not exist
- * counts as zero. Permit ids are 32 lower-case hexadecimal digits, chosen by the caller.
+ * Semaphores and count-down latches of a {@link LockBackend}. A `key` is the whole key, prefix included. An object that
+ * does not exist counts as zero. Permit ids are 32 lower-case hexadecimal digits, chosen by the caller.
  *
- * All methods may be called at any time, concurrently; promises reject with {@link BackendError} only. Times are measured by the backend's
- * own clock. A call that makes permits available, or opens a latch, wakes waiters.
+ * All methods may be called at any time, concurrently; promises reject with {@link BackendError} only. Times are
+ * measured by the backend's own clock. A call that makes permits available, or opens a latch, wakes waiters.
  *
  * @publicApi
  */
@@ -58,10 +62,10 @@ export interface SynchronizerBackend {
   // ── Permits that are only counted ────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Takes the permits of as many groups, from the first on, as there are permits for. Resolves to the number of groups served; −1: none,
-   * because the semaphore does not exist.
+   * Takes the permits of as many groups, from the first on, as there are permits for. Resolves to the number of groups
+   * served; −1: none, because the semaphore does not exist.
    *
-   * @param initial a semaphore that does not exist is first created with so many permits
+   * @param initial a semaphore that does not exist is first created with this many permits
    * @throws BackendError
    */
   takePermits(key: string, groups: readonly number[], request: RequestId, initial?: number): Promise<number>;
@@ -94,7 +98,7 @@ export interface SynchronizerBackend {
   addPermits(key: string, permits: number, request: RequestId, type?: SemaphoreType): Promise<void>;
 
   /**
-   * Creates the semaphore with so many permits. False: it exists already.
+   * Creates the semaphore with this many permits. False: it exists already.
    *
    * @param type what {@link inspect} is to answer. Default: `semaphore`
    * @throws BackendError
@@ -169,8 +173,8 @@ export interface SynchronizerBackend {
   // ── Both ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * What is known of the object, for people who look at it. Undefined: there is none. Nothing changes. A backend without this method shows
-   * no semaphores and latches.
+   * What is known of the object, for people who look at it. Undefined: there is none. Nothing changes. A backend
+   * without this method shows no semaphores and latches.
    *
    * @throws BackendError
    */

@@ -2,8 +2,8 @@
 export type SemaphoreType = 'semaphore' | 'permit-expirable-semaphore';
 
 /**
- * What a semaphore or latch is known to be. `counter`: a number that may be either. This library notes the type when it sets one up; Redisson
- * does not.
+ * The type of a semaphore or latch. `counter`: a number that may be either. This library notes the type when it
+ * sets one up; Redisson does not.
  *
  * @publicApi
  */
@@ -17,12 +17,17 @@ export interface HeldPermit {
   readonly remaining: number;
 }
 
-/** What `SynchronizerBackend.inspect` saw. @publicApi */
+/** The result of `SynchronizerBackend.inspect`. @publicApi */
 export interface SynchronizerState {
   readonly type: SynchronizerType;
-  /** How many permits of a semaphore are available, below zero after more were taken away; of a latch, how many steps are left. */
+  /**
+   * How many permits of a semaphore are available, below zero after more were taken away; of a latch, how many steps
+   * are left.
+   */
   readonly count: number;
-  /** How many permits there are, including those that are taken; the count that a latch was given. Undefined: not known. */
+  /**
+   * How many permits there are, including those that are taken; the count that a latch was given. Undefined: not known.
+   */
   readonly total: number | undefined;
   /** How many permits with a lease are held. */
   readonly acquired: number;
@@ -35,13 +40,16 @@ export const MOST_PERMITS_SHOWN = 100;
 /** How many digits of a permit's id are shown. With the other 16, anybody could release the permit. */
 export const SHOWN_ID_DIGITS = 16;
 
-/** What is noted beside a semaphore or latch when it is set up. */
+/** The note that is kept beside a semaphore or latch that was set up. */
 export interface SynchronizerNote {
   readonly type: SynchronizerType;
   readonly total: number | undefined;
 }
 
-/** What to make of a note that may be out of date, because only this library keeps it: Redisson also changes and deletes the number beside it. */
+/**
+ * Interprets a note that may be out of date, because only this library writes it: Redisson also changes and deletes
+ * the number beside it.
+ */
 export function synchronizerState(
   note: SynchronizerNote | undefined,
   count: number,

@@ -1,4 +1,4 @@
-/** What the program ends with. docs/cli.md lists them: scripts rely on them. */
+/** The exit codes of the program. docs/cli.md lists them: scripts rely on them. */
 export const EXIT = {
   ok: 0,
   /** Something that is not expected here. */
@@ -32,7 +32,7 @@ export function usageError(message: string): CommandError {
   return new CommandError('usage', `${message}. 'nestjs-redis-lock --help' shows how it is used`);
 }
 
-/** Turns what a command failed with into what the user is told. */
+/** Turns the error of a command into the message for the user. */
 export function toCommandError(error: unknown): CommandError {
   if (error instanceof CommandError) return error;
   const { name, message } = error as Error;

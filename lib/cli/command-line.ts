@@ -22,7 +22,7 @@ type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'
 
 const PLACE: readonly Option[] = ['url', 'cluster', 'prefix'];
 
-/** What each verb takes beside the place of the locks. */
+/** The arguments of each verb, besides those that say where the locks are. */
 const VERBS = {
   ls: { takesName: false, options: ['json', 'match', 'count', 'cursor'] },
   inspect: { takesName: true, options: ['json'] },
@@ -37,7 +37,7 @@ export type Verb = keyof typeof VERBS;
 /** A command line that was checked. */
 export interface CommandLine {
   readonly verb: Verb;
-  /** Of the lock; `''` for verbs that take none. */
+  /** The name of the lock; `''` for verbs without one. */
   readonly name: string;
   readonly options: Values;
 }
@@ -63,7 +63,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine | 'help' 
   return { verb: verb as Verb, name, options: values };
 }
 
-/** Whether errors are to be told as JSON, also when the rest of the command line is wrong. */
+/** Whether errors are printed as JSON, even if the rest of the command line is wrong. */
 export function asksForJson(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   return args.slice(0, end < 0 ? args.length : end).some((arg) => /^--json(=|$)/.test(arg));

@@ -5,7 +5,7 @@ import { printable, printableJson } from './text/printable.js';
 export class Output {
   private failure: NodeJS.ErrnoException | undefined;
   private hasDocument = false;
-  /** What must be known even if the standard output fails. */
+  /** Lines that must be shown even if standard output fails. */
   private record: readonly string[] = [];
 
   constructor(readonly isJson: boolean) {
@@ -19,13 +19,13 @@ export class Output {
     this.print(`${this.isJson ? printableJson(document) : lines.join('\n')}\n`);
   }
 
-  /** As {@link result}, of a change: where the standard output fails, the lines go to the standard error output. */
+  /** As {@link result}, for the result of a change. If standard output fails, the lines go to standard error. */
   change(document: unknown, lines: readonly string[]): void {
     this.record = lines;
     this.result(document, lines);
   }
 
-  /** @param document what programs read instead of nothing, if there is no result */
+  /** @param document what is printed for programs if there is no result */
   error({ kind, message }: CommandError, document: object = {}): void {
     if (this.isJson && !this.hasDocument) this.result({ ...document, error: { kind, message } }, []);
     this.note(message);
@@ -61,7 +61,7 @@ export class Output {
   async end(exitCode: number): Promise<number> {
     await this.flush();
     const { failure, record } = this;
-    // Whoever reads may stop: `nestjs-redis-lock ls | head`.
+    // EPIPE: the program that reads the output has ended, as in `nestjs-redis-lock ls | head`.
     if (failure === undefined || failure.code === 'EPIPE') return exitCode;
     for (const line of [`The output could not be written: ${failure.message}`, ...record]) this.note(line);
     return EXIT.failure;

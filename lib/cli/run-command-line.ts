@@ -22,7 +22,7 @@ const COMMANDS: Record<Exclude<Verb, 'doctor'>, Command> = {
   release,
 };
 
-/** A Redis that is in trouble is the one that is looked at: it may take its time. */
+/** Generous, because this tool is used when Redis is in trouble. */
 const COMMAND_TIMEOUT = 5_000;
 
 /**
@@ -63,8 +63,8 @@ async function run(
 }
 
 /**
- * Reports what no promise does: an error that nobody has caught, and an event loop that has nothing left to do before the command has
- * settled.
+ * Reports what no promise reports: an uncaught error, and an event loop that has nothing left to do before the command
+ * has settled.
  *
  * @returns what is to be called when it has settled
  */

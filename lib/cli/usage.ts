@@ -1,4 +1,4 @@
-/** What `--help` shows. */
+/** The text of `--help`. */
 export const USAGE = `Looks at distributed locks from outside, while the application runs or not.
 
   nestjs-redis-lock ls [--match PATTERN]      which locks are held, by whom, since when; which semaphores and latches there are

@@ -1,4 +1,5 @@
-// What the page is told. Times are in milliseconds since 1970 by the clock of this process, so that they change only when something happens.
+// The data of the page. Times are in milliseconds since 1970 by the clock of this process, so that they change only
+// when something happens.
 
 /** A lock that is held. */
 export interface BoardLock {
@@ -11,7 +12,7 @@ export interface BoardLock {
   readonly leaseEnds: number | null;
   readonly token: number | null;
   readonly waiting: number;
-  /** Since when the first of its waiters waits, as far as clients have told. */
+  /** Since when the first of its waiters waits, if clients have records. */
   readonly waitsSince: number | null;
   /** The first few clients whose callers wait. */
   readonly waiters: readonly BoardWaiter[];
@@ -55,7 +56,7 @@ export interface BoardClient extends Place {
 export interface BoardSynchronizer {
   readonly name: string;
   readonly type: string;
-  /** What is left, in words. */
+  /** What remains, in words. */
   readonly state: string;
   /** The first few of the permits that are held. */
   readonly permits: readonly BoardPermit[];

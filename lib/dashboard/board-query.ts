@@ -1,7 +1,7 @@
 import { BadRequestException } from '@nestjs/common';
 import type { BoardLock } from './board-lock.js';
 
-/** What a viewer wants to see of the locks. */
+/** Which locks a viewer wants to see. */
 export interface BoardQuery {
   /** A part of a name or an owner, or of an application, host or method that holds or waits. `''`: all locks. */
   readonly search: string;
@@ -9,11 +9,14 @@ export interface BoardQuery {
   readonly descending: boolean;
   /** From 1. */
   readonly page: number;
-  /** The name of the lock that the viewer looks at. `''`: none. */
+  /** The name of the lock that the viewer has opened. `''`: none. */
   readonly lock: string;
 }
 
-/** What locks are sorted by, as the page shows it: times are durations. What is not known comes last in any order. */
+/**
+ * The column by which locks are sorted, as the page shows it: times are durations. Unknown values come last in any
+ * order.
+ */
 const SORT_VALUES = {
   name: ({ name }: BoardLock) => name,
   type: ({ type }: BoardLock) => type,
@@ -65,7 +68,7 @@ export function sortLocks(locks: readonly BoardLock[], sort: SortKey, descending
   return keyed.map(({ lock }) => lock);
 }
 
-/** What a search looks in. */
+/** The text that a search covers. */
 export function textOf({ name, type, owners, waiters }: BoardLock): string {
   const places = [...owners, ...waiters].map(
     ({ application, host, pid, method }) => `${application} ${host} ${pid} ${method}`,

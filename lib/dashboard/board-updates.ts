@@ -10,7 +10,10 @@ export function wholeText({ seen, parts, page, rows }: BoardMessage): string {
   );
 }
 
-/** Makes updates for one viewer: what has not changed since the last one is left out, and of a row that is the same only its name is sent. */
+/**
+ * Makes updates for one viewer: what has not changed since the last one is left out, and of a row that is the same only
+ * its name is sent.
+ */
 export class BoardUpdates {
   private parts = new Map<string, string>();
   private page = '';

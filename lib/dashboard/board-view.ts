@@ -7,9 +7,9 @@ const MOST_CLIENTS = 200;
 /** Most semaphores and latches that the page lists. */
 const MOST_SYNCHRONIZERS = 500;
 const PAGE_SIZE = 50;
-/** Most selections that are kept of a snapshot: whoever may look can ask for any number of them. */
+/** How many selections of a snapshot are kept at most: a viewer can ask for any number of them. */
 const MOST_SELECTIONS = 200;
-/** The clock is looked at once for so many locks. */
+/** The clock is read once for this many locks. */
 const STEP = 500;
 
 /** A page of the locks that a query finds. */
@@ -20,7 +20,7 @@ interface Selection {
   readonly rows: readonly BoardLock[];
 }
 
-/** What is shown for a query, as JSON texts. */
+/** The data for a query, as JSON texts. */
 export interface BoardMessage {
   readonly seen: number;
   readonly parts: readonly Part[];
@@ -33,18 +33,18 @@ export interface BoardMessage {
 interface Part {
   readonly name: string;
   readonly text: string;
-  /** What decides whether the part has changed, where that is not its text. */
+  /** The text that decides whether the part has changed, if that is not the part itself. */
   readonly steady?: string;
 }
 
-/** What does not come from the snapshot. */
+/** The data that does not come from the snapshot. */
 export interface BoardSurroundings {
   readonly readOnly: boolean;
   readonly place: BoardPlace;
   readonly events: { readonly count: number; readonly text: string };
 }
 
-/** One snapshot as it is shown. What several viewers ask for is worked out once, and long work is done in slices. */
+/** One snapshot as it is shown. Queries of several viewers are computed once, and long work is done in slices. */
 export class BoardView {
   private readonly selections = new Map<string, Selection>();
   private readonly orders = new Map<string, readonly BoardLock[]>();
@@ -72,7 +72,7 @@ export class BoardView {
       { name: 'clients', text: this.clientsText() },
       { name: 'events', text: events.text },
     ];
-    // The one that is looked at; null: it is not held.
+    // The opened lock; null: it is not held.
     if (query.lock !== '' && at > 0) parts.push({ name: 'lock', text: this.lockText(query.lock) });
     return {
       seen: at,
@@ -175,7 +175,7 @@ function longestWaitsFirst(clients: readonly BoardClient[]): BoardClient[] {
   );
 }
 
-/** Those with waiters first, then by name. */
+/** Locks with waiters first, then by name. */
 function byWaiting(one: BoardSynchronizer, other: BoardSynchronizer): number {
   return other.waiting - one.waiting || (one.name < other.name ? -1 : 1);
 }

@@ -22,7 +22,10 @@ const NOT_IN_SWAGGER = 'swagger/apiExcludeController';
 
 type Parameters = Readonly<Record<string, unknown>>;
 
-/** The page at `path`, its files and its data. Each dashboard has a controller of its own, as paths and guards belong to the class. */
+/**
+ * The page at `path`, its files and its data. Each dashboard has its own controller, as paths and guards belong to the
+ * class.
+ */
 export function createDashboardController({ path, guards = [] }: RedisLockDashboardOptions): Type {
   @Controller({ path, version: VERSION_NEUTRAL })
   @UseGuards(...guards)
@@ -91,7 +94,7 @@ export function createDashboardController({ path, guards = [] }: RedisLockDashbo
       }
     }
 
-    /** A server closes when its connections end, and a page that goes on asking would keep its own. */
+    /** A server closes when its connections end, and a page that keeps asking would keep its connection. */
     private endWhenClosed(response: HttpResponse): void {
       if (this.board.isClosed) lastOfConnection(response);
     }

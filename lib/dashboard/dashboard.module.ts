@@ -23,8 +23,8 @@ let dashboards = 0;
  * export class AppModule {}
  * ```
  *
- * It reads at most one snapshot a second for all who look at it, and none while nobody does. With `readOnly: false`, a lock can be
- * released by force, with a reason that is logged. Works on Express and Fastify.
+ * It reads at most one snapshot a second for all viewers, and none without viewers. With `readOnly: false`, a lock can
+ * be released by force, with a reason that is logged. Works on Express and Fastify.
  *
  * @publicApi
  */
@@ -38,7 +38,8 @@ export class RedisLockDashboardModule {
    * RedisLockDashboardModule.forRoot({ path: 'admin/locks', guards: [AdminGuard], readOnly: false })
    * ```
    *
-   * @throws LockConfigurationError without `guards` and without `public: true`, and for a bad option; when the application starts, where
+   * @throws LockConfigurationError without `guards` and without `public: true`, and for a bad option; when the
+   * application starts, where
    *   another dashboard has the same path
    */
   static forRoot(options: RedisLockDashboardOptions): DynamicModule {
@@ -50,7 +51,8 @@ export class RedisLockDashboardModule {
       imports: [...imports],
       controllers: [createDashboardController(options)],
       providers: [
-        // NestJS 10 takes two modules for one when the texts of their metadata are the same: this tells dashboards apart.
+        // NestJS 10 takes two modules for one when the texts of their metadata are the same: this text makes dashboards
+        // differ.
         { provide: DASHBOARD_PLACE, useValue: { path, number: ++dashboards } },
         {
           provide: LockBoard,
@@ -72,7 +74,7 @@ function refuseSamePath(path: string, modules: ModulesContainer): void {
     .map(({ providers }) => providers.get(DASHBOARD_PLACE)?.instance as { path: string } | undefined);
   if (places.filter((other) => other !== undefined && routeOf(other.path) === routeOf(path)).length > 1)
     throw new LockConfigurationError(
-      `RedisLockDashboardModule.forRoot: two dashboards of this application have the path '${path}', and only the first would be served; give each a path of its own, and import the module returned by forRoot once`,
+      `RedisLockDashboardModule.forRoot: two dashboards of this application have the path '${path}', and only the first would be served; give each its own path, and import the module returned by forRoot once`,
     );
 }
 

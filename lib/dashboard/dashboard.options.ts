@@ -3,28 +3,36 @@ import { LockConfigurationError } from '../engine/errors.js';
 
 /** Options of {@link RedisLockDashboardModule}. @publicApi */
 export interface RedisLockDashboardOptions {
-  /** Where the page stands, below the application's global prefix if it has one: `'admin/locks'`. Its data is below `<path>/api`. */
+  /**
+   * Where the page stands, below the application's global prefix if it has one: `'admin/locks'`. Its data is below
+   * `<path>/api`.
+   */
   readonly path: string;
   /** Guards of the page and all of its data. At least one is needed unless `public` is true. */
   readonly guards?: readonly (Type<CanActivate> | CanActivate)[];
   /** Modules that export what the guards inject. */
   readonly imports?: ModuleMetadata['imports'];
-  /** Lets everybody in who reaches the application: names of locks, hosts and methods are on the page. Default false. */
+  /**
+   * Lets everybody in who reaches the application: names of locks, hosts and methods are on the page. Default false.
+   */
   readonly public?: boolean;
   /** Without the form that releases a lock by force. Default true. */
   readonly readOnly?: boolean;
   /**
-   * Returns the name of the user who asks for a forced release, for the log: `(request) => request.user.email`. When it throws, nothing is
-   * released. Default: nobody is named.
+   * Returns the name of the user who asks for a forced release, for the log: `(request) => request.user.email`. When it
+   * throws, nothing is released. Default: no name.
    */
   readonly userOf?: (request: never) => string | undefined | Promise<string | undefined>;
   /** The `name` of the RedisLockModule whose locks are shown. Default: the one without a name. */
   readonly name?: string;
-  /** What the page calls the place where these locks are, beside the address of Redis: `'production'`. Default: nothing. */
+  /**
+   * The name of the environment that the page shows beside the address of Redis: `'production'`. Default: none.
+   */
   readonly environment?: string;
   /**
-   * The origin of the page, as a browser shows it: `'http://admin.example.com:8080'`. A release by a page of another origin is refused.
-   * Default: the header `Host` says it. Needed only for a page without TLS behind a proxy that changes this header.
+   * The origin of the page, as a browser shows it: `'http://admin.example.com:8080'`. A release by a page of another
+   * origin is refused. Default: the header `Host` says it. Needed only for a page without TLS behind a proxy that
+   * changes this header.
    */
   readonly origin?: string;
 }

@@ -20,11 +20,14 @@ const REASON = { shortest: 3, longest: 500 };
 interface ReleaseRequest {
   readonly name: string;
   readonly reason: string;
-  /** The owners that the operator saw: where others hold the lock by now, it is left alone. Undefined: whoever holds it. */
+  /** The owners that the operator saw. If others hold the lock by now, nothing is released. Undefined: any holder. */
   readonly owners: readonly string[] | undefined;
   /** The fencing token that was shown with them. */
   readonly token: number | undefined;
-  /** There were more owners than the page shows. Those that hold the lock now are meant too, as far as one that was shown is still among them. */
+  /**
+   * There were more owners than the page shows. Those that hold the lock now are meant too, as far as one that was
+   * shown is still among them.
+   */
   readonly others: boolean;
 }
 
@@ -59,7 +62,7 @@ export class ForcedRelease {
     this.events.add({ kind: 'released', name, method: '', text });
   }
 
-  /** @throws InternalServerErrorException when it cannot be told: what nobody answers for is not done */
+  /** @throws InternalServerErrorException when the operator cannot be named: an anonymous release is not made */
   private async userOf(request: HttpRequest): Promise<string | undefined> {
     try {
       const user = (await this.options.userOf?.(request as never)) ?? undefined;
@@ -109,7 +112,7 @@ export class ForcedRelease {
   }
 }
 
-/** @returns undefined: whoever holds the lock */
+/** @returns undefined: any holder */
 function meant(
   { owners, token, others }: Omit<ReleaseRequest, 'name' | 'reason'>,
   present: readonly InspectedOwner[],

@@ -19,7 +19,7 @@ export interface HttpRequest {
   readonly socket?: { readonly encrypted?: boolean };
 }
 
-/** Nothing else than what this page brings is loaded, nobody frames it, and no text becomes markup. */
+/** The page loads only its own files, cannot be framed, and turns no text into markup. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -74,7 +74,7 @@ export function sendStreamHead(response: HttpResponse): void {
 /** A stream of server-sent events. */
 export class EventStream {
   private readonly raw: ServerResponse & { readonly stream?: Duplex };
-  /** What was written waits for the viewer. Responses of HTTP/2 have no `writableNeedDrain`. */
+  /** Written data is still waiting for the viewer. Responses of HTTP/2 have no `writableNeedDrain`. */
   private isFull = false;
 
   constructor(response: HttpResponse) {

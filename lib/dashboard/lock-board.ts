@@ -12,11 +12,11 @@ import { SnapshotFeed } from './snapshot-feed.js';
 import { takeSnapshot } from './take-snapshot.js';
 import { TimeSlices } from './time-slices.js';
 
-/** A viewer hears something this often, in milliseconds, also when nothing changes or Redis does not answer. */
+/** A viewer gets a message at least this often, in milliseconds, even if nothing changes or Redis does not answer. */
 const SIGN_OF_LIFE = 3_000;
-/** A stream is ended after so long; the page opens a new one, and the guards are asked again. */
+/** How long a stream lasts. Then the page opens a new one, and the guards are asked again. */
 const LONGEST_STREAM = 5 * 60_000;
-/** So many viewers have a stream at once, as each costs memory and time; the pages of others ask every two seconds. */
+/** How many viewers have a stream at once, because each costs memory and time. Further pages poll every two seconds. */
 const MOST_STREAMS = 100;
 const STATUS_OF: Readonly<Record<string, number>> = {
   LockKeyError: 400,

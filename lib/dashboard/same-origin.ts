@@ -1,11 +1,12 @@
 import type { HttpRequest } from './http.js';
 
 /**
- * Whether a page of another origin sent the request: another scheme, host or port. Scripts that are no page's send none of these headers.
+ * Whether a page of another origin sent the request: another scheme, host or port. Scripts that are no page's send none
+ * of these headers.
  *
- * A browser's `Sec-Fetch-Site` is right behind any proxy, but browsers send it to https and localhost alone. Otherwise `Origin` must be that
- * of the page: the option, or the header `Host`. `X-Forwarded-Host` and `X-Forwarded-Proto` are not looked at, as a page of another origin
- * can send them, where the application's CORS lets it.
+ * A browser's `Sec-Fetch-Site` is right behind any proxy, but browsers send it to https and localhost alone. Otherwise
+ * `Origin` must be that of the page: the option, or the header `Host`. `X-Forwarded-Host` and `X-Forwarded-Proto` are
+ * ignored, because a page of another origin can send them, where the application's CORS lets it.
  *
  * @param own the origin of the page, where it is known
  */

@@ -2,12 +2,15 @@ import type { Snapshot } from './board-lock.js';
 
 /** The shortest time between two snapshots, in milliseconds. */
 const SHORTEST_PAUSE = 1_000;
-/** After one that took long, the pause is so many times as long: reading takes a fifth of the time at most. */
+/**
+ * The pause after a slow snapshot is this many times as long as the snapshot took: reading takes at most a fifth of the
+ * time.
+ */
 const REST = 4;
 
 const EMPTY: Snapshot = { at: 0, took: 0, locks: [], synchronizers: [], clients: [], incomplete: false, outage: null };
 
-/** Takes the snapshots for all who look: one at a time, one a second at most, none while nobody looks. */
+/** Takes the snapshots for all viewers: one at a time, at most one a second, none without viewers. */
 export class SnapshotFeed {
   private readonly listeners = new Set<(snapshot: Snapshot) => void>();
   private taken: Snapshot | undefined;
@@ -19,7 +22,7 @@ export class SnapshotFeed {
   /** @param take given the latest snapshot */
   constructor(private readonly take: (before: Snapshot | undefined) => Promise<Snapshot>) {}
 
-  /** What was taken last. */
+  /** The latest snapshot. */
   get latest(): Snapshot {
     return this.taken ?? EMPTY;
   }
@@ -96,7 +99,7 @@ export class SnapshotFeed {
   }
 }
 
-/** One viewer that cannot be shown a snapshot is none of the others' business. */
+/** An error with one viewer must not affect the others. */
 function tell(listener: (snapshot: Snapshot) => void, snapshot: Snapshot): void {
   try {
     listener(snapshot);

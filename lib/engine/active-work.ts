@@ -3,7 +3,7 @@ import type { LockLease } from './lease/lock-lease.js';
 import { QueueTable } from './queue/queue-table.js';
 import type { LocksOfOneService } from './several/locks-of-one-service.js';
 
-/** What a service has in hand at one moment, in numbers. All are 0 when it is idle. */
+/** The work of a service that is in progress, in numbers. All are 0 when it is idle. */
 export interface Activity {
   /** Locks that it holds, or that its callers wait for. */
   readonly queues: number;
@@ -19,12 +19,12 @@ export interface Activity {
   readonly renewedPermits: number;
 }
 
-/** What one service has in hand: shutdown waits until it comes to its end. */
+/** The work of one service that is in progress. Shutdown waits until it has ended. */
 export class ActiveWork {
   readonly queues = new QueueTable();
   /** Leases that were not released yet. */
   readonly leases = new LinkedQueue<LockLease>();
-  /** What callers want who have not got all of their several locks yet: one entry a caller and type. */
+  /** Acquisitions of several locks that are not complete yet: one entry per caller and type. */
   readonly several = new Set<LocksOfOneService>();
   private bodies = 0;
   private onChange: () => void = () => {};
@@ -52,7 +52,7 @@ export class ActiveWork {
     this.changed();
   }
 
-  /** Something has come to its end. */
+  /** Some work has ended. */
   changed(): void {
     this.onChange();
   }

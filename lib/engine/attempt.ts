@@ -12,15 +12,16 @@ import { type LeaseClock, type Moment, validity } from './lease/lease-clock.js';
 /** `pending` until the backend has answered; see {@link Attempt}. */
 export type AttemptState = 'pending' | 'granted' | 'busy' | 'removed' | 'failed';
 
-/** What the lock is asked for. */
+/** The requested lock. */
 interface AttemptTerms {
   readonly type: LockType;
   readonly leaseTime: number;
 }
 
 /**
- * One request that takes a lock for one owner id, and what may have become of it: an acquisition for a queue, for one of several names or for
- * the reader in a writer's scope, or a transfer to the next waiter. This is the only place that knows what an unanswered request may have done.
+ * One request that takes a lock for one owner id, and what may have become of it: an acquisition for a queue, for one
+ * of several names or for the reader in a writer's scope, or a transfer to the next waiter. This is the only place that
+ * knows what an unanswered request may have done.
  *
  * States, and what leads to them (the first that applies):
  *
@@ -34,9 +35,10 @@ interface AttemptTerms {
  * | `failed`  | an error that says that the request was not executed (`refused`)               | no, unless spent |
  * | `failed`  | any other error, or a transfer that found another holder                       | yes              |
  *
- * In doubt: the backend may hold the lock for this owner, or may take it later, until {@link lateCopiesUntil} of its clock, and nobody would
- * release it. {@link abandon} releases the owner in the background until it is certainly gone. The owner id must not be sent in another
- * acquisition after that: the release has no time limit, and would free what that acquisition took.
+ * In doubt: the backend may hold the lock for this owner, or may take it later, until {@link lateCopiesUntil} of its
+ * clock, and nobody would release it. {@link abandon} releases the owner in the background until it is certainly gone.
+ * The owner id must not be sent in another acquisition after that: the release has no time limit, and would free what
+ * that acquisition took.
  *
  * It is a class for the reason given in collections/list-of.ts.
  */
@@ -58,13 +60,14 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
 
   readonly type: LockType;
   readonly leaseTime: number;
-  /** What forced releases did to the owner while the request was pending. */
+  /** Forced releases of the owner while the request was pending. */
   private interference: Interference | undefined = undefined;
 
   /**
-   * @param reserve how many tokens to reserve for hand-offs. It may grow until the request is sent: callers that arrive before that are handed
-   * the lock, too
-   * @param waiterTimeout for how many milliseconds the owner is registered as a waiter where the lock is busy; 0: it is not
+   * @param reserve how many tokens to reserve for hand-offs. It may grow until the request is sent: callers that arrive
+   * before that are handed the lock, too
+   * @param waiterTimeout for how many milliseconds the owner is registered as a waiter where the lock is busy; 0: it is
+   * not
    */
   constructor(
     private readonly context: EngineContext,
@@ -83,7 +86,8 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
   /**
    * The backend has answered.
    *
-   * @param reply undefined: a transfer did not find the former owner. A quorum may have passed the lock on in part, and have taken that back
+   * @param reply undefined: a transfer did not find the former owner. A quorum may have passed the lock on in part, and
+   * have taken that back
    * @param now a moment that has just been read
    */
   answered(reply: AcquireReply | undefined, now?: Moment): AttemptState {
@@ -109,7 +113,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
     this.settle('failed', error.outcome !== 'refused' || this.ownerSpent);
   }
 
-  /** It may have been executed unnoticed, or a copy of it may still be: whoever keeps the owner id undoes that in the end. */
+  /** It, or a late copy of it, may be executed without an answer. Whoever keeps the owner id undoes that in the end. */
   get leavesTraces(): boolean {
     return this.inDoubt || this.lateCopiesUntil !== undefined;
   }
@@ -151,12 +155,15 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
 }
 
 /**
- * What a forced release did to an owner whose request was pending. `removed`: this process took the lock away, whatever the answer will say.
- * `doubtful`: another process says that it did.
+ * What a forced release did to an owner whose request was pending. `removed`: this process took the lock away, whatever
+ * the answer will say. `doubtful`: another process says that it did.
  */
 export type Interference = 'removed' | 'doubtful';
 
-/** The pending attempts of one engine, for forced releases: what happens to an owner is noted with its attempt, and ends with it. */
+/**
+ * The pending attempts of one engine, for forced releases: what happens to an owner is noted with its attempt, and ends
+ * with it.
+ */
 export class PendingAttempts {
   private readonly pending = new LinkedQueue<Attempt>();
 

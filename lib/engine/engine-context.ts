@@ -33,14 +33,17 @@ import { Watchdog } from './watchdog.js';
 const NO_GATES: readonly EnteredGate[] = [];
 
 /**
- * What all acquisitions, leases and permits of one service share: its backend and clocks, the parts that work in the background, and what it
- * has in hand. There is one for each service, and it stands for that service.
+ * What all acquisitions, leases and permits of one service share: its backend and clocks, the parts that work in the
+ * background, and what it has in hand. There is one for each service, and it stands for that service.
  */
 export class EngineContext implements WaitingQueues {
   readonly backend: LockBackend;
   readonly runtime: Runtime;
   readonly clientId: string;
-  /** Milliseconds after which the backend drops a waiter (of a fair lock, or a waiting writer) that has given no sign of life. */
+  /**
+   * Milliseconds after which the backend drops a waiter (of a fair lock, or a waiting writer) that has given no sign of
+   * life.
+   */
   readonly waiterTimeout: number;
 
   readonly clock: LeaseClock;
@@ -106,7 +109,9 @@ export class EngineContext implements WaitingQueues {
 
   // ── Names, owners, admission ─────────────────────────────────────────────────────────────────────────────────────────
 
-  /** @throws LockKeyError, which begins with `what`, when the prefix makes the name too long, or the name is suspicious */
+  /**
+   * @throws LockKeyError, which begins with `what`, when the prefix makes the name too long, or the name is suspicious
+   */
   keyOf(name: string, what = 'The lock'): string {
     const { keyPrefix, allowSuspiciousNames } = this.settings;
     if (!allowSuspiciousNames) refuseSuspiciousName(name, what);
@@ -117,7 +122,8 @@ export class EngineContext implements WaitingQueues {
   readonly newOwner = (): string => ownerId(this.clientId, ++this.ownerCount);
 
   /**
-   * Whether the caller runs in a live scope of this service: it may acquire what it needs in order to end, also during shutdown.
+   * Whether the caller runs in a live scope of this service: it may acquire what it needs in order to end, also during
+   * shutdown.
    *
    * @param hasScope the caller runs in a scope, of any service
    * @throws LockAbortedError for any other caller once shutdown has begun

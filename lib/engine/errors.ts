@@ -3,8 +3,8 @@ import type { HolderClient } from './clients/describe-holder.js';
 const BRANDS = Symbol.for('nestjs-redis-lock.errors');
 
 /**
- * The base class of all errors of this library. `instanceof` also recognises errors of another copy of the library in the same process (one
- * loaded by `import`, one by `require`).
+ * The base class of all errors of this library. `instanceof` also recognises errors of another copy of the library in
+ * the same process (one loaded by `import`, one by `require`).
  *
  * @publicApi
  */
@@ -54,15 +54,16 @@ export class LockBusyError extends LockError {
   static override readonly brand = 'LockBusyError';
 
   /**
-   * Who the holder is, where that was found out while the caller waited: application, host, pid, method. For logs: it is not enumerable, so
-   * that what is sent to clients of the application does not show it.
+   * Who the holder is, if that was found out while the caller waited: application, host, pid, method. For logs: it
+   * is not enumerable, so that what is sent to clients of the application does not show it.
    */
   declare readonly holderClient: HolderClient | undefined;
 
   /**
    * @param remainingTime milliseconds until the holder's lease ends unless it is renewed; −1 when unknown or unlimited
    * @param holder the last owner that was seen, if any
-   * @param fixedLease the holder belongs to this process and its lease is never renewed: the lock is free after `remainingTime` at the latest.
+   * @param fixedLease the holder belongs to this process and its lease is never renewed: the lock is free after
+   * `remainingTime` at the latest.
    *   False: that is not known
    */
   constructor(
@@ -136,9 +137,9 @@ export interface DeadlockMember {
 }
 
 /**
- * The caller holds a lock, and waits for another one whose holder waits for the caller, directly or through others: none of them would go on.
- * Exactly one of them gets this error, within two seconds: the one that began to wait last. When its body ends with it, the others go on,
- * and it can be tried again.
+ * The caller holds a lock, and waits for another one whose holder waits for the caller, directly or through others:
+ * none of them could ever continue. Exactly one of them gets this error, within two seconds: the one that began to wait
+ * last. When its body ends with it, the others go on, and it can be tried again.
  *
  * @see docs/deadlocks.md: what is found, and what is not
  * @publicApi
@@ -148,7 +149,8 @@ export class LockDeadlockError extends LockError {
 
   /**
    * @param lockName the lock that the refused caller waited for
-   * @param cycle who waits for whom: first the refused caller, then the holder of its lock, and so on. The last one waits for the first
+   * @param cycle who waits for whom: first the refused caller, then the holder of its lock, and so on. The last one
+   * waits for the first
    */
   constructor(
     message: string,

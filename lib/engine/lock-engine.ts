@@ -30,8 +30,9 @@ export type { EngineSettings } from './terms/engine-settings.js';
 export type { LockNames } from './terms/lock-names.js';
 
 /**
- * Acquires, keeps and releases locks for one service, whatever backend keeps them: a local queue for each lock, the backend for its head, a
- * lease for the caller that gets it, the watchdog while it is held, and the release or hand-off at its end. See README.md.
+ * Acquires, keeps and releases locks for one service, whatever backend keeps them: a local queue for each lock, the
+ * backend for its head, a lease for the caller that gets it, the watchdog while it is held, and the release or hand-off
+ * at its end. See README.md.
  */
 export class LockEngine {
   readonly context: EngineContext;
@@ -107,7 +108,7 @@ export class LockEngine {
     return nullWhenBusy(this.acquire(names, { ...others, waitTime }, what));
   }
 
-  /** How long a call waits that does not say so itself. */
+  /** How long a call waits without a waitTime or outageTimeout. */
   get waitDefaults(): Pick<AcquisitionTerms, 'waitTime' | 'outageTimeout'> {
     return this.defaults;
   }
@@ -150,8 +151,8 @@ export class LockEngine {
   }
 
   /**
-   * Frees the lock, whoever holds it or from the expected owners alone. A lease of this service is lost at once, those of others when they hear
-   * of it.
+   * Frees the lock, whoever holds it or from the expected owners alone. A lease of this service is lost at once, those
+   * of others when they hear of it.
    *
    * @returns the owners that it was taken from
    */
@@ -169,7 +170,7 @@ export class LockEngine {
     return [...this.context.work.leases].find((lease) => lease.names.includes(name));
   }
 
-  /** What the service has in hand, in numbers. */
+  /** How much work is in progress, in numbers. */
   activity(): Activity {
     const { queues, leases, several } = this.context.work;
     const own = { queues: queues.size, leases: leases.length, severalLocks: several.size };
@@ -177,16 +178,16 @@ export class LockEngine {
   }
 
   /**
-   * Stops new work, waits up to `shutdownTimeout` for what holds a lock, then aborts the signals of what is left: its locks are neither
-   * renewed nor released and lapse with their leases, because the bodies may still run.
+   * Stops new work, waits up to `shutdownTimeout` for what holds a lock, then aborts the signals of what is left: its
+   * locks are neither renewed nor released and lapse with their leases, because the bodies may still run.
    */
   drain(): Promise<void> {
     return this.context.shutdown.drain();
   }
 
   /**
-   * Drains, then closes what the backend opened: all within `shutdownTimeout` and one `commandTimeout`, whatever is under way. Calls that
-   * have no answer then are rejected.
+   * Drains, then closes what the backend opened: all within `shutdownTimeout` and one `commandTimeout`, whatever is
+   * under way. Calls that have no answer then are rejected.
    */
   close(): Promise<void> {
     return this.context.shutdown.close();

@@ -17,7 +17,7 @@ export class LockInspector {
     return this.ask(name, (key) => this.context.backend.inspect(key));
   }
 
-  /** What is known of a semaphore or latch; undefined where there is none. */
+  /** The state of a semaphore or latch; undefined: there is none. */
   inspectSynchronizer(name: string): Promise<SynchronizerState | undefined> {
     return this.ask(name, async (key) => this.context.backend.synchronizers?.inspect?.(key));
   }
@@ -31,7 +31,7 @@ export class LockInspector {
     return owners;
   }
 
-  /** Who an owner is that is one of this service. */
+  /** Describes an owner of this service. */
   ownHolder(key: string, owner: string): HolderClient | undefined {
     if (!isOwnerOf(this.context.clientId, owner)) return undefined;
     const held = this.context.heldLocks(key).find((lock) => lock.owner === owner);
@@ -53,7 +53,7 @@ export class LockInspector {
     }
   }
 
-  /** @throws the errors of this library in place of the backend's */
+  /** @throws LockKeyError or LockUnavailableError instead of the backend's errors */
   private async ask<T>(name: string, question: (key: string) => Promise<T>): Promise<T> {
     const key = toKey(this.keyPrefix, toLockName(name, 'The lock'), 'The lock');
     try {

@@ -15,7 +15,7 @@ export class ReschedulableTimer {
     return this.timer !== undefined;
   }
 
-  /** Fires once after `delay` milliseconds; replaces what was scheduled before. */
+  /** Fires once after `delay` milliseconds. An earlier schedule is replaced. */
   schedule(delay: number): void {
     this.timer?.cancel();
     this.at = this.runtime.monotonic() + delay;

@@ -26,7 +26,8 @@ export class Shutdown {
   ) {}
 
   /**
-   * Whether the caller runs in a live scope of this service: it may acquire what it needs in order to end, also during shutdown.
+   * Whether the caller runs in a live scope of this service: it may acquire what it needs in order to end, also during
+   * shutdown.
    *
    * @param hasScope the caller runs in a scope, of any service
    * @throws LockAbortedError for any other caller once shutdown has begun
@@ -70,7 +71,7 @@ export class Shutdown {
     if (leases.length === 0) return;
     const names = leases.map((lease) => lease.name);
     events.logger.warn(
-      `Shutdown: ${names.length} lock${names.length > 1 ? 's are' : ' is'} still held after ${this.shutdownTimeout} ms (${names.slice(0, 10).join(', ')}); the bodies are told to stop, the locks lapse with their leases`,
+      `Shutdown: ${names.length} lock${names.length > 1 ? 's are' : ' is'} still held after ${this.shutdownTimeout} ms (${names.slice(0, 10).join(', ')}); their signals are aborted, and the locks end with their leases`,
     );
     for (const lease of leases) {
       work.leases.remove(lease);
@@ -102,7 +103,7 @@ export class Shutdown {
     return this.until(() => this.context.work.hasNoQueues, time);
   }
 
-  /** Waits for a condition on what is in hand, for so many milliseconds at most. */
+  /** Waits for a condition on the work in progress, for at most this many milliseconds. */
   private async until(condition: () => boolean, time: number): Promise<void> {
     if (condition()) return;
     const { work, runtime } = this.context;

@@ -35,7 +35,7 @@ export interface Renewable<Thing extends Renewable<Thing>> {
   later: Thing | undefined;
 }
 
-/** How things of one kind are renewed, and who is told what becomes of them. */
+/** How leases of one kind are renewed, and who handles the outcome. */
 export interface Renewer<Thing> {
   /** The things that can be renewed in one request with this one, which may be among them. */
   together(thing: Thing): Iterable<Thing>;
@@ -48,7 +48,8 @@ export interface Renewer<Thing> {
   renew(things: readonly Thing[], leaseTime: number): Promise<readonly boolean[]>;
 
   /**
-   * Milliseconds until the lease of a thing ends in the backend; −1: never; undefined: it is not held. Only for things with fixed leases.
+   * Milliseconds until the lease of a thing ends in the backend; −1: never; undefined: it is not held. Only for things
+   * with fixed leases.
    *
    * @throws BackendError
    */
@@ -63,7 +64,7 @@ export interface Renewer<Thing> {
 
 /** Why something was lost. */
 export type LossReason =
-  /** The backend did not hold it any more when it was to be renewed, extended or confirmed, or when it was looked up. */
+  /** The backend did not hold it any more when it was renewed, extended, confirmed or verified. */
   | 'gone'
   | 'gone-at-extension'
   | 'gone-at-confirmation'
@@ -79,8 +80,8 @@ export type LossReason =
   | 'failed';
 
 /**
- * Renews what this process holds at a third of its lease, and declares it lost at its deadline, whatever the backend does. There is one
- * watchdog for the locks of a service, and one for its permits.
+ * Renews what this process holds at a third of its lease, and declares it lost at its deadline, whatever the backend
+ * does. There is one watchdog for the locks of a service, and one for its permits.
  *
  * A thing is in one of these states. The first four are lists, in the order in which leases end:
  *
@@ -91,25 +92,25 @@ export type LossReason =
  *   retrying  The last request failed. → due after a pause. All that fail during that pause are tried again together.
  *   timed     Its lease is fixed or extended, so it does not follow the order of the others and has a timer. → when that fires: lost (fixed),
  *             renewing (the extension has run out).
- *   lost      Its deadline has passed, or the backend does not hold it. The renewer is told, and the watchdog forgets it.
+ *   lost      Its deadline has passed, or the backend does not hold it. The renewer handles that, and the watchdog forgets it.
  *
  * `extend()` moves a thing from any of them to `timed` or `resting`, and `drop()` removes it.
  *
- * One timer, the heartbeat, serves all lists. Each lock is guarded and dropped once in every acquisition: both are constant in time, and
- * create nothing.
+ * One timer, the heartbeat, serves all lists. Each lock is guarded and dropped once in every acquisition: both are
+ * constant in time, and create nothing.
  */
 export class Watchdog<Thing extends Renewable<Thing>> {
   private readonly resting = new RenewalList<Thing>();
   private readonly due = new RenewalList<Thing>();
   private readonly renewing = new RenewalList<Thing>();
   private readonly retrying = new RenewalList<Thing>();
-  /** Those of things that are timed. */
+  /** The lists of leases with a fixed end. */
   private readonly timers = new Map<Thing, Timer>();
   /** The lease times of extensions without an answer. */
   private readonly extensions = new Map<Thing, readonly number[]>();
   private readonly heartbeat: ReschedulableTimer;
   private lastBeat: Moment | undefined;
-  /** When the clocks were last seen to diverge, on the monotonic clock: what was confirmed before has to be confirmed again. */
+  /** When the clocks last diverged, on the monotonic clock. Leases confirmed before that have to be confirmed again. */
   private divergedAt = Number.NEGATIVE_INFINITY;
   /** When those that are retrying are due, on the monotonic clock. */
   private retryAt = Number.POSITIVE_INFINITY;
@@ -148,8 +149,8 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   }
 
   /**
-   * Whether it is held at this moment, by the clocks alone. Past its deadline it is declared lost, even if no timer has fired yet.
-   * `unsure`: the clocks have diverged, and {@link confirmNow} can find out.
+   * Whether it is held at this moment, by the clocks alone. Past its deadline it is declared lost, even if no timer has
+   * fired yet. `unsure`: the clocks have diverged, and {@link confirmNow} can find out.
    */
   judge(thing: Thing): 'held' | 'lost' | 'unsure' {
     if (thing.lost !== undefined) return 'lost';
@@ -174,7 +175,10 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     this.confirm(thing, sent, remaining < 0 ? most : Math.min(remaining, most));
   }
 
-  /** Sets a lease; one that is renewed is never made shorter than renewals make it. @throws BackendError when there is no answer */
+  /**
+   * Sets a lease; one that is renewed is never made shorter than renewals make it.
+   * @throws BackendError when there is no answer
+   */
   extend(thing: Thing, duration: number): Promise<void> {
     return this.set(thing, thing.fixed ? duration : Math.max(duration, thing.leaseTime), 'gone-at-extension');
   }
@@ -186,7 +190,10 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     this.heartbeat.bringForward(0);
   }
 
-  /** Stops the heartbeat if nothing is guarded any more. It would stop at its next beat; locks, which come and go quickly, let it. */
+  /**
+   * Stops the heartbeat if nothing is guarded any more. Without this call it stops at its next beat, which is enough
+   * for locks.
+   */
   stopIfIdle(): void {
     if (!this.isEmpty) return;
     this.heartbeat.cancel();
@@ -233,7 +240,10 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     this.heartbeat.schedule(Math.max(1, delay)); // no timer of Node.js is shorter
   }
 
-  /** Timers stand still while the machine is suspended, and do not notice that the wall clock is set. Leases end all the same. */
+  /**
+   * Timers stand still while the machine is suspended, and do not notice that the wall clock is set. Leases end all the
+   * same.
+   */
   private compareClocks(): void {
     const { clock, lastBeat } = this;
     const now = clock.now();
@@ -267,7 +277,8 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     const third = this.leaseTime / 3;
     for (let started = 0; ; ) {
       const isFull = started >= RENEWALS_PER_TURN;
-      // Those that are due soon are renewed as well, so that renewals travel in few commands; a large number is spread over several turns.
+      // Those that are due soon are renewed as well, so that renewals travel in few commands; a large number is spread
+      // over several turns.
       const first = this.due.first ?? this.firstOlderThan(isFull ? third : third - this.leaseTime / 60, now);
       if (first === undefined) return false;
       if (isFull) return true;
@@ -282,10 +293,13 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     return first !== undefined && this.clock.age(first.confirmed, now) >= age ? first : undefined;
   }
 
-  /** Takes something out of its list, with those that one request can renew with it. Those whose deadline has passed are lost. */
+  /**
+   * Takes something out of its list, with those that one request can renew with it. Those whose deadline has passed are
+   * lost.
+   */
   private takeBatch(first: Thing, now: Moment): readonly Thing[] {
     const { list } = first;
-    // What was confirmed lately is left for the next time, when both are due.
+    // Leases that were confirmed recently are renewed the next time, when both are due.
     const youngest = list === this.resting ? this.leaseTime / 6 : 0;
     const batch: Thing[] = [];
     const take = (thing: Thing) => {
@@ -356,7 +370,10 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     if (list.first === thing) this.heartbeat.bringForward(list === this.due ? 0 : this.untilDue(thing));
   }
 
-  /** A command that was sent before the clocks diverged proves nothing about the time since then: what it confirmed is due at once. */
+  /**
+   * A command that was sent before the clocks diverged proves nothing about the time since then: what it confirmed is
+   * due at once.
+   */
   private listOf(thing: Thing): RenewalList<Thing> {
     return thing.confirmed.monotonic < this.divergedAt ? this.due : this.resting;
   }
@@ -445,8 +462,8 @@ export class RenewalList<Thing extends Renewable<Thing>> {
   private last: Thing | undefined;
 
   push(thing: Thing): void {
-    // Answers arrive roughly in the order of the requests, and most leases have the same length: the right position is at the end, or a
-    // few steps before it.
+    // Answers arrive roughly in the order of the requests, and most leases have the same length: the right position is
+    // at the end, or a few steps before it.
     const { leaseEnd } = thing;
     let earlier = this.last;
     while (earlier !== undefined && earlier.leaseEnd > leaseEnd) earlier = earlier.earlier;

@@ -9,8 +9,8 @@ export type LockHealthResult<Key extends string = string> = Record<
 >;
 
 /**
- * Tells @nestjs/terminus how the locks are: whether Redis answers, messages about releases arrive, renewals are in time, and no lock was lost
- * in the last minute. It needs nothing of terminus, and is for its versions 11 and 12.
+ * Tells @nestjs/terminus how the locks are: whether Redis answers, messages about releases arrive, renewals are in
+ * time, and no lock was lost in the last minute. It needs nothing of terminus, and is for its versions 11 and 12.
  *
  * ```ts
  * @Module({ imports: [TerminusModule], providers: [LockHealthIndicator], controllers: [HealthController] })
@@ -23,7 +23,8 @@ export type LockHealthResult<Key extends string = string> = Record<
  * }
  * ```
  *
- * terminus 10 would answer 200 in any case. It wants an error: `if (result.locks.status === 'down') throw new HealthCheckError('locks', result)`. For a module with a name:
+ * terminus 10 would answer 200 in any case. It wants an error:
+ * `if (result.locks.status === 'down') throw new HealthCheckError('locks', result)`. For a module with a name:
  * `{ provide: LockHealthIndicator, useFactory: (locks) => new LockHealthIndicator(locks), inject: [getLockServiceToken('name')] }`.
  *
  * @publicApi

@@ -5,7 +5,7 @@ import type { LockEngine } from '../engine/lock-engine.js';
 import { LockScope, lockScopes } from '../engine/scope/lock-scope.js';
 import { type Duration, MIN_LEASE_TIME, toMilliseconds } from '../engine/terms/duration.js';
 
-/** What the acquisition of a member gives. */
+/** The result of acquiring a member. */
 export type MemberLease = LockLease | CombinedLease;
 
 /** The lease of a multi-lock or a red lock: it is held while enough of its members' leases are. */
@@ -116,8 +116,8 @@ export class CombinedLease implements Lease {
   }
 
   /**
-   * Lets a fixed lease begin now, also for members that were acquired a while ago. A member that is a re-entry keeps the lease that it
-   * shares.
+   * Lets a fixed lease begin now, also for members that were acquired a while ago. A member that is a re-entry keeps
+   * the lease that it shares.
    *
    * @throws LockLostError when too few members are held, or what their extension threw; then nothing is held
    */
@@ -129,7 +129,7 @@ export class CombinedLease implements Lease {
     throw failuresOf(results)[0] ?? this.lossError();
   }
 
-  /** What its leases say of their locks. A name that occurs more than once is followed by where its lock is kept. */
+  /** The values of all its leases, by lock. A name that occurs more than once is followed by where its lock is kept. */
   private byName<T>(valuesOf: (lease: LockLease) => ReadonlyMap<string, T>): ReadonlyMap<string, T> {
     const { names } = this;
     const all = new Map<string, T>();

@@ -54,7 +54,7 @@ export abstract class CombinedLock extends LockHandle {
     return away.length > this.members.length - this.needed;
   }
 
-  /** How long a call waits: unless it says so, as long as the service that waits the shortest. */
+  /** How long a call waits. The default is the shortest `waitTime` of the services involved. */
   protected waitTermsOf(request: LeaseRequest): WaitTerms {
     const { name, engines } = this;
     const shortest = (timeOf: (engine: LockEngine) => Milliseconds) => Math.min(...engines.map(timeOf)) as Milliseconds;

@@ -7,8 +7,8 @@ import { toCount } from './to-count.js';
 import { toWaitTerms, type WaitOptions } from './wait-options.js';
 
 /**
- * Lets any number of callers, in any process, wait until something was done a number of times. It is Redisson's RCountDownLatch,
- * method by method, on the same Redis layout.
+ * Lets any number of callers, in any process, wait until something was done a number of times. It is Redisson's
+ * RCountDownLatch, method by method, on the same Redis layout.
  *
  * ```ts
  * const imported = locks.getCountDownLatch('import:2024-06');
@@ -19,8 +19,9 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  * await imported.await('10m');
  * ```
  *
- * A latch without a count is open. At zero the count is deleted, and the latch can be given a new one. Callers that waited for the old count
- * go on, unless the new count is set before they were told. Errors are those of {@link Semaphore}.
+ * A latch without a count is open. At zero the count is deleted, and the latch can be given a new one. Callers that
+ * waited for the old count go on, unless the new count is set before they were told. Errors are those of
+ * {@link Semaphore}.
  *
  * @throws LockUnavailableError from every method when the backend gives no answer
  * @throws LockKeyError from every method when the name belongs to something else
@@ -45,7 +46,9 @@ export class CountDownLatch {
     return this.engine.synchronizers.mutate(this.object, trySetCount, checked);
   }
 
-  /** Lowers the count by one. At zero the latch opens, and all waiting callers go on. An open latch stays as it is. */
+  /**
+   * Lowers the count by one. At zero the latch opens, and all waiting callers continue. An open latch stays as it is.
+   */
   async countDown(): Promise<void> {
     await this.engine.synchronizers.mutate(this.object, countDown, 1);
   }
@@ -73,7 +76,7 @@ export class CountDownLatch {
     return falseWhenBusy(synchronizers.awaitLatch(this.object, terms));
   }
 
-  /** Deletes the count: the latch opens, and all waiting callers go on. @returns whether there was a count */
+  /** Deletes the count: the latch opens, and all waiting callers continue. @returns whether there was a count */
   async delete(): Promise<boolean> {
     return this.engine.synchronizers.mutate(this.object, deleteLatch, undefined);
   }

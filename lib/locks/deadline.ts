@@ -2,10 +2,13 @@ import type { Runtime } from '../backends/runtime.js';
 import { InterruptibleSleep } from '../engine/waiting/interruptible-sleep.js';
 import { Caller, type WaitTerms } from '../engine/waiting/waiter.js';
 
-/** Nobody gets it: what a call throws that ran out of time depends on its attempts. */
+/** Never thrown to callers: the error of a call whose time is over comes from its attempts. */
 const ENDED = new Error('the time of the call is over');
 
-/** The time that one call has for its attempts. It ends with {@link cancel}, with its waitTime, or with the caller's signal. */
+/**
+ * The time that one call has for its attempts. It ends with {@link cancel}, with its waitTime, or with the caller's
+ * signal.
+ */
 export class Deadline extends Caller<void> {
   /** The waitTime is over. */
   passed = false;

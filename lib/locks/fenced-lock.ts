@@ -2,9 +2,10 @@ import type { LockEngine } from '../engine/lock-engine.js';
 import { ReentrantLock } from './reentrant-lock.js';
 
 /**
- * Redisson's RFencedLock: a {@link ReentrantLock} whose fencing tokens come from a counter that it shares with Java, so that they grow
- * over both. Hand the token to the resource, which refuses one that is lower than the highest it has seen: a holder that was paused for
- * longer than its lease then does no harm when it wakes up. Re-entry has the token of the lease that it shares.
+ * Redisson's RFencedLock: a {@link ReentrantLock} whose fencing tokens come from a counter that it shares with Java, so
+ * that they grow over both. Hand the token to the resource, which refuses one that is lower than the highest it has
+ * seen: a holder that was paused for longer than its lease then does no harm when it wakes up. Re-entry has the token
+ * of the lease that it shares.
  *
  * ```ts
  * await using lease = await lock.lock();

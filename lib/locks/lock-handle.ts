@@ -8,7 +8,7 @@ import { nullWhenBusy } from '../engine/waiting/null-when-busy.js';
 import type { MemberLease } from './combined-lease.js';
 import type { WaitOptions } from './wait-options.js';
 
-/** What one acquisition through a handle asks for. */
+/** The options of one acquisition through a handle. */
 export interface LeaseRequest extends Pick<LockOptions, 'waitTime' | 'outageTimeout' | 'leaseTime' | 'signal'> {
   /** A red lock can do without this member: the wait for it is no part of a deadlock. */
   readonly tentative?: boolean;
@@ -26,11 +26,11 @@ export function acquireThrough(
 }
 
 /**
- * A lock in the style of Redisson: a name with a kind. It holds nothing, costs nothing and may be shared by everybody. `lock()`
- * returns a {@link Lease}, and releasing that lease is what frees the lock: there is no `unlock()`.
+ * A lock in the style of Redisson: a name with a kind. It holds nothing, costs nothing and may be shared by everybody.
+ * `lock()` returns a {@link Lease}, and releasing that lease is what frees the lock: there is no `unlock()`.
  *
- * Each call of `lock()` is a caller of its own: a second call on the same handle waits for the first one's lease. Inside a scope
- * that holds the lock (of `withLock`, `lease.run()` or a decorated method), `lock()` is re-entry.
+ * Each call of `lock()` is a separate caller: a second call on the same handle waits for the first one's lease. Inside
+ * a scope that holds the lock (of `withLock`, `lease.run()` or a decorated method), `lock()` is re-entry.
  *
  * ```ts
  * const lock = locks.getLock('stock:42');
@@ -83,7 +83,8 @@ export abstract class LockHandle {
   /**
    * Waits until the lock is held, and returns its lease. Release it, or let `await using` do so.
    *
-   * @param leaseTime how long the lock is held, without renewal; absent: until it is released, renewed by the watchdog. Re-entry
+   * @param leaseTime how long the lock is held, without renewal; absent: until it is released, renewed by the watchdog.
+   * Re-entry
    *   shares the lease that is held
    * @throws LockBusyError when the module's `waitTime` is over (there is none by default)
    * @throws LockAbortedError when `signal` aborts or the service shuts down

@@ -12,10 +12,10 @@ import { acquireThrough, type LeaseRequest, type LockHandle } from './lock-handl
 /**
  * Redisson's RMultiLock: all of several locks, or none, of any kinds and of any services.
  *
- * Normally it holds none of them while it waits for another one. A caller that was passed over for long may hold what it has for a
- * second, so that no order of locks can deadlock and nobody starves. Locks of one service and type are acquired by one command where
- * the backend can. There is one lease: it is held while all members are, it has a fencing token for each of them, and its `run()` is a
- * scope in each service.
+ * Normally it holds none of them while it waits for another one. A caller that was passed over for long may hold what
+ * it has for a second, so that no order of locks can deadlock and nobody starves. Locks of one service and type are
+ * acquired by one command where the backend can. There is one lease: it is held while all members are, it has a fencing
+ * token for each of them, and its `run()` is a scope in each service.
  *
  * ```ts
  * const both = locks.getMultiLock(locks.getLock('stock:1'), archive.getLock('stock:2'));
@@ -27,7 +27,7 @@ import { acquireThrough, type LeaseRequest, type LockHandle } from './lock-handl
 export class MultiLock extends CombinedLock {
   /** @internal */
   readonly needed: number;
-  /** Those of one service and type are acquired together. */
+  /** Members of one service and type are acquired together. */
   private readonly groups: readonly (readonly LockHandle[])[];
 
   /** @internal */
@@ -109,7 +109,10 @@ function namesOf(group: readonly LockHandle[]): readonly string[] {
   return group.map(({ name }) => name);
 }
 
-/** Runs an acquisition inside the traces of all services that take part, each of which publishes how its own locks were acquired. */
+/**
+ * Runs an acquisition inside the traces of all services that take part, each of which publishes how its own locks were
+ * acquired.
+ */
 function tracedByAll(
   groups: readonly (LocksOfOneService | OtherKind)[],
   acquire: () => Promise<readonly MemberLease[]>,
@@ -130,7 +133,7 @@ function tracedByAll(
   return traced();
 }
 
-/** A member that has a way of its own to be acquired: a spin lock, or a red lock. */
+/** A member that is acquired in its own way: a spin lock, or a red lock. */
 class OtherKind implements WantedGroup<MemberLease>, Wanted {
   readonly all: readonly Wanted[] = [this];
   private lease: MemberLease | undefined;

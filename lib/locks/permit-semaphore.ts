@@ -11,8 +11,9 @@ import { toCount } from './to-count.js';
 import { toWaitTerms, type WaitOptions } from './wait-options.js';
 
 /**
- * A semaphore whose permits have an id and a lease each, so that the permits of a process that died become available again. It is
- * Redisson's RPermitExpirableSemaphore, method by method, on the same Redis layout: a Java process can release an id acquired here.
+ * A semaphore whose permits have an id and a lease each, so that the permits of a process that died become available
+ * again. It is Redisson's RPermitExpirableSemaphore, method by method, on the same Redis layout: a Java process can
+ * release an id acquired here.
  *
  * ```ts
  * const licences = locks.getPermitExpirableSemaphore('cad-licences', { permits: 5 });
@@ -24,13 +25,14 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  * }
  * ```
  *
- * A permit acquired with a `leaseTime` becomes available again when that has passed, whether or not it was released. A permit acquired
- * without one is renewed until it is released; it becomes available again within `watchdogTimeout` of the process's death or shutdown.
- * (In Redisson, such a permit has no lease and is lost with its process.) If a renewed permit is lost all the same, because it was deleted
- * or Redis was away for too long, the service emits `lost` with the id as the owner.
+ * A permit acquired with a `leaseTime` becomes available again when that has passed, whether or not it was released. A
+ * permit acquired without one is renewed until it is released; it becomes available again within `watchdogTimeout` of
+ * the process's death or shutdown. (In Redisson, such a permit has no lease and is lost with its process.) If a renewed
+ * permit is lost all the same, because it was deleted or Redis was away for too long, the service emits `lost` with the
+ * id as the owner.
  *
- * Anybody that knows an id may release it. Callers of one process are served in the order of their calls; between processes there is no
- * order. Outages are waited out as by {@link Semaphore}.
+ * Anybody that knows an id may release it. Callers of one process are served in the order of their calls; between
+ * processes there is no order. Outages are waited out as by {@link Semaphore}.
  *
  * @throws LockUnavailableError from every method when the backend gives no answer
  * @throws LockKeyError from every method when the name belongs to something else
@@ -57,7 +59,8 @@ export class PermitExpirableSemaphore {
   /**
    * Waits for a permit.
    *
-   * @param leaseTime how long the permit is held at most, from 100 ms to 10 years. Default: it is renewed until it is released
+   * @param leaseTime how long the permit is held at most, from 100 ms to 10 years. Default: it is renewed until it is
+   * released
    * @returns its id: 32 hexadecimal digits
    * @throws LockBusyError when the module's `waitTime` is over (by default it never is)
    * @throws LockAbortedError when `signal` aborts or the service shuts down
@@ -82,7 +85,10 @@ export class PermitExpirableSemaphore {
     return ids === null ? null : ids[0];
   }
 
-  /** As {@link tryAcquire}, for up to 1,000 permits at once. @returns null when there were too few: then none was acquired */
+  /**
+   * As {@link tryAcquire}, for up to 1,000 permits at once.
+   * @returns null when there were too few: then none was acquired
+   */
   async tryAcquireMany(
     permits: number,
     waitTime: Duration = 0,
@@ -95,7 +101,8 @@ export class PermitExpirableSemaphore {
   /**
    * Releases one permit or several, and wakes waiters.
    *
-   * @throws LockNotOwnedError for an id that is not held: its lease has ended, or it was released before or never acquired. The other ids
+   * @throws LockNotOwnedError for an id that is not held: its lease has ended, or it was released before or never
+   * acquired. The other ids
    *   are released
    */
   async release(id: string | readonly string[]): Promise<void> {
@@ -155,7 +162,10 @@ export class PermitExpirableSemaphore {
     return this.engine.synchronizers.mutate(this.object, trySetLeasedPermits, this.count('trySetPermits()', permits));
   }
 
-  /** Sets the number of permits, including acquired ones. If it is lower than before, callers wait until enough permits were released. */
+  /**
+   * Sets the number of permits, including acquired ones. If it is lower than before, callers wait until enough permits
+   * were released.
+   */
   async setPermits(permits: number): Promise<void> {
     await this.engine.synchronizers.mutate(this.object, setPermits, this.count('setPermits()', permits));
   }

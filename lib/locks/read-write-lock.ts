@@ -4,9 +4,9 @@ import { ReentrantLock } from './reentrant-lock.js';
 /**
  * Redisson's RReadWriteLock: many readers, or one writer.
  *
- * A writer may also take the read lock, in its scope, and still reads when it has released the write lock. A reader that asks for the
- * write lock gets LockUpgradeError, because it would wait for itself. Each reader has a lease of its own. Readers of this library let
- * waiting writers go first; those of Java do not.
+ * A writer may also take the read lock, in its scope, and still reads when it has released the write lock. A reader
+ * that asks for the write lock gets LockUpgradeError, because it would wait for itself. Each reader has its own lease.
+ * Readers of this library let waiting writers go first; those of Java do not.
  *
  * ```ts
  * const catalogue = locks.getReadWriteLock('catalogue');
@@ -35,7 +35,8 @@ export class ReadWriteLock {
 }
 
 /**
- * One side of a {@link ReadWriteLock}. Its methods tell about this side only: the read lock is not locked while somebody writes.
+ * One side of a {@link ReadWriteLock}. Its methods tell about this side only: the read lock is not locked while
+ * somebody writes.
  *
  * @publicApi
  */
@@ -64,7 +65,8 @@ export class ReadWriteLockSide extends ReentrantLock {
   }
 
   /**
-   * Milliseconds until the last lease of this side ends unless renewed; −1 when it has no end, −2 when this side is not locked.
+   * Milliseconds until the last lease of this side ends unless renewed; −1 when it has no end, −2 when this side is not
+   * locked.
    *
    * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
    */

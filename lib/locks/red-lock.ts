@@ -16,9 +16,9 @@ const FIRST_PAUSE = 1;
 const LONGEST_PAUSE = 100;
 
 /**
- * Redisson's RRedLock: a lock that is held while a majority of its members is. The members are locks of independent services, each of
- * which has a Redis of its own. Members that are not acquired in time are not waited for, and are given back. (The module's option
- * `quorum` does the same for all locks of a service, with one owner instead of several.)
+ * Redisson's RRedLock: a lock that is held while a majority of its members is. The members are locks of independent
+ * services, each of which has its own Redis. Members that are not acquired in time are not waited for, and are given
+ * back. (The module's option `quorum` does the same for all locks of a service, with one owner instead of several.)
  *
  * ```ts
  * const lock = one.getRedLock(one.getLock('order'), two.getLock('order'), three.getLock('order'));
@@ -87,15 +87,15 @@ interface MajorityTerms {
   readonly runtime: Runtime;
 }
 
-/** What the members have answered to one attempt. */
+/** The members' answers to one attempt. */
 interface Answers {
   readonly leases: Map<LockHandle, MemberLease>;
   readonly errors: Map<LockHandle, unknown>;
 }
 
 /**
- * Acquires a majority of the members of a red lock. It tries all at once. Without a majority it gives back what it took, and its next
- * attempt first waits for one member that was busy.
+ * Acquires a majority of the members of a red lock. It tries all at once. Without a majority it gives back what it
+ * took, and its next attempt first waits for one member that was busy.
  */
 class MajorityAcquisition {
   private busy: readonly LockHandle[] = [];
@@ -105,7 +105,7 @@ class MajorityAcquisition {
 
   /**
    * @returns the leases that make up the combined lease
-   * @throws what was in the way; then nothing is held
+   * @throws the error that prevented it; then nothing is held
    */
   async attempt(deadline: Deadline): Promise<readonly MemberLease[]> {
     const answers: Answers = { leases: new Map(), errors: new Map() };

@@ -17,8 +17,8 @@ export interface RetryOptions {
 }
 
 /**
- * Repeats an attempt until it succeeds, fails for good, or the time is over. It then throws what the last attempt threw; an attempt
- * that gets no answer is cut off by the deadline's signal.
+ * Repeats an attempt until it succeeds, fails for good, or the time is over. It then throws what the last attempt
+ * threw; an attempt that gets no answer is cut off by the deadline's signal.
  */
 export async function retryUntilDeadline<T>(
   { runtime, terms, lock, backends, backOff }: RetryOptions,

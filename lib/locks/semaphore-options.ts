@@ -4,8 +4,9 @@ import { toCount } from './to-count.js';
 /** Options of a semaphore. @publicApi */
 export interface SemaphoreOptions {
   /**
-   * With how many permits the semaphore is created where it does not exist: by the first call of any process, so that nobody needs to call
-   * `trySetPermits`. One that exists keeps its permits. Default: it is not created, and callers find no permits.
+   * With how many permits the semaphore is created where it does not exist: by the first call of any process, so that
+   * nobody needs to call `trySetPermits`. One that exists keeps its permits. Default: it is not created, and callers
+   * find no permits.
    */
   readonly permits?: number;
 }

@@ -14,8 +14,8 @@ import { toCount } from './to-count.js';
 import { toWaitTerms, type WaitOptions } from './wait-options.js';
 
 /**
- * A number of permits that all processes share. Acquiring takes permits away, releasing adds some, and a caller that finds too few waits.
- * It is Redisson's RSemaphore, method by method, on the same Redis layout.
+ * A number of permits that all processes share. Acquiring takes permits away, releasing adds some, and a caller that
+ * finds too few waits. It is Redisson's RSemaphore, method by method, on the same Redis layout.
  *
  * ```ts
  * const mails = locks.getSemaphore('mail-connections', { permits: 10 });
@@ -27,13 +27,14 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  * }
  * ```
  *
- * Permits have no owner: any process may release, even more than was acquired, and the permits of a process that died are gone until
- * somebody adds new ones. Where that matters, use {@link PermitExpirableSemaphore}. Callers of one process are served in the order of
- * their calls; between processes there is no order. A semaphore whose permits nobody has set has none: a caller that finds it so is warned of in the log, once for each name.
+ * Permits have no owner: any process may release, even more than was acquired, and the permits of a process that died
+ * are gone until somebody adds new ones. Where that matters, use {@link PermitExpirableSemaphore}. Callers of one
+ * process are served in the order of their calls; between processes there is no order. A semaphore whose permits nobody
+ * has set has none: a caller that finds it so is warned of in the log, once for each name.
  *
- * Calls that change the permits wait out an outage for up to a minute. Each change is made once, even if its answer was lost and the
- * request was sent again. `acquire()` waits for `outageTimeout`; an outage of over five minutes can cost the permits of an answer that was lost.
- * Handles are cheap, hold nothing and may be shared.
+ * Calls that change the permits wait out an outage for up to a minute. Each change is made once, even if its answer was
+ * lost and the request was sent again. `acquire()` waits for `outageTimeout`; an outage of over five minutes can cost
+ * the permits of an answer that was lost. Handles are cheap, hold nothing and may be shared.
  *
  * @throws LockUnavailableError from every method when the backend gives no answer
  * @throws LockKeyError from every method when the name belongs to something else

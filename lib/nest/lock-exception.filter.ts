@@ -13,15 +13,16 @@ export interface LockExceptionFilterOptions {
 type Refusal = LockBusyError | LockDeadlockError | LockUnavailableError;
 
 /**
- * Answers a client whose handler got no lock, because it stayed busy, because Redis does not answer, or because a deadlock was ended with it,
- * on any transport. The answer names neither the lock nor its holder:
+ * Answers a client whose handler got no lock, because it stayed busy, because Redis does not answer, or because a
+ * deadlock was ended with it, on any transport. The answer names neither the lock nor its holder:
  *
- * - HTTP (Express, Fastify): 423 Locked, or 503 Service Unavailable where Redis does not answer, in NestJS's form. `Retry-After` is what is
- *   left of the lease where a caller of this process holds the lock with a fixed lease; otherwise 1 to 3 seconds at random, so that clients do
- *   not all come back at once;
- * - GraphQL, and transports that are not named here: an error with a general message and `extensions.code` `'LOCKED'` or `'UNAVAILABLE'`;
- * - microservices: the error `{ status: 'error', code, message }` with the same codes. The lock's name is logged, because the sender of an
- *   event gets no answer;
+ * - HTTP (Express, Fastify): 423 Locked, or 503 Service Unavailable where Redis does not answer, in NestJS's form.
+ *   `Retry-After` is what is left of the lease where a caller of this process holds the lock with a fixed lease;
+ *   otherwise 1 to 3 seconds at random, so that clients do not all come back at once;
+ * - GraphQL, and transports that are not named here: an error with a general message and `extensions.code` `'LOCKED'`
+ *   or `'UNAVAILABLE'`;
+ * - microservices: the error `{ status: 'error', code, message }` with the same codes. The lock's name is logged,
+ *   because the sender of an event gets no answer;
  * - WebSockets (Socket.IO and `@nestjs/platform-ws`): the event `exception` with the same content.
  *
  * ```ts
@@ -30,7 +31,8 @@ type Refusal = LockBusyError | LockDeadlockError | LockUnavailableError;
  * app.useGlobalFilters(new LockExceptionFilter({ busy: 409 }));              // other statuses
  * ```
  *
- * A deadlock is logged: it is a fault of the code, although the client may try again. So is a Redis that does not answer, with the reason.
+ * A deadlock is logged: it is a fault of the code, although the client may try again. So is a Redis that does not
+ * answer, with the reason.
  *
  * @throws LockConfigurationError from the constructor for a status that is none of an HTTP error
  * @publicApi
@@ -67,7 +69,7 @@ export class LockExceptionFilter implements ExceptionFilter<Refusal> {
   }
 }
 
-/** What a client is told. */
+/** The answer to a client. */
 interface Answer {
   readonly statusCode: number;
   /** The name of the default status. */

@@ -9,9 +9,10 @@ export interface Lockable {
 }
 
 /**
- * Makes NestJS inject the service into every instance of this class and its subclasses. The property is not enumerable, so that logs
- * and comparisons of instances do not see it. The service without a name is asked for by its class, as a constructor asks for it: a test
- * replaces both by one provider. NestJS names the property in its error when there is none, so the token says what to do.
+ * Makes NestJS inject the service into every instance of this class and its subclasses. The property is not enumerable,
+ * so that logs and comparisons of instances do not see it. The service without a name is asked for by its class, as a
+ * constructor asks for it: a test replaces both by one provider. NestJS names the property in its error when there is
+ * none, so the token says what to do.
  */
 export function declareLockService(prototype: object, name: string | undefined): void {
   const token = getLockServiceToken(name);
@@ -27,8 +28,9 @@ export function declareLockService(prototype: object, name: string | undefined):
 }
 
 /**
- * Gives a lock service to an instance that NestJS did not make, so that its decorated methods work. Instances of class providers and
- * controllers have one already; those of `useFactory` and `useValue` providers get one when the application starts.
+ * Gives a lock service to an instance that NestJS did not make, so that its decorated methods work. Instances of class
+ * providers and controllers have one already; those of `useFactory` and `useValue` providers get one when the
+ * application starts.
  *
  * ```ts
  * const orders = attachLockService(new OrdersService(repository), createLockService({ backend: 'memory' }));
@@ -36,8 +38,8 @@ export function declareLockService(prototype: object, name: string | undefined):
  *
  * @param name the service's name, where methods ask for a named one (`@DistributedLock({ service: name })`)
  * @returns the instance
- * @throws LockConfigurationError when none of its methods asks for that service, when it already has another one, or when it is frozen
- * @publicApi
+ * @throws LockConfigurationError when none of its methods asks for that service, when it already has another one, or
+ * when it is frozen @publicApi
  */
 export function attachLockService<T extends object>(instance: T, service: LockService, name?: string): T {
   const token = getLockServiceToken(name);
@@ -52,7 +54,7 @@ export function attachLockService<T extends object>(instance: T, service: LockSe
   if (present === service) return instance;
   if (present !== undefined) {
     throw new LockConfigurationError(
-      `${what} already has the lock service of another application that still runs: close that one first, or let each make an instance of its own with useFactory`,
+      `${what} already has the lock service of another application that still runs: close that one first, or let each create its own instance with useFactory`,
     );
   }
   if (!Object.isExtensible(instance)) {

@@ -9,8 +9,9 @@ type NestModule = ModulesContainer extends Map<string, infer M> ? M : never;
 type Provider = NestModule['providers'] extends Map<unknown, infer P> ? P : never;
 
 /**
- * Finds the instances that NestJS injects no properties into, because they come from a `useFactory` or `useValue`, and gives those with
- * decorated methods their lock service. A global module does so before the first `onModuleInit` of other modules.
+ * Finds the instances that NestJS injects no properties into, because they come from a `useFactory` or `useValue`, and
+ * gives those with decorated methods their lock service. A global module does so before the first `onModuleInit` of
+ * other modules.
  */
 export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown {
   private readonly token: symbol;
@@ -67,12 +68,15 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown 
     if (global.length <= 1) return;
     const which = this.name === undefined ? 'without a name' : `with the name '${this.name}'`;
     throw new LockConfigurationError(
-      `RedisLockModule is imported ${global.length} times ${which}: give each a name of its own, or isGlobal: false`,
+      `RedisLockModule is imported ${global.length} times ${which}: give each its own name, or isGlobal: false`,
     );
   }
 }
 
-/** The service that would be injected into a provider of this module: the module's own, or the first one that its imports export. */
+/**
+ * The service that would be injected into a provider of this module: the module's own, or the first one that its
+ * imports export.
+ */
 function findService(module: NestModule, token: symbol): unknown {
   return module.providers.get(token)?.instance ?? findExported(module.imports, token, new Set());
 }

@@ -5,8 +5,8 @@ import { LockServiceExplorer } from './lock-service.explorer.js';
 import { getLockServiceToken, lockServiceClasses } from './redis-lock.constants.js';
 
 /**
- * The providers of a module that has a lock service. The service without a name is provided by its class, and its token is an alias, so
- * that `overrideProvider(LockService)` reaches decorated methods too.
+ * The providers of a module that has a lock service. The service without a name is provided by its class, and its token
+ * is an alias, so that `overrideProvider(LockService)` reaches decorated methods too.
  */
 export function provideLockService(
   name: string | undefined,
@@ -32,7 +32,7 @@ export function provideLockService(
   ];
 }
 
-/** What a test has put in place of the alias, as a value: no service is made beside it, which would connect. */
+/** The value that a test has provided instead of the alias. Then no service is created, because that would connect. */
 function replacementOf(token: symbol, modules: ModulesContainer): LockService | undefined {
   for (const { providers } of modules.values()) {
     const provider = providers.has(LockShutdown) ? providers.get(token) : undefined;
@@ -42,20 +42,20 @@ function replacementOf(token: symbol, modules: ModulesContainer): LockService | 
   return undefined;
 }
 
-/** What such a module exports. */
+/** The tokens that a RedisLockModule of this name exports. */
 export function lockServiceTokens(name: string | undefined) {
   return name === undefined ? [LockService, ...otherTokens(name)] : [getLockServiceToken(name)];
 }
 
-/** The tokens of the service without a name, besides its class: aliases of it. */
+/** Further tokens of the service without a name, which are aliases of the class LockService. */
 function otherTokens(name: string | undefined) {
   if (name !== undefined) return [];
   return [getLockServiceToken(), ...[...lockServiceClasses].filter((type) => type !== LockService)];
 }
 
 /**
- * Waits for running bodies before the application shuts down, then closes the connections that the service opened. A mock that replaces
- * the service in a test may have neither method.
+ * Waits for running bodies before the application shuts down, then closes the connections that the service opened. A
+ * mock that replaces the service in a test may lack `drain` and `close`.
  */
 class LockShutdown implements BeforeApplicationShutdown, OnApplicationShutdown {
   constructor(private readonly locks: Partial<Pick<LockService, 'drain' | 'close'>> | undefined) {}

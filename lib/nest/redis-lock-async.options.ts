@@ -12,6 +12,9 @@ export interface RedisLockOptionsFactory {
 /** What a factory returns: all options except `name` and `isGlobal`, which are given beside the factory. @publicApi */
 export type RedisLockFactoryOptions = Omit<RedisLockOptions, ModuleOptionName>;
 
-/** Options of `RedisLockModule.forRootAsync`: one of `useFactory` (with `inject`), `useClass` and `useExisting`. @publicApi */
+/**
+ * Options of `RedisLockModule.forRootAsync`: one of `useFactory` (with `inject`), `useClass` and `useExisting`.
+ * @publicApi
+ */
 export type RedisLockAsyncOptions = Pick<RedisLockOptions, ModuleOptionName> &
   ConfigurableModuleAsyncOptions<RedisLockFactoryOptions, 'createRedisLockOptions'>;

@@ -25,8 +25,9 @@ const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<RedisLockFacto
  * export class AppModule {}
  * ```
  *
- * Import it once, in the root module; to use several Redis servers, import it once for each, all but one with a `name`. On shutdown
- * (`app.close()`, or a signal after `app.enableShutdownHooks()`) it waits for running bodies, then closes its own connections.
+ * Import it once, in the root module; to use several Redis servers, import it once for each, all but one with a `name`.
+ * On shutdown (`app.close()`, or a signal after `app.enableShutdownHooks()`) it waits for running bodies, then closes
+ * its own connections.
  *
  * @throws LockConfigurationError when the application starts, naming the option that is wrong
  * @publicApi
@@ -34,7 +35,8 @@ const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<RedisLockFacto
 @Module({})
 export class RedisLockModule extends ConfigurableModuleClass {
   /**
-   * The module with these options: exactly one of `connection`, `backend` and `quorum`, and what differs from the defaults.
+   * The module with these options: exactly one of `connection`, `backend` and `quorum`, and what differs from the
+   * defaults.
    *
    * ```ts
    * RedisLockModule.forRoot({ connection: 'redis://localhost:6379', keyPrefix: 'shop:lock:' })
@@ -118,7 +120,7 @@ async function create(options: RedisLockOptions, name: string | undefined): Prom
   return locks;
 }
 
-/** Of an application that does not start, nothing stays behind. */
+/** If the application does not start, its connections are closed. */
 async function connected(locks: LockService): Promise<void> {
   try {
     await locks.connect();

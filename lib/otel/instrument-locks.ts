@@ -14,13 +14,13 @@ export interface LockInstrumentationOptions {
   /** Default true. */
   readonly metrics?: boolean | undefined;
   /**
-   * Whether spans have the names of locks, in an attribute and in the messages of errors. Metrics never have them. `false`, where names
-   * tell what must not leave the application, as an account does. Default true.
+   * Whether spans have the names of locks, in an attribute and in the messages of errors. Metrics never have them.
+   * `false`, where names tell what must not leave the application, as an account does. Default true.
    */
   readonly lockNames?: boolean | undefined;
 }
 
-/** What {@link instrumentLocks} has switched on. @publicApi */
+/** The handle that {@link instrumentLocks} returns. @publicApi */
 export interface LockInstrumentation {
   /** Ends it: open spans end, and nothing is counted as held or waiting any more. Further calls have no effect. */
   disable(): void;
@@ -39,8 +39,8 @@ const KINDS: Readonly<Record<keyof LockInstrumentationOptions, 'boolean' | 'getT
 };
 
 /**
- * Makes OpenTelemetry spans and metrics of what the locks of this process do, in all of its services. Call it once, when the process starts;
- * it may be before or after the SDK starts, and loads neither the locks nor ioredis.
+ * Makes OpenTelemetry spans and metrics of what the locks of this process do, in all of its services. Call it once,
+ * when the process starts; it may be before or after the SDK starts, and loads neither the locks nor ioredis.
  *
  * ```ts
  * import { instrumentLocks } from 'nestjs-redis-lock/otel';
@@ -48,8 +48,8 @@ const KINDS: Readonly<Record<keyof LockInstrumentationOptions, 'boolean' | 'getT
  * instrumentLocks();
  * ```
  *
- * While it is on, another call changes nothing and counts nothing twice: it gets the same object, and a warning is written by `diag`. To
- * change options, `disable()` first.
+ * While it is on, another call changes nothing and counts nothing twice: it gets the same object, and a warning is
+ * written by `diag`. To change options, `disable()` first.
  *
  * @throws TypeError naming the option that is wrong
  * @publicApi

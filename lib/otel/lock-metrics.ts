@@ -32,7 +32,9 @@ function createMetrics(provider: MeterProvider) {
   };
 }
 
-/** The instruments of a given provider, or of the global one: that may be set after the instrumentation, and replaced. */
+/**
+ * The instruments of a given provider, or of the global one: that may be set after the instrumentation, and replaced.
+ */
 export class MetricsSource {
   private latest: LockMetrics | undefined;
 

@@ -93,7 +93,7 @@ export class LockSpans {
     span.setStatus({ code: SpanStatusCode.ERROR, ...(this.showsNames && { message }) });
   }
 
-  /** Of the global provider, one that finds the provider also when it is set later. */
+  /** The tracer of the global provider. It also works if the provider is set later. */
   private get tracer() {
     return (this.provider ?? trace).getTracer('nestjs-redis-lock');
   }

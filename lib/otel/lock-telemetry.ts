@@ -5,10 +5,10 @@ import type { AcquireMessage, HoldMessage, PointMessages } from '../engine/trace
 import { type LockMetrics, labelsOf, type MetricsSource } from './lock-metrics.js';
 import { type LockSpans, runIn } from './lock-spans.js';
 
-/** What belongs to an acquisition or a hold that was seen to start. */
+/** The state of an acquisition or a hold whose start was seen. */
 interface Traced {
   readonly span: Span | undefined;
-  /** Those that have counted it: they are told of its end, too. */
+  /** The instruments that have counted it. They count its end, too. */
   readonly metrics: LockMetrics | undefined;
 }
 
@@ -18,7 +18,7 @@ export class LockTelemetry {
   private readonly holding = new Map<HoldMessage, Traced>();
   /** Open spans of holds, by owner. */
   private readonly held = new Map<string, Span>();
-  /** What a hold has to know of its acquisition, for as long as it may ask. */
+  /** What a hold needs from its acquisition, kept for as long as it may need it. */
   private readonly origins = new WeakMap<
     AcquireMessage,
     { readonly caller: Context; readonly span: Span | undefined }
@@ -139,8 +139,8 @@ function locksOf({ names, reentry }: HoldMessage): number {
   return reentry ? 0 : names.length;
 }
 
-// By name, and of the library only types are imported: an application loads this entry before anything that it wants to see instrumented,
-// and the library would bring ioredis with it.
+// By name, and of the library only types are imported: an application loads this entry before anything that it wants to
+// see instrumented, and the library would bring ioredis with it.
 const acquireChannel: TracingChannel<unknown, AcquireMessage> = tracingChannel('nestjs-redis-lock:acquire');
 const holdChannel: TracingChannel<unknown, HoldMessage> = tracingChannel('nestjs-redis-lock:hold');
 
@@ -159,7 +159,10 @@ function subscribe<Message>(to: Channel<unknown, Message>, listener: (message: M
   return () => void to.unsubscribe(heard);
 }
 
-/** Calls the application's OpenTelemetry SDK. A processor, an exporter or a meter of it that throws affects neither locks nor the process. */
+/**
+ * Calls the application's OpenTelemetry SDK. A processor, an exporter or a meter of it that throws affects neither
+ * locks nor the process.
+ */
 function guarded<T>(call: () => T): T | undefined {
   try {
     return call();
@@ -173,6 +176,6 @@ function report(error: unknown): void {
   try {
     diag.error('nestjs-redis-lock: the OpenTelemetry SDK threw; something is missing in traces or metrics', error);
   } catch {
-    // There is nobody to tell.
+    // Nobody could receive the error.
   }
 }

@@ -26,7 +26,7 @@ const OPTION_NAMES: readonly string[] = [
   'logger',
 ] satisfies (keyof RedisLockOptions)[];
 
-/** Of an application: it goes into logs and terminals. */
+/** An application's name: it is printed in logs and terminals. */
 const NAME = /^\P{Cc}{1,100}$/u;
 
 /** Half of a key is left for the name. */

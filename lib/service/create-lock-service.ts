@@ -20,8 +20,8 @@ import { processIdentity } from './process-identity.js';
 import type { RedisLockOptions } from './redis-lock-options.js';
 
 /**
- * Makes a lock service without NestJS. It connects at once, and reconnects by itself; acquisitions wait until it is connected. End
- * it with `close()`.
+ * Makes a lock service without NestJS. It connects at once, and reconnects by itself; acquisitions wait until it is
+ * connected. End it with `close()`.
  *
  * ```ts
  * const locks = createLockService({ connection: 'redis://localhost:6379' });
@@ -96,8 +96,8 @@ const QUIET_TIME = 10_000;
 const MAX_REASONS = 100;
 
 /**
- * Reports an error unless one with the same message was reported in the last ten seconds: a client that cannot connect fails many
- * times a second.
+ * Reports an error unless one with the same message was reported in the last ten seconds: a client that cannot connect
+ * fails many times a second.
  */
 function oncePerReason(runtime: Runtime, report: (error: Error) => void): (error: unknown) => void {
   const reportedAt = new Map<string, number>();
@@ -113,10 +113,13 @@ function oncePerReason(runtime: Runtime, report: (error: Error) => void): (error
   };
 }
 
-/** A service that has not reached its backend after so many milliseconds says so. */
+/** A service that has not reached its backend after this many milliseconds logs a warning. */
 const PATIENCE = 2_000;
 
-/** Warns when the backend cannot be reached at the start: acquisitions wait for it, and the application may seem to hang. */
+/**
+ * Warns when the backend cannot be reached at the start: acquisitions wait for it, and the application may seem to
+ * hang.
+ */
 function warnWhenNotConnected(engine: LockEngine): void {
   const { backend, runtime } = engine.settings;
   runtime.timer(PATIENCE, () => {

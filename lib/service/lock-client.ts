@@ -1,6 +1,9 @@
 import type { ClientRecord, HoldRecord, LockType, WaitRecord } from '../backends/lock-backend.js';
 
-/** A process that uses locks, as it has told about itself in the last ten seconds. See `LockService.clients`. @publicApi */
+/**
+ * A process that uses locks, from the record that it has written within the last ten seconds. See
+ * `LockService.clients`. @publicApi
+ */
 export interface LockClient extends Omit<ClientRecord, 'holds' | 'waits'> {
   /** Whether it is the service that was asked. */
   readonly mine: boolean;

@@ -21,8 +21,8 @@ export abstract class LockHandles {
   ) {}
 
   /**
-   * A handle on the lock, with the methods of Redisson's RLock. Making a handle costs nothing and asks nothing: a bad name is
-   * refused when it is locked.
+   * A handle on the lock, with the methods of Redisson's RLock. Making a handle costs nothing and asks nothing: a bad
+   * name is refused when it is locked.
    */
   getLock(name: string): ReentrantLock {
     return new ReentrantLock(this.engine, name);
@@ -52,7 +52,8 @@ export abstract class LockHandles {
    * All of these locks, or none. They may be of any kind, and of other services.
    *
    * @throws LockKeyError when there are none
-   * @throws LockConfigurationError when an argument is not a lock, or when the same lock is given in two ways that exclude each other
+   * @throws LockConfigurationError when an argument is not a lock, or when the same lock is given in two ways that
+   * exclude each other
    */
   getMultiLock(...locks: LockHandle[]): MultiLock {
     return new MultiLock(locks);

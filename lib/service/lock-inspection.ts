@@ -2,35 +2,39 @@ import type { LockState } from '../backends/lock-backend.js';
 import type { SynchronizerType } from '../backends/synchronizer-state.js';
 import type { HolderClient } from '../engine/clients/describe-holder.js';
 
-/** What `LockService.inspect` saw. @publicApi */
+/** The result of `LockService.inspect`. @publicApi */
 export interface LockInspection {
   readonly locked: boolean;
   /** Where the name is that of a semaphore or latch, its type; then `locked` is false, and there are no owners. */
   readonly type: LockState['mode'] | SynchronizerType;
   readonly owners: readonly InspectedOwner[];
   /**
-   * How many callers wait for it: those of this process; of a lock, those of other processes as they have told about themselves in the last ten
-   * seconds; for a fair lock, all of them exactly.
+   * How many callers wait for it: those of this process; of a lock, those of other processes as they have told about
+   * themselves in the last ten seconds; for a fair lock, all of them exactly.
    */
   readonly waiting: number;
   /** The last fencing token, where this service holds the lock or the lock is a fenced one. */
   readonly fencingToken?: number;
-  /** What is known of a semaphore or latch. */
+  /** The state of a semaphore or latch. */
   readonly synchronizer?: SynchronizerInspection;
 }
 
 /** A semaphore or latch. @publicApi */
 export interface SynchronizerInspection {
   /**
-   * `counter`: a number that may be a semaphore or a latch. Only those are known better that this library has set up, or found without
-   * permits; and semaphores of which permits with a lease are held.
+   * `counter`: a number that may be a semaphore or a latch. Only those are known better that this library has set up,
+   * or found without permits; and semaphores of which permits with a lease are held.
    */
   readonly type: SynchronizerType;
-  /** How many permits of a semaphore are available: below zero after more were taken away. Of a latch, how many steps are left. */
+  /**
+   * How many permits of a semaphore are available: below zero after more were taken away. Of a latch, how many steps
+   * are left.
+   */
   readonly count: number;
   /**
-   * How many permits there are, including those that are taken; the count that a latch was given. Undefined: not known. Of permits without
-   * leases and of latches, it is what this library has set: it may be wrong where Redisson sets or adds some, too.
+   * How many permits there are, including those that are taken; the count that a latch was given. Undefined: not known.
+   * Of permits without leases and of latches, it is what this library has set: it may be wrong where Redisson sets or
+   * adds some, too.
    */
   readonly total?: number;
   /** How many permits are taken: exactly, where they have leases; else as far as `total` is right. */
@@ -60,30 +64,36 @@ export interface InspectedOwner {
   /** Milliseconds until its lease ends unless renewed; −1: it has no end. */
   readonly remainingTime: number;
   /**
-   * Who that is. Undefined: the client has no record, because its process has ended, has held nothing for a second yet, uses a quorum, or is
-   * Redisson's.
+   * Who that is. Undefined: the client has no record, because its process has ended, has held nothing for a second yet,
+   * uses a quorum, or is Redisson's.
    */
   readonly client?: HolderClient;
   /** It has no record, and an id as clients of Redisson have it. */
   readonly redisson?: true;
 }
 
-/** Whom `LockService.forceRelease` means. @publicApi */
+/** Whom `LockService.forceRelease` removes. @publicApi */
 export interface ForceReleaseOptions {
-  /** The lock is taken from these owners alone, as `inspect` or `list` have shown them. Default: from all that hold it. */
+  /**
+   * The lock is taken from these owners alone, as `inspect` or `list` have shown them. Default: from all that hold it.
+   */
   readonly owners?: readonly string[] | undefined;
   /**
-   * With `owners`: the `fencingToken` that was shown with them. The owner of a Java process is a thread, and may hold the lock once more by
-   * now: where the lock has had another token since, nothing is released. It is compared for `fenced` locks.
+   * With `owners`: the `fencingToken` that was shown with them. The owner of a Java process is a thread, and may hold
+   * the lock once more by now: where the lock has had another token since, nothing is released. It is compared for
+   * `fenced` locks.
    */
   readonly fencingToken?: number | undefined;
 }
 
 /** Which locks `LockService.list` lists. @publicApi */
 export interface ListOptions {
-  /** A pattern for the names, as in Redis: `*`, `?`, `[abc]`, `\` before a character that is to be taken verbatim. Default: all. */
+  /**
+   * A pattern for the names, as in Redis: `*`, `?`, `[abc]`, `\` before a character that is to be taken verbatim.
+   * Default: all.
+   */
   readonly match?: string;
-  /** Where to go on: the `cursor` of the page before. Default: the first page. */
+  /** The `cursor` of the page before. Default: the first page. */
   readonly cursor?: string | undefined;
   /** About how many locks a page has, from 1 to 10,000. Default 100. */
   readonly count?: number;
@@ -92,7 +102,10 @@ export interface ListOptions {
 /** One page of `LockService.list`. @publicApi */
 export interface LockList {
   readonly locks: readonly ListedLock[];
-  /** Semaphores and latches that exist, whether or not permits are taken: those that this library has set up, or found without permits. */
+  /**
+   * Semaphores and latches that exist, whether or not permits are taken: those that this library has set up, or found
+   * without permits.
+   */
   readonly synchronizers: readonly ListedSynchronizer[];
   /** For the next page; undefined: this was the last one. */
   readonly cursor: string | undefined;
@@ -120,7 +133,7 @@ export interface ListedLock {
   readonly fencingToken?: number;
 }
 
-/** What is left of a semaphore or latch, in words: `7 of 10 taken`, `3 of 4 steps left`. */
+/** What remains of a semaphore or latch, in words: `7 of 10 taken`, `3 of 4 steps left`. */
 export function synchronizerText({ type, count, total, taken }: SynchronizerInspection): string {
   if (type === 'counter') return `a number: ${count}`;
   if (type === 'count-down-latch')

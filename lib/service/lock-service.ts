@@ -13,8 +13,8 @@ import { LockView } from './lock-view.js';
 import { type LockServiceHealth, ServiceHealth } from './service-health.js';
 
 /**
- * Set on each LockService by its constructor. Mocks do not have it, not even those that are made from the class or that invent every
- * property. The symbol is registered, because a process may have loaded two copies of the library.
+ * Set on each LockService by its constructor. Mocks do not have it, not even those that are made from the class or that
+ * invent every property. The symbol is registered, because a process may have loaded two copies of the library.
  */
 export const IS_LOCK_SERVICE: unique symbol = Symbol.for('nestjs-redis-lock.is-lock-service') as never;
 
@@ -30,8 +30,9 @@ type OneName = string | readonly [string];
  * });
  * ```
  *
- * `acquire`, `tryAcquire` and `withLock` take one name, or a list of names of which all are locked or none; everything else takes
- * one name. A bad name is a LockKeyError and a bad option a LockConfigurationError, before the backend is asked.
+ * `acquire`, `tryAcquire` and `withLock` take one name, or a list of names of which all are locked or none; everything
+ * else takes one name. A bad name is a LockKeyError and a bad option a LockConfigurationError, before the backend is
+ * asked.
  *
  * @publicApi
  */
@@ -50,11 +51,12 @@ export class LockService extends LockHandles {
   }
 
   /**
-   * Waits until the lock is held, and returns its lease. Release it, or let `await using` do so. Inside a scope that holds the lock,
-   * this is re-entry: it shares the lease that is held, and its own `leaseTime` is not applied.
+   * Waits until the lock is held, and returns its lease. Release it, or let `await using` do so. Inside a scope that
+   * holds the lock, this is re-entry: it shares the lease that is held, and its own `leaseTime` is not applied.
    *
    * @throws LockBusyError when `waitTime` is over
-   * @throws LockDeadlockError when the caller holds a lock, and its wait closes a circle of waits: see docs/deadlocks.md
+   * @throws LockDeadlockError when the caller holds a lock, and its wait closes a circle of waits: see
+   * docs/deadlocks.md
    * @throws LockAbortedError when `signal` aborts or the service shuts down
    * @throws LockUnavailableError when the backend does not answer within `waitTime`, or for longer than `outageTimeout`
    * @throws LockUpgradeError when the scope holds the read lock of the name and asks for its write lock
@@ -78,8 +80,9 @@ export class LockService extends LockHandles {
   }
 
   /**
-   * Runs `body` while the lock is held, then releases it. Inside the body, acquiring the same name is re-entry, and `currentLease()`
-   * is the lease. Re-entry shares the lease that is held: its own `leaseTime` is not applied, and a fixed lease ends when it ends.
+   * Runs `body` while the lock is held, then releases it. Inside the body, acquiring the same name is re-entry, and
+   * `currentLease()` is the lease. Re-entry shares the lease that is held: its own `leaseTime` is not applied, and a
+   * fixed lease ends when it ends.
    *
    * @returns what the body returns
    * @throws what {@link acquire} throws, and what the body throws
@@ -130,7 +133,8 @@ export class LockService extends LockHandles {
   }
 
   /**
-   * Who holds the lock, for how long, and how many callers wait for it; of a semaphore or latch, what is left of it. It is meant for people and dashboards: when it arrives, it may be outdated.
+   * Who holds the lock, for how long, and how many callers wait for it; of a semaphore or latch, what is left of it. It
+   * is meant for people and dashboards: when it arrives, it may be outdated.
    *
    * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
    */
@@ -139,7 +143,8 @@ export class LockService extends LockHandles {
   }
 
   /**
-   * The locks that are held, by whatever process, and the semaphores and latches, page by page in no order. A lock that is held all the time is on at least one page.
+   * The locks that are held, by whatever process, and the semaphores and latches, page by page in no order. A lock that
+   * is held all the time is on at least one page.
    *
    * ```ts
    * let cursor: string | undefined;
@@ -150,7 +155,8 @@ export class LockService extends LockHandles {
    * } while (cursor !== undefined);
    * ```
    *
-   * It scans the keys of the server (of all masters of a cluster) without blocking it; a page may be empty and not be the last one.
+   * It scans the keys of the server (of all masters of a cluster) without blocking it; a page may be empty and not be
+   * the last one.
    *
    * @throws LockConfigurationError for a bad option or cursor, and where the backend cannot list locks (a quorum)
    * @throws LockUnavailableError when the backend does not answer
@@ -160,10 +166,11 @@ export class LockService extends LockHandles {
   }
 
   /**
-   * The processes that use locks on this backend, under any `keyPrefix`. One that has neither held a lock nor waited for one for a second
-   * is not among them; one that was killed is, for up to 30 seconds.
+   * The processes that use locks on this backend, under any `keyPrefix`. One that has neither held a lock nor waited
+   * for one for a second is not among them; one that was killed is, for up to 30 seconds.
    *
-   * @throws LockConfigurationError where the backend cannot list clients (a quorum), LockUnavailableError when it does not answer
+   * @throws LockConfigurationError where the backend cannot list clients (a quorum), LockUnavailableError when it does
+   * not answer
    */
   clients(): Promise<readonly LockClient[]> {
     return this.view.clients();
@@ -176,8 +183,9 @@ export class LockService extends LockHandles {
   }
 
   /**
-   * Frees the lock, whoever holds it, and wakes its waiters. A lease of this service is lost at once; those of other processes are
-   * lost when they hear of it, at their next renewal at the latest. For operators: the body that held the lock may still run.
+   * Frees the lock, whoever holds it, and wakes its waiters. A lease of this service is lost at once; those of other
+   * processes are lost when they hear of it, at their next renewal at the latest. For operators: the body that held the
+   * lock may still run.
    *
    * Name the `owners` that you mean, or it is taken from whoever holds it when the command arrives:
    *
@@ -188,7 +196,8 @@ export class LockService extends LockHandles {
    * ```
    *
    * @returns whether it was taken from anybody
-   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name, LockConfigurationError for a bad option
+   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name, LockConfigurationError
+   * for a bad option
    */
   async forceRelease(name: string, options?: ForceReleaseOptions): Promise<boolean> {
     return (await this.removeHolders(name, options)).length > 0;
@@ -202,13 +211,17 @@ export class LockService extends LockHandles {
   /**
    * Waits until the backend has answered. With `connect: 'eager'` the module does so before the application starts.
    *
-   * @throws LockUnavailableError when it does not answer within `commandTimeout`, or cannot be used; the `cause` says why
+   * @throws LockUnavailableError when it does not answer within `commandTimeout`, or cannot be used; the `cause` says
+   * why
    */
   async connect(): Promise<void> {
     await this.state.ping('connect()');
   }
 
-  /** Whether the backend answers, messages arrive, renewals are in time, and no lock was lost in the last minute. It never rejects. */
+  /**
+   * Whether the backend answers, messages arrive, renewals are in time, and no lock was lost in the last minute. It
+   * never rejects.
+   */
   health(): Promise<LockServiceHealth> {
     return this.state.check();
   }
@@ -224,8 +237,8 @@ export class LockService extends LockHandles {
   }
 
   /**
-   * Stops giving out locks and waits up to `shutdownTimeout` for the bodies that hold one. The signals of those that still run are
-   * then aborted, and their locks lapse.
+   * Stops giving out locks and waits up to `shutdownTimeout` for the bodies that hold one. The signals of those that
+   * still run are then aborted, and their locks lapse.
    */
   drain(): Promise<void> {
     return this.engine.drain();
@@ -240,9 +253,10 @@ export class LockService extends LockHandles {
 const OPTION_NAMES: readonly string[] = ['owners', 'fencingToken'] satisfies (keyof ForceReleaseOptions)[];
 
 /**
- * What a backend is given of the options of a forced release; undefined: it means whoever holds the lock.
+ * The holders that a forced release expects, for the backend; undefined: any holder.
  *
- * @throws LockConfigurationError for a bad option: a release that means somebody must not become one that means everybody
+ * @throws LockConfigurationError for a bad option: a release that means somebody must not become one that means
+ * everybody
  */
 function expectedHolders(options: ForceReleaseOptions | undefined): ExpectedHolders | undefined {
   if (options === undefined) return undefined;

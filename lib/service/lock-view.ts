@@ -21,16 +21,16 @@ const LIST_OPTIONS = ['match', 'cursor', 'count'];
 const DEFAULT_COUNT = 100;
 const LARGEST_COUNT = 10_000;
 /**
- * Records are not read again for the next page of a list for so long, in milliseconds; where reading them took long, for so many times as
- * long.
+ * Records are not read again for the next page of a list for so long, in milliseconds; where reading them took long,
+ * for so many times as long.
  */
 const FRESH = 1_000;
 const REST = 4;
-/** So many records are looked at in one turn of the event loop. */
+/** How many records are read in one turn of the event loop. */
 const RECORDS_A_TURN = 200;
-/** What is said of a backend without a directory. */
+/** The message about a backend without a directory. */
 const LIST_ELSEWHERE = 'cannot list locks; ask a service with a connection to one of its servers';
-const NO_CLIENTS = 'keeps no records of clients; inspect(name) tells the owners of one lock';
+const NO_CLIENTS = 'keeps no records of clients; inspect(name) shows the owners of one lock';
 
 /** The records of clients, and what they say about locks. */
 interface Records {
@@ -172,7 +172,7 @@ export class LockView {
     return this.engine.settings.keyPrefix + name;
   }
 
-  /** What is known of the clients must not keep locks from being shown. */
+  /** An error in the clients' records must not keep locks from being shown. */
   private recordsIfAny(): Promise<Records> {
     return this.records().catch(() => NO_RECORDS);
   }

@@ -6,7 +6,8 @@ import type { Duration } from '../engine/terms/duration.js';
 export type { ClusterConnection, Connection, NodeRedisConnection } from '../backends/redis/links/connection.js';
 
 /**
- * Options of `RedisLockModule.forRoot` and `createLockService`. Give exactly one of `connection`, `backend` and `quorum`.
+ * Options of `RedisLockModule.forRoot` and `createLockService`. Give exactly one of `connection`, `backend` and
+ * `quorum`.
  *
  * Durations are at most 2³¹ − 1 ms (24 days); `watchdogTimeout`, which is a lease, at most 10 years; `waitTime` and
  * `outageTimeout` may be `Infinity`.
@@ -16,7 +17,10 @@ export type { ClusterConnection, Connection, NodeRedisConnection } from '../back
 export interface RedisLockOptions {
   /** The Redis that keeps the locks. */
   readonly connection?: Connection;
-  /** `'memory'`: locks of this service only (tests, demos); services that share locks take a MemoryBackend on one MemoryStore. Or an implementation of your own. */
+  /**
+   * `'memory'`: locks of this service only (tests, demos); services that share locks take a MemoryBackend on one
+   * MemoryStore. Or your own implementation.
+   */
   readonly backend?: 'memory' | LockBackend;
   /** Redlock over independent masters: an odd number of connections, three or more. */
   readonly quorum?: readonly Connection[];
@@ -29,8 +33,9 @@ export interface RedisLockOptions {
   /** Precedes every lock name in Redis: at most 512 bytes. Default `'lock:'`. */
   readonly keyPrefix?: string;
   /**
-   * Whether a name may have a part (between colons or braces) that is exactly `undefined`, `null`, `NaN` or `[object Object]`. Such a name is made
-   * from a value that is missing, and all callers without it would share one lock. Default false: they get LockKeyError.
+   * Whether a name may have a part (between colons or braces) that is exactly `undefined`, `null`, `NaN` or
+   * `[object Object]`. Such a name is made from a value that is missing, and all callers without it would share one
+   * lock. Default false: they get LockKeyError.
    */
   readonly allowSuspiciousNames?: boolean;
   /** The lease of locks without a `leaseTime`; it is renewed after a third of it. Default `'30s'`, at least 100 ms. */
@@ -40,8 +45,9 @@ export interface RedisLockOptions {
   /** Default `waitTime` of acquisitions. Default: for ever (`Infinity`). */
   readonly waitTime?: Duration;
   /**
-   * How long acquisitions wait while Redis does not answer, before they fail with LockUnavailableError. `Infinity`: they wait until it is back.
-   * Default `'10s'`. It is counted from the first request without an answer. Locks that are held are renewed until their leases end.
+   * How long acquisitions wait while Redis does not answer, before they fail with LockUnavailableError. `Infinity`:
+   * they wait until it is back. Default `'10s'`. It is counted from the first request without an answer. Locks that are
+   * held are renewed until their leases end.
    */
   readonly outageTimeout?: Duration;
   /** How long shutdown waits for running bodies before it aborts their signals. Default `'10s'`. */
@@ -57,8 +63,9 @@ export interface RedisLockOptions {
   /** Sharded pub/sub: `'auto'` (default) uses it as Redisson does, on clusters of Redis 7 and later. */
   readonly shardedPubSub?: 'auto' | 'on' | 'off';
   /**
-   * `'lazy'` (default): the application starts without Redis, with a warning after two seconds, and locks wait until it answers. `'eager'`:
-   * without Redis the application does not start, but fails with LockUnavailableError (without NestJS: await `connect()`).
+   * `'lazy'` (default): the application starts without Redis, with a warning after two seconds, and locks wait until it
+   * answers. `'eager'`: without Redis the application does not start, but fails with LockUnavailableError (without
+   * NestJS: await `connect()`).
    */
   readonly connect?: 'lazy' | 'eager';
   /** Where warnings go. Default: NestJS's Logger, or the console without NestJS. */

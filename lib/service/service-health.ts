@@ -5,7 +5,7 @@ import type { LockEngine } from '../engine/lock-engine.js';
 export interface LockServiceHealth {
   /** The backend answers, and nothing else is wrong. */
   readonly healthy: boolean;
-  /** What is wrong, in words; empty where all is well. */
+  /** What is wrong, in words; empty if all is well. */
   readonly problems: readonly string[];
   /** How long the backend took to answer, in milliseconds; undefined: it did not. */
   readonly responseTime: number | undefined;
@@ -17,7 +17,7 @@ export interface LockServiceHealth {
   readonly recentLosses: number;
 }
 
-/** Losses are told of for so long, in milliseconds. */
+/** How long a loss is reported, in milliseconds. */
 const RECENTLY = 60_000;
 const MOST_LOSSES = 1_000;
 /** A renewal is late by more than this after half of the lease. */

@@ -12,14 +12,14 @@ import type { Holding, Holdings } from './session/holdings.js';
 /** MySQL and MariaDB: somebody has killed the statement. The transaction, and its locks, are still there. */
 const INTERRUPTED = 1317;
 
-/** What is done with rows that sessions of this process have locked. */
+/** Releases, renews and transfers rows that sessions of this process have locked. */
 export class HeldRows {
   constructor(
     private readonly tools: AcquisitionTools,
     private readonly holdings: Holdings,
   ) {}
 
-  /** An owner that holds the lock already gets its lease anew, and a new token. */
+  /** An owner that holds the lock already gets a new lease and a new token. */
   async again({ key, type, owner, leaseTime, reserve }: AcquireRequest): Promise<Acquired | undefined> {
     const holding = this.holdings.find(key, type, owner);
     if (holding === undefined) return undefined;
@@ -43,7 +43,8 @@ export class HeldRows {
     if (!isLast) return true;
     try {
       const [isCommitted, isForgotten] = await Promise.all([server.commit(connection), forgetting]);
-      // A session that is still noted as the holder's must end: its next lock would be shown, and ended by force, as this one.
+      // A session that is still noted as the holder must end. Otherwise its next lock would be shown under this name,
+      // and be ended by a forced release of it.
       if (isCommitted && isForgotten) pool.give(connection);
       else pool.drop(connection);
       return isCommitted;
@@ -91,7 +92,7 @@ export class HeldRows {
       return this.holdings.find(key)?.session === session;
     } catch (error) {
       if (connection.ended !== undefined) return false;
-      // No answer yet, or none from the control connection: a later renewal tells.
+      // No answer yet, or none from the control connection: a later renewal will show.
       if (error instanceof ConnectionLost || error instanceof BackendError || isInterrupted(error))
         throw failures.toBackendError(error, 'unknown');
       // PostgreSQL gives up the locks of a transaction as soon as one of its statements fails.

@@ -1,8 +1,8 @@
 import type { Duration } from '../engine/terms/duration.js';
 
 /**
- * Runs one statement with the driver's own placeholders (`$1` in PostgreSQL, `?` in MySQL and MariaDB). It gives the rows, or an answer of
- * `pg` (`{ rows }`) or `mysql2` (`[rows, fields]`).
+ * Runs one statement with the driver's own placeholders (`$1` in PostgreSQL, `?` in MySQL and MariaDB). It gives the
+ * rows, or an answer of `pg` (`{ rows }`) or `mysql2` (`[rows, fields]`).
  *
  * @publicApi
  */
@@ -13,8 +13,9 @@ export interface LockRowsOptions {
   /** `'share'`: with others that share, but not beside an exclusive one. Default `'exclusive'`. */
   readonly mode?: 'exclusive' | 'share';
   /**
-   * How long to wait for each row. 0: try once. Default: as long as the database waits (PostgreSQL: `lock_timeout`, for ever unless set; MySQL
-   * and MariaDB: `innodb_lock_wait_timeout`, 50 s unless set). MySQL and MariaDB count whole seconds: it is rounded up.
+   * How long to wait for each row. 0: try once. Default: as long as the database waits (PostgreSQL: `lock_timeout`, for
+   * ever unless set; MySQL and MariaDB: `innodb_lock_wait_timeout`, 50 s unless set). MySQL and MariaDB count whole
+   * seconds: it is rounded up.
    */
   readonly waitTime?: Duration;
   /** As in `rowLocks`. Default `'distributed_lock'`. */

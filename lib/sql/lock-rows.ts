@@ -8,8 +8,8 @@ import { quoteTable, tableProblem } from './server/table-name.js';
 const OPTION_NAMES = ['mode', 'waitTime', 'table', 'keyPrefix'];
 
 /**
- * Locks rows inside your own transaction: they become free with its COMMIT or ROLLBACK, so that lock and data are one. They are the locks of
- * `rowLocks`: whoever holds one of them keeps the other out.
+ * Locks rows inside your own transaction: they become free with its COMMIT or ROLLBACK, so that lock and data are one.
+ * They are the locks of `rowLocks`: they exclude each other.
  *
  * ```ts
  * await makeLockRows((sql, params) => dataSource.query(sql, params), `order:${id}`);
@@ -19,13 +19,14 @@ const OPTION_NAMES = ['mode', 'waitTime', 'table', 'keyPrefix'];
  * });
  * ```
  *
- * Several names are locked in sorted order. There is no lease, no fencing token and no re-entry: the transaction is all there is. When it
- * rejects, end the transaction with ROLLBACK.
+ * Several names are locked in sorted order. There is no lease, no fencing token and no re-entry: the transaction is all
+ * there is. When it rejects, end the transaction with ROLLBACK.
  *
- * @param query runs one statement in your transaction, and gives its rows (or what `pg` or `mysql2` gives). Placeholders are the driver's own
+ * @param query runs one statement in your transaction, and gives its rows (or what `pg` or `mysql2` gives).
+ * Placeholders are the driver's own
  * @throws LockBusyError when `waitTime` is over
- * @throws LockKeyError, LockConfigurationError for a bad name or option, when a row is missing (see {@link makeLockRows}), or when `query` runs
- * outside of a transaction (Oracle's MySQL does not tell that)
+ * @throws LockKeyError, LockConfigurationError for a bad name or option, when a row is missing (see
+ * {@link makeLockRows}), or when `query` runs outside of a transaction (Oracle's MySQL does not tell that)
  * @throws what `query` throws, such as the database's error of a deadlock
  * @publicApi
  */
@@ -52,8 +53,9 @@ export async function lockRows(
 }
 
 /**
- * Makes the rows of these locks where they are missing, so that `lockRows` finds them: call it outside of the transaction, before it begins,
- * with a query function that commits by itself. (Inside, nobody else could see the row, and a pool may have no second connection.)
+ * Makes the rows of these locks where they are missing, so that `lockRows` finds them: call it outside of the
+ * transaction, before it begins, with a query function that commits each statement. (Inside, nobody else could see the
+ * row, and a pool may have no second connection.)
  *
  * @throws LockKeyError, LockConfigurationError for a bad name or option
  * @throws what `query` throws, such as the database's error of a missing table

@@ -25,7 +25,7 @@ export interface TakenRows {
   readonly confirmed?: Moment;
 }
 
-/** How often a pooled session may prove to have ended before it is used. */
+/** How many pooled sessions in a row may turn out to have ended before the attempt fails. */
 const STALE_SESSIONS = 3;
 
 /** A session with an open transaction that has a row locked, or is about to. */
@@ -38,13 +38,13 @@ export class RowAcquisition {
     private readonly leaseTime: number,
   ) {}
 
-  /** Begins a transaction on a session of the pool; `undefined` where the claim on it was withdrawn. */
+  /** Begins a transaction on a session of the pool; `undefined`: the caller has left before it got a session. */
   static async begin(
     tools: AcquisitionTools,
     leaseTime: number,
     takeSession: () => Promise<SqlConnection | undefined>,
   ): Promise<RowAcquisition | undefined> {
-    // The version and the tables are looked at before anything is locked.
+    // The version and the tables are checked before anything is locked.
     await tools.control.open();
     for (let attempt = 1; ; attempt++) {
       const connection = await takeSession();
@@ -84,7 +84,7 @@ export class RowAcquisition {
     return noteHolder(this.tools, request, this.connection.id, this.transaction);
   }
 
-  /** Any statement: the lease begins anew. */
+  /** Restarts the lease. Any statement would do that. */
   async touch(): Promise<void> {
     await this.lock(async () => {
       await this.tools.server.touch(this.connection);
@@ -120,7 +120,10 @@ export class RowAcquisition {
   }
 }
 
-/** Writes who holds a lock into the state table, in autocommit: the token outlives a holder whose transaction is rolled back. */
+/**
+ * Writes who holds a lock into the state table, in autocommit: the token outlives a holder whose transaction is rolled
+ * back.
+ */
 export async function noteHolder(
   { control, server }: AcquisitionTools,
   { key, type, owner, leaseTime, reserve }: Omit<AcquireRequest, 'waiterTimeout' | 'pastWaitingWriters'>,
@@ -135,7 +138,7 @@ export async function noteHolder(
     await server.makeRows(connection, key);
     const second = await server.note(connection, entry);
     if (second === undefined)
-      throw new BackendError('the row of the state could not be made', 'unavailable', 'refused');
+      throw new BackendError('the row of the lock in the state table could not be created', 'unavailable', 'refused');
     return second;
   });
 }

@@ -5,8 +5,8 @@ import type { LockServer, WrittenRecord } from './server/lock-server.js';
 import type { ControlConnection } from './session/control-connection.js';
 
 /**
- * The {@link LockDirectory} of a database. A held lock takes a session, so that there are not many, however large the tables are. Records of
- * clients are in a table of their own.
+ * The {@link LockDirectory} of a database. A held lock takes a session, so that there are not many, however large the
+ * tables are. Records of clients are in a separate table.
  */
 export class RowDirectory implements LockDirectory {
   constructor(

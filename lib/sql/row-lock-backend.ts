@@ -34,8 +34,8 @@ import { tryRows } from './try-rows.js';
 const GOODBYE = 500;
 
 /**
- * Locks as rows of a database: who holds a lock is the session whose transaction has its row locked, and the lease is the idle time after
- * which the server ends that session. See docs/row-locks.md.
+ * Locks as rows of a database: who holds a lock is the session whose transaction has its row locked, and the lease is
+ * the idle time after which the server ends that session. See docs/row-locks.md.
  */
 export class RowLockBackend implements LockBackend {
   readonly synchronizers = undefined;
@@ -169,7 +169,7 @@ export class RowLockBackend implements LockBackend {
     return { mode, owners: [{ owner, remaining }], queue: [], token };
   }
 
-  /** Nobody is told of a release: those who wait do so in the database. */
+  /** A release sends no message: waiting callers wait in the database. */
   subscribe(): Subscription {
     return { ready: Promise.resolve(), close: () => {} };
   }
@@ -222,7 +222,7 @@ export class RowLockBackend implements LockBackend {
     this.holdings.add(connection, transaction, requests[0].leaseTime, requests);
   }
 
-  /** What is known of a holder. One that locks the row in a transaction of its own is not noted anywhere. */
+  /** What is known of a holder. A session that locks the row in its own transaction has no note. */
   private async lookUp(key: string): Promise<Busy> {
     const { control, server } = this.tools;
     const state = await control.run((connection) => server.read(connection, key)).catch(() => undefined);

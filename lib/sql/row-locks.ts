@@ -17,16 +17,16 @@ const CONNECTIONS = 10;
 const MOST_CONNECTIONS = 10_000;
 
 /**
- * Keeps locks as rows of a PostgreSQL, MySQL or MariaDB database: for `RedisLockModule.forRoot({ backend })` and `createLockService`. It
- * connects when it is first used. The driver, `pg` or `mysql2`, has to be installed.
+ * Keeps locks as rows of a PostgreSQL, MySQL or MariaDB database: for `RedisLockModule.forRoot({ backend })` and
+ * `createLockService`. It connects when it is first used. The driver, `pg` or `mysql2`, has to be installed.
  *
  * ```ts
  * RedisLockModule.forRoot({ backend: rowLocks({ url: 'postgres://app:secret@db/shop', createTable: true }) })
  * ```
  *
- * An acquisition is a transaction on a connection of its own that holds the row's lock; releasing it is COMMIT. A process that dies frees
- * its locks at once, and one that hangs after the lease, by the database's own timer. There are exclusive locks only (`reentrant` and
- * `write`); semaphores and latches need Redis.
+ * An acquisition is a transaction on a separate connection that holds the row's lock; releasing it is COMMIT. A process
+ * that dies frees its locks at once, and one that hangs after the lease, by the database's own timer. There are
+ * exclusive locks only (`reentrant` and `write`); semaphores and latches need Redis.
  *
  * @throws LockConfigurationError naming the option that is missing or wrong
  * @publicApi

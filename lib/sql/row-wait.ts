@@ -3,8 +3,9 @@ import { type AcquisitionTools, RowAcquisition, type TakenRows } from './row-acq
 import type { SessionClaim } from './session/session-pool.js';
 
 /**
- * The wait of one request in the database's own queue. It has no time limit: it is ended from here, by a cancel that is sent on the control
- * connection. A session to which a cancel was sent is closed, whatever became of its statement: the cancel may arrive later.
+ * The wait of one request in the database's own queue. It has no time limit: it is ended from here, by a cancel that is
+ * sent on the control connection. A session to which a cancel was sent is closed, whatever became of its statement: the
+ * cancel may arrive later.
  */
 export class RowWait implements SessionClaim {
   private stopped = false;
@@ -33,7 +34,7 @@ export class RowWait implements SessionClaim {
     }
   }
 
-  /** What it has taken, or takes from now on, is given back. */
+  /** Locks that it has taken, or takes from now on, are released. */
   stop(): void {
     if (this.stopped || this.settled) return;
     this.stopped = true;
@@ -68,7 +69,7 @@ export class RowWait implements SessionClaim {
     // The lease counts from the statement that is sent now: the grant may be long ago.
     const [noted] = await Promise.allSettled([acquisition.note(this.request), acquisition.touch()]);
     if (this.stopped) {
-      // It is noted as the holder: a session that lives on would be taken for one.
+      // It is noted as the holder. If its session stayed alive, it would seem to hold the lock.
       acquisition.abandon();
       return undefined;
     }

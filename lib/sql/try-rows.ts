@@ -18,7 +18,7 @@ export async function tryRows(
   requests: readonly [AcquireRequest, ...AcquireRequest[]],
 ): Promise<TakenRows | BusyRow> {
   const acquisition = await RowAcquisition.begin(tools, requests[0].leaseTime, () => sessionSoon(tools));
-  if (acquisition === undefined) throw tools.failures.toBackendError(new Error('it was closed'));
+  if (acquisition === undefined) throw tools.failures.toBackendError(new Error('the lock service was closed'));
   const tokens: TokenRange[] = [];
   try {
     for (const [index, { key }] of requests.entries()) {

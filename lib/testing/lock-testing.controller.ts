@@ -10,7 +10,7 @@ import type { LockService } from '../service/lock-service.js';
 import type { RedisLockOptions } from '../service/redis-lock-options.js';
 import { settle, type TestClock, TestRuntime } from './test-clock.js';
 
-/** The log of the other process is nothing that a test looks at. */
+/** A test does not see the log of the other process. */
 const SILENT = { warn() {}, error() {} };
 
 /** A lock that another process would hold. @publicApi */
@@ -27,7 +27,7 @@ export interface HeldByAnother extends AsyncDisposable {
  * const orders = attachLockService(new OrdersService(), testing.locks);
  * ```
  *
- * Each has a store of its own: locks of two controllers never meet.
+ * Each has its own store: locks of two controllers never meet.
  *
  * @publicApi
  */
@@ -36,7 +36,7 @@ export class LockTestingController {
   readonly clock: TestClock;
   /** The service under test. */
   readonly locks: LockService;
-  /** Another process on the same store. It goes on working while the backend fails. */
+  /** Another process on the same store. It works even while the backend fails. */
   private readonly another: LockService;
   private isDown = false;
 
@@ -70,9 +70,10 @@ export class LockTestingController {
   }
 
   /**
-   * Makes whoever holds the lock lose it, as when Redis lost the key: the signal of the lease is aborted, and the lock is free.
+   * Makes the holder lose the lock, as if Redis had lost the key: the signal of the lease is aborted, and the lock is
+   * free.
    *
-   * @throws AssertionError when nobody holds it
+   * @throws AssertionError when it is free
    */
   async loseLease(name: string): Promise<void> {
     const { isDown } = this;
@@ -100,16 +101,17 @@ export class LockTestingController {
   }
 
   /**
-   * Returns when somebody holds the lock: the application, or {@link holdByAnother}. Works while the backend fails, too.
+   * Returns when somebody holds the lock: the application, or {@link holdByAnother}. Works while the backend fails,
+   * too.
    *
-   * @throws AssertionError when nobody holds the lock
+   * @throws AssertionError when the lock is free
    */
   async expectHeld(name: string): Promise<void> {
     if (!(await this.another.isLocked(name))) throw notHeld(name, 'expectHeld');
   }
 
   /**
-   * Returns when nobody holds the lock. Works while the backend fails, too.
+   * Returns when the lock is free. Works even while the backend fails.
    *
    * @throws AssertionError when somebody holds the lock
    */
@@ -132,7 +134,10 @@ function notHeld(name: string, operator: string): AssertionError {
   return new AssertionError({ message, actual: 'free', expected: 'held', operator });
 }
 
-/** Options of `LockTestingModule.forRoot`: those of RedisLockModule, without the place where locks are kept. @publicApi */
+/**
+ * Options of `LockTestingModule.forRoot`: those of RedisLockModule, without the place where locks are kept.
+ * @publicApi
+ */
 export type LockTestingOptions = Omit<RedisLockOptions, 'connection' | 'backend' | 'quorum'>;
 
 /** Methods that ask no server. */

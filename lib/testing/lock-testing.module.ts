@@ -8,7 +8,7 @@ import { PassThroughLockService } from './pass-through.service.js';
 const CONTROLLER = Symbol('LockTestingController');
 
 /**
- * Takes the place of RedisLockModule in tests. Locks are kept in memory, in a store of its own for each application.
+ * Replaces RedisLockModule in tests. Locks are kept in memory, in a separate store for each application.
  *
  * ```ts
  * const app = await Test.createTestingModule({ imports: [LockTestingModule.forRoot(), OrdersModule] }).compile();
@@ -60,7 +60,10 @@ class TestingControllerOfApplication extends LockTestingController {
   }
 }
 
-/** Token of the LockTestingController of the LockTestingModule with this `name`. Without a name, inject it by its class. @publicApi */
+/**
+ * Token of the LockTestingController of the LockTestingModule with this `name`. Without a name, inject it by its class.
+ * @publicApi
+ */
 export function getLockTestingToken(name: string): symbol {
   return Symbol.for(
     `nestjs-redis-lock: no LockTestingController here; import LockTestingModule.forRoot({ name: '${name}' })`,

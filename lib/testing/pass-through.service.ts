@@ -3,7 +3,10 @@ import type { LockNames } from '../engine/lock-engine.js';
 import type { AcquisitionTerms, LockOptions } from '../engine/terms/lock-options.js';
 import { LockService } from '../service/lock-service.js';
 
-/** A service that locks nothing: each acquisition gets a lock of its own, so that none waits for another. Bad names are still refused. */
+/**
+ * A service that locks nothing: each acquisition gets its own lock, so that none waits for another. Bad names are still
+ * refused.
+ */
 export class PassThroughLockService extends LockService {
   private count = 0;
 

@@ -6,7 +6,10 @@ import { type Duration, toMilliseconds } from '../engine/terms/duration.js';
 /** How many turns of the event loop are enough for what a timer started in memory. */
 const TURNS = 5;
 
-/** The clock of the locks of a test. It runs as real time does (or as fake timers do), and can be advanced. @publicApi */
+/**
+ * The clock of the locks of a test. It runs as real time does (or as fake timers do), and can be advanced.
+ * @publicApi
+ */
 export interface TestClock {
   /**
    * Lets the time pass at once, with all that falls due meanwhile: renewals, the ends of leases and of waits.
@@ -43,7 +46,7 @@ export class TestRuntime implements Runtime, TestClock {
     const source = timeSource();
     const now = source.call(performance);
     if (source !== this.source) {
-      // Fake timers were installed or removed: time goes on from where it was.
+      // Fake timers were installed or removed: time continues from where it was.
       this.source = source;
       this.offset = this.last - now;
       for (const event of this.events) this.arm(event);
@@ -83,7 +86,10 @@ export class TestRuntime implements Runtime, TestClock {
     this.offset += Math.max(0, time - this.monotonic());
   }
 
-  /** Sets a timer of Node.js or of the fake timers that are installed now. Each is cleared by the function that belongs to it. */
+  /**
+   * Sets a timer of Node.js or of the fake timers that are installed now. Each is cleared by the function that belongs
+   * to it.
+   */
   private arm(event: Event): void {
     event.disarm();
     const { setTimeout, clearTimeout } = globalThis;
@@ -128,7 +134,7 @@ export async function settle(): Promise<void> {
 const { setTimeout: loadedSetTimeout, Date: LoadedDate } = globalThis;
 const loadedNow = performance.now;
 
-/** A function that tells the time. It is another one after fake timers were installed or removed. */
+/** The function that returns the time. Fake timers replace it, and restore it when they are removed. */
 function timeSource(): () => number {
   const isMonotonicFaked = performance.now !== loadedNow;
   const areOthersFaked = globalThis.setTimeout !== loadedSetTimeout && globalThis.Date !== LoadedDate;

@@ -31,7 +31,8 @@ export class Child {
   /** @throws the system's error, such as ENOENT when there is no such program */
   static async start(title: string, program: string, args: string[], env?: NodeJS.ProcessEnv): Promise<Child> {
     if (stopping) throw new Error('the demo is being stopped');
-    // In a process group of its own, which Ctrl-C in the terminal does not reach: the demo stops it when it is not needed any more.
+    // In a separate process group, which Ctrl-C in the terminal does not reach: the demo stops it when it is not needed
+    // any more.
     const child = spawn(program, args, {
       env,
       detached: true,
@@ -74,7 +75,9 @@ export class Child {
     return this.process.exitCode !== null || this.process.signalCode !== null;
   }
 
-  /** Starts a shell that waits for the end of a pipe, which only this process holds open, and then kills the program. */
+  /**
+   * Starts a shell that waits for the end of a pipe, which only this process holds open, and then kills the program.
+   */
   private bindToThisProcess(): void {
     if (process.platform === 'win32') return;
     const script = 'read -r _ || kill -9 "$1"';

@@ -8,7 +8,7 @@ const SKUS = ['lamp', 'chair', 'table', 'sofa', 'shelf', 'desk'].map((article) =
 const CUSTOMERS = 16;
 const ENOUGH = 1_000_000;
 
-/** Customers who order again and again, most of them lamps. Never ends by itself. */
+/** Customers who order again and again, most of them lamps. Runs until it is stopped. */
 export async function keepOrdering(replicas: readonly Replica[]): Promise<never> {
   await Promise.all(SKUS.map((sku) => replicas[0]!.ask('PUT', `/stock/${sku}`, { quantity: ENOUGH })));
   await Promise.all(Array.from({ length: CUSTOMERS }, (_, n) => orderForever(replicas[n % replicas.length]!, n)));

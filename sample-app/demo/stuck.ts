@@ -30,8 +30,8 @@ export interface StuckOptions {
 }
 
 /**
- * An order on the first process is stuck with the lock of its article, and a delivery on the second one waits for it. Prints what each tool
- * says about it, then releases the lock by force.
+ * An order on the first process is stuck with the lock of its article, and a delivery on the second one waits for it.
+ * Prints what each tool says about it, then releases the lock by force.
  *
  * @returns whether every tool had something to say, and the delivery was booked in the end
  */

@@ -1,4 +1,5 @@
-// Loaded first by the processes of `npm run demo -- --stuck`: their spans go to the console, their metrics to a page for Prometheus.
+// Loaded first by the processes of `npm run demo -- --stuck`: their spans go to the console, their metrics to a page
+// for Prometheus.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';

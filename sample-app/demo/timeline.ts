@@ -10,8 +10,8 @@ export function columnOf(receipts: readonly Receipt[]): number {
 }
 
 /**
- * A line for each replica: how many orders it worked on in the middle of each column. It shows a moment, not a span, so that a lock
- * that changes hands within a column does not look like one with two holders.
+ * A line for each replica: how many orders it worked on in the middle of each column. It shows a moment, not a span, so
+ * that a lock that changes hands within a column does not look like one with two holders.
  */
 export function timeline(receipts: readonly Receipt[], replicas: readonly string[], column: number): string[] {
   const start = Math.min(...receipts.map(({ startedAt }) => startedAt));

@@ -12,7 +12,10 @@ export class OrdersService {
     private readonly payments: PaymentsService,
   ) {}
 
-  /** Takes one order of an article at a time, over all processes of the shop. Orders of other articles do not wait for it. */
+  /**
+   * Takes one order of an article at a time, over all processes of the shop. Orders of other articles do not wait for
+   * it.
+   */
   @DistributedLock({ key: 'sku:#<args[0]>', waitTime: '10s' })
   async order(sku: string, quantity: number): Promise<Receipt> {
     return this.sell(sku, quantity);

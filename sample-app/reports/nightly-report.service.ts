@@ -31,7 +31,8 @@ export class NightlyReportService implements OnModuleDestroy {
     });
   }
 
-  // With holdAtLeast, a replica whose clock is up to a second behind still finds the lock taken when the report is long finished.
+  // With holdAtLeast, a replica whose clock is up to a second behind still finds the lock taken when the report is long
+  // finished.
   @Cron(process.env.REPORT_CRON || CronExpression.EVERY_DAY_AT_3AM)
   @DistributedLock({ key: LOCK, onBusy: 'skip', holdAtLeast: '1s' })
   async run(): Promise<void> {

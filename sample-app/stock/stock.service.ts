@@ -24,8 +24,8 @@ export class StockService {
   }
 
   /**
-   * Moves pieces of one article to another. It locks both articles or none: a transfer in the other direction, at the same moment,
-   * does not end in a deadlock.
+   * Moves pieces of one article to another. It locks both articles or none: a transfer in the other direction, at the
+   * same moment, does not end in a deadlock.
    */
   @DistributedLock({ key: (from: string, to: string) => [`sku:${from}`, `sku:${to}`], waitTime: '10s' })
   async transfer(from: string, to: string, quantity: number): Promise<Record<string, number>> {
@@ -41,7 +41,9 @@ export class StockService {
     return { [from]: source - quantity, [to]: target + quantity };
   }
 
-  /** Adds pieces that a supplier has brought. Nobody stands in the shop for them, so it waits for as long as it takes. */
+  /**
+   * Adds pieces that a supplier has brought. Nobody stands in the shop for them, so it waits for as long as it takes.
+   */
   @DistributedLock({ key: 'sku:#<args[0]>' })
   async deliver(sku: string, quantity: number): Promise<number> {
     const delivered = (await this.quantityOf(sku)) + quantity;

@@ -16,8 +16,8 @@ export abstract class StockStore {
   /**
    * Makes all changes, or none.
    *
-   * The fencing token is the second line of defence. A writer that was paused for so long that it lost its lock to another one has a
-   * lower token than the store has seen, and is refused.
+   * The fencing token is the second line of defence. A writer that was paused for so long that it lost its lock to
+   * another one has a lower token than the store has seen, and is refused.
    *
    * @throws StaleWriteException
    */

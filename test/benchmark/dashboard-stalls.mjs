@@ -1,5 +1,6 @@
-// How long the dashboard keeps the event loop of its application busy in one go: with many viewers who search, and with many records of
-// clients. `CPU` is the most that was computed between two turns of it: unlike the other figures, it is the same on a busy machine.
+// How long the dashboard keeps the event loop of its application busy in one go: with many viewers who search, and with
+// many records of clients. `CPU` is the most that was computed between two turns of it: unlike the other figures, it is
+// the same on a busy machine.
 //   npm run bench:stalls [-- <locks> <viewers> <records> <seconds>]    needs redis-server
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,5 @@
-// Row locks beside Redis, and beside the locks that PostgreSQL and MariaDB have anyway, taken by hand. The databases write to disk as they do by default.
+// Row locks beside Redis, and beside the locks that PostgreSQL and MariaDB have anyway, taken by hand. The databases
+// write to disk as they do by default.
 //   npm run bench:sql [-- <seconds>]    needs redis-server, PostgreSQL and MariaDB
 import mysql from 'mysql2/promise';
 import pg from 'pg';

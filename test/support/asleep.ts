@@ -3,7 +3,7 @@ import type { LockService } from '../../lib/service/lock-service.js';
 import { backendOf } from './lock-world.js';
 import { until } from './until.js';
 
-/** Whether callers of this service wait for so many semaphores and latches, and send nothing until they are woken. */
+/** Whether callers of this service wait for this many semaphores and latches, and send nothing until they are woken. */
 export function isAsleep(locks: LockService, objects = 1): boolean {
   const { subscriptions, isQuiet } = backendOf(locks).synchronizerRequests;
   return subscriptions === objects && isQuiet;

@@ -1,4 +1,6 @@
-/** `TEST_CLIENT=node-redis npm run jest -- …`: what tests connect is connected by node-redis. See open-by-node-redis.ts. */
+/**
+ * `TEST_CLIENT=node-redis npm run jest -- …`: what tests connect is connected by node-redis. See open-by-node-redis.ts.
+ */
 export const isNodeRedis = process.env.TEST_CLIENT === 'node-redis';
 
 /** For what node-redis does not have: options of ioredis, and commands that it sends again. */

@@ -1,9 +1,14 @@
 import type { Redis } from 'ioredis';
 
-/** Token clocks, the last tokens of fenced locks, requests that may come twice, waiters woken in vain: they keep nobody from anything. */
+/**
+ * Token clocks, the last tokens of fenced locks, requests that may come twice, counters of waiters that found the lock
+ * taken. They block nobody.
+ */
 const HARMLESS = /^(nestjs_redis_lock_(clock|request|line)|redisson_lock_token)\b/;
 
-/** A record of a client, or their index: it is written while the service lives, and expires half a minute after that. */
+/**
+ * A record of a client, or their index: it is written while the service lives, and expires half a minute after that.
+ */
 export function isClientRecord(key: string): boolean {
   return /^nestjs_redis_lock_clients?\b/.test(key);
 }

@@ -27,7 +27,7 @@ export interface ProcessSettings
   readonly commandTimeout?: number;
   /** Default: the real one, counted; {@link openVirtualWorld} has one that stands still. */
   readonly runtime?: Runtime;
-  /** A backend of its own, with the `<clientId>` of its owners. Default: one of the store of this world. */
+  /** A separate backend, with the `<clientId>` of its owners. Default: one of the store of this world. */
   readonly client?: { readonly backend: LockBackend; readonly id: string };
 }
 
@@ -54,7 +54,7 @@ export function backendOf(locks: LockService): WatchedBackend {
   return backends.get(locks) as WatchedBackend;
 }
 
-/** A lock service as a process of its own would have it, with all that a test looks at. */
+/** A lock service as a separate process would have it, with everything that tests inspect. */
 export interface LockProcess {
   readonly locks: LockService;
   readonly backend: WatchedBackend;
@@ -63,10 +63,10 @@ export interface LockProcess {
 }
 
 /**
- * Services that share one store which nobody else sees. Each test gets a store of its own.
+ * Services that share one store which nobody else sees. Each test gets its own store.
  *
- * Leases and places in a queue outlast the test: a waiter is served because it is woken, or not at all. A test of what happens when they
- * end gives shorter ones.
+ * Leases and places in a queue outlast the test: a waiter is served because it was woken, or never. A test of what
+ * happens when they end gives shorter ones.
  */
 export class LockWorld {
   redis!: RedisServer;
@@ -213,7 +213,10 @@ interface Timers {
   readonly heartbeats: number;
 }
 
-/** What a process has in hand. One heartbeat does not count: the watchdog's, which finds nothing to do within a second and ends. */
+/**
+ * The work of a process that is in progress. One heartbeat does not count: the watchdog's, which finds nothing to do
+ * within a second and ends.
+ */
 export function leftovers({ locks, backend, runtime }: Omit<LockProcess, 'runtime'> & { readonly runtime: Timers }) {
   return {
     ...locks.engine.activity(),

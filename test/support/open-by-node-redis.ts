@@ -5,8 +5,8 @@ import { openTopology as open } from '../../lib/backends/redis/links/open-topolo
 import type { Topology } from '../../lib/backends/redis/links/topology.js';
 
 /**
- * With `TEST_CLIENT=node-redis`, the library gets this for `links/open-topology`, in the processes that tests start, too: options that were written
- * for ioredis are connected by node-redis. Clients of ioredis itself stay what they are.
+ * With `TEST_CLIENT=node-redis`, the library gets this for `links/open-topology`, in the processes that tests start,
+ * too: options that were written for ioredis are connected by node-redis. Clients of ioredis itself stay what they are.
  */
 export function openTopology(connection: Connection, context: ConnectionContext): Topology {
   return open(byNodeRedis(connection), context);

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 
 /**
- * Kills `child`, also when it is stopped, and removes `folder`, if it has one, when this process ends, in whatever way, SIGKILL included:
- * a shell waits for the end of a pipe that only this process holds open. It goes away with the child.
+ * Kills `child`, also when it is stopped, and removes `folder`, if it has one, when this process ends, in whatever way,
+ * SIGKILL included: a shell waits for the end of a pipe that only this process holds open. It goes away with the child.
  */
 export function guard(child: ChildProcess, folder = ''): void {
   const script = 'read -r _ || { kill -9 "$1"; rm -rf "$2"; }';

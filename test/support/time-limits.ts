@@ -1,7 +1,10 @@
 // @ts-expect-error: it has no types.
 import jestConfig from '../../jest.config.mjs';
 
-/** In milliseconds, longer than any test may take. Nobody lives to see a lease of this length end, so that it hides no lost wake-up. */
+/**
+ * In milliseconds, longer than any test may take. Nobody lives to see a lease of this length end, so that it hides no
+ * lost wake-up.
+ */
 export const NEVER: number = 10 * jestConfig.testTimeout;
 
 /** A woken caller takes milliseconds; this is for a slow machine, and shorter than jest's limit. */

@@ -3,7 +3,7 @@ import type { ClientRecord, HoldRecord, WaitRecord } from '../lock-directory.js'
 /** The longest texts, in UTF-16 units. Those that this library writes are far shorter. */
 const LONGEST_WORD = 255;
 const LONGEST_TEXT = 2_000;
-/** So many holds, and so many waits, are read of one record. */
+/** How many holds, and how many waits, are read of one record. */
 const MOST_TOLD = 100;
 /** The last time that a Date can show, in milliseconds since 1970; no other time is longer either. */
 const LATEST = 8.64e15;
@@ -12,7 +12,10 @@ const CONTROL = /\p{Cc}/u;
 /** See the owners of locks: `<clientId>:<n>`. */
 const CLIENT_ID = /^[^:{}\p{Cc}]{1,150}$/u;
 
-/** What was read of a record, by the names of its fields. What is missing counts as empty: another version may not write it. */
+/**
+ * What was read of a record, by the names of its fields. What is missing counts as empty: another version may not write
+ * it.
+ */
 type Fields = { readonly [Field in keyof ClientRecord]?: unknown };
 
 /** Whether a client may be called so. */
@@ -21,7 +24,8 @@ export function isClientId(value: unknown): value is string {
 }
 
 /**
- * Reads the record of a client. Whoever may write beside the locks may have written it: the type and the length of every field are checked.
+ * Reads the record of a client. Whoever may write beside the locks may have written it: the type and the length of
+ * every field are checked.
  *
  * @returns undefined for one that no version of this library writes. A hold or wait that is bad is left out alone
  */

@@ -4,7 +4,10 @@ import { globPattern } from './glob-pattern.js';
 /** Before the key at which the next page begins, in a cursor. */
 const AFTER = 'after:';
 
-/** One page of those keys that begin with `prefix` and go on as `match` says, in the order of the keys; undefined for a wrong cursor. */
+/**
+ * One page of the keys that consist of `prefix` and a rest that matches `match`, in the order of the keys; undefined
+ * for a wrong cursor.
+ */
 export function keyPage(
   keys: readonly string[],
   prefix: string,

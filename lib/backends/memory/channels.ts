@@ -9,13 +9,16 @@ interface Subscriber<Message> {
   open: boolean;
 }
 
-/** The channel of a lock that this type listens to. Fair waiters hear only messages for owners of their own client. */
+/** The channel of a lock that this type listens to. Fair waiters receive only messages for owners of their client. */
 export function channelOf(key: string, type: LockType, clientId: string): string {
   if (type === 'fair') return `fair:${clientId}:${key}`;
   return isReadWrite(type) ? `rw:${key}` : `lock:${key}`;
 }
 
-/** Pub/sub inside the process. Messages arrive in the order in which they were sent, after the call that sent them has returned. */
+/**
+ * Pub/sub inside the process. Messages arrive in the order in which they were sent, after the call that sent them has
+ * returned.
+ */
 export class Channels<Message = Wake> {
   private readonly channels = new Map<string, Map<Backend, Set<Subscriber<Message>>>>();
 
@@ -44,7 +47,8 @@ export class Channels<Message = Wake> {
     if (backends === undefined) return 0;
     for (const subscribers of backends.values()) {
       for (const subscriber of subscribers) {
-        // A microtask each, outside the releaser's scope: a listener that throws does not keep the message from the others.
+        // A microtask each, outside the releaser's scope: a listener that throws does not keep the message from the
+        // others.
         runtime.detached(() => queueMicrotask(() => subscriber.open && subscriber.listener(message)));
       }
     }

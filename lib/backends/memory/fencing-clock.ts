@@ -4,7 +4,9 @@ import { ExpiringMap } from './expiring-map.js';
 /** How far, in µs, reserved tokens may run ahead of the wall clock. */
 const MAX_LEAD = 100_000;
 
-/** How far, in µs, a new clock starts ahead of the wall clock: above all tokens of an earlier clock whose data was lost. */
+/**
+ * How far, in µs, a new clock starts ahead of the wall clock: above all tokens of an earlier clock whose data was lost.
+ */
 const FIRST_LEAD = 150_000;
 
 /** How long, in µs, a free lock keeps its own clock. */
@@ -31,8 +33,9 @@ export class FencingClock {
 }
 
 /**
- * The clocks of one store: one for all locks, and one for each `fenced` lock. Clocks that nobody uses are dropped; their highest token is
- * remembered for all of them, so that the next token of such a lock is higher even if the wall clock was set back.
+ * The clocks of one store: one for all locks, and one for each `fenced` lock. Clocks that nobody uses are dropped;
+ * their highest token is remembered for all of them, so that the next token of such a lock is higher even if the wall
+ * clock was set back.
  */
 export class FencingClocks {
   private readonly shared = new FencingClock(0);
@@ -60,7 +63,10 @@ export class FencingClocks {
     return this.fenced.get(key, wallMicros)?.last;
   }
 
-  /** A new fenced clock starts above the shared one. It is used before it is stored: one that is behind would be swept at once. */
+  /**
+   * A new fenced clock starts above the shared one. It is used before it is stored: one that is behind would be swept
+   * at once.
+   */
   private use<T>(key: string, type: LockType, wallMicros: number, work: (clock: FencingClock) => T): T {
     if (type !== 'fenced') return work(this.shared);
     const known = this.fenced.get(key, wallMicros);

@@ -20,12 +20,16 @@ export interface LockRecord {
   state(now: number): Pick<LockState, 'mode' | 'owners'>;
 }
 
-/** Whole milliseconds until a future deadline. Never 0, so that a waiter that sleeps this long does not wake too early. */
+/**
+ * Whole milliseconds until a future deadline. Never 0, so that a waiter that sleeps this long does not wake too early.
+ */
 export function remaining(deadline: number, now: number): number {
   return Math.max(1, Math.ceil(deadline - now));
 }
 
-/** The one owner of a reentrant, fair or fenced lock. Under one name, these three types exclude each other, as in Redis. */
+/**
+ * The one owner of a reentrant, fair or fenced lock. Under one name, these three types exclude each other, as in Redis.
+ */
 export class ExclusiveRecord implements LockRecord {
   constructor(
     private owner: string,
@@ -67,9 +71,9 @@ export class ExclusiveRecord implements LockRecord {
 }
 
 /**
- * One writer, or any number of readers with a lease each, so that a reader that died frees only its own part. The writer may also read
- * (downgrade): then its write lease lasts at least as long as its read lease, as on Redisson's layout, and it goes on reading when it
- * releases the write lock.
+ * One writer, or any number of readers with a lease each, so that a reader that died frees only its own part. The
+ * writer may also read (downgrade): then its write lease lasts at least as long as its read lease, as on Redisson's
+ * layout, and it keeps its read lock when it releases the write lock.
  */
 export class ReadWriteRecord implements LockRecord {
   private writer: string | undefined;

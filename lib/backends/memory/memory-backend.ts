@@ -36,11 +36,11 @@ export interface MemoryBackendOptions {
 }
 
 /**
- * Locks inside one process, with the semantics that they have on Redis: for tests, demos and simulations. Several backends on one store
- * behave like several processes on one Redis.
+ * Locks inside one process, with the semantics that they have on Redis: for tests, demos and simulations. Several
+ * backends on one store behave like several processes on one Redis.
  *
- * It starts no timers: expired leases and waiters are removed when somebody looks at them, or swept by later acquisitions. Its methods
- * never block and never fail, except that all of them reject once it is closed.
+ * It starts no timers: expired leases and waiters are removed when they are read, or swept by later acquisitions. Its
+ * methods never block and never fail, except that all of them reject once it is closed.
  *
  * ```ts
  * const locks = createLockService({ backend: new MemoryBackend({ runtime: nodeRuntime, store: new MemoryStore() }) });
@@ -115,7 +115,7 @@ export class MemoryBackend implements LockBackend {
     record.remove(owner, type);
     const isFree = record.isEmpty(now);
     if (isFree) this.store.locks.delete(key);
-    // One reader among others that releases lets nobody in. A writer that goes on reading lets readers in.
+    // When one of several readers releases, no waiter can enter. When a writer keeps its read lock, readers can.
     const published = !quietly && (isFree || type === 'write');
     return { released: true, listeners: published ? this.messages.wake(key, type, now) : 0, published, resent: false };
   }
@@ -128,7 +128,7 @@ export class MemoryBackend implements LockBackend {
     if (record.isHeldBy(from, type, now)) {
       record.remove(from, type);
       if (!record.isEmpty(now) && !record.admits(to, type, now)) {
-        // The writer goes on reading: its write lock ends, but nobody can write beside it.
+        // The writer keeps its read lock: its write lock ends, but no other writer can enter.
         this.messages.wake(key, type, now);
         return undefined;
       }
@@ -217,7 +217,10 @@ export class MemoryBackend implements LockBackend {
     return this.messages.subscribeClient(clientId, listener);
   }
 
-  /** Ends its subscriptions and rejects calls from now on. Locks stay until another backend releases them or their leases end. */
+  /**
+   * Ends its subscriptions and rejects calls from now on. Locks stay until another backend releases them or their
+   * leases end.
+   */
   async close(): Promise<void> {
     this.closed = true;
     this.messages.close();

@@ -27,8 +27,8 @@ interface WrittenRecord {
 }
 
 /**
- * Where memory backends keep their locks. Backends that share a store contend with each other, like processes that share a Redis;
- * `new MemoryStore()` is a store of its own, whose locks nobody else sees.
+ * Where memory backends keep their locks. Backends that share a store contend with each other, like processes that
+ * share a Redis; `new MemoryStore()` is a separate store, whose locks nobody else sees.
  *
  * ```ts
  * const store = new MemoryStore();
@@ -59,13 +59,19 @@ export class MemoryStore {
   /** @internal One for each client, for forced releases. */
   readonly clientChannels = new Channels<Removal>();
 
-  /** @param clock the clock that leases are measured by. Default: each backend's own runtime, which is right as long as all use one clock. */
+  /**
+   * @param clock the clock that leases are measured by. Default: each backend's own runtime, which is right as long as
+   * all use one clock.
+   */
   constructor(readonly clock?: StoreClock) {}
 }
 
 const PROCESS_STORE = Symbol.for('nestjs-redis-lock.memory-store.4');
 
-/** The store that all of this process share, including other copies of this library (one loaded by `import`, one by `require`). */
+/**
+ * The store that all of this process share, including other copies of this library (one loaded by `import`, one by
+ * `require`).
+ */
 export function processStore(): MemoryStore {
   const global = globalThis as { [PROCESS_STORE]?: MemoryStore };
   global[PROCESS_STORE] ??= new MemoryStore();

@@ -17,7 +17,10 @@ export class ReleaseMessages {
     private readonly runtime: Runtime,
   ) {}
 
-  /** Tells the waiters of this type that the lock may be available; of a fair lock, only the head. Returns how many other clients listened. */
+  /**
+   * Tells the waiters of this type that the lock may be available; of a fair lock, only the head. Returns how many
+   * other clients listened.
+   */
   wake(key: string, type: LockType, now: number): number {
     const { channels, fairWaiters } = this.store;
     if (channels.isSilent) return 0;

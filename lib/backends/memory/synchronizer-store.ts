@@ -6,7 +6,7 @@ import { ExpiringMap, isPast } from './expiring-map.js';
 export class SynchronizerStore {
   /** Available permits of semaphores, and counts of latches. */
   readonly counters = new Map<string, number>();
-  /** What each of them is. */
+  /** The type of each of them. */
   readonly notes = new Map<string, SynchronizerNote>();
   readonly requests = new RequestMemory();
   /** For each semaphore, the ids of permits that are held, and when each lease ends. */

@@ -36,7 +36,9 @@ export async function agreeOnTokens(
   return { granted: true, tokens, reserved: lastTokens[0] - tokens[0] };
 }
 
-/** What to raise on a node so that its next tokens are above `lastTokens`. Locks that are not fenced share one clock. */
+/**
+ * What to raise on a node so that its next tokens are above `lastTokens`. Locks that are not fenced share one clock.
+ */
 function neededRaises(owners: readonly OwnerRef[], grant: Grant, lastTokens: readonly number[]): Raise[] {
   const raises: Raise[] = [];
   for (const [lock, { key, type }] of owners.entries()) {

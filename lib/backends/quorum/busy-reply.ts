@@ -8,8 +8,9 @@ const SHORTEST_PAUSE = 5;
 const LONGEST_PAUSE = 50;
 
 /**
- * The reply to a caller that got no majority. If another owner has a majority, the next attempt makes sense when that lease ends, or at a
- * message. If no owner has one, it makes sense after a short random pause, so that contenders do not retry in step.
+ * The reply to a caller that got no majority. If another owner has a majority, the next attempt makes sense when that
+ * lease ends, or at a message. If no owner has one, it makes sense after a short random pause, so that contenders do
+ * not retry in step.
  *
  * @param keys the locks of the attempt
  * @param took how long the attempt took, in milliseconds

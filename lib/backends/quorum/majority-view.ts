@@ -4,7 +4,9 @@ import { majorityOf } from './majority.js';
 /** Leases whose ends differ by less, in ms, count as the same. */
 const SAME_TIME = 100;
 
-/** The state of a lock as a majority sees it. Owners that only a minority knows are attempts, or remains of attempts. */
+/**
+ * The state of a lock as a majority sees it. Owners that only a minority knows are attempts, or remains of attempts.
+ */
 export function majorityView(states: readonly LockState[], nodes: number): LockState {
   const majority = majorityOf(nodes);
   const leases = new Map<string, number[]>();
@@ -23,7 +25,9 @@ export function majorityView(states: readonly LockState[], nodes: number): LockS
   };
 }
 
-/** Whether two nodes agree on a lock: its leases end at the same time, except for the time that commands were under way. */
+/**
+ * Whether two nodes agree on a lock: its leases end at the same time, except for the time that commands were under way.
+ */
 export function sameView(one: LockState, other: LockState): boolean {
   if (one.mode !== other.mode || one.token !== other.token || one.owners.length !== other.owners.length) return false;
   const ends = new Map(other.owners.map(({ owner, remaining }) => [owner, remaining]));

@@ -7,7 +7,10 @@ export interface NodeReplies<T> {
   readonly errors: ReadonlyMap<number, BackendError>;
 }
 
-/** Waits until the replies decide the outcome, or all nodes have answered or failed. Slow nodes that are not needed delay nobody. */
+/**
+ * Waits until the replies decide the outcome, or all nodes have answered or failed. Slow nodes whose replies are not
+ * needed cause no delay.
+ */
 export function collectReplies<T>(
   calls: readonly NodeCall<T>[],
   isDecided: (replies: NodeReplies<T>) => boolean,

@@ -45,9 +45,9 @@ export interface AttemptBusy {
 export type Outcome = Grant | AttemptBusy;
 
 /**
- * Asks all nodes at once for locks. A majority of grants is a success. Its token is the largest one that the majority gave: the other nodes
- * of the majority are raised to it first, so that every later majority includes a node that knows it. Without a majority everything is
- * revoked, including what a slow node grants later.
+ * Asks all nodes at once for locks. A majority of grants is a success. Its token is the largest one that the majority
+ * gave: the other nodes of the majority are raised to it first, so that every later majority includes a node that knows
+ * it. Without a majority everything is revoked, including what a slow node grants later.
  *
  * @throws BackendError when too few nodes answered
  * @see https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ (the Redlock algorithm)
@@ -104,7 +104,9 @@ function revokeAll(
   }
 }
 
-/** Predecessors may still be on nodes that did not answer; writers are registered as waiters on nodes that were busy. */
+/**
+ * Predecessors may still be on nodes that did not answer; writers are registered as waiters on nodes that were busy.
+ */
 function cleanUp(
   nodes: QuorumNodes,
   { replies }: NodeReplies<NodeReply>,

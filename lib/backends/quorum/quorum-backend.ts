@@ -30,24 +30,29 @@ export interface QuorumBackendOptions {
   /** Backends that fail independently of each other: an odd number, three or more. */
   readonly nodes: readonly LockBackend[];
   readonly runtime: Runtime;
-  /** How long to wait for any one node, in ms; less for short leases, so that most of the lease is left. Default 500. */
+  /**
+   * How long to wait for any one node, in ms; less for short leases, so that most of the lease is left. Default 500.
+   */
   readonly nodeTimeout?: number;
 }
 
-/** How long a release is repeated on a node that did not answer, in ms. By then, leases that were left there have ended. */
+/**
+ * How long a release is repeated on a node that did not answer, in ms. By then, leases that were left there have ended.
+ */
 const RELEASE_RETRY_TIME = 30_000;
 
 const NOT_THERE: NodeBusy = { granted: false, index: 0, remaining: -1, holder: undefined };
 
 /**
- * Redlock: the owner of a lock is the one that holds it on a majority of independent nodes, so that the lock outlives the loss of the
- * others. A node that is down or slow costs nothing while a majority answers, and its time-out otherwise.
+ * Redlock: an owner holds a lock if it holds it on a majority of independent nodes, so the lock outlives the loss of
+ * the others. A node that is down or slow costs nothing while a majority answers, and its time-out otherwise.
  *
- * Each holder's token is larger than those of all holders before it. Readers that enter at the same moment may have the same token, because
- * two majorities can have the same largest one.
+ * Each holder's token is larger than those of all holders before it. Readers that enter at the same moment may have the
+ * same token, because two majorities can have the same largest one.
  *
- * The nodes must not be replicas of each other. A node that lost its data grants locks that are held: restart it with its data, or after
- * the longest lease has ended. Fair locks are refused, because the queues of independent nodes have no common order.
+ * The nodes must not be replicas of each other. A node that lost its data grants locks that are held: restart it with
+ * its data, or after the longest lease has ended. Fair locks are refused, because the queues of independent nodes have
+ * no common order.
  *
  * @see https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
  */
@@ -178,8 +183,9 @@ export class QuorumBackend implements LockBackend {
   }
 
   /**
-   * Empty unless the lock was held on at least half of the nodes that answered: then owners that only a minority knew count too. The token is
-   * compared with what a majority shows, before the nodes are asked to remove owners: each of them may have another one.
+   * Empty unless the lock was held on at least half of the nodes that answered: then owners that only a minority knew
+   * count too. The token is compared with what a majority shows, before the nodes are asked to remove owners: each of
+   * them may have another one.
    */
   async forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
     this.assertUsable();
@@ -226,7 +232,7 @@ export class QuorumBackend implements LockBackend {
     return this.nodes.watch.health.observe(attempt(this.nodes, { owners, predecessors, leaseTime, command }), true);
   }
 
-  /** Acquires the lock anew on nodes that lost it, or never granted it. */
+  /** Acquires the lock again on nodes that lost it, or never granted it. */
   private restore(request: RenewRequest, calls: readonly NodeCall<boolean>[]): void {
     const acquisition = { ...request, reserve: 0, waiterTimeout: 0, pastWaitingWriters: true };
     const timeout = this.nodes.timeoutFor(request.leaseTime);

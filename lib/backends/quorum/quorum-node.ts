@@ -26,8 +26,9 @@ export interface PossibleGrant {
 type Command<T> = (backend: LockBackend) => Promise<T>;
 
 /**
- * One of the independent masters of a quorum. No caller waits longer for it than its time-out. Commands about one owner are sent in order,
- * each after the reply to the one before, so that an acquisition that is answered late can be revoked and is not mistaken for a later one.
+ * One of the independent masters of a quorum. No caller waits longer for it than its time-out. Commands about one owner
+ * are sent in order, each after the reply to the one before, so that an acquisition that is answered late can be
+ * revoked and is not mistaken for a later one.
  */
 export class QuorumNode {
   /** The last unanswered command about each owner of a lock. */
@@ -54,13 +55,19 @@ export class QuorumNode {
     return this.withTimeout(timeout, this.inOrder(owners.map(idOf), work));
   }
 
-  /** As {@link send}, for owners that are about to hold the lock: releases of them that still had to be repeated are cancelled. */
+  /**
+   * As {@link send}, for owners that are about to hold the lock: releases of them that still had to be repeated are
+   * cancelled.
+   */
   acquire<T>(owners: readonly OwnerRef[], timeout: number, command: Command<T>): NodeCall<T> {
     for (const owner of owners) this.cancelRetry(idOf(owner));
     return this.send(owners, timeout, command);
   }
 
-  /** As {@link acquire}, for an owner that should hold the lock here and does not, unless a newer command about it is under way. */
+  /**
+   * As {@link acquire}, for an owner that should hold the lock here and does not, unless a newer command about it is
+   * under way.
+   */
   restore<T>(owner: OwnerRef, timeout: number, command: Command<T>): void {
     if (this.pending.has(idOf(owner))) return;
     this.acquire([owner], timeout, command).inTime.catch(() => {});
@@ -71,7 +78,7 @@ export class QuorumNode {
     return this.withTimeout(timeout, this.sendRelease(idOf(owner), retryTime, this.newBackOff(), command));
   }
 
-  /** Releases an acquisition that nobody wants any more, if the node granted it or may still do so. */
+  /** Releases an acquisition that is not needed any more, if the node granted it or may still do so. */
   revoke(owner: OwnerRef, grant: Promise<PossibleGrant>, retryTime: number, quietly: boolean): void {
     const command = async (backend: LockBackend) => {
       const { possible, validUntil } = await grant;

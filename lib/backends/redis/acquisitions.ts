@@ -26,7 +26,7 @@ export interface AcquisitionOptions extends ConnectionContext {
   readonly replicaTimeout: number;
 }
 
-/** Everything that acquires a lock. With `minReplicas`, on a connection of its own, since WAIT blocks it. */
+/** Everything that acquires a lock. With `minReplicas`, on a separate connection, since WAIT blocks it. */
 export class Acquisitions {
   private readonly scripts: ScriptContext;
   private readonly batches: Record<LockType, NodeBatches<AcquireRequest, AcquireReply>>;

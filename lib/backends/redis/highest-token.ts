@@ -1,6 +1,9 @@
 import type { Acquired } from '../lock-backend.js';
 
-/** The highest fencing token that this process has seen. A server that lost its data, or whose clock was set back, must give higher ones. */
+/**
+ * The highest fencing token that this process has seen. A server that lost its data, or whose clock was set back, must
+ * give higher ones.
+ */
 export class HighestToken {
   private highest = 0;
   /** The highest token as text; undefined: it has changed since it was last asked for. */

@@ -1,8 +1,8 @@
 import { tagOf } from './hash-slot.js';
 
 /*
- * The names of what belongs to a lock, all in the lock's hash slot: Redisson's, and ours beside them. Other versions and Java share them.
- * The scripts make some of them too, in includes/prefixed.lua and includes/suffixed.lua.
+ * The names of what belongs to a lock, all in the lock's hash slot: Redisson's, and ours beside them. Other versions
+ * and Java share them. The scripts make some of them too, in includes/prefixed.lua and includes/suffixed.lua.
  */
 
 export const lockChannel = (key: string): string => prefixed('redisson_lock__channel', key);
@@ -23,12 +23,12 @@ export const announcedWriters = (key: string): string => prefixed('nestjs_redis_
 /** The number of the last ticket that was given while the lock had its present holder. */
 export const lastTicket = (key: string): string => prefixed('nestjs_redis_lock_line', key);
 
-/** What the callers wait for that hold locks as this owner. Waits belong to no one lock: they have a slot of their own. */
+/** The waits of callers that hold locks as this owner. They do not belong to one lock, so they have their own slot. */
 export const waitsOf = (owner: string): string => `nestjs_redis_lock_waits:{${owner}}`;
 
-/** Where a client is told that its owners were removed by force. */
+/** The channel on which a client hears that its owners were removed by force. */
 export const clientChannel = (clientId: string): string => `nestjs_redis_lock_client:{${clientId}}`;
-/** What a client tells about itself: a hash. It has the name of the client's channel. */
+/** The record that a client writes about itself: a hash. It has the name of the client's channel. */
 export const clientRecord = clientChannel;
 /** The clients that have a record. */
 export const clientList = 'nestjs_redis_lock_clients';

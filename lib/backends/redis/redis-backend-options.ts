@@ -9,7 +9,7 @@ export interface RedisBackendOptions {
   /** Milliseconds within which every call is answered. */
   readonly commandTimeout: number;
   readonly shardedPubSub: 'auto' | 'on' | 'off';
-  /** An acquisition counts only when so many replicas have it. 0: replicas are not asked. */
+  /** An acquisition counts only when this many replicas have it. 0: replicas are not asked. */
   readonly minReplicas: number;
   /** Milliseconds to wait for replicas. */
   readonly replicaTimeout: number;

@@ -45,7 +45,8 @@ import { ReleaseChannels } from './pubsub/release-channels.js';
 import type { RedisBackendOptions } from './redis-backend-options.js';
 
 /**
- * Locks in Redis, in Redisson's layout: on a single server, Sentinel or a cluster. Each command has a script in scripts/.
+ * Locks in Redis, in Redisson's layout: on a single server, Sentinel or a cluster. Each command has a script in
+ * scripts/.
  *
  * @throws ConnectionError from the constructor when the `connection` cannot be used
  */
@@ -181,7 +182,7 @@ export class RedisBackend implements LockBackend {
     await Promise.all([this.acquisitions.close(), this.connection.close()]);
   }
 
-  /** Acquires a fair lock, or enters its queue. A waiter with a channel of its own must be subscribed to it first. */
+  /** Acquires a fair lock, or enters its queue. A waiter with its own channel must be subscribed to it first. */
   private async acquireOrQueue(request: AcquireRequest): Promise<AcquireReply> {
     await this.channels.addWaiter(request.key, request.owner);
     const reply = await this.acquisitions.acquire(request);
@@ -190,8 +191,8 @@ export class RedisBackend implements LockBackend {
   }
 
   /**
-   * How many other processes received the message of a release. A node of a cluster counts only its own clients, so in a cluster there may
-   * be one.
+   * How many other processes received the message of a release. A node of a cluster counts only its own clients, so in
+   * a cluster there may be one.
    *
    * @param received how many clients received it, as the server counts them
    * @param head the waiter that the message of a fair lock is for

@@ -18,8 +18,8 @@ export interface ReplicaCheckOptions {
 }
 
 /**
- * Makes acquisitions count only when enough replicas have them, so that a failover does not forget them. WAIT must be sent on the
- * connection that wrote; one WAIT serves a whole batch.
+ * Makes acquisitions count only when enough replicas have them, so that a failover does not forget them. WAIT must be
+ * sent on the connection that wrote; one WAIT serves a whole batch.
  */
 export class ReplicaCheck {
   private readonly waits = new WeakMap<ExecutedCall, Promise<number>>();

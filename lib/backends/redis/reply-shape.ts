@@ -23,7 +23,7 @@ export function arrayOf(reply: unknown, server: string): readonly unknown[] {
 export function unexpected(reply: unknown, server: string): BackendError {
   if (reply === 'QUEUED') {
     return new BackendError(
-      `${server}: the client is in a transaction (MULTI), which queues the commands of locks. Give RedisLockModule a client of its own, such as client.duplicate()`,
+      `${server}: the client is in a transaction (MULTI), which queues the commands of locks. Give RedisLockModule its own client, such as client.duplicate()`,
       'denied',
       'unknown',
     );

@@ -12,7 +12,7 @@ import type { CommandContext } from './command.js';
 
 const SHORTEST_INTERVAL = 200;
 const LONGEST_INTERVAL = 3_600_000;
-/** Of a screen: the head, an empty line, the titles, how many more there are. */
+/** The lines of a screen that show no lock: the head, an empty line, the titles, how many more there are. */
 const OTHER_LINES = 5;
 
 const HOME = '\x1b[H';

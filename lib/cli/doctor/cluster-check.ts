@@ -46,7 +46,7 @@ function unassigned(slots: readonly (readonly [number, number])[]): SlotRange[] 
   return gaps;
 }
 
-/** `0-5461 (10.0.0.7:6379)` of each master with slots that is taken for down. @param nodes the reply of CLUSTER NODES */
+/** `0-5461 (10.0.0.7:6379)` of each master with slots that counts as down. @param nodes the reply of CLUSTER NODES */
 function failingMasters(nodes: string): string[] {
   return nodes.split('\n').flatMap((line) => {
     const [, address = '', flags = '', , , , , , ...slots] = line.split(' ');

@@ -7,7 +7,10 @@ import { type Finding, note, ok, wrong } from './check.js';
 
 const PATIENCE = 2_000;
 
-/** Whether a message of one connection reaches another one: waiters are woken this way. In a cluster the library prefers sharded messages. */
+/**
+ * Whether a message of one connection reaches another one: waiters are woken this way. In a cluster the library prefers
+ * sharded messages.
+ */
 export async function checkPubSub(master: Server): Promise<Finding> {
   let subscriber: Subscriber | undefined;
   try {

@@ -11,7 +11,7 @@ import {
 import type { Server } from '../redis/server.js';
 import { type Finding, infoOf, ok, wrong } from './check.js';
 
-/** What is examined with which user. */
+/** The server and the user that are examined. */
 export interface RightsSubject {
   readonly keyPrefix: string;
   readonly isCluster: boolean;
@@ -22,8 +22,8 @@ export interface RightsSubject {
 const SHARDED_SINCE = 7;
 
 /**
- * Tries every right of the recipe in docs/permissions.md. Redis checks rights before anything else, so the commands are given what they can
- * do nothing with. Asking for the rights (ACL DRYRUN) needs more rights than locks do.
+ * Tries every right of the recipe in docs/permissions.md. Redis checks rights before anything else, so the commands are
+ * given what they can do nothing with. Asking for the rights (ACL DRYRUN) needs more rights than locks do.
  */
 export async function checkRights(master: Server, { keyPrefix, isCluster, user }: RightsSubject): Promise<Finding> {
   const key = `${keyPrefix}doctor-${randomUUID()}`;
@@ -118,7 +118,7 @@ function commandProbes(key: string): Probe[] {
   ];
 }
 
-/** What the connections to a cluster need besides. */
+/** Further commands that connections to a cluster need. */
 function clusterProbes(key: string): Probe[] {
   return [
     ...[probe('cluster|slots'), probe('cluster|info'), probe('readonly'), probe('client|setname', 'doctor')],
@@ -130,7 +130,7 @@ function probe(right: string, ...args: string[]): Probe {
   return { right, command: [...right.split('|'), ...args] };
 }
 
-/** Keys of a lock that nobody uses, each with the pattern of the recipe that permits it. */
+/** Keys of a lock that is never used, each with the pattern of the recipe that permits it. */
 function keyProbes(keyPrefix: string, key: string): { readonly right: string; readonly key: string }[] {
   return [
     { right: `~${keyPrefix}*`, key },

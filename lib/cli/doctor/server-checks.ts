@@ -80,7 +80,7 @@ export async function checkScripts(master: Server, key: string): Promise<Finding
   );
 }
 
-/** Of a key of another node there is no answer, but the script was accepted. */
+/** The key belongs to another node, so there is no answer, but the script was accepted. */
 async function failureOf(call: Promise<unknown>): Promise<string | undefined> {
   try {
     await call;

@@ -16,17 +16,17 @@ import { Server, TIMEOUT, within } from './server.js';
 const SLOTS = 16_384;
 /** Before {@link TIMEOUT}, as the client can say what it waited for. */
 const CONNECT_TIMEOUT = TIMEOUT - 500;
-/** For masters that are slower than the first one, or are down, and between two looks, in milliseconds. */
+/** How long to wait for masters that are slower than the first one or down, and between two checks, in milliseconds. */
 const OTHER_MASTERS = 1_000;
 const POLL = 10;
 
 /** Connections of this program, to one server or to the nodes of a cluster. */
 export interface OpenRedis {
-  /** For a lock service of its own. */
+  /** For a separate lock service. */
   readonly connection: Connection;
   /** The server that the URL names. */
   readonly server: Server;
-  /** Whom the server follows; undefined where it is a master, a cluster, or does not say. */
+  /** The master that the server follows; undefined: it is a master or a cluster, or does not say. */
   readonly replicaOf?: ReplicaOf;
   /** The masters of a cluster; else the server. */
   masters(): readonly Server[];
@@ -49,7 +49,7 @@ export interface ReplicaOf {
 }
 
 /**
- * Connects. What fails at first fails at once; a connection that breaks later comes back by itself.
+ * Connects. A first connection that fails is an error at once; one that breaks later reconnects.
  *
  * @throws CommandError that says why there is no connection, and what to do
  */

@@ -28,7 +28,7 @@ export class Server {
     return String(await this.ask(name, ...args));
   }
 
-  /** A connection of its own to subscribe with. Close it. */
+  /** A separate connection to subscribe with. Close it. */
   async subscriber(): Promise<Subscriber> {
     const connection = this.topology.subscriber(this.slot);
     if (connection === undefined) throw new Error('the node is not known');

@@ -7,7 +7,7 @@ export function durationText(time: number): string {
   return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} d`;
 }
 
-/** What is left of a lease. */
+/** The remaining time of a lease. */
 export function leaseText(remainingTime: number): string {
   return remainingTime < 0 ? 'no end' : durationText(remainingTime);
 }

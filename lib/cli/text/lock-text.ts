@@ -6,12 +6,12 @@ import { table } from './table.js';
 
 const TITLES = ['NAME', 'TYPE', 'HELD BY', 'IN', 'SINCE', 'LEASE LEFT', 'WAITING'];
 
-/** One line a lock; of several readers, the first one. */
+/** One line per lock; with several readers, the first one. */
 export function lockTable(locks: readonly ListedLock[]): string[] {
   return table(TITLES, locks.map(toRow));
 }
 
-/** For how long a lock has been held, as far as its holders have told. */
+/** For how long a lock has been held, if its holders have records. */
 export function heldFor({ owners }: ListedLock): number {
   return owners.reduce((most, { client }) => Math.max(most, client?.heldFor ?? 0), 0);
 }
@@ -35,7 +35,7 @@ function holderText({ owner, client }: InspectedOwner): string {
   return printable(describeHolder(owner, client, withoutRecordBecause(owner)));
 }
 
-/** What is known about a lock that is held, a line each. */
+/** What is known about a held lock, one line each. */
 export function inspectionLines(name: string, { type, owners, waiting, fencingToken }: LockInspection): string[] {
   return [
     `${printable(name)} is locked (${type})`,

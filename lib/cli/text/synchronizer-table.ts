@@ -11,7 +11,10 @@ import { table } from './table.js';
 
 const TITLES = ['NAME', 'TYPE', 'STATE', 'HELD BY'];
 
-/** One line a semaphore or latch; of several holders of permits, the first one. Who waits is known in the waiting process alone. */
+/**
+ * One line a semaphore or latch; of several holders of permits, the first one. Who waits is known in the waiting
+ * process alone.
+ */
 export function synchronizerTable(synchronizers: readonly ListedSynchronizer[]): string[] {
   return table(
     TITLES,

@@ -15,14 +15,17 @@ export interface ClientIdentity {
 /** How often the record is written, and how long it stays after that, in milliseconds. */
 const HEARTBEAT = 10_000;
 const LIFETIME = 3 * HEARTBEAT;
-/** How often the present holds and waits are looked at. */
+/** How often the present holds and waits are collected. */
 const LOOK = 1_000;
-/** The pause for each hold and wait. A look at 100,000 takes a few milliseconds, so a service that has very many looks less often. */
+/**
+ * The pause per hold and wait. Collecting 100,000 takes some milliseconds, so a service with very many does it less
+ * often.
+ */
 const LOOK_FOR_EACH = 0.1;
 /** The record is written early where it does not mention what has lasted for a second; not more often than this. */
 const SHORTEST_PAUSE = 2_000;
 
-/** What a service holds and waits for at one moment. */
+/** The holds and waits of a service at one moment. */
 export type Stock = Pick<ClientRecord, 'held' | 'waiting' | 'longestWait' | 'holds' | 'waits'>;
 
 interface PresenceSettings {
@@ -34,14 +37,14 @@ interface PresenceSettings {
 }
 
 /**
- * Keeps this client's record in the backend, from which others see who holds and waits. It is made when the service has held or waited for
- * something for a moment, so that short work costs nothing, and refreshed until the service closes.
+ * Keeps this client's record in the backend, from which others see who holds and waits. It is made when the service has
+ * held or waited for something for a moment, so that short work costs nothing, and refreshed until the service closes.
  */
 export class ClientRecordWriter {
   private readonly heartbeat: ReschedulableTimer;
   private readonly since: number;
   private writtenAt: number | undefined;
-  /** What the latest record mentions. */
+  /** The contents of the latest record. */
   private mentioned = '';
   private resting = false;
   private closed = false;
@@ -58,7 +61,7 @@ export class ClientRecordWriter {
     this.closed = backend.directory === undefined || identity === undefined;
   }
 
-  /** Something is held, or waited for: looks at it after so many milliseconds. */
+  /** A lock is held or waited for: collects it after this many milliseconds. */
   noticed(delay: number = LOOK): void {
     if (this.closed) return;
     if (!this.heartbeat.isScheduled) this.heartbeat.schedule(delay);

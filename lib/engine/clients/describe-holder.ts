@@ -1,7 +1,7 @@
 import type { ClientRecord } from '../../backends/lock-backend.js';
 import { isRedisson } from '../../backends/owner-ids.js';
 
-/** The process that holds a lock, as its record in the backend tells. @publicApi */
+/** The process that holds a lock, from its record in the backend. @publicApi */
 export interface HolderClient {
   readonly clientId: string;
   /** The option `applicationName`, or the name in the application's package.json. */
@@ -10,7 +10,9 @@ export interface HolderClient {
   readonly pid: number;
   /** The application's version; `''`: not known. */
   readonly version: string;
-  /** The template of the decorator, `Class.method` where the key is a function, or the option `group`; `''`: not known. */
+  /**
+   * The template of the decorator, `Class.method` where the key is a function, or the option `group`; `''`: not known.
+   */
   readonly group: string;
   /** `Class.method` of a decorated method; `''`: not known. */
   readonly method: string;
@@ -18,7 +20,7 @@ export interface HolderClient {
   readonly heldFor?: number;
 }
 
-/** What a record tells about one owner of its client. */
+/** The part of a client's record that concerns one owner. */
 export function holderIn(record: ClientRecord, owner: string): HolderClient {
   const { clientId, application, host, pid, version, holds } = record;
   const { group = '', method = '', heldFor } = holds.find((hold) => hold.owner === owner) ?? {};

@@ -5,10 +5,10 @@ import type { HeldLock } from '../lease/held-lock.js';
 import type { ClientIdentity } from './client-record-writer.js';
 import { describeHolder, type HolderClient, holderIn, withoutRecord, withoutRecordBecause } from './describe-holder.js';
 
-/** A record is read anew after so many milliseconds; after less where it does not mention the lock in question. */
+/** A record is read again after this many milliseconds, or earlier if it does not mention the lock in question. */
 const FRESH = 10_000;
 const FRESH_WITHOUT_LOCK = 1_000;
-/** A wait that is shorter than this does not cost the look at a record. */
+/** For shorter waits, in milliseconds, no record is read. */
 const SHORT_WAIT = 100;
 const MOST_RECORDS = 1_000;
 
@@ -49,14 +49,14 @@ export class HolderLookup {
     this.expected.add(owner);
   }
 
-  /** Who an owner is, as far as was found out already. */
+  /** Describes an owner from what was read before. */
   known(owner: string | undefined): HolderClient | undefined {
     const known = owner === undefined ? undefined : this.records.get(clientOf(owner));
     if (owner === undefined || known?.record === undefined) return undefined;
     return holderIn(agedRecord(known.record, this.settings.runtime.monotonic() - known.at), owner);
   }
 
-  /** How errors name an owner that has no record; undefined: it has one, or nobody has looked yet. */
+  /** How errors name an owner without a record; undefined: it has one, or it was not looked up yet. */
   unrecorded(owner: string | undefined): string | undefined {
     if (owner === undefined || this.settings.backend.directory === undefined) return undefined;
     const known = this.records.get(clientOf(owner));
@@ -64,7 +64,7 @@ export class HolderLookup {
     return isMissing ? withoutRecord(owner) : undefined;
   }
 
-  /** Who an owner is; undefined where there is no record, or no answer. */
+  /** Describes an owner; undefined without a record or an answer. */
   async find(owner: string): Promise<HolderClient | undefined> {
     if (!this.isFresh(owner)) await this.read(clientOf(owner)).catch(() => {}); // it stays unknown
     return this.known(owner);

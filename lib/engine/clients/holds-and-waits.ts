@@ -4,12 +4,12 @@ import type { LockLease } from '../lease/lock-lease.js';
 import type { LocalQueue, QueueTable } from '../queue/queue-table.js';
 import type { Stock } from './client-record-writer.js';
 
-/** So many holds and waits are told about. */
+/** How many holds and waits a record lists. */
 const MOST_TOLD = 20;
-/** So many waiters of a queue are looked through for one whose arrival was noted. */
+/** How many waiters of a queue are searched for one whose arrival was noted. */
 const MOST_LOOKED_AT = 1_000;
 
-/** What a service has in hand. */
+/** The locks that a service holds and waits for. */
 interface Work {
   readonly queues: QueueTable;
   /** In the order in which they were given. */
@@ -17,8 +17,9 @@ interface Work {
 }
 
 /**
- * Looks at what a service holds and waits for. A waiter does not read the clock when it arrives, because that took a tenth of a hand-off's
- * time: the first and the last waiter of each queue are noted at every look instead, and all that stand before a noted one came earlier.
+ * Looks at what a service holds and waits for. A waiter does not read the clock when it arrives, because that took a
+ * tenth of a hand-off's time: the first and the last waiter of each queue are noted at every look instead, and all that
+ * stand before a noted one came earlier.
  */
 export class HoldsAndWaits {
   /** When waiters were first seen. */

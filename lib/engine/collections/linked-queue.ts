@@ -11,7 +11,10 @@ interface Walk<Element> {
 
 const NO_WALKS: readonly never[] = [];
 
-/** Elements in the order of their arrival. Each can leave at any time, in constant time, and is not kept alive after that. */
+/**
+ * Elements in the order of their arrival. Each can leave at any time, in constant time, and is not kept alive after
+ * that.
+ */
 export class LinkedQueue<Element extends Linked<Element>> {
   first: Element | undefined = undefined;
   last: Element | undefined = undefined;

@@ -1,6 +1,7 @@
 /**
- * Creates the lists that every acquisition needs. They are not literals (`[element]`), and neither are the other objects of an acquisition, which
- * are instances of classes: V8 would allocate literals in the old generation. See docs/decisions/classes-on-the-hot-path.md.
+ * Creates the lists that every acquisition needs. They are not literals (`[element]`), and neither are the other
+ * objects of an acquisition, which are instances of classes: V8 would allocate literals in the old generation. See
+ * docs/decisions/classes-on-the-hot-path.md.
  */
 export function listOf<Element>(...elements: readonly Element[]): readonly Element[] {
   return elements;

@@ -2,15 +2,18 @@ import type { Runtime } from '../../backends/runtime.js';
 import type { WaitBackend } from '../../backends/wait-backend.js';
 import type { NestedWait } from './nested-wait.js';
 
-/** The backend is asked for its time again after so many milliseconds. */
+/** How often the backend is asked for its time, in milliseconds. */
 const LIFETIME = 10_000;
-/** After an answer that took longer the backend is asked again, in milliseconds. The least of several offsets is the closest. */
+/**
+ * After an answer that took longer the backend is asked again, in milliseconds. The least of several offsets is the
+ * closest.
+ */
 const QUICK = 20;
 const MOST_TRIES = 3;
 
 /** Dates waits by the backend's time, which all processes have in common. */
 export class BackendTime {
-  /** What the backend's time is ahead of the monotonic clock. */
+  /** By how much the backend's time is ahead of the monotonic clock. */
   private offset = 0;
   private asked = Number.NEGATIVE_INFINITY;
 

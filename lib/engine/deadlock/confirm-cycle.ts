@@ -3,20 +3,21 @@ import type { WaitBackend } from '../../backends/wait-backend.js';
 import { readAgain } from './find-cycle.js';
 import type { FoundWait } from './journal-record.js';
 
-/** After this time every wait that goes on has been written again, in milliseconds. */
+/** Within this time, in milliseconds, every current wait is written again. */
 const FIRST_LOOK = 400;
-/** How long to wait for processes that are late with that: the time between two looks, and how many there are. */
+/** How long to wait for processes that are late: the time between two readings, and how many there are. */
 const NEXT_LOOK = 200;
 const MOST_LOOKS = 8;
 /**
- * A cycle with a wait that ends by itself within this time, in milliseconds, is left to it: two callers would be refused where one is enough. A
- * wait whose time is over may still be written down.
+ * A cycle with a wait that ends by itself within this time, in milliseconds, is left to it: two callers would be
+ * refused where one is enough. A wait whose time is over may still be written down.
  */
 const SOON = 250;
 
 /**
- * Makes sure that all waits of a cycle went on at one moment. They were read one after the other, so that some may have ended before others
- * began. Here they are read again; where each of them is written once more after that, all of them were going on when they were read.
+ * Makes sure that all waits of a cycle went on at one moment. They were read one after the other, so that some may have
+ * ended before others began. Here they are read again; where each of them is written once more after that, all of them
+ * were going on when they were read.
  *
  * @param over whether the caller, or another caller of this service, does not wait any more
  * @param time gives the time of the backend

@@ -12,25 +12,29 @@ import type { FoundWait } from './journal-record.js';
 import { NestedWait, type WaitingPlace } from './nested-wait.js';
 import { WaitJournal } from './wait-journal.js';
 
-/** A wait that has lasted this many milliseconds may be part of a deadlock. Its caller's locks are not handed off any more: see HandOffBudget. */
+/**
+ * A wait that has lasted this many milliseconds may be part of a deadlock. Its caller's locks are not handed off any
+ * more: see HandOffBudget.
+ */
 const LONG = 1_000;
 /** How often long waits are written down, and followed, in milliseconds. */
 const BEAT = 250;
-/** A wait that has lasted so long is followed at every fourth beat. */
+/** A wait older than this is followed at every fourth beat only. */
 const OLD = 3_000;
-/** So many waits take part, the oldest: each is a command or two at every beat. */
+/** How many waits take part, the oldest first: each costs a command or two at every beat. */
 const MOST_WAITS = 500;
-/** So many holders of one lock are written down. */
+/** How many holders of one lock a record lists. */
 const MOST_HOLDERS = 100;
-/** After so many beats in a row without an answer that can be used, the log says that deadlocks are not found. */
+/** After this many beats in a row without a usable answer, the log warns that deadlocks are not found. */
 const MOST_FAILURES = 4;
-/** Before there are so many waits, those that have ended are not looked for between two beats. */
+/** With fewer waits than this, ended ones are not searched for between two beats. */
 const FIRST_SWEEP = 64;
 
 /**
- * Finds deadlocks: callers that hold locks and wait for each other in a circle, in any processes. The callers of one service that run in a
- * lock scope and have waited for over a second write down, again and again, what they wait for, and follow what others have written, from
- * holder to holder. A caller that comes back to itself that way, and began to wait after all the others on the way, is refused.
+ * Finds deadlocks: callers that hold locks and wait for each other in a circle, in any processes. The callers of one
+ * service that run in a lock scope and have waited for over a second write down, again and again, what they wait for,
+ * and follow what others have written, from holder to holder. A caller that comes back to itself that way, and began to
+ * wait after all the others on the way, is refused.
  *
  * Nobody else pays for it: a caller outside of a scope is not known here.
  */
@@ -67,7 +71,10 @@ export class DeadlockDetector {
     this.time = backend && new BackendTime(backend, runtime);
   }
 
-  /** The caller runs in a scope, and has just begun to wait. One that can do without the lock is not kept from going on by its holder. */
+  /**
+   * The caller runs in a scope, and has just begun to wait. A caller that can do without the lock is not blocked by its
+   * holder.
+   */
   add(waiter: LockWaiter, place: WaitingPlace): void {
     const scope = lockScopes.getStore();
     if (this.backend === undefined || this.closed || scope === undefined || waiter.settled) return;
@@ -141,7 +148,7 @@ export class DeadlockDetector {
         const cycle = await findCycle(reader, { id: wait.id, record: wait.record });
         if (cycle === undefined) return;
         wait.confirming = true;
-        this.confirm(wait, cycle).catch(() => {}); // it is looked at again after the next beat
+        this.confirm(wait, cycle).catch(() => {}); // it is checked again after the next beat
       }),
     );
   }
@@ -180,7 +187,10 @@ export class DeadlockDetector {
     );
   }
 
-  /** The next beat tries again. A Redis without memory goes on refusing what is written down, while locks that are held are renewed. */
+  /**
+   * The next beat tries again. A Redis without memory refuses to store waits, while locks that are held are still
+   * renewed.
+   */
   private failed({ kind, message }: BackendError): void {
     this.failures++;
     const lasts = kind === 'denied' || this.failures >= MOST_FAILURES;

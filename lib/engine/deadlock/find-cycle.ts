@@ -3,7 +3,7 @@ import { type FoundWait, isBefore, parseRecord } from './journal-record.js';
 
 /** The longest cycle that is found, in waits. */
 const MOST_STEPS = 16;
-/** So many owners are looked at in one step. */
+/** How many owners are read in one step. */
 const MOST_HOLDERS = 1_000;
 
 /** An owner, and the waits by which one comes to wait for it. */
@@ -37,8 +37,8 @@ export class WaitReader {
 }
 
 /**
- * Follows waits from holder to holder, from one wait back to itself, by waits that began before it. In every circle there is one wait that
- * began last, so that all circles are found, each of them from one wait.
+ * Follows waits from holder to holder, from one wait back to itself, by waits that began before it. In every circle
+ * there is one wait that began last, so that all circles are found, each of them from one wait.
  *
  * @returns a shortest circle: the waits that it stands behind, one behind the other, with itself as the last
  * @see K. M. Chandy, J. Misra, L. M. Haas, Distributed Deadlock Detection (ACM TOCS 1983): edge chasing

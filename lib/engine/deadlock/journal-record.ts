@@ -1,16 +1,19 @@
-/** What the journal of waits has about one wait. */
+/** One wait in the journal of waits. */
 export interface JournalRecord {
   /** The name of the lock that is waited for. */
   readonly lock: string;
   /** An owner that the caller holds a lock by: the innermost one. */
   readonly owner: string;
-  /** Whom it waits for: owners, and gates of shares. */
+  /** The owners, and gates of shares, that it waits for. */
   readonly holders: readonly string[];
   /** When the wait began, by the backend's time. */
   readonly began: number;
-  /** When it ends by itself, by the backend's time; absent: never, or in a version of this library that does not say so. */
+  /**
+   * When its waitTime ends, by the backend's time. Absent: never, or written by a version of this library without this
+   * field.
+   */
   readonly ends?: number;
-  /** Grows as long as the wait goes on. */
+  /** Grows while the wait lasts. */
   readonly beat: number;
 }
 
@@ -21,7 +24,10 @@ export interface FoundWait {
   readonly record: JournalRecord;
 }
 
-/** Whether one wait began before the other. Of two that began together it is the one with the smaller owner: all processes agree. */
+/**
+ * Whether one wait began before the other. Of two that began together it is the one with the smaller owner: all
+ * processes agree.
+ */
 export function isBefore(one: Pick<FoundWait, 'id' | 'record'>, other: Pick<FoundWait, 'id' | 'record'>): boolean {
   const [a, b] = [one.record, other.record];
   if (a.began !== b.began) return a.began < b.began;

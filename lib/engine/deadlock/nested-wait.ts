@@ -33,12 +33,12 @@ export function isGateId(holder: string): boolean {
 
 /** The wait of a caller that runs in a lock scope. */
 export class NestedWait {
-  /** Whom it waits for, as of the last beat. */
+  /** The owners it waited for at the last beat. */
   holders: readonly string[] = [];
   /** When it began, by the backend's time; undefined until it is first written down. */
   began: number | undefined;
   beat = 0;
-  /** A deadlock that it may be refused for is being looked at again. */
+  /** A deadlock that may refuse it is being confirmed. */
   confirming = false;
 
   /** @param since when it began, on the monotonic clock */
@@ -72,7 +72,7 @@ export class NestedWait {
     return holds;
   }
 
-  /** What is written down about it. It holds a lock, and has a date. */
+  /** The record that is written about it. Its caller holds a lock, and it has a start time. */
   get record(): JournalRecord {
     const { beat, holders, waiter, locks } = this;
     const began = this.began as number;

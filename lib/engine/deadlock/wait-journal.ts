@@ -16,8 +16,8 @@ export class WaitJournal {
   }
 
   /**
-   * Removes waits that have just ended: until then, others would be refused because of them. Where that fails, or is overtaken, the next
-   * {@link write} does it.
+   * Removes waits that have just ended: until then, others would be refused because of them. Where that fails, or is
+   * overtaken, the next {@link write} does it.
    */
   remove(ids: ReadonlySet<string>): void {
     const changes: WaitChange[] = [];
@@ -28,7 +28,7 @@ export class WaitJournal {
     if (changes.length > 0) this.backend.write(changes, LIFETIME).catch(() => {});
   }
 
-  /** Writes these waits, which go on, and removes all others. */
+  /** Writes these current waits, and removes all others. */
   async write(waits: readonly NestedWait[]): Promise<void> {
     const waiting = byHolder(waits);
     const before = this.written;

@@ -18,9 +18,12 @@ function inWords(error: unknown): string {
   }
 }
 
-/** The listeners of one service. An exception in a listener is logged and has no other effect; an `error` without a listener is logged, too. */
+/**
+ * The listeners of one service. An exception in a listener is logged and has no other effect; an `error` without a
+ * listener is logged, too.
+ */
 export class EventHub {
-  /** Somebody listens to how long locks are waited for or held. A field, because each acquisition looks at it. */
+  /** A listener needs the times that locks are waited for or held. A field, because each acquisition reads it. */
   timed = false;
   /** Somebody listens to failed acquisitions. */
   failures = false;
@@ -63,7 +66,9 @@ export class EventHub {
     });
   }
 
-  /** For work that nobody awaits: where it fails after all, that is an `error` event, and not the end of the process. */
+  /**
+   * For work that nobody awaits: where it fails after all, that is an `error` event, and not the end of the process.
+   */
   unawaited(work: unknown): void {
     Promise.resolve(work).catch((error: unknown) =>
       this.emit('error', error instanceof Error ? error : new Error(inWords(error))),

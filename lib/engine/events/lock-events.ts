@@ -7,8 +7,9 @@ export interface LockEvent {
   /** `semaphore`: a permit with a lease. */
   readonly type: LockType | 'semaphore';
   /**
-   * What the lock was acquired for: the template of the decorator, `Class.method` where its key is a function, or the option `group`; `''`:
-   * none was given. It does not differ from call to call as the name does, and is fit for a metric's label.
+   * What the lock was acquired for: the template of the decorator, `Class.method` where its key is a function, or the
+   * option `group`; `''`: none was given. It does not differ from call to call as the name does, and is fit for a
+   * metric's label.
    */
   readonly group: string;
   /** `Class.method` of a decorated method; `''` for other callers. */
@@ -25,7 +26,7 @@ export type AcquireOutcome =
   | 'acquired'
   /** It stayed busy until `waitTime` was over. */
   | 'busy'
-  /** As `busy`, and the decorator's `onBusy` answers in place of an error. */
+  /** As `busy`, and the decorator's `onBusy` answers instead of an error. */
   | 'skipped'
   /** By the caller's signal, or by shutdown. */
   | 'aborted'
@@ -53,7 +54,9 @@ export interface LockEvents {
     readonly holder: string | undefined;
     readonly holderClient: HolderClient | undefined;
   };
-  /** An acquisition of one or several locks failed, whatever the reason. `name` is that of all of them, joined by `, `. */
+  /**
+   * An acquisition of one or several locks failed, whatever the reason. `name` is that of all of them, joined by `, `.
+   */
   failed: LockEvent & {
     readonly names: readonly string[];
     readonly outcome: Exclude<AcquireOutcome, 'acquired'>;

@@ -43,7 +43,10 @@ export function harmless(call: () => unknown, failed: (error: unknown) => void =
 const WINDOW = 1_000;
 const LINES = 20;
 
-/** Writes at most 20 lines a second and says how many it left out: the log of an outage under ten thousand locks has to stay readable. */
+/**
+ * Writes at most 20 lines a second and says how many it left out: the log of an outage under ten thousand locks has to
+ * stay readable.
+ */
 export class RateLimitedLogger implements LockLogger {
   private written = 0;
   private readonly logger: HarmlessLogger;

@@ -17,8 +17,8 @@ class Confirmation extends Caller<boolean> {
 }
 
 /**
- * Tells whether a lock is held after the clocks have diverged: as soon as the backend has confirmed it, says that it is not there, or its
- * lease has ended meanwhile. Acquiring it anew instead would mean waiting for oneself.
+ * Tells whether a lock is held after the clocks have diverged: as soon as the backend has confirmed it, says that it is
+ * not there, or its lease has ended meanwhile. Acquiring it again instead would mean waiting for oneself.
  *
  * @throws LockUnavailableError when the backend gives no answer within the waitTime of `terms`, LockAbortedError
  */

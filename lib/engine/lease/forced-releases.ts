@@ -3,24 +3,27 @@ import type { EngineContext } from '../engine-context.js';
 import { LockLostError } from '../errors.js';
 import type { HeldLock } from './held-lock.js';
 
-/** When it starts to listen, it asks about so many held locks at most; about the others, their renewals tell. */
+/** How many held locks are verified when listening starts. The others are verified by their renewals. */
 const MOST_LOOKS = 1_000;
 
 /**
- * Takes locks away from their leases after a forced release: at once where this process did it. Where another process says that it did, the
- * backend is asked first, because anybody may send such a message.
+ * Takes locks away from their leases after a forced release: at once where this process did it. Where another process
+ * says that it did, the backend is asked first, because anybody may send such a message.
  */
 export class ForcedReleases {
   private subscription: Subscription | undefined;
   private closed = false;
-  /** Locks about which the backend is being asked. True: another message arrived meanwhile, so that the answer may be outdated. */
+  /**
+   * Locks about which the backend is being asked. True: another message arrived meanwhile, so that the answer may be
+   * outdated.
+   */
   private readonly looks = new Map<HeldLock, boolean>();
 
   constructor(private readonly context: EngineContext) {}
 
   /**
-   * Listens for forced releases by other processes from now on. A process starts to do so when it has held something for a heartbeat of the
-   * watchdog: that takes a connection, which locks that are held for a moment do not need.
+   * Listens for forced releases by other processes from now on. A process starts to do so when it has held something
+   * for a heartbeat of the watchdog: that takes a connection, which locks that are held for a moment do not need.
    */
   listen(): void {
     if (this.closed || this.subscription !== undefined) return;
@@ -47,7 +50,7 @@ export class ForcedReleases {
     this.verify(removal);
   }
 
-  /** Where the message is true, the lock is lost. If there is no answer, the next renewal tells. */
+  /** If the message is true, the lock is lost. Without an answer, the next renewal finds out. */
   verify(removal: Removal): void {
     for (const held of this.concerned(removal)) this.lookAt(held);
   }

@@ -7,23 +7,26 @@ import type { Waiter } from '../waiting/waiter.js';
 import type { Renewable, RenewalList } from '../watchdog.js';
 import type { Moment } from './lease-clock.js';
 
-/** Is told when the last share of a held lock is given back, and when the lock is lost. */
+/** Handles a held lock whose last share is released, and a held lock that is lost. */
 export interface LockKeeper {
   /** The lock's name. */
   readonly name: string;
   readonly key: string;
   /**
-   * Frees the lock or hands it off. A returned promise settles when the caller may go on; without one, that is at once.
+   * Frees the lock or hands it off. If it returns a promise, the caller continues when that settles; otherwise at once.
    *
    * @param now a moment that has just been read
    */
   giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome>;
-  /** Removes it from queues and renewals: it lapses by itself. */
+  /** Removes it from queues and renewals. The lock ends with its lease. */
   forget(held: HeldLock): void;
   lost(held: HeldLock): void;
 }
 
-/** `gone`: the owner was not there any more. `unreachable`: the backend gave no answer; the lock is freed when its lease ends. */
+/**
+ * `gone`: the owner was not there any more. `unreachable`: the backend gave no answer; the lock is freed when its lease
+ * ends.
+ */
 export type ReleaseOutcome = 'released' | 'gone' | 'unreachable';
 
 /** What a lease keeps of the terms of its acquisition. */
@@ -59,8 +62,8 @@ export class TokenBlock {
 const NO_SHARES: readonly LockShare[] = [];
 
 /**
- * A lock that the backend holds for one owner of this process. Leases are shares in it: one for the acquisition and one for each
- * re-entry; after a hand-off, the next waiter's.
+ * A lock that the backend holds for one owner of this process. Leases are shares in it: one for the acquisition and one
+ * for each re-entry; after a hand-off, the next waiter's.
  */
 export class HeldLock implements Renewable<HeldLock> {
   /** Leases that were not released yet. */
@@ -69,12 +72,15 @@ export class HeldLock implements Renewable<HeldLock> {
   handedOff = false;
   /** Set once, for good. */
   lost: LockLostError | undefined;
-  /** Of a write lock whose owner reads, too, or has done so: its read lock may outlive the write lock. */
+  /** Set for a write lock whose owner also holds, or has held, the read lock, which may outlive the write lock. */
   downgrade: ReadDowngrade | undefined;
   /** Copies of its acquisition may be under way; the backend executes them until this time of its clock. */
   lateCopiesUntil: number | undefined;
 
-  /** Until this moment of the monotonic clock it is kept, also when its last share is given back earlier: see holdAtLeast. */
+  /**
+   * Until this moment of the monotonic clock it is kept, also when its last share is given back earlier: see
+   * holdAtLeast.
+   */
   keepUntil = 0;
 
   /** Its position in a list of the watchdog. */
@@ -104,7 +110,8 @@ export class HeldLock implements Renewable<HeldLock> {
   /**
    * @param attempt was granted
    * @param fixed the watchdog does not renew it
-   * @param since when the lock came into this process, in whole milliseconds of the monotonic clock; hand-offs do not change it
+   * @param since when the lock came into this process, in whole milliseconds of the monotonic clock; hand-offs do not
+   * change it
    */
   constructor(
     readonly keeper: LockKeeper,

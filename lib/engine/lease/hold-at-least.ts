@@ -10,7 +10,10 @@ export function isKept({ keepUntil, lost }: HeldLock, now: Moment): boolean {
   return keepUntil > now.monotonic && lost === undefined;
 }
 
-/** Cuts the lease to the time for which the lock is to be kept, and gives the lock up: it is neither renewed nor released, and lapses. */
+/**
+ * Cuts the lease to the time for which the lock is to be kept, and gives the lock up: it is neither renewed nor
+ * released, and lapses.
+ */
 export async function leaveToLapse(
   { backend, clock, events, watchdog }: EngineContext,
   lock: HeldLock,

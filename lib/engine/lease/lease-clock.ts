@@ -8,8 +8,9 @@ const DIVERGENCE = 1_000;
 const TIMER_LAG = 10;
 
 /**
- * How old a lease is, by the clocks of this process alone. The monotonic clock may stop while a machine is suspended, and the wall clock may
- * be set: so the age is the larger of both, and when they diverge by over a second, the lease has to be confirmed.
+ * How old a lease is, by the clocks of this process alone. The monotonic clock may stop while a machine is suspended,
+ * and the wall clock may be set: so the age is the larger of both, and when they diverge by over a second, the lease
+ * has to be confirmed.
  */
 export class LeaseClock {
   constructor(private readonly runtime: Runtime) {}
@@ -30,7 +31,10 @@ export class LeaseClock {
     return Math.abs(this.wallGain(since)) > DIVERGENCE;
   }
 
-  /** Timers that were set before `since` fire too late for leases: the machine was suspended, or the wall clock was set forward. */
+  /**
+   * Timers that were set before `since` fire too late for leases: the machine was suspended, or the wall clock was set
+   * forward.
+   */
   timersLag(since: Moment): boolean {
     return this.wallGain(since) > TIMER_LAG;
   }
@@ -42,7 +46,10 @@ export class LeaseClock {
   }
 }
 
-/** The part of a lease that is certain in spite of clock drift between the two machines (Redlock's margin: 1 % and 2 ms). */
+/**
+ * The part of a lease that is certain in spite of clock drift between the two machines (Redlock's margin: 1 % and 2
+ * ms).
+ */
 export function validity(leaseTime: number): number {
   return leaseTime - leaseTime * 0.01 - 2;
 }

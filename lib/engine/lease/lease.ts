@@ -1,7 +1,8 @@
 import type { Duration } from '../terms/duration.js';
 
 /**
- * The lease of several locks: a {@link Lease}, but for `fencingToken`, because each lock has a token of its own: see {@link tokens}.
+ * The lease of several locks: a {@link Lease}, but for `fencingToken`, because each lock has its own token: see
+ * {@link tokens}.
  *
  * @publicApi
  */
@@ -13,21 +14,27 @@ export interface MultiLease {
   readonly names: readonly string[];
 
   /**
-   * The owner id in Redis: `<clientId>:<n>`. After a hand-off inside the process, and for re-entry, it is the predecessor's. Of several locks
-   * it is that of the first: see {@link owners}.
+   * The owner id in Redis: `<clientId>:<n>`. After a hand-off inside the process, and for re-entry, it is the
+   * predecessor's. Of several locks it is that of the first: see {@link owners}.
    */
   readonly owner: string;
 
-  /** The owner id of each lock by its name, under the same keys as {@link tokens}. Each lock of a lease has an owner of its own. */
+  /**
+   * The owner id of each lock by its name, under the same keys as {@link tokens}. Each lock of a lease has its own
+   * owner.
+   */
   readonly owners: ReadonlyMap<string, string>;
 
   /**
-   * The fencing token of each lock by its name. Where the members of a multi-lock have the same name in different services, the key is
-   * `<name> (<where it is kept>)`.
+   * The fencing token of each lock by its name. Where the members of a multi-lock have the same name in different
+   * services, the key is `<name> (<where it is kept>)`.
    */
   readonly tokens: ReadonlyMap<string, number>;
 
-  /** Aborts with LockLostError as soon as the lease is lost, or with LockAbortedError when shutdown stops waiting for it. */
+  /**
+   * Aborts with LockLostError as soon as the lease is lost, or with LockAbortedError when shutdown stops waiting for
+   * it.
+   */
   readonly signal: AbortSignal;
 
   /** Whether the lock is certainly held at this moment. */
@@ -44,25 +51,31 @@ export interface MultiLease {
   assertHeld(): void;
 
   /**
-   * Sets the lease to `duration` milliseconds from now. The watchdog goes on renewing a lease that it renews, which does not get shorter.
+   * Sets the lease to `duration` milliseconds from now. A lease that the watchdog renews is still renewed, and does not
+   * get shorter.
    *
-   * @throws LockLostError when the lock is lost (also when this call finds out), LockNotOwnedError when it was released,
+   * @throws LockLostError when the lock is lost (also when this call finds out), LockNotOwnedError when it was
+   * released,
    *   LockUnavailableError when the backend does not answer, LockConfigurationError for a duration below 100 ms or above 10 years
    */
   extend(duration: Duration): Promise<void>;
 
   /**
-   * Runs `body` in a scope of this lease: acquiring the same names in it is re-entry, and `currentLease()` is this lease. Several such scopes
-   * that acquire the same name are served one after the other. The lease is not released at the end.
+   * Runs `body` in a scope of this lease: acquiring the same names in it is re-entry, and `currentLease()` is this
+   * lease. Several such scopes that acquire the same name are served one after the other. The lease is not released at
+   * the end.
    *
-   * @throws LockLostError when the lock was lost before, even if only the clock says so; LockNotOwnedError when it was released
+   * @throws LockLostError when the lock was lost before, even if only the clock says so; LockNotOwnedError when it was
+   * released
    */
   run<T>(body: (lease: MultiLease) => T | Promise<T>): Promise<T>;
 
   /**
-   * Gives this share back; with the last share the lock becomes free, or goes to the next waiter. Calling it again is harmless.
+   * Gives this share back; with the last share the lock becomes free, or goes to the next waiter. Calling it again is
+   * harmless.
    *
-   * @throws LockLostError when the lease had been lost (with `onLost: 'warn'` that is only logged). A backend that cannot be
+   * @throws LockLostError when the lease had been lost (with `onLost: 'warn'` that is only logged). A backend that
+   * cannot be
    *   reached is not an error: the release is tried again in the background, and the lock lapses with its lease.
    */
   release(): Promise<void>;
@@ -72,10 +85,12 @@ export interface MultiLease {
 }
 
 /**
- * One successful acquisition of one lock, or of several at once: proof that the code holds it for as long as `held` is true.
+ * One successful acquisition of one lock, or of several at once: proof that the code holds it for as long as `held` is
+ * true.
  *
  * A lease is released once; a released lease never sends anything again. Whether it still holds is judged by this
- * process's clocks, more strictly than by the backend: here it can be lost a moment before others can take the lock, but not after.
+ * process's clocks, more strictly than by the backend: here it can be lost a moment before others can take the lock,
+ * but not after.
  *
  * ```ts
  * await using lease = await locks.acquire('import:nightly');
@@ -85,14 +100,16 @@ export interface MultiLease {
  * }
  * ```
  *
- * The lease of a multi-lock stands for those of its members: it is held while all of them are, that of a red lock while a majority is.
+ * The lease of a multi-lock stands for those of its members: it is held while all of them are, that of a red lock while
+ * a majority is.
  *
  * @publicApi
  */
 export interface Lease extends MultiLease {
   /**
-   * A number that grows with each acquisition of this lock. Pass it to the resource, which rejects a number lower than one that it has seen, and
-   * accepts the same one again, since a lease may write several times. It is above 10¹⁵: a database needs 64 bits for it (`bigint`).
+   * A number that grows with each acquisition of this lock. Pass it to the resource, which rejects a number lower than
+   * one that it has seen, and accepts the same one again, since a lease may write several times. It is above 10¹⁵: a
+   * database needs 64 bits for it (`bigint`).
    *
    * @throws LockError for several locks with different tokens: use {@link tokens}
    */

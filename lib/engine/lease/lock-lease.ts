@@ -135,7 +135,8 @@ export class LockLease implements ScopedLease, LockShare {
   }
 
   /**
-   * Returns when the locks are certainly held; where the clocks have diverged, settles when the backend has confirmed it.
+   * Returns when the locks are certainly held; where the clocks have diverged, settles when the backend has confirmed
+   * it.
    *
    * @throws LockLostError when one was lost, LockNotOwnedError when the lease was released
    */
@@ -158,8 +159,8 @@ export class LockLease implements ScopedLease, LockShare {
   }
 
   /**
-   * As {@link release}, but the locks are kept for `duration` milliseconds from now: they are left to lapse, without a release, renewal or
-   * hand-off. Where a lock has other shares, the last of them leaves it so. For `holdAtLeast`.
+   * As {@link release}, but the locks are kept for `duration` milliseconds from now: they are left to lapse, without a
+   * release, renewal or hand-off. Where a lock has other shares, the last of them leaves it so. For `holdAtLeast`.
    */
   leaveFor(duration: number): Promise<void> {
     if (this.live && this.left() > 0) {
@@ -243,7 +244,7 @@ export class LockLease implements ScopedLease, LockShare {
   }
 }
 
-/** The fencing tokens of a lease as of its acquisition: the locks' own tokens go on growing when they are handed off. */
+/** The fencing tokens that a lease was acquired with. The locks' own tokens grow with each hand-off. */
 class LeaseTokens {
   private readonly all: readonly number[];
 

@@ -9,15 +9,16 @@ import { announceLost } from './lease-events.js';
 /** The longest pause, in milliseconds. */
 const LONGEST_PAUSE = 500;
 /**
- * Longer than this and a commandTimeout, in milliseconds, nothing that was sent is under way. The backend's clock would go on saying so for as
- * long as it was set back.
+ * After this time and a commandTimeout, in milliseconds, no request is still on its way. The backend's clock alone
+ * would claim that for as long as it was set back.
  */
 const LONGEST_DOUBT = 60_000;
 
 /**
  * Releases a held lock in the backend.
  *
- * @param answered called as soon as that is over; without a reply where there was none: the lock is released in the background then
+ * @param answered called as soon as that is over; without a reply where there was none: the lock is released in the
+ * background then
  */
 export function releaseHeld(
   { backend, backgroundReleases, clock }: EngineContext,
@@ -40,7 +41,10 @@ export function releaseHeld(
   );
 }
 
-/** A lock was lost: whoever holds a share hears of it. What nobody uses is released, since the backend may have it all the same. */
+/**
+ * Reports a lost lock to the holders of its shares. If there is none, the lock is released, because the backend may
+ * still have it.
+ */
 export function noteLoss(context: EngineContext, held: HeldLock): void {
   const [share] = held.shares;
   if (share === undefined) context.backgroundReleases.release(unusedOwner(held));
@@ -49,7 +53,7 @@ export function noteLoss(context: EngineContext, held: HeldLock): void {
 
 /** An owner that nobody uses any more, and that the backend may still know. */
 export interface UnusedOwner extends OwnerRef {
-  /** Milliseconds after which its lease has ended by itself. */
+  /** Milliseconds after which its lease has certainly ended. */
   readonly leaseTime: number;
   /** The backend's time after which its acquisition is not executed any more (see BackendError). */
   readonly validUntil?: number;
@@ -67,7 +71,7 @@ export function unusedOwner({ key, type, owner, leaseTime, lateCopiesUntil }: He
 /** One owner's release, with the limits of its repetitions on the monotonic clock. */
 interface Work {
   readonly unused: UnusedOwner;
-  /** Without an answer: afterwards the lease has ended by itself. */
+  /** Without an answer, repetitions end here: the lease has ended. */
   readonly leaseEnd: number;
   /** While the backend says that something may still arrive. */
   readonly doubtEnd: number;
@@ -75,9 +79,10 @@ interface Work {
 }
 
 /**
- * Releases, in the background, what the backend may hold for owners that nobody uses: after acquisitions and releases whose answers were
- * lost. It repeats the release until the backend answers that the owner is not there, at a time after which nothing can arrive any more, or
- * until the lease has ended by itself. It does not trust the backend's clock for more than a minute.
+ * Releases, in the background, what the backend may hold for owners that nobody uses: after acquisitions and releases
+ * whose answers were lost. It repeats the release until the backend answers that the owner is not there, at a time
+ * after which nothing can arrive any more, or until the lease has ended by itself. It does not trust the backend's
+ * clock for more than a minute.
  */
 export class BackgroundReleases {
   private closed = false;

@@ -5,7 +5,10 @@ import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer
 import type { SemaphoreType } from '../../backends/synchronizer-state.js';
 import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
 
-/** Afterwards the backend may have forgotten that it executed the request (see REQUEST_LIFETIME): a repetition could count twice. */
+/**
+ * Afterwards the backend may have forgotten that it executed the request (see REQUEST_LIFETIME): a repetition could
+ * count twice.
+ */
 const LONGEST_OUTAGE = 60_000;
 /** How many items one request carries, counting the elements of items that are lists. */
 const LARGEST_BATCH = 512;
@@ -13,8 +16,8 @@ const LARGEST_BATCH = 512;
 // ── What can be changed ────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Applies changes of one kind to one object in one request, and returns a reply for each of them. Changes with the same function are sent
- * together.
+ * Applies changes of one kind to one object in one request, and returns a reply for each of them. Changes with the same
+ * function are sent together.
  */
 export type Mutation<Item, Reply> = (
   backend: SynchronizerBackend,
@@ -90,7 +93,10 @@ export const deleteLatch: Mutation<void, boolean> = async (backend, key, [, ...o
 
 // ── How it is sent ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** The changes that one service makes to semaphores and latches: a queue for each object, for as long as something is under way. */
+/**
+ * The changes that one service makes to semaphores and latches: a queue for each object, for as long as something is
+ * under way.
+ */
 export class Mutations {
   private readonly queues = new Map<string, MutationQueue>();
   private retries = true;
@@ -148,9 +154,9 @@ interface Pending {
 }
 
 /**
- * The changes that one process makes to one object. They are sent one request after the other, so that the backend can distinguish a
- * repetition from a new request. Changes that arrive while a request is under way are sent together in the next one, if they are of one
- * kind. A request that gets no answer is repeated for a minute.
+ * The changes that one process makes to one object. They are sent one request after the other, so that the backend can
+ * distinguish a repetition from a new request. Changes that arrive while a request is under way are sent together in
+ * the next one, if they are of one kind. A request that gets no answer is repeated for a minute.
  */
 class MutationQueue {
   /** Settles when nothing is left to send. */
@@ -158,7 +164,7 @@ class MutationQueue {
   /** A request that fails is sent again. */
   retries = true;
   private readonly pending: Pending[] = [];
-  /** What the request under way carries. */
+  /** The changes in the request that is under way. */
   private underWay: readonly Pending[] = [];
   private abandoned: BackendError | undefined;
   private readonly pause: InterruptibleSleep;

@@ -1,4 +1,4 @@
-/** How many digits of a permit's id are its client's: what is left is random, and cannot be guessed. */
+/** How many digits of a permit's id name its client. The others are random, and cannot be guessed. */
 const CLIENT_DIGITS = 12;
 
 /** The id of a new permit: 32 hexadecimal digits. People who see its beginning can look up which client holds it. */

@@ -84,8 +84,8 @@ interface Attempt<Waiter> {
 }
 
 /**
- * The callers of one process that want permits of one semaphore, or wait for one latch, in order of arrival. However many wait, there is
- * one request at a time, for the first of them. A queue is in one of these states:
+ * The callers of one process that want permits of one semaphore, or wait for one latch, in order of arrival. However
+ * many wait, there is one request at a time, for the first of them. A queue is in one of these states:
  *
  *   idle         Nothing is under way, and nothing keeps the first waiter from asking. → asking. If nobody waits, the queue retires.
  *   asking       A request is under way. → idle when it served its waiters, resting when it did not serve all of them, backing off or settling
@@ -98,8 +98,8 @@ interface Attempt<Waiter> {
  *                The request is repeated until its result is known, and what it took goes back.
  *   closed       All callers were refused. If a request is under way, what it takes goes back.
  *
- * Callers that try once (`waitTime: 0`) do not wait. They are asked for while the others rest or back off, too, and otherwise take turns with
- * them.
+ * Callers that try once (`waitTime: 0`) do not wait. They are asked for while the others rest or back off, too, and
+ * otherwise take turns with them.
  */
 export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQueue, RestingCallers {
   readonly keys: readonly string[];
@@ -111,7 +111,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   /** Settles with the request that is under way. */
   private underWay: Promise<void> | undefined;
   private settlementTimer: Timer | undefined;
-  /** Of the last request. */
+  /** The error of the last request. */
   private failure: BackendError | undefined;
   /** The last request was for callers that try once. */
   private triedLast = false;
@@ -208,7 +208,9 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     return { waiters, request, initial, triesOnce, unsettled: false };
   }
 
-  /** The callers that try once for as many permits as the first: none of them fails because of what another one wants. */
+  /**
+   * The callers that try once for as many permits as the first: none of them fails because of what another one wants.
+   */
   private equalTries(): Waiter[] {
     const [first] = this.tryingOnce;
     return [...this.tryingOnce].filter(({ permits }) => permits === first.permits);
@@ -243,8 +245,8 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
       for (const waiter of waiters.slice(served)) if (this.remove(waiter)) waiter.refuse(busyError(waiter));
     } else {
       if (served > 0) this.turn.acquired();
-      // If the first unserved waiter has left, the next one may want less. The answer to a repeated request may be outdated. A caller that
-      // can create the semaphore may have come meanwhile. In these cases, ask again.
+      // If the first unserved waiter has left, the next one may want less. The answer to a repeated request may be
+      // outdated. A caller that can create the semaphore may have come meanwhile. In these cases, ask again.
       const canCreate = missing && this.initial !== attempt.initial;
       if (!unsettled && !canCreate && served < waiters.length && this.waiting.has(waiters[served]))
         this.rest(remaining);

@@ -115,7 +115,7 @@ export class LeasedPermits implements PermitSource<LeasedPermitWaiter> {
   }
 }
 
-/** A latch: once it is open, all its waiters go on. */
+/** A latch: once it is open, all waiting callers continue. */
 export class OpenLatch implements PermitSource<PermitWaiter<void>> {
   constructor(
     private readonly backend: SynchronizerBackend,

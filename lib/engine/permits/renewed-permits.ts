@@ -5,7 +5,7 @@ import type { Moment } from '../lease/lease-clock.js';
 import { type LossReason, type Renewable, type RenewalList, type Renewer, Watchdog } from '../watchdog.js';
 import type { Synchronizer } from './synchronizer.js';
 
-/** What events say of every permit. */
+/** The event fields that are the same for every permit. */
 const PERMIT = { type: 'semaphore', group: '', method: '' } as const;
 
 /** A permit that this process renews until it is released. */
@@ -48,8 +48,9 @@ class PermitsOfSemaphore {
 }
 
 /**
- * The permits that this process acquired without a leaseTime: they are renewed until they are released. All permits of a semaphore are
- * renewed together, up to 512 in a request, and one request after the other. A permit that is lost is emitted as an event.
+ * The permits that this process acquired without a leaseTime: they are renewed until they are released. All permits of
+ * a semaphore are renewed together, up to 512 in a request, and one request after the other. A permit that is lost is
+ * emitted as an event.
  */
 export class RenewedPermits implements Renewer<RenewedPermit> {
   private readonly semaphores = new Map<string, PermitsOfSemaphore>();
@@ -96,8 +97,8 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
   }
 
   /**
-   * Stops renewing a permit, because `setLease` sets another lease. If that fails, nobody knows which lease the permit has: it is renewed
-   * again from then on, the first time at once.
+   * Stops renewing a permit, because `setLease` sets another lease. If that fails, nobody knows which lease the permit
+   * has: it is renewed again from then on, the first time at once.
    */
   async replaceRenewal<T>(semaphore: Synchronizer, id: string, setLease: () => Promise<T>): Promise<T> {
     const permit = this.semaphores.get(semaphore.key)?.byId.get(id);
@@ -164,7 +165,8 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
 
   private async send(permits: readonly RenewedPermit[], leaseTime: number): Promise<readonly boolean[]> {
     const { siblings } = permits[0];
-    // Permits that were removed while the request before this one was under way may have a lease of another length by now.
+    // Permits that were removed while the request before this one was under way may have a lease of another length by
+    // now.
     const wanted = permits.filter((permit) => siblings.byId.get(permit.id) === permit);
     if (wanted.length === 0) return [];
     const ids = wanted.map(({ id }) => id);

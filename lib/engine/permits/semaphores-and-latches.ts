@@ -21,12 +21,12 @@ type Kind = (typeof KINDS)[number];
 type AnyQueue = Pick<PermitQueue<never>, 'rejectWaiters' | 'close' | 'length'> & WaitingQueue;
 
 /**
- * The semaphores and latches of one service: which callers wait, which changes are under way, and which permits are renewed. It keeps no
- * state for objects that nobody uses.
+ * The semaphores and latches of one service: which callers wait, which changes are under way, and which permits are
+ * renewed. It keeps no state for objects that nobody uses.
  *
- * A caller that waits joins the queue of its object (permit-queue.ts), which asks a source for what it wants (permit-sources.ts). Changes
- * that need no waiting are sent one after the other (mutations.ts). Permits with an id and no leaseTime are renewed until they are released
- * (renewed-permits.ts).
+ * A caller that waits joins the queue of its object (permit-queue.ts), which asks a source for what it wants
+ * (permit-sources.ts). Changes that need no waiting are sent one after the other (mutations.ts). Permits with an id and
+ * no leaseTime are renewed until they are released (renewed-permits.ts).
  */
 export class Synchronizers {
   readonly renewedPermits: RenewedPermits;
@@ -50,7 +50,7 @@ export class Synchronizers {
     this.mutations = new Mutations(context.runtime, () => this.nextRequest('change'));
   }
 
-  /** What is waited for, changed and renewed, in numbers. */
+  /** The numbers of waits, changes and renewed permits. */
   activity(): { readonly permitQueues: number; readonly mutations: number; readonly renewedPermits: number } {
     const { queues, mutations, renewedPermits } = this;
     return { permitQueues: queues.size, mutations: mutations.size, renewedPermits: renewedPermits.size };
@@ -121,8 +121,8 @@ export class Synchronizers {
   }
 
   /**
-   * Rejects all waiters, and settles when all requests that are under way are answered. Permits that are still held expire with their
-   * leases: their holders may still be at work.
+   * Rejects all waiters, and settles when all requests that are under way are answered. Permits that are still held
+   * expire with their leases: their holders may still be at work.
    */
   async close(): Promise<void> {
     for (const { semaphore, count } of this.renewedPermits.close())
@@ -195,7 +195,7 @@ export class Synchronizers {
     if (this.missing.size >= MOST_REMEMBERED) this.missing.clear();
     this.missing.add(key);
     this.context.events.logger.warn(
-      `There is no ${what.slice('the '.length)} in ${this.context.backend.description}, so that nobody gets a permit: set its permits once, with ${method}('${name}', { permits: n }) or trySetPermits(n)`,
+      `There is no ${what.slice('the '.length)} in ${this.context.backend.description}, so no permit can be acquired. Set its permits once, with ${method}('${name}', { permits: n }) or trySetPermits(n)`,
     );
   }
 

@@ -7,7 +7,7 @@ export interface Synchronizer {
   readonly name: string;
   /** The whole key, prefix included. */
   readonly key: string;
-  /** What errors call it: `the semaphore 'mail'`. */
+  /** Its name in errors: `the semaphore 'mail'`. */
   readonly what: string;
   /** The method that made its handle: `getSemaphore`. */
   readonly method: string;

@@ -15,13 +15,15 @@ import { isRegistered, unregister, WaiterHeartbeat } from './waiter-registration
 import { WaitingLine } from './waiting-line.js';
 
 /**
- * A fair lock in one process. Each of its callers is in the backend's queue as well, among those of all processes, and is served in that order
- * alone: nothing is handed off inside this process. A release wakes the head of the backend's queue, whichever process it is in.
+ * A fair lock in one process. Each of its callers is in the backend's queue as well, among those of all processes, and
+ * is served in that order alone: nothing is handed off inside this process. A release wakes the head of the backend's
+ * queue, whichever process it is in.
  *
- * So each waiter has its own state: `asking` (its request is pending), `waiting` (for a message for it), or `backing off` (a timer in
- * `retries`). The first waiter also asks when the holder's lease ends.
+ * So each waiter has its own state: `asking` (its request is pending), `waiting` (for a message for it), or
+ * `backing off` (a timer in `retries`). The first waiter also asks when the holder's lease ends.
  *
- * A waiter keeps its owner id, and so its position, over attempts without an answer; what those may still do is undone in the end.
+ * A waiter keeps its owner id, and so its position, over attempts without an answer; what those may still do is undone
+ * in the end.
  */
 export class FairQueue implements LockKeeper, WaitingQueue {
   readonly type = 'fair';
@@ -44,7 +46,7 @@ export class FairQueue implements LockKeeper, WaitingQueue {
   /** Attempts for several names that have not ended. */
   private claims = 0;
 
-  /** @param onIdle called when nothing goes on in the queue any more */
+  /** @param onIdle called when the queue has nothing left to do */
   constructor(
     private readonly context: EngineContext,
     readonly name: string,
@@ -246,7 +248,10 @@ export class FairQueue implements LockKeeper, WaitingQueue {
 
   // ── Owner ids, and positions in the backend's queue ──────────────────────────────────────────────────────────────────
 
-  /** A forced release by this process: a waiter that may have been one of these owners goes on as another one. */
+  /**
+   * This process has removed these owners by force. A waiter that may have been one of them continues under a new owner
+   * id.
+   */
   removed(owners: readonly string[]): void {
     for (const waiter of this.waiting) {
       const isDoubtful = waiter.lateCopiesUntil !== undefined && waiter.attempt === undefined;
@@ -254,7 +259,9 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     }
   }
 
-  /** Late copies of its requests may still bring the present owner back, so that the waiter goes on as another one. */
+  /**
+   * Late copies of its requests may still bring the present owner back, so the waiter continues under a new owner id.
+   */
   private abandonOwner(waiter: LockWaiter): void {
     this.byOwner.delete(waiter.owner);
     waiter.noteLateCopies();

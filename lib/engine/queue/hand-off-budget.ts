@@ -8,7 +8,10 @@ import type { LeaseClock, Moment } from '../lease/lease-clock.js';
 const HAND_OFF_BUDGET = 20;
 /** The same when one caller is left: otherwise the process would have to come back for that caller alone. */
 const LAST_HAND_OFF_BUDGET = 25;
-/** Fencing tokens to reserve at first. Blocks are powers of two, so that acquisitions of different locks ask for the same number. */
+/**
+ * Fencing tokens to reserve at first. Blocks are powers of two, so that acquisitions of different locks ask for the
+ * same number.
+ */
 const FIRST_BLOCK = 64;
 /** Enough for a lock whose bodies take longer than the budget: it is handed off only once in a while. */
 const SMALLEST_BLOCK = 1;
@@ -18,13 +21,16 @@ const LARGEST_BLOCK = 32_768;
 const HAND_OFFS_PER_TURN = 256;
 
 /**
- * Lock cohorting: a lock that is wanted in this process stays here for a while, because a hand-off inside the process costs no round trip. A
- * budget of time and of fencing tokens makes sure that it leaves.
+ * Lock cohorting: a lock that is wanted in this process stays here for a while, because a hand-off inside the process
+ * costs no round trip. A budget of time and of fencing tokens makes sure that it leaves.
  *
  * @see D. Dice, V. J. Marathe, N. Shavit, Lock Cohorting: A General Technique for Designing NUMA Locks (PPoPP 2012)
  */
 export class HandOffBudget {
-  /** How many tokens to reserve with an acquisition behind which callers wait: enough for the budget at the pace of the last one. */
+  /**
+   * How many tokens to reserve with an acquisition behind which callers wait: enough for the budget at the pace of the
+   * last one.
+   */
   block = FIRST_BLOCK;
   private count = 0;
 
@@ -56,8 +62,8 @@ export class HandOffBudget {
 }
 
 /**
- * Whether a waiter may inherit the lock without the backend: its lease must be like the present one, which must be known to exist, and must last
- * until the watchdog's next round.
+ * Whether a waiter may inherit the lock without the backend: its lease must be like the present one, which must be
+ * known to exist, and must last until the watchdog's next round.
  */
 export function mayInherit(held: HeldLock, { terms }: LockWaiter, clock: LeaseClock, now: Moment): boolean {
   if (held.block === undefined || held.fixed || terms.fixed || held.leaseTime !== terms.leaseTime) return false;

@@ -26,19 +26,22 @@ import { WaitingLine } from './waiting-line.js';
 const NONE: readonly HeldLock[] = [];
 
 /**
- * One lock in one process: who waits for it, what is held here, the request that is under way, and who is served next. It is the queue of
- * every lock but a fair one. It exists for as long as there is something to do.
+ * One lock in one process: who waits for it, what is held here, the request that is under way, and who is served next.
+ * It is the queue of every lock but a fair one. It exists for as long as there is something to do.
  *
- * What it does at any moment follows from five things, in this order (`serveNext` is the only place that decides):
+ * Its next step depends on five states, checked in this order (`serveNext` is the only place that decides):
  *
  * 1. `claimed`: an attempt for several names has reserved the lock. Nobody else asks until `unclaim` or `fulfil`.
- * 2. `departing`: a release or a transfer has no answer yet. Nobody asks, because the answer would say that this process holds the lock.
- * 3. `held`: a lease of this process holds the lock. Callers wait for it here; readers join readers. When the last share is given back
- *    (`giveBack`), the lock goes to the first waiter without the backend (`local`), by one command (`transfer`), or out of this process
- *    (`release`): HandOffBudget decides.
- * 4. `asking`: the first waiter asks the backend; readers at the head ask side by side. The answer grants the lock, finds it busy, or is missing.
- * 5. `resting`: another process holds the lock, or the backend is away, and TurnToAsk says when to try: after a message, at the end of the
- *    holder's lease, when it is this process's turn, or after a pause. A backend that waits by itself (`blocking`) answers instead.
+ * 2. `departing`: a release or a transfer has no answer yet. Nobody asks, because the answer would say that this
+ *    process holds the lock.
+ * 3. `held`: a lease of this process holds the lock. Callers wait for it here; readers join readers. When the last
+ *    share is given back (`giveBack`), the lock goes to the first waiter without the backend (`local`), by one command
+ *    (`transfer`), or out of this process (`release`): HandOffBudget decides.
+ * 4. `asking`: the first waiter asks the backend; readers at the head ask side by side. The answer grants the lock,
+ *    finds it busy, or is missing.
+ * 5. `resting`: another process holds the lock, or the backend is away, and TurnToAsk says when to try: after a
+ *    message, at the end of the holder's lease, when it is this process's turn, or after a pause. A backend that does
+ *    the waiting (`blocking`) answers instead.
  *
  * When none of them applies and nobody waits, the queue ends.
  */
@@ -56,9 +59,12 @@ export class LockQueue implements LockKeeper, WaitingQueue {
   private departures = 0;
   /** Attempts for several names that have reserved the lock. */
   private claims = 0;
-  /** The head's acquisition, until it is answered: callers that arrive before it is sent are counted in, because hand-offs need tokens. */
+  /**
+   * The head's acquisition, until it is answered: callers that arrive before it is sent are counted in, because
+   * hand-offs need tokens.
+   */
   private asking: Attempt | undefined = undefined;
-  /** The backend waits by itself for another holder. */
+  /** The backend is waiting for another holder. */
   private waitsInBackend = false;
 
   // Created when they are first needed: most locks are held by one caller that nobody disturbs.
@@ -68,10 +74,12 @@ export class LockQueue implements LockKeeper, WaitingQueue {
 
   /** Callers that try once may be among the waiters: this saves looking through thousands of waiters for none. */
   private hasTriers = false;
-  /** Spent owners of writers, which stay announced until the next attempt is answered: readers must not slip in between. */
+  /**
+   * Spent owners of writers, which stay announced until the next attempt is answered: readers must not slip in between.
+   */
   private formerOwners: readonly string[] = [];
 
-  /** @param onIdle called when nothing goes on in the queue any more */
+  /** @param onIdle called when the queue has nothing left to do */
   constructor(
     private readonly context: EngineContext,
     readonly name: string,
@@ -105,7 +113,10 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     return this.line.isUnavailableTo(caller);
   }
 
-  /** A forced release by this process needs nothing here: a waiter gets another owner whenever it is not known what its request has done. */
+  /**
+   * A forced release by this process needs nothing here: a waiter gets another owner whenever it is not known what its
+   * request has done.
+   */
   removed(): void {}
 
   // ── Callers come and go ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -211,7 +222,10 @@ export class LockQueue implements LockKeeper, WaitingQueue {
 
   // ── Asking the backend ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** How many tokens to reserve for callers behind the next one. A lock that nobody else wants does not pay for hand-offs. */
+  /**
+   * How many tokens to reserve for callers behind the next one. A lock that nobody else wants does not pay for
+   * hand-offs.
+   */
   private get reserve(): number {
     return this.waiting.length > 1 ? this.budget.block : 0;
   }
@@ -290,7 +304,8 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     const { backend, outages } = this.context;
     const error = attempt.error as BackendError;
     this.line.failure = error;
-    // It left while its request was under way: where that achieved nothing, the waiter may still be registered by an earlier one.
+    // It left while its request was under way: where that achieved nothing, the waiter may still be registered by an
+    // earlier one.
     if (!this.abandonOwner(waiter, attempt) && waiter.settled) this.unregister(waiter);
     if (!waiter.settled && error.kind !== 'unavailable') this.dismiss(waiter, permanentError(waiter, backend, error));
     this.refuseTriers((trier) => this.line.unavailable(trier));
@@ -300,7 +315,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     this.resume();
   }
 
-  /** The backend waits for the lock by itself, or for something else: nobody who must not wait for that stays. */
+  /** The backend has begun to wait, for the lock or for something else. Callers that must not wait for that leave. */
   private blocked(reason: Busy | BackendError): void {
     const { line } = this;
     if (reason instanceof BackendError) {
@@ -328,7 +343,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
 
   // ── Owner ids, and waiters that the backend knows ────────────────────────────────────────────────────────────────────
 
-  /** @returns whether the waiter goes on under another owner */
+  /** @returns whether the waiter continues under a new owner id */
   private abandonOwner(waiter: LockWaiter, attempt: Attempt): boolean {
     const isAbandoned = attempt.abandon(isRegistered(waiter));
     if (isAbandoned) waiter.renewOwner();
@@ -387,7 +402,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
   /**
    * Holds a lock that was acquired from outside.
    *
-   * @param keeper is asked in place of this queue when the lock is given back or lost
+   * @param keeper handles the lock instead of this queue when it is released or lost
    */
   adopt(attempt: Attempt, { fixed }: AcquisitionTerms, token: number, keeper: LockKeeper): HeldLock {
     this.again?.acquired();
@@ -449,15 +464,15 @@ export class LockQueue implements LockKeeper, WaitingQueue {
   }
 
   /**
-   * Where a lock goes whose last share was given back while a caller of this process waits. `local`: to that waiter, without the backend.
-   * `transfer`: to that waiter, by one command. `release`: out of this process.
+   * Where a lock goes whose last share was given back while a caller of this process waits. `local`: to that waiter,
+   * without the backend. `transfer`: to that waiter, by one command. `release`: out of this process.
    */
   private route(held: HeldLock, next: LockWaiter, now = this.context.clock.now()): 'local' | 'transfer' | 'release' {
     const { clock, backend } = this.context;
     if (this.budget.isSpent(held, this.waiting.length, now)) return 'release';
     if (next.triesOnce || !isTransferable(held.type) || next.terms.type !== held.type) return 'release';
     if (mayInherit(held, next, clock, now)) return 'local';
-    // Of several locks that were acquired together by a backend that blocks, none can be passed on alone.
+    // A backend that blocks cannot transfer one of several locks that were acquired together.
     return held.block === undefined && backend.blocking !== undefined ? 'release' : 'transfer';
   }
 
@@ -548,7 +563,10 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     });
   }
 
-  /** Lets other processes go first that have heard of the release. Readers do not take turns, since they are served side by side. */
+  /**
+   * Lets other processes go first that have heard of the release. Readers do not take turns, since they are served side
+   * by side.
+   */
   private released(reply: ReleaseReply | undefined): void {
     if (!reply?.published) this.again?.releasedSilently();
     if (!reply?.released) return;

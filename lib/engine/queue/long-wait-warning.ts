@@ -8,11 +8,12 @@ import type { KnownHolder } from '../waiting/wait-errors.js';
 const LONG_WAIT = 30_000;
 
 /**
- * Warns when a caller of a queue has waited for over 30 s, naming the holder: at most one warning in 30 s, and one for each caller.
+ * Warns when a caller of a queue has waited for over 30 s, naming the holder: at most one warning in 30 s, and one for
+ * each caller.
  *
- * A timer of 30 s remembers the first and the last waiter of the queue. If the last one still waits when it fires, so do all waiters before
- * it, for at least as long. Otherwise the first one may still wait, while others have come and left behind it. Callers that arrive
- * meanwhile are looked at by the next timer, so that a warning comes after 30 to 60 s.
+ * A timer of 30 s remembers the first and the last waiter of the queue. If the last one still waits when it fires, so
+ * do all waiters before it, for at least as long. Otherwise the first one may still wait, while others have come and
+ * left behind it. Callers that arrive meanwhile are checked by the next timer, so a warning comes after 30 to 60 s.
  */
 export class LongWaitWarning {
   private timer: Timer | undefined;

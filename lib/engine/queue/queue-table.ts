@@ -5,7 +5,7 @@ import type { LockQueue } from './lock-queue.js';
 /** One lock in one process. */
 export type LocalQueue = LockQueue | FairQueue;
 
-/** After so many removals a map is replaced by a copy. */
+/** A map is replaced by a copy after this many removals. */
 const REMOVALS = 1_024;
 
 /** The queues of one engine, by the types and names of their locks. Readers and writers share one. */
@@ -31,7 +31,7 @@ export class QueueTable {
     this.mapOf(queue.type).remove(queue);
   }
 
-  /** Of every type. */
+  /** The queues of every type. */
   named(name: string): LocalQueue[] {
     return this.maps.flatMap(({ queues }) => queues.get(name) ?? []);
   }
@@ -41,7 +41,10 @@ export class QueueTable {
     return this.maps.flatMap(({ queues }) => [...queues.values()]);
   }
 
-  /** Shows each queue, without a list of them: a service may hold a hundred thousand locks. Queues must not come or go meanwhile. */
+  /**
+   * Shows each queue, without a list of them: a service may hold a hundred thousand locks. Queues must not come or go
+   * meanwhile.
+   */
   forEach(show: (queue: LocalQueue) => void): void {
     for (const { queues } of this.maps) for (const queue of queues.values()) show(queue);
   }
@@ -56,7 +59,10 @@ export class QueueTable {
   }
 }
 
-/** Replaced by a copy now and then, because V8's Map keeps its former tables: see docs/decisions/classes-on-the-hot-path.md. */
+/**
+ * Replaced by a copy now and then, because V8's Map keeps its former tables: see
+ * docs/decisions/classes-on-the-hot-path.md.
+ */
 class QueueMap {
   queues = new Map<string, LocalQueue>();
   private removals = 0;

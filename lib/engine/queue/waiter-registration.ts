@@ -16,8 +16,8 @@ export function unregister({ backend, backgroundReleases, waiterTimeout }: Engin
 }
 
 /**
- * Keeps the waiters of one queue registered in the backend (fair waiters, waiting writers): all of them by one command, three times within the
- * waiterTimeout, after which the backend takes a silent waiter for dead.
+ * Keeps the waiters of one queue registered in the backend (fair waiters, waiting writers): all of them by one command,
+ * three times within the waiterTimeout, after which the backend takes a silent waiter for dead.
  */
 export class WaiterHeartbeat {
   private timer: Timer | undefined;
@@ -55,7 +55,8 @@ export class WaiterHeartbeat {
       const known = await backend.refreshWaiters(owners, waiterTimeout);
       for (const [i, waiter] of waiters.entries()) if (!known[i] && !waiter.settled) this.dropped(waiter);
     } catch {
-      // The next heartbeat tries again. A waiter that is dropped meanwhile joins the queue again with its next acquisition.
+      // The next heartbeat tries again. A waiter that is dropped meanwhile joins the queue again with its next
+      // acquisition.
     }
   }
 }

@@ -9,7 +9,7 @@ import { busyError, type KnownHolder, unavailableError } from '../waiting/wait-e
 import type { Caller } from '../waiting/waiter.js';
 import { LongWaitWarning } from './long-wait-warning.js';
 
-/** What a line needs of the queue that it belongs to. */
+/** What a line needs from its queue. */
 interface LineOwner {
   readonly keys: readonly string[];
   readonly holders: readonly HeldLock[];
@@ -22,8 +22,8 @@ interface LineOwner {
 }
 
 /**
- * The callers of one process that wait for one lock, in the order of their arrival, and what they are told when they are not served: that the
- * lock is busy, and who holds it, or that the backend does not answer.
+ * The callers of one process that wait for one lock, in the order of their arrival, and what they are told when they
+ * are not served: that the lock is busy, and who holds it, or that the backend does not answer.
  */
 export class WaitingLine implements RestingCallers {
   readonly waiters = new LinkedQueue<LockWaiter>();
@@ -48,7 +48,7 @@ export class WaitingLine implements RestingCallers {
   /** Lets a waiter end its wait by its waitTime or signal. */
   watch(waiter: LockWaiter): void {
     waiter.watch((departure) => {
-      // A caller that aborts gets another error in place of this one.
+      // A caller that aborts gets another error instead of this one.
       const error = departure === 'abort' ? this.unavailable(waiter) : this.refusal(waiter);
       this.queue.leave(waiter);
       return error;
@@ -90,7 +90,7 @@ export class WaitingLine implements RestingCallers {
   /**
    * The backend has answered that others hold the lock.
    *
-   * @param isNeeded somebody may leave, and is told then who the holder is
+   * @param isNeeded a caller may leave, and its error names the holder
    */
   foundBusy(reply: Busy, at: Moment, isNeeded: boolean): void {
     this.failure = undefined;
@@ -99,7 +99,7 @@ export class WaitingLine implements RestingCallers {
     if (isNeeded && reply.holder !== undefined) this.context.holders.expect(reply.holder);
   }
 
-  /** The lock is held here: what was known of other holders is out of date. */
+  /** The lock is held here, so the last known holder is out of date. */
   forgetHolder(): void {
     this.busyReply = this.busyAt = undefined;
   }
@@ -130,7 +130,7 @@ export class WaitingLine implements RestingCallers {
     return unavailableError(waiter, backend, this.failure ?? outages.failure(this.queue.keys));
   }
 
-  /** What is known of who holds the lock: from this process, or from the last answer of the backend. */
+  /** What is known about the holder: from this process, or from the last answer of the backend. */
   private get knownHolder(): KnownHolder {
     const { clock, holders } = this.context;
     const [held] = this.queue.holders;

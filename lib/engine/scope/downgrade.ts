@@ -15,10 +15,11 @@ import type { Waiter } from '../waiting/waiter.js';
 type Reader = Waiter<HeldLock | undefined>;
 
 /**
- * How the owner of a write lock comes to read, too: under its own owner id, so that it goes on reading when the write lock is given back;
- * other readers are admitted then, writers are not. All readers in the writer's scope share one read lock, which is kept for the next of
- * them for as long as the write lock is held: otherwise a release that arrives late could free what another reader has just taken. One that
- * was lost is not released before the write lock either, for the same reason.
+ * How the owner of a write lock comes to read, too: under its own owner id, so that it goes on reading when the write
+ * lock is given back; other readers are admitted then, writers are not. All readers in the writer's scope share one
+ * read lock, which is kept for the next of them for as long as the write lock is held: otherwise a release that arrives
+ * late could free what another reader has just taken. One that was lost is not released before the write lock either,
+ * for the same reason.
  */
 export class Downgrade implements LockKeeper, ReadDowngrade {
   /** Until it is given back, or lost. */
@@ -31,8 +32,8 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   /** The request that is pending. */
   private pending: Attempt | undefined;
   /**
-   * An attempt is in doubt, or a read lock was lost: the backend may hold it all the same, or take it until this time of its clock. The owner id
-   * is the writer's, so that nothing is undone before the write lock is given back.
+   * An attempt is in doubt, or a read lock was lost: the backend may hold it all the same, or take it until this time
+   * of its clock. The owner id is the writer's, so that nothing is undone before the write lock is given back.
    */
   private unanswered: Pick<UnusedOwner, 'validUntil'> | undefined;
   private failure: BackendError | undefined;
@@ -162,7 +163,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     if (leavesTraces) this.noteUnanswered(lateCopiesUntil);
   }
 
-  /** Of several attempts, the last one that may still be executed counts. */
+  /** With several attempts, the last one that may still be executed counts. */
   private noteUnanswered(validUntil: number | undefined): void {
     const known = this.unanswered?.validUntil;
     this.unanswered = { validUntil: known === undefined ? validUntil : Math.max(known, validUntil ?? known) };

@@ -16,8 +16,8 @@ export interface ScopedLease extends Lease {
 }
 
 /**
- * A body of code that runs while a lease is held, and the scope around it. The scopes of one flow of control form a chain; acquiring a lock
- * that a live lease of the chain holds is re-entry.
+ * A body of code that runs while a lease is held, and the scope around it. The scopes of one flow of control form a
+ * chain; acquiring a lock that a live lease of the chain holds is re-entry.
  */
 export class LockScope {
   /** The scope around it. */
@@ -36,7 +36,7 @@ export class LockScope {
     this.parent = withoutEnded(around);
   }
 
-  /** A scope that has ended takes no new share: work that leaked out of it acquires the lock anew. */
+  /** A scope that has ended takes no new share. Work that leaked out of it acquires the lock again. */
   get live(): boolean {
     return !this.ended && this.lease.live;
   }
@@ -65,20 +65,24 @@ function firstNotOver(scope: LockScope | undefined): LockScope | undefined {
 }
 
 /**
- * One store for every copy of this library in the process: an ESM and a CommonJS copy re-enter each other's scopes. The number is the
- * version of the scopes' format. It is raised with every change to what {@link LockScope}s, and the leases in them, offer each other: two
- * versions of the library in one process then have a store each, instead of calling methods that the other one's scopes do not have.
+ * One store for every copy of this library in the process: an ESM and a CommonJS copy re-enter each other's scopes. The
+ * number is the version of the scopes' format. It is raised with every change to what {@link LockScope}s, and the
+ * leases in them, offer each other: two versions of the library in one process then have a store each, instead of
+ * calling methods that the other one's scopes do not have.
  */
 const STORE = Symbol.for('nestjs-redis-lock.scopes.4');
 const shared = globalThis as { [STORE]?: AsyncLocalStorage<LockScope | undefined> };
 
 shared[STORE] ??= new AsyncLocalStorage();
 
-/** The scope that each flow of control runs in. A scope is a function that runs: never use `enterWith`, which marks the caller's flow, too. */
+/**
+ * The scope that each flow of control runs in. A scope is a function that runs: never use `enterWith`, which marks the
+ * caller's flow, too.
+ */
 export const lockScopes = shared[STORE];
 
-// Switches AsyncLocalStorage on when the library is loaded. Otherwise Node.js 20 and 22 would give work that was already waiting the
-// scope of the first user. Running with `undefined` does not switch it on.
+// Switches AsyncLocalStorage on when the library is loaded. Otherwise Node.js 20 and 22 would give work that was
+// already waiting the scope of the first user. Running with `undefined` does not switch it on.
 lockScopes.run({} as never, () => {});
 
 /** The innermost live scope of the running flow. */
@@ -100,8 +104,9 @@ export function inScopeOf(service: object): boolean {
 }
 
 /**
- * The lease of the innermost lock scope around the caller: of any lock, or of the lock `name`. `undefined` outside of a scope, and after
- * the scope has ended. A lease that was lost meanwhile is returned as well: its token keeps late writes out.
+ * The lease of the innermost lock scope around the caller: of any lock, or of the lock `name`. `undefined` outside of a
+ * scope, and after the scope has ended. A lease that was lost meanwhile is returned as well: its token keeps late
+ * writes out.
  *
  * ```ts
  * @DistributedLock('order:#<args[0]>')
@@ -110,7 +115,7 @@ export function inScopeOf(service: object): boolean {
  * }
  * ```
  *
- * With several names, each has a fencing token of its own, and `fencingToken` throws where they differ: use `tokens.get(name)`.
+ * With several names, each has its own fencing token, and `fencingToken` throws if they differ: use `tokens.get(name)`.
  *
  * @publicApi
  */

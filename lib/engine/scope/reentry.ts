@@ -24,9 +24,9 @@ export interface Reentry {
 }
 
 /**
- * Looks through the chain of scopes for a live lease of this service on `key`; a lease that has ended by the clock is declared lost and does
- * not count. A caller that wants to write becomes a child of the innermost share of that lock as well, but shares the write lock that an
- * outer scope holds, if there is one.
+ * Searches the chain of scopes for a live lease of this service on `key`. A lease that has ended by the clock is
+ * declared lost and does not count. The caller becomes a child of the innermost share of the lock. If it wants to
+ * write, it shares the write lock that an outer scope holds, instead of a read lock of an inner one.
  */
 export function findReentry(context: EngineContext, key: string, wanted: LockType): Reentry | undefined {
   let innermost: LockScope | undefined;
@@ -44,7 +44,10 @@ export function findReentry(context: EngineContext, key: string, wanted: LockTyp
   return innermost && found && { scope: innermost, ...found };
 }
 
-/** Whether what was found before a wait can still be shared; a lease that has ended by the clock is declared lost. */
+/**
+ * Whether the lease that was found before a wait can still be shared. If it has ended by the clock, it is declared
+ * lost.
+ */
 export function isStillShared({ watchdog }: EngineContext, { scope, holder, held }: Reentry): boolean {
   return scope.live && holder.live && watchdog.judge(held) !== 'lost';
 }
@@ -54,7 +57,8 @@ export function isStillShared({ watchdog }: EngineContext, { scope, holder, held
 /**
  * How a share of type `wanted` in a held lock goes together with its siblings.
  *
- * @throws LockUpgradeError when a reader asks for the write lock, LockConfigurationError for types that exclude each other
+ * @throws LockUpgradeError when a reader asks for the write lock, LockConfigurationError for types that exclude each
+ * other
  */
 export function shareMode(held: HeldLock, wanted: LockType): ShareMode {
   const { type, name } = held;
@@ -73,8 +77,8 @@ export function shareMode(held: HeldLock, wanted: LockType): ShareMode {
 }
 
 /**
- * The gates that are closed to other readers while a reader inside a writer writes: it has to be alone at all gates between itself and the
- * share that holds the write lock.
+ * A writer may read inside its write lock, and write again inside that. The inner writer must be alone. This closes, to
+ * other readers, all gates between it and the share that holds the write lock.
  *
  * @throws LockUpgradeError when another reader is inside as well: both could wait for each other
  */
@@ -88,7 +92,7 @@ export function closeGatesAbove({ scope, holder, held }: Reentry, wanted: LockTy
     if (above === undefined) {
       for (const other of closed) other.leave();
       throw new LockUpgradeError(
-        `The write lock '${name}' was requested by code that reads it, while another branch of the same writer reads it too. Ask for the write lock before the branches part`,
+        `The write lock '${name}' was requested by code that holds its read lock, while another branch of the same writer holds the read lock, too. Ask for the write lock before the branches part`,
         name,
       );
     }
@@ -104,8 +108,8 @@ export function closeGatesAbove({ scope, holder, held }: Reentry, wanted: LockTy
 type AcquireAnew = (terms: AcquisitionTerms) => Promise<LockLease>;
 
 /**
- * Gives a child of the share that holds the lock a share of its own: same owner, same token, same lease, no round trip. Siblings that asked
- * for the same lock earlier go first.
+ * Creates a share for a child of the share that holds the lock: same owner, same token, same lease, no round trip.
+ * Siblings that asked for the same lock earlier go first.
  *
  * @throws LockUpgradeError when a reader asks for the write lock
  */
@@ -134,9 +138,9 @@ export function reenter(
   });
 }
 
-/** A share to be, which has entered its gate, or is going to. */
+/** A share that is being created: it waits at its gate, or has just entered it. */
 class Child {
-  /** The flow of the caller: its turn comes in the flow of a sibling. */
+  /** The async context of the caller. Its turn comes in the async context of a sibling. */
   private readonly caller = lockScopes.getStore();
   private inside = true;
 

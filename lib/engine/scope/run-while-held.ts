@@ -5,10 +5,10 @@ import { runInHold } from '../trace/trace-hold.js';
 import { LockScope, lockScopes } from './lock-scope.js';
 
 /**
- * Runs `body` in a scope of `lease`, then releases it. An error of the body is thrown whatever the release did; when the body ended well but
- * the lease was lost meanwhile, LockLostError is thrown (unless `onLost: 'warn'`).
+ * Runs `body` in a scope of `lease`, then releases it. An error of the body is thrown whatever the release did; when
+ * the body ended well but the lease was lost meanwhile, LockLostError is thrown (unless `onLost: 'warn'`).
  *
- * @param holdAtLeast keep the lock for so many milliseconds from now on, also when the body ends earlier
+ * @param holdAtLeast keeps the lock for this many milliseconds from now, even if the body ends earlier
  */
 export async function holdWhile<T>(
   { runtime, work }: EngineContext,
@@ -20,7 +20,7 @@ export async function holdWhile<T>(
   const started = holdAtLeast > 0 ? runtime.monotonic() : 0;
   const finish = (): Promise<void> => {
     work.bodyEnded();
-    // The body has released it by itself: then its own end is what shutdown may wait for.
+    // If the body has released the lease itself, shutdown may be waiting for the body alone.
     if (lease.released) work.changed();
     const rest = holdAtLeast > 0 ? holdAtLeast - (runtime.monotonic() - started) : 0;
     return rest > 0 ? lease.leaveFor(rest) : lease.release();

@@ -46,8 +46,8 @@ export class ShareGates {
   }
 
   /**
-   * The share has ended. A gate for whose lock there are shares below this one is left with the last of them: otherwise that share and the
-   * next child would be inside together.
+   * The share has ended. A gate for whose lock there are shares below this one is left with the last of them: otherwise
+   * that share and the next child would be inside together.
    */
   leave(): void {
     this.leaving = true;
@@ -65,8 +65,9 @@ export class ShareGates {
 }
 
 /**
- * Admits the children of one share to its lock: one at a time, in the order of their arrival, readers side by side. A child is inside until
- * it and the last share below it have ended. A gate is local to the lease; the backend is not asked.
+ * Admits the children of one share to its lock: one at a time, in the order of their arrival, readers side by side. A
+ * child is inside until it and the last share below it have ended. A gate is local to the lease; the backend is not
+ * asked.
  */
 export class ShareGate implements EnteredGate {
   private readonly waiting = new LinkedQueue<LockWaiter>();

@@ -23,14 +23,14 @@ export interface Wanted {
   wait(waitTime: Milliseconds, caller: Caller<never>, departed: () => Error): Promise<void>;
   /** Ends a {@link wait}, which rejects. */
   stopWaiting(error: Error): void;
-  /** Begins a fixed lease anew. A lock that is shared keeps the lease that it has. */
+  /** Restarts a fixed lease. A shared lock keeps its lease. */
   restartLease(): Promise<void>;
   giveBack(): Promise<void>;
   /** Who the holder is, for errors. */
   describe(holder: string | undefined): { readonly client?: HolderClient | undefined; readonly who: string };
 }
 
-/** A lock that was not free, and what is known about its holder. */
+/** A busy lock, and its holder as far as it is known. */
 export interface BusyLock {
   readonly wanted: Wanted;
   readonly remaining: number;
@@ -45,7 +45,8 @@ export interface WantedGroup<L> {
   /** The caller has got all locks, or has left. */
   left(): void;
   /**
-   * Takes what is not held yet, without waiting. What was taken before a busy lock was found stays taken: see {@link Wanted.giveBack}.
+   * Takes the locks that are not held yet, without waiting. Locks taken before a busy one was found stay taken: see
+   * {@link Wanted.giveBack}.
    *
    * @returns the first lock that is busy
    * @throws BackendError, or the LockError that the caller gets
@@ -55,7 +56,7 @@ export interface WantedGroup<L> {
   outage(caller: Caller<never>): BackendError | undefined;
   /** Says more about a failure of {@link takeMissing}. */
   explained(failure: BackendError): BackendError;
-  /** The caller goes on after a first failure. */
+  /** The caller tries again after a first failure. */
   failedOnce(error: () => Error): void;
   /** All locks are held. */
   createLease(): L;
@@ -69,9 +70,10 @@ class SeveralCaller<L> extends Caller<readonly L[]> {
 }
 
 /**
- * Acquires the locks of all groups, or none of them. No lock is held while another one is waited for, so that no order of names can deadlock:
- * when one is busy, all that was taken is given back, the busy lock is waited for like any other, and once it is taken the rest is tried
- * again. A caller that was passed over for long may hold and wait for a bounded time: see {@link HoldAndWait}.
+ * Acquires the locks of all groups, or none of them. No lock is held while another one is waited for, so that no order
+ * of names can deadlock: when one is busy, all that was taken is given back, the busy lock is waited for like any
+ * other, and once it is taken the rest is tried again. A caller that was passed over for long may hold and wait for a
+ * bounded time: see {@link HoldAndWait}.
  *
  * @param name of all locks, joined by `, `
  * @param fixed the leaseTime where the leases are not renewed
@@ -133,7 +135,10 @@ class AllOrNone<L> {
     this.pause = new InterruptibleSleep(runtime);
   }
 
-  /** The caller was refused: ends its pause, or its wait for one of the locks. Nothing that is held waits for an answer about the others. */
+  /**
+   * The caller was refused: ends its pause, or its wait for one of the locks. Nothing that is held waits for an answer
+   * about the others.
+   */
   end(error: Error): void {
     this.pause.wake();
     for (const wanted of this.all) wanted.stopWaiting(error);
@@ -229,7 +234,7 @@ class AllOrNone<L> {
     await this.pause.sleep(this.backOff.next());
   }
 
-  /** Two callers of this process, each of which has what the other one lacks, could go on swapping for ever. */
+  /** Two callers of this process, each with the lock that the other one needs, could swap them for ever. */
   private standBack(): Promise<void> {
     const { runtime, fixed } = this;
     this.holdAndWait ??= new HoldAndWait(runtime, {
@@ -250,7 +255,8 @@ class AllOrNone<L> {
     try {
       await wanted.wait(remainingWait, this.caller, () => this.departureError());
     } catch (error) {
-      // Its time and the caller's are over at the same moment: the caller hears of all its locks, whichever timer is first.
+      // Its time and the caller's are over at the same moment: the caller hears of all its locks, whichever timer is
+      // first.
       throw error instanceof LockBusyError ? this.departureError() : error;
     }
   }

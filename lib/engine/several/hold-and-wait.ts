@@ -1,7 +1,7 @@
 import type { Runtime, Timer } from '../../backends/runtime.js';
 import type { Wanted } from './all-or-none.js';
 
-/** A caller whose attempts have failed so often, or for so many milliseconds, was passed over for long. */
+/** After this many failed attempts, or this many milliseconds of them, a caller counts as passed over. */
 const FAILED_ATTEMPTS = 5;
 const FAILED_FOR = 2_000;
 
@@ -11,7 +11,7 @@ const LONGEST_HOLD = 1_000;
 /** It is never reported. */
 const NOT_NEEDED = new Error('the position in the queue is not needed any more');
 
-/** What it needs of the acquisition that it belongs to. */
+/** What it needs from its acquisition. */
 export interface HoldAndWaitTerms {
   /** In sorted order. */
   readonly all: readonly Wanted[];
@@ -24,12 +24,13 @@ export interface HoldAndWaitTerms {
 }
 
 /**
- * How a caller gets several locks although others keep each of them busy: it waits for one after the other, in sorted order, and holds those
- * that it has got meanwhile.
+ * How a caller gets several locks although others keep each of them busy: it waits for one after the other, in sorted
+ * order, and holds those that it has got meanwhile.
  *
- * The order keeps such callers from waiting for each other in a circle, but not when the holder of one lock waits for another one inside its
- * scope. So after a second at most all locks are given back, and a second passes before the next attempt. Where a queue is longer than that,
- * the caller keeps its position in it; if its turn comes while a lock that sorts before is missing, it lets the turn go.
+ * The order keeps such callers from waiting for each other in a circle, but not when the holder of one lock waits for
+ * another one inside its scope. So after a second at most all locks are given back, and a second passes before the next
+ * attempt. Where a queue is longer than that, the caller keeps its position in it; if its turn comes while a lock that
+ * sorts before is missing, it lets the turn go.
  */
 export class HoldAndWait {
   private failedAttempts = 0;
@@ -63,7 +64,10 @@ export class HoldAndWait {
     return this.failedAttempts++;
   }
 
-  /** The caller was passed over for long. One that is served sooner never holds and waits, so that no order of locks can deadlock. */
+  /**
+   * The caller was passed over for long. One that is served sooner never holds and waits, so that no order of locks can
+   * deadlock.
+   */
   get due(): boolean {
     return this.failedAttempts >= FAILED_ATTEMPTS || this.runtime.monotonic() - this.since >= FAILED_FOR;
   }
@@ -75,7 +79,8 @@ export class HoldAndWait {
     try {
       while (!(await this.takeInOrder())) {
         await Promise.all(all.map((wanted) => wanted.giveBack()));
-        // At least as long as it held them, and longer by chance: two callers that keep step could obstruct each other for ever.
+        // At least as long as it held them, and longer by chance: two callers that keep step could obstruct each other
+        // for ever.
         const pause = this.longestHold * (1 + this.runtime.random() / 2);
         await Promise.race([sleep(pause), this.refused]);
       }

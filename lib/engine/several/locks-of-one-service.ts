@@ -25,13 +25,13 @@ export async function acquireSeveral(
 }
 
 /**
- * Several locks of one service and type that one caller wants. Each lock has a new owner id in each attempt, because a release that arrives
- * late would free what a later attempt has taken under the same id.
+ * Several locks of one service and type that one caller wants. Each lock has a new owner id in each attempt, because a
+ * release that arrives late would free what a later attempt has taken under the same id.
  */
 export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
   readonly all: readonly WantedLock[];
   readonly keys: readonly string[];
-  /** The caller runs in a lock scope of this service, and may go on waiting during shutdown. */
+  /** The caller runs in a lock scope of this service, and may wait even during shutdown. */
   readonly scoped: boolean;
   private readonly started: number | undefined;
   private caller: Caller<never> | undefined;

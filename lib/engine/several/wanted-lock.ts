@@ -13,7 +13,7 @@ import { holderInWords, type Wanted } from './all-or-none.js';
 /** One of several locks that a caller wants: it is taken from its queue, or shared with the scope that holds it. */
 export class WantedLock implements Wanted {
   readonly key: string;
-  /** Its caller runs in a lock scope of this service, and may go on waiting during shutdown. */
+  /** The caller runs in a lock scope of this service, and may wait even during shutdown. */
   scoped = false;
   /** The lock, once it is acquired. */
   held: HeldLock | undefined;
@@ -75,7 +75,8 @@ export class WantedLock implements Wanted {
   }
 
   /**
-   * Finds out whether the running flow holds it already; that changes when a scope ends while other locks are waited for.
+   * Finds out whether the running flow holds it already; that changes when a scope ends while other locks are waited
+   * for.
    *
    * @throws LockUpgradeError and LockConfigurationError as {@link shareMode} does
    */

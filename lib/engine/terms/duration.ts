@@ -2,8 +2,9 @@ import ms from 'ms';
 import { LockConfigurationError } from '../errors.js';
 
 /**
- * Milliseconds as a number, or a string in the form of the `ms` package: `'250ms'`, `'30s'`, `'2m'`, `'1h'`. Waits and time-outs last
- * 24 days at most (2³¹ − 1 ms, the longest timer of Node.js), leases 10 years. Only a `waitTime` may be `Infinity`: for ever.
+ * Milliseconds as a number, or a string in the form of the `ms` package: `'250ms'`, `'30s'`, `'2m'`, `'1h'`. Waits and
+ * time-outs last 24 days at most (2³¹ − 1 ms, the longest timer of Node.js), leases 10 years. Only a `waitTime` may be
+ * `Infinity`: for ever.
  *
  * @publicApi
  */
@@ -34,7 +35,10 @@ export const MIN_LEASE_TIME = 100;
 /** The longest timer of Node.js: setTimeout fires at once when asked for more. */
 export const MAX_TIMEOUT = 2 ** 31 - 1;
 
-/** Ten years as `ms` counts them, so that `'10y'` is allowed: far below the limit of PEXPIRE, and its sum with a time of the server is exact. */
+/**
+ * Ten years as `ms` counts them, so that `'10y'` is allowed: far below the limit of PEXPIRE, and its sum with a time of
+ * the server is exact.
+ */
 export const MAX_LEASE_TIME = 10 * 365.25 * 24 * 60 * 60 * 1_000;
 
 /**

@@ -4,7 +4,7 @@ import type { ClientIdentity } from '../clients/client-record-writer.js';
 import type { LockLogger } from '../events/lock-logger.js';
 import type { Milliseconds } from './duration.js';
 
-/** Of a backend that does not say otherwise, in milliseconds. */
+/** The commandTimeout of a backend that has no other, in milliseconds. */
 export const DEFAULT_COMMAND_TIMEOUT = 2_000;
 
 /** How an engine is set up; every value has been checked. */
@@ -19,7 +19,10 @@ export interface EngineSettings {
   /** Default false: see {@link refuseSuspiciousName}. */
   readonly allowSuspiciousNames?: boolean | undefined;
   readonly watchdogTimeout: Milliseconds;
-  /** The option `fairWaitTimeout`: how long the backend keeps a waiter (of a fair lock, or a writer) that gives no sign of life. */
+  /**
+   * The option `fairWaitTimeout`: how long the backend keeps a waiter (of a fair lock, or a writer) that gives no sign
+   * of life.
+   */
   readonly waiterTimeout: Milliseconds;
   readonly waitTime: Milliseconds;
   /** How long callers wait out an outage. Default 10 s. */

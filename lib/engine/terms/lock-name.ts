@@ -41,7 +41,8 @@ export function toLockName(value: unknown, what: string): LockName {
 const SUSPICIOUS = /(?:^|[:{])(undefined|null|NaN|\[object Object\])(?:$|[:}])/;
 
 /**
- * Refuses a name that somebody made from a value that was missing: all callers without the value would share one lock, silently.
+ * Refuses a name that somebody made from a value that was missing: all callers without the value would share one lock,
+ * silently.
  *
  * @throws LockKeyError which begins with `what`
  */

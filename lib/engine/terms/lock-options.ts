@@ -5,31 +5,36 @@ import { type Duration, type Milliseconds, toLeaseTime, toWaitTime } from './dur
 /** Options of one acquisition. @publicApi */
 export interface LockOptions {
   /**
-   * How long to wait while the lock is held by another owner, at most 2³¹ − 1 ms (24 days). 0: try once. `Infinity`: for ever. Default: the
-   * module's `waitTime`, which is for ever unless it is set.
+   * How long to wait while the lock is held by another owner, at most 2³¹ − 1 ms (24 days). 0: try once. `Infinity`:
+   * for ever. Default: the module's `waitTime`, which is for ever unless it is set.
    */
   readonly waitTime?: Duration;
   /**
-   * How long to wait while Redis does not answer, before LockUnavailableError: it is counted from the first request that had no answer, or from
-   * the call where that came later. `Infinity`: until Redis is back. Default: the module's `outageTimeout`, 10 s. (`waitTime` bounds the wait
-   * for a busy lock and for Redis together.)
+   * How long to wait while Redis does not answer, before LockUnavailableError: it is counted from the first request
+   * that had no answer, or from the call where that came later. `Infinity`: until Redis is back. Default: the module's
+   * `outageTimeout`, 10 s. (`waitTime` bounds the wait for a busy lock and for Redis together.)
    */
   readonly outageTimeout?: Duration;
   /**
-   * How long Redis keeps the lock: a fixed time that is never extended, from 100 ms to 10 years. Default: for as long as it is held, renewed by
-   * the watchdog. Re-entry shares the lease of the outer lock: its own leaseTime is not applied, and if the outer lease is fixed, it ends with
-   * it. (The read lock of a writer is a lock of its own, with a lease of its own.)
+   * How long Redis keeps the lock: a fixed time that is never extended, from 100 ms to 10 years. Default: for as long
+   * as it is held, renewed by the watchdog. Re-entry shares the lease of the outer lock: its own leaseTime is not
+   * applied, and if the outer lease is fixed, it ends with it. (The read lock of a writer is a separate lock with its
+   * own lease.)
    */
   readonly leaseTime?: Duration;
   /** Default `'reentrant'`. */
   readonly type?: LockType;
   /** Ends the wait with LockAbortedError. It does not affect a lease that was granted. */
   readonly signal?: AbortSignal;
-  /** What happens when the lease is lost under a body that ends well: `'throw'` LockLostError, or `'warn'`. Default: the module's `onLost`. */
+  /**
+   * What happens when the lease is lost under a body that ends well: `'throw'` LockLostError, or `'warn'`. Default: the
+   * module's `onLost`.
+   */
   readonly onLost?: 'throw' | 'warn';
   /**
-   * What this acquisition is called in events, metrics and client records: a word for its purpose, of at most 200 characters, that does not
-   * differ from call to call as the lock's name does. Default: none. (A method with the decorator has one by itself.)
+   * What this acquisition is called in events, metrics and client records: a word for its purpose, of at most 200
+   * characters, that does not differ from call to call as the lock's name does. Default: none. (The decorator sets it
+   * for its methods.)
    */
   readonly group?: string;
 }
@@ -38,7 +43,7 @@ export interface LockOptions {
 export interface Purpose {
   readonly group: string;
   readonly method: string;
-  /** Where the lock is busy, the decorator's `onBusy` answers in place of an error. */
+  /** If the lock is busy, the decorator's `onBusy` answers instead of an error. */
   readonly skips: boolean;
 }
 
@@ -56,7 +61,7 @@ export interface AcquisitionTerms extends Purpose {
   readonly tentative: boolean;
 }
 
-/** What holds for every service. */
+/** The defaults of every service. */
 export const DEFAULT_TERMS = {
   type: 'reentrant',
   fixed: false,

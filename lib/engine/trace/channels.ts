@@ -14,15 +14,16 @@ interface TracedLocks {
   /** `Class.method` of a decorated method; `''` for other callers. */
   readonly method: string;
   /**
-   * A subscriber of `start` may set it: what is traced (the acquisition, or the body of the hold) is then run by it. It has to call `work`
-   * once, at once, and return its result. For contexts that no AsyncLocalStorage keeps; for those that one keeps, there is `bindStore`.
+   * A subscriber of `start` may set it: what is traced (the acquisition, or the body of the hold) is then run by it. It
+   * has to call `work` once, at once, and return its result. For contexts that no AsyncLocalStorage keeps; for those
+   * that one keeps, there is `bindStore`.
    */
   run: (<T>(work: () => T) => T) | undefined;
 }
 
 /**
- * One acquisition, in the channel `nestjs-redis-lock:acquire`. One object goes through all of its events; what is not known yet is
- * undefined. Times are in milliseconds.
+ * One acquisition, in the channel `nestjs-redis-lock:acquire`. One object goes through all of its events; what is not
+ * known yet is undefined. Times are in milliseconds.
  *
  * @publicApi
  */
@@ -34,13 +35,13 @@ export interface AcquireMessage extends TracedLocks {
   reentry: boolean | undefined;
   /** Another caller of this process passed it on, without freeing it in between. */
   handedOff: boolean | undefined;
-  /** Of several locks, that of the first. */
+  /** With several locks, that of the first. */
   owner: string | undefined;
   /** By the locks' names. */
   owners: ReadonlyMap<string, string> | undefined;
   /** Undefined also for several locks whose tokens differ. */
   fencingToken: number | undefined;
-  /** Who held the lock when the caller was refused, where that was found out. */
+  /** Who held the lock when the caller was refused, if that is known. */
   holderClient: HolderClient | undefined;
   /** Why it failed. */
   error?: unknown;

@@ -2,8 +2,8 @@ import type { EventHub } from '../events/events.js';
 import type { AcquireMessage } from './channels.js';
 
 /**
- * Runs `work` in what a subscriber has set as `run` of its message. The work runs once, and its outcome is what counts, whatever `run` does:
- * a subscriber that fails must not decide about a lock or a body.
+ * Runs `work` in what a subscriber has set as `run` of its message. The work runs once, and its outcome is what counts,
+ * whatever `run` does: a subscriber that fails must not decide about a lock or a body.
  *
  * @param channel how the warning names it
  */
@@ -22,7 +22,7 @@ export function runTraced<T>(
   const warn = (why: string) =>
     logger.warn(`a subscriber of '${channel}' has set a run that ${why}; the work has run all the same`);
   try {
-    // What it gives may reject as the work does, which is heard of below.
+    // Its promise may reject when the work rejects. That error is handled below.
     Promise.resolve(run(once)).catch(() => {});
     if (outcome === undefined) warn('did not call the work at once');
   } catch (error) {

@@ -11,7 +11,7 @@ interface TracedHold {
   begun: boolean;
 }
 
-/** Of leases that have not ended. */
+/** The holds of leases that have not ended. */
 const holds = new WeakMap<LockLease, TracedHold>();
 /** How many were traced and have not ended: while it is 0, nothing is looked up. */
 let open = 0;

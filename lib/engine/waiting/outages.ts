@@ -6,11 +6,13 @@ import type { Caller } from './waiter.js';
 
 /** How often a node on which somebody waits is asked for a sign of life, in milliseconds. */
 const PING_INTERVAL = 3_000;
-/** Overdue callers are looked for at most this often, in milliseconds: each search passes all that wait. */
+/**
+ * The shortest time between two searches for overdue callers, in milliseconds: each search visits all waiting callers.
+ */
 const SHORTEST_PAUSE = 20;
-/** A node has one line in the log within so many milliseconds, however often it comes and goes. */
+/** The log has at most one line per node within this many milliseconds, however often the node comes and goes. */
 const QUIET_TIME = 10_000;
-/** A node that has said nothing for the whole of a wait, and for so many milliseconds at least, is taken for silent. */
+/** A node counts as silent if it sent nothing during the whole wait, and for at least this many milliseconds. */
 const SILENCE = 100;
 
 /** Callers that wait for one thing. */
@@ -35,9 +37,10 @@ export interface WaitingQueues {
 }
 
 /**
- * How long the callers of one service wait while the backend does not answer. Which node is away, and since when, is known to the backend
- * (see {@link NodeHealth}); this class has one search for all callers whose `outageTimeout` is over, whatever they wait for, and sees to it that an
- * outage is noticed although everybody rests. Nothing is done here for a caller that meets no outage.
+ * How long the callers of one service wait while the backend does not answer. Which node is away, and since when, is
+ * known to the backend (see {@link NodeHealth}); this class has one search for all callers whose `outageTimeout` is
+ * over, whatever they wait for, and sees to it that an outage is noticed although everybody rests. Nothing is done here
+ * for a caller that meets no outage.
  */
 export class Outages {
   /** A node is away: who calls now has to be noted. A field, because each acquisition reads it. */
@@ -102,8 +105,9 @@ export class Outages {
   }
 
   /**
-   * Whether a caller whose time is over gets `unavailable` for these keys, not `busy`: a node is away, or has answered nothing since the
-   * caller began to wait. (A wait that is shorter than a round trip on a healthy connection proves nothing.)
+   * Whether a caller whose time is over gets `unavailable` for these keys, not `busy`: a node is away, or has answered
+   * nothing since the caller began to wait. (A wait that is shorter than a round trip on a healthy connection proves
+   * nothing.)
    *
    * @param asked an answer about the keys is due
    */
@@ -133,7 +137,7 @@ export class Outages {
     return withReason(this.backend, new BackendError(message, 'unavailable', 'unknown'));
   }
 
-  /** Callers go on waiting after a failure. Where the backend reports outages, one line tells of all of them. */
+  /** Callers keep waiting after a failure. If the backend reports outages, one line in the log covers all of them. */
   attemptFailed(error: () => Error): void {
     if (this.backend.health === undefined) this.events.emit('error', error());
   }
@@ -212,7 +216,7 @@ export class Outages {
     for (const [node, crowd] of crowds) this.writeLine(node, crowd, now);
   }
 
-  /** One line for each outage, as soon as somebody waits for its end. */
+  /** Logs one line for each outage, as soon as a caller waits for its end. */
   private writeLine(node: NodeHealth, { waiting, until, example }: Crowd, now: number): void {
     const since = node.since as number;
     const line = this.lines.get(node);
@@ -252,7 +256,7 @@ export class Outages {
   }
 }
 
-/** Those who wait for one node. */
+/** The callers that wait for one node. */
 interface Crowd {
   readonly waiting: number;
   /** When the first of them is refused, on the monotonic clock. */

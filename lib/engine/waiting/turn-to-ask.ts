@@ -2,14 +2,19 @@ import { BackOff } from '../../backends/back-off.js';
 import type { Subscription, Wake } from '../../backends/lock-backend.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
 
-/** A waiter of rank r lets r other processes go first, and gives each of them this many milliseconds to take the lock. */
+/**
+ * A waiter of rank r lets r other processes go first, and gives each of them this many milliseconds to take the lock.
+ */
 const TURN = 10;
-/** Extra milliseconds for ranks above 1: with the turn 25, which is how long a process may hand the lock off (see HandOffBudget). */
+/**
+ * Extra milliseconds for ranks above 1: with the turn 25, which is how long a process may hand the lock off (see
+ * HandOffBudget).
+ */
 const WORK = 15;
 
 /**
- * `open`: the backend may be asked. `asking`: it was asked. `resting`, `yielding`, `backing off`: nothing is to be tried before a message or a
- * timer calls `retry`; see {@link TurnToAsk}.
+ * `open`: the backend may be asked. `asking`: it was asked. `resting`, `yielding`, `backing off`: nothing is to be
+ * tried before a message or a timer calls `retry`; see {@link TurnToAsk}.
  */
 type State = 'open' | 'asking' | 'resting' | 'yielding' | 'backing off';
 
@@ -26,11 +31,12 @@ type State = 'open' | 'asking' | 'resting' | 'yielding' | 'backing off';
  *
  * A message that arrives while a request is under way is remembered: a busy answer does not lead to rest then.
  *
- * Ranks: a process that released a lock for which n others listen takes rank n. Each message lowers the rank by one. At rank 0 the next
- * attempt comes at once, at rank 1 after 10 ms at the latest, at rank r after 15 + r × 10 ms. A process that releases the lock while none of
- * its own callers waits remembers its rank for a while, so that a caller that comes straight back does not overtake the waiting ones.
- * Newcomers have rank 0; when several are woken at once, the backend gives those that came too late a ticket, whose number is their rank.
- * See docs/decisions/turns.md for what was measured.
+ * Ranks: a process that released a lock for which n others listen takes rank n. Each message lowers the rank by one. At
+ * rank 0 the next attempt comes at once, at rank 1 after 10 ms at the latest, at rank r after 15 + r × 10 ms. A process
+ * that releases the lock while none of its own callers waits remembers its rank for a while, so that a caller that
+ * comes straight back does not overtake the waiting ones. Newcomers have rank 0; when several are woken at once, the
+ * backend gives those that came too late a ticket, whose number is their rank. See docs/decisions/turns.md for what was
+ * measured.
  */
 export class TurnToAsk {
   private state: State = 'open';
@@ -170,7 +176,10 @@ export class TurnToAsk {
     this.timer = delay < 0 ? undefined : this.runtime.timer(delay + 1, () => this.wake(), 'keep-alive');
   }
 
-  /** An attempt at the moment when others hand the lock off would take it out of turn: later than this, a message comes first. */
+  /**
+   * An attempt at the moment when others hand the lock off would take it out of turn: later than this, a message comes
+   * first.
+   */
   private restForTurn(): void {
     this.rest('yielding', this.rank * TURN + (this.rank > 1 ? WORK : 0));
   }
@@ -199,7 +208,7 @@ export class TurnToAsk {
     });
   }
 
-  /** Other processes that were woken, too, were faster: from now on each of them is woken by a message of its own. */
+  /** Other processes were woken as well, and were faster. From now on each message wakes one of them. */
   private queueByTicket(holder: string): void {
     const { messages } = this;
     this.takeTicket(holder)?.then(

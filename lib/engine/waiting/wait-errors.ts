@@ -47,7 +47,7 @@ export function ofClient(client: HolderClient | undefined, unrecorded: string | 
   return unrecorded === undefined ? '' : ` of ${unrecorded}`;
 }
 
-/** @param failure the last failure; `undefined`: there was no answer at all */
+/** @param failure the last failure; `undefined`: no answer came */
 export function unavailableError(
   { name, terms }: Refused,
   backend: LockBackend,

@@ -17,20 +17,25 @@ export interface WaitTerms {
 }
 
 /**
- * A caller that waits: for how long, what ends its wait, and whom to tell. It is settled once; from then on it has no timer, no listener
- * and no position in a queue.
+ * A caller that waits: for how long, what ends its wait, and whom to tell. It is settled once; from then on it has no
+ * timer, no listener and no position in a queue.
  */
 export abstract class Caller<Granted> {
   settled = false;
-  /** It runs in a lock scope, and may go on waiting during shutdown. */
+  /** It runs in a lock scope, and may wait even during shutdown. */
   scoped = false;
   /** Called when it is settled. Only for a wait that has been written down: see WaitJournal. */
   onSettled: (() => void) | undefined;
 
-  /** When it called, on the monotonic clock, where an outage was under way at that time; 0: before any outage that is. */
+  /**
+   * When the caller arrived, on the monotonic clock, if an outage was in progress then; 0: before any current outage.
+   */
   calledAt = 0;
 
-  /** When it arrived; only where its wait is limited, because reading the clock for every caller took a tenth of a hand-off's time. */
+  /**
+   * When it arrived; only where its wait is limited, because reading the clock for every caller took a tenth of a
+   * hand-off's time.
+   */
   private readonly since: number;
   private timer: Timer | undefined;
   private unlisten: (() => void) | undefined;
@@ -63,7 +68,7 @@ export abstract class Caller<Granted> {
     return this.terms.waitTime === 0;
   }
 
-  /** It may end its wait by itself. */
+  /** It has a waitTime or a signal that can end its wait. */
   get mayLeave(): boolean {
     return this.timed || this.terms.signal !== undefined;
   }
@@ -75,7 +80,8 @@ export abstract class Caller<Granted> {
   /**
    * Starts the timer and listens to the signal.
    *
-   * @param leave removes the caller from its queue and says why it was not served; it is called before the caller is told
+   * @param leave removes the caller from its queue and returns the error for it; called before the caller gets that
+   * error
    */
   watch(leave: (departure: Departure) => Error): void {
     const { waitTime, signal } = this.terms;
@@ -121,9 +127,12 @@ export class Waiter<Granted> extends Caller<Granted> {
 
   /** The request for it that is pending. */
   attempt: Attempt | undefined;
-  /** For a fair lock: until this time of the backend's clock, earlier acquisitions without an answer may still be executed. */
+  /**
+   * For a fair lock: until this time of the backend's clock, earlier acquisitions without an answer may still be
+   * executed.
+   */
   lateCopiesUntil: number | undefined;
-  /** The backend has released its owner: the next acquisition needs another one. */
+  /** The backend has released this owner id. The next acquisition needs a new one. */
   ownerSpent = false;
   /** A message for it arrived while its request was pending. */
   woken = false;
@@ -146,7 +155,10 @@ export class Waiter<Granted> extends Caller<Granted> {
     return this.ownerId;
   }
 
-  /** An acquisition may have been executed, or may still be until this time of the backend's clock. */
+  /**
+   * An acquisition under this owner id may have been executed, or may still be executed until this time of the
+   * backend's clock.
+   */
   noteLateCopies(validUntil = 0): void {
     this.lateCopiesUntil = Math.max(this.lateCopiesUntil ?? 0, validUntil);
   }
@@ -172,7 +184,10 @@ export function abortedError(
 
 const listeners = new WeakMap<AbortSignal, AbortListener>();
 
-/** The single listener that all waiters with the same signal share: Node.js warns of a leak when a signal has more than ten listeners. */
+/**
+ * The single listener that all waiters with the same signal share: Node.js warns of a leak when a signal has more than
+ * ten listeners.
+ */
 export class AbortListener {
   private readonly callbacks = new Set<() => void>();
 

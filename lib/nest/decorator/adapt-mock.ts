@@ -5,7 +5,7 @@ import type { LockService } from '../../service/lock-service.js';
 
 type Mock = Partial<Pick<LockService, 'withLock' | 'acquire' | 'tryAcquire'>>;
 
-/** What a mock gives out, if it gives out anything. */
+/** The result of a mock, if there is one. */
 interface MockLease {
   release?(): unknown;
 }
@@ -13,7 +13,8 @@ interface MockLease {
 const adapted = new WeakMap<object, LockService>();
 
 /**
- * Lets decorated methods use a mock of LockService that has `withLock`, `acquire` or `tryAcquire`, the first of these that it has.
+ * Lets decorated methods use a mock of LockService. Of `withLock`, `acquire` and `tryAcquire`, the first that the mock
+ * has is called.
  *
  * @throws LockConfigurationError when it has none of them
  */
@@ -32,7 +33,9 @@ export function adaptMock(mock: Mock, where: string): LockService {
   return adapter;
 }
 
-/** One acquisition. It goes through the decorator in place of a lease, because a mock may give out the same lease every time. */
+/**
+ * One acquisition. The decorator passes it on instead of a lease, because a mock may return the same lease every time.
+ */
 interface Held {
   /** Runs the body and ends the lock. */
   run(body: () => unknown): Promise<unknown>;

@@ -101,7 +101,7 @@ function purposeOf({ key, onBusy }: DistributedLockOptions, where: string): Purp
   return { group, method: where, skips: onBusy !== undefined && onBusy !== 'throw' };
 }
 
-/** One class can be instantiated in several applications, each with a lock service of its own. */
+/** One class can be instantiated in several applications, each with its own lock service. */
 function resolvedOncePerService(options: LockOptions | undefined, purpose: Purpose): LockedMethod['termsIn'] {
   const resolved = new WeakMap<LockService, AcquisitionTerms>();
   return (locks) => {

@@ -95,7 +95,7 @@ function editDistance(from: string, to: string): number {
 }
 
 /**
- * What the option `onBusy` does, as a function; `undefined` where LockBusyError goes out.
+ * The option `onBusy` as a function; `undefined`: the call fails with LockBusyError.
  *
  * @param where how errors name the method: `OrdersService.ship`
  * @throws LockConfigurationError when it is neither 'throw', 'skip', a function nor the name of a method

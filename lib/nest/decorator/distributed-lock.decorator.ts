@@ -9,7 +9,8 @@ import { lockedIterable } from './locked-iterable.js';
 import { lockedObservable } from './locked-observable.js';
 
 /**
- * Runs the method under a lock: at most one call with the same key runs at a time, in all processes that share the Redis.
+ * Runs the method under a lock: at most one call with the same key runs at a time, in all processes that share the
+ * Redis.
  *
  * ```ts
  * @DistributedLock('order:#<args[0]>')
@@ -23,14 +24,15 @@ import { lockedObservable } from './locked-observable.js';
  * async reserve(order: Order) { … }
  * ```
  *
- * The method returns a promise, an Observable (locked from its subscription until it ends) or an AsyncIterable (locked from the first
- * `next()` until it is exhausted or closed). The decorator may be used on any method of a provider or controller, above or below other
- * decorators; on a handler it runs inside guards, interceptors and pipes. A call from inside the method with the same key is re-entry.
- * In the method, `currentLease()` has the fencing token, and a signal that aborts when the lock is lost.
+ * The method returns a promise, an Observable (locked from its subscription until it ends) or an AsyncIterable (locked
+ * from the first `next()` until it is exhausted or closed). The decorator may be used on any method of a provider or
+ * controller, above or below other decorators; on a handler it runs inside guards, interceptors and pipes. A call from
+ * inside the method with the same key is re-entry. In the method, `currentLease()` has the fencing token, and a signal
+ * that aborts when the lock is lost.
  *
- * A call fails with LockBusyError when the lock stays busy for `waitTime` (see `onBusy`), with LockLostError when the lock was lost
- * before the method ended (see `onLost`), with LockKeyError when no lock name can be made from the arguments, and with
- * LockUnavailableError when Redis does not answer. Errors of the method itself are passed on.
+ * A call fails with LockBusyError when the lock stays busy for `waitTime` (see `onBusy`), with LockLostError when the
+ * lock was lost before the method ended (see `onLost`), with LockKeyError when no lock name can be made from the
+ * arguments, and with LockUnavailableError when Redis does not answer. Errors of the method itself are passed on.
  *
  * `applyDecorators(DistributedLock(…), …)` works too, but does not check the type of the method.
  *
@@ -63,7 +65,8 @@ export function DistributedLock<Args extends readonly unknown[] = Anything[]>(
 }
 
 /**
- * A method decorator that accepts only methods that can be locked, and that can return `Answer` in place of their own result.
+ * A method decorator that accepts only methods that can be locked, and that can return `Answer` in place of their own
+ * result.
  *
  * @publicApi
  */
@@ -74,14 +77,15 @@ export interface LockDecorator<Args extends readonly unknown[], Answer = never> 
     descriptor: TypedPropertyDescriptor<M> & CanBeLocked<M, Args, Answer>,
   ): void;
 
-  // Of a type with two signatures, the compiler takes type parameters for `any`: so `applyDecorators` accepts it as a MethodDecorator.
+  // For a type with two signatures, the compiler replaces type parameters by `any`, so `applyDecorators` accepts it as
+  // a MethodDecorator.
   /** @hidden */
   (): never;
 }
 
 /**
- * A locked call has to wait, so the method must return something asynchronous; a key function must take the method's arguments; and with
- * `onBusy: 'skip'` the caller must be ready for `undefined`.
+ * A locked call has to wait, so the method must return something asynchronous; a key function must take the method's
+ * arguments; and with `onBusy: 'skip'` the caller must be ready for `undefined`.
  */
 type CanBeLocked<M extends Method, Args extends readonly unknown[], Answer> =
   IsAny<M> extends true
@@ -147,8 +151,8 @@ function methodOf(target: object, descriptor: PropertyDescriptor | undefined, wh
 const LOCKED = { promise: lockedPromise, observable: lockedObservable, iterable: lockedIterable };
 
 /**
- * Wraps a method: each call finds the lock service of its instance, makes the lock names from its arguments, acquires, runs the
- * method in the scope of the lease, and releases.
+ * Wraps a method: each call finds the lock service of its instance, makes the lock names from its arguments, acquires,
+ * runs the method in the scope of the lease, and releases.
  */
 function lockMethod(method: LockedMethod): Method {
   const lockedCall = LOCKED[method.kind];
@@ -160,9 +164,9 @@ function lockMethod(method: LockedMethod): Method {
 }
 
 /**
- * Makes `wrapper` look like `original` to code that inspects methods, such as NestJS and the explorers of other decorators. It takes
- * over the name, the length, the own properties and the kind (async, generator) of the original, and the metadata that decorators
- * below have set on it. Decorators above set theirs on the wrapper itself.
+ * Makes `wrapper` look like `original` to code that inspects methods, such as NestJS and the explorers of other
+ * decorators. It takes over the name, the length, the own properties and the kind (async, generator) of the original,
+ * and the metadata that decorators below have set on it. Decorators above set theirs on the wrapper itself.
  */
 function mirrorFunction(original: Method, wrapper: Method): Method {
   Object.setPrototypeOf(wrapper, Object.getPrototypeOf(original));

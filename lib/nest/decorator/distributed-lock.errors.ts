@@ -27,7 +27,7 @@ export function wrongKind({ where, kind }: LockedMethod, result: unknown): LockC
   );
 }
 
-/** `onBusy` answered in place of an iteration with something that cannot be iterated over. */
+/** `onBusy` answered with something that cannot be iterated over. */
 export function noIteration({ where }: LockedMethod): LockConfigurationError {
   return new LockConfigurationError(
     `${where}: onBusy must return something to iterate over, as the method itself does`,

@@ -11,11 +11,12 @@ export type Method = (...args: Anything[]) => Anything;
 /**
  * What the lock's name is made of:
  *
- * - a template: literal text and `#<path>`. A path begins with `args`, `this`, `class` (the name of the instance's class) or `method`:
- *   `'order:#<args[0].id>'`. `[*]` makes a name for each element: `'sku:#<args[0].items[*].sku>'`. In values that are filled in, `%`,
- *   `:`, `{`, `}` and control characters are percent-encoded. A placeholder of another notation (`#{…}`, `${…}`, `{{…}}`, `#orderId`,
- *   `$id`, `/:id`, `{0}`, `%s`) is an error when the class is defined, because all calls would share one lock; a key function can
- *   return such text. `#<class>` changes when a minifier renames classes: replicas of different builds would then use different locks;
+ * - a template: literal text and `#<path>`. A path begins with `args`, `this`, `class` (the name of the instance's
+ *   class) or `method`: `'order:#<args[0].id>'`. `[*]` makes a name for each element: `'sku:#<args[0].items[*].sku>'`.
+ *   In values that are filled in, `%`, `:`, `{`, `}` and control characters are percent-encoded. A placeholder of
+ *   another notation (`#{…}`, `${…}`, `{{…}}`, `#orderId`, `$id`, `/:id`, `{0}`, `%s`) is an error when the class is
+ *   defined, because all calls would share one lock; a key function can return such text. `#<class>` changes when a
+ *   minifier renames classes: replicas of different builds would then use different locks;
  * - a function of the method's arguments that returns one name, or several;
  * - a list of templates.
  *
@@ -28,7 +29,7 @@ export type LockKey<Args extends readonly unknown[] = Anything[]> = string | rea
 /** Makes the lock's name, or several, from the arguments of the method. `this` is the instance. @publicApi */
 export type KeyFunction<Args extends readonly unknown[] = Anything[]> = (...args: Args) => string | readonly string[];
 
-/** Answers in place of the method. It is given the error and the method's arguments; `this` is the instance. @publicApi */
+/** Answers instead of the method. It gets the error and the method's arguments; `this` is the instance. @publicApi */
 export type BusyAnswer<Args extends readonly unknown[] = Anything[]> = (busy: LockBusyError, ...args: Args) => unknown;
 
 /** What a decorated method returns. @publicApi */
@@ -37,41 +38,53 @@ export type ReturnKind = 'promise' | 'observable' | 'iterable';
 /** Options of `@DistributedLock`. Durations are milliseconds, or strings such as `'30s'`. @publicApi */
 export interface DistributedLockOptions<Args extends readonly unknown[] = Anything[]> {
   /**
-   * What the lock's name is made of: a template such as `'order:#<args[0].id>'`, a list of templates, or a function of the method's arguments
-   * that returns one name or several. A value that is missing is a LockKeyError, and nothing is locked.
+   * What the lock's name is made of: a template such as `'order:#<args[0].id>'`, a list of templates, or a function of
+   * the method's arguments that returns one name or several. A value that is missing is a LockKeyError, and nothing is
+   * locked.
    */
   readonly key: LockKey<Args>;
   /**
-   * How long to wait while somebody else holds the lock, at most 2³¹ − 1 ms (24 days), or `Infinity`: for ever. Default: the module's
-   * `waitTime`; 0 where `onBusy` is `'skip'` or an answer.
+   * How long to wait while somebody else holds the lock, at most 2³¹ − 1 ms (24 days), or `Infinity`: for ever.
+   * Default: the module's `waitTime`; 0 where `onBusy` is `'skip'` or an answer.
    */
   readonly waitTime?: Duration;
-  /** How long to wait while Redis does not answer, before LockUnavailableError, or `Infinity`. Default: the module's `outageTimeout`. */
+  /**
+   * How long to wait while Redis does not answer, before LockUnavailableError, or `Infinity`. Default: the module's
+   * `outageTimeout`.
+   */
   readonly outageTimeout?: Duration;
-  /** A fixed lease, from 100 ms to 10 years, which is not renewed. Default: the lock is held for as long as the method runs. */
+  /**
+   * A fixed lease, from 100 ms to 10 years, which is not renewed. Default: the lock is held for as long as the method
+   * runs.
+   */
   readonly leaseTime?: Duration;
   /** Default `'reentrant'`. */
   readonly type?: LockType;
   /** Name of the RedisLockModule to use. Default: the one without a name. */
   readonly service?: string;
   /**
-   * What happens when the lock stays busy for `waitTime`. `'throw'` (default): LockBusyError. `'skip'`: the method does not run, and
-   * the call returns `undefined` (an Observable emits it, an iteration is empty). A function, or the name of another method of the
-   * class: it answers instead. It does not apply to a LockBusyError that the method itself throws.
+   * What happens when the lock stays busy for `waitTime`. `'throw'` (default): LockBusyError. `'skip'`: the method does
+   * not run, and the call returns `undefined` (an Observable emits it, an iteration is empty). A function, or the name
+   * of another method of the class: it answers instead. It does not apply to a LockBusyError that the method itself
+   * throws.
    */
   readonly onBusy?: 'throw' | 'skip' | (string & {}) | BusyAnswer<Args>;
   /**
-   * Keeps the lock for at least this long, also when the method ends earlier: hosts whose clocks differ do not start the same cron job
-   * at the same moment. Where the method is re-entry, the outer lease keeps the lock for that long, unless it is held for longer anyway.
-   * At most 10 years. Default: 0.
+   * Keeps the lock for at least this long, also when the method ends earlier: hosts whose clocks differ do not start
+   * the same cron job at the same moment. Where the method is re-entry, the outer lease keeps the lock for that long,
+   * unless it is held for longer anyway. At most 10 years. Default: 0.
    */
   readonly holdAtLeast?: Duration;
-  /** When the lock was lost while the method ran: `'throw'` LockLostError, or `'warn'` and return the result. Default: the module's. */
+  /**
+   * When the lock was lost while the method ran: `'throw'` LockLostError, or `'warn'` and return the result. Default:
+   * the module's.
+   */
   readonly onLost?: 'throw' | 'warn';
   /**
-   * Whether the method returns a promise, an Observable or an AsyncIterable. It is known for `async` and `async *` methods, and for
-   * the declared return type `Observable` (with `emitDecoratorMetadata`, unless it is imported with `import type`); otherwise a
-   * promise is assumed. esbuild (tsx, Vite, vitest) emits no such metadata: give `returns: 'observable'` there.
+   * Whether the method returns a promise, an Observable or an AsyncIterable. It is known for `async` and `async *`
+   * methods, and for the declared return type `Observable` (with `emitDecoratorMetadata`, unless it is imported with
+   * `import type`); otherwise a promise is assumed. esbuild (tsx, Vite, vitest) emits no such metadata: give
+   * `returns: 'observable'` there.
    */
   readonly returns?: ReturnKind;
 }

@@ -7,7 +7,7 @@ import type { LockedMethod } from './compile-locked-method.js';
 import { noLockService, wrongKind } from './distributed-lock.errors.js';
 import { isAsyncIterator, isObservableLike } from './return-kind.js';
 
-/** What `onBusy` answered, in place of a lease. */
+/** The answer of `onBusy`, instead of a lease. */
 export interface BusyResult {
   readonly answer: unknown;
 }

@@ -7,8 +7,8 @@ import { LockedCall } from './locked-call.js';
 import { isAsyncIterable } from './return-kind.js';
 
 /**
- * Acquires the lock at the first `next()`, and holds it until the method's iteration is exhausted or closed. An iteration that is
- * closed before its first `next()` acquires nothing.
+ * Acquires the lock at the first `next()`, and holds it until the method's iteration is exhausted or closed. An
+ * iteration that is closed before its first `next()` acquires nothing.
  */
 export async function* lockedIterable(
   method: LockedMethod,
@@ -33,7 +33,9 @@ export async function* lockedIterable(
   }
 }
 
-/** Opens a scope of the lease that lasts until `end` is called. `released` settles like the call of any locked method. */
+/**
+ * Opens a scope of the lease that lasts until `end` is called. `released` settles like the call of any locked method.
+ */
 async function openScope(call: LockedCall, lease: Lease) {
   let end!: (outcome?: Promise<never>) => void;
   let scope: LockScope | undefined;
@@ -52,7 +54,7 @@ async function openScope(call: LockedCall, lease: Lease) {
   return { scope, end, released };
 }
 
-/** Runs every step of an iteration in the scope of the lease, whoever asks for the step. */
+/** Runs every step of an iteration in the scope of the lease, whatever code asks for the step. */
 function stepsInScope(
   source: AsyncIterable<unknown>,
   scope: LockScope | undefined,
@@ -70,7 +72,7 @@ function stepsInScope(
   };
 }
 
-/** What `onBusy` answered in place of an iteration. */
+/** The items that `onBusy` answered instead of an iteration. */
 async function* answeredItems(answer: unknown, method: LockedMethod): AsyncGenerator<unknown, unknown, unknown> {
   if (answer === undefined) return undefined;
   const iterable =

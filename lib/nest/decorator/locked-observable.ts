@@ -8,8 +8,8 @@ import { LockedCall } from './locked-call.js';
 import { isObservableLike } from './return-kind.js';
 
 /**
- * Acquires the lock for each subscription, and holds it until the method's Observable completes, fails or is unsubscribed from.
- * Unsubscribing before that also ends the wait for the lock.
+ * Acquires the lock for each subscription, and holds it until the method's Observable completes, fails or is
+ * unsubscribed from. Unsubscribing before that also ends the wait for the lock.
  */
 export function lockedObservable(
   method: LockedMethod,

@@ -4,8 +4,8 @@ import { LockConfigurationError } from '../../engine/errors.js';
 import type { Method, ReturnKind } from './distributed-lock.options.js';
 
 /**
- * What a method returns, as far as it is known before it runs: the option says so, or the kind of the function, or its declared return
- * type; otherwise a promise is assumed.
+ * What a method returns, as far as it is known before it runs: the option says so, or the kind of the function, or its
+ * declared return type; otherwise a promise is assumed.
  *
  * @throws LockConfigurationError for a generator that is not async, because it cannot wait for a lock
  */
@@ -41,7 +41,10 @@ export function isAsyncIterable(value: unknown): value is AsyncIterable<unknown>
   return typeof (value as AsyncIterable<unknown> | null | undefined)?.[Symbol.asyncIterator] === 'function';
 }
 
-/** Whether it is an iteration that runs step by step: a generator or a cursor, but not a stream, which reads by itself. */
+/**
+ * Whether it is an iteration that runs step by step: a generator or a cursor, but not a stream, which reads without
+ * being asked.
+ */
 export function isAsyncIterator(value: unknown): boolean {
   return isAsyncIterable(value) && typeof (value as { next?: unknown }).next === 'function';
 }

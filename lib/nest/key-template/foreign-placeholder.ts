@@ -1,4 +1,6 @@
-/** What other libraries and languages write for a value to be filled in. Here, it would be the same text in every call. */
+/**
+ * Placeholders of other libraries and languages. Here they would be the same text in every call.
+ */
 const NOTATIONS = [
   String.raw`[#$%@]\{[^}]*\}`, // #{args[0]} ${id} %{id} @{id}
   String.raw`\{\{[^}]+\}\}`, // {{args[0]}}
@@ -21,7 +23,7 @@ export interface ForeignPlaceholder {
   readonly remedy: string;
 }
 
-/** Finds what was probably meant to be filled in, in the literal text of a template. */
+/** Finds placeholders of other notations in the literal text of a template. */
 export function findForeignPlaceholder(literal: string): ForeignPlaceholder | undefined {
   const match = FOREIGN.exec(literal);
   if (match === null) return undefined;

@@ -20,8 +20,8 @@ export function whyNotKeyPart(value: unknown): string | undefined {
 }
 
 /**
- * The text of a part that comes from data. `%`, `:`, `{`, `}` and control characters are percent-encoded, so that a part cannot look
- * like two, or choose the slot in a cluster.
+ * The text of a part that comes from data. `%`, `:`, `{`, `}` and control characters are percent-encoded, so that a
+ * part cannot look like two, or choose the slot in a cluster.
  */
 export function toKeyPart(value: string | number | bigint | boolean): string {
   const text = String(value);

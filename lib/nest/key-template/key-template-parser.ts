@@ -32,8 +32,8 @@ const BRACKET = /\[(?:(\d{1,9})|\*)\]/y;
  *     step       = '.' identifier | bracket
  *     bracket    = '[' digits ']' | '[*]'
  *
- * Text that looks like a placeholder of another notation (`#{args[0]}`, `${id}`, `#orderId`, `%s`, …) is refused. `issue#42`, the hash
- * tag `{order}` and a `<` are text.
+ * Text that looks like a placeholder of another notation (`#{args[0]}`, `${id}`, `#orderId`, `%s`, …) is refused.
+ * `issue#42`, the hash tag `{order}` and a `<` are text.
  *
  * @param where how errors begin: `OrdersService.pay`
  * @throws LockConfigurationError with the position (from 1) of what is wrong

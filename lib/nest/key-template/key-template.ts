@@ -8,9 +8,9 @@ import { type Expression, parseTemplate } from './key-template-parser.js';
 export type NamesOf = (invocation: Invocation) => string | readonly string[];
 
 /**
- * Compiles a key template: literal text, which is taken verbatim, and `#<path>`, which is filled in at each call. A path with `[*]` makes
- * a name for each of its values. A template has at most one such path: with two, it would be unclear whether to combine them in pairs
- * or all with all.
+ * Compiles a key template: literal text, which is taken verbatim, and `#<path>`, which is filled in at each call. A
+ * path with `[*]` makes a name for each of its values. A template has at most one such path: with two, it would be
+ * unclear whether to combine them in pairs or all with all.
  *
  * @param where how errors begin: `OrdersService.pay`
  * @param method name of the method, for `#<method>`
@@ -80,7 +80,10 @@ function fill(expression: Expression, found: Found, template: string, where: str
   );
 }
 
-/** Parts that are filled in are never empty and have no braces, so one sample shows whether the template's own text is valid. */
+/**
+ * Parts that are filled in are never empty and have no braces, so one sample shows whether the template's own text is
+ * valid.
+ */
 function checkLiterals(template: string, parts: readonly (string | Expression)[], where: string): void {
   try {
     toLockName(

@@ -11,7 +11,7 @@ const CONNECT_TIMEOUT = 5_000;
 export interface DriverChoice {
   readonly kind: 'postgres' | 'mysql';
   readonly driver: Driver;
-  /** What no message may contain. */
+  /** Secrets, which no message may contain. */
   readonly secrets: readonly string[];
 }
 

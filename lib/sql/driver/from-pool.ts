@@ -2,8 +2,8 @@
 const PATIENCE = 5_000;
 
 /**
- * Takes a connection from a pool of the user's. pg and mysql2 wait for ever where others have used it up. A connection that comes too late is
- * given back.
+ * Takes a connection from a pool of the user's. pg and mysql2 wait for ever where others have used it up. A connection
+ * that comes too late is given back.
  *
  * @throws the driver's error, or one that says that the pool is used up
  */

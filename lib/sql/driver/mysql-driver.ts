@@ -73,7 +73,10 @@ const SSL_MODES: Readonly<Record<string, ConnectionOptions['ssl']>> = {
   'verify-identity': { verifyIdentity: true },
 };
 
-/** What a URL says of TLS: `ssl` as mysql2 has it (true, false, a profile, or JSON), or `sslmode` as PostgreSQL and MySQL have it. */
+/**
+ * The TLS settings of a URL: `ssl` as mysql2 has it (true, false, a profile, or JSON), or `sslmode` as PostgreSQL and
+ * MySQL have it.
+ */
 export function sslOf(parameters: URLSearchParams): {
   readonly ssl?: ConnectionOptions['ssl'];
   readonly problem?: string;
@@ -97,7 +100,7 @@ export function sslOf(parameters: URLSearchParams): {
 
 type Ends = (listener: (error?: Error) => void) => void;
 
-/** Listens from the start: an `error` that nobody listens to would end the process. */
+/** Listens from the start: an `error` event without a listener would end the process. */
 function listenToEnd(connection: Connection): Ends {
   let ended: { error?: Error } | undefined;
   const listeners: ((error?: Error) => void)[] = [];
@@ -119,7 +122,7 @@ interface Inside {
   readonly stream: Closable & { on(event: 'close', listener: () => void): void };
 }
 
-/** What a driver answers to a statement: rows, or what a change did. */
+/** A driver's answer to a statement: rows, or the effect of a change. */
 type Answer = readonly Record<string, unknown>[] | { readonly affectedRows: number; readonly insertId: number };
 
 function toConnection(connection: Connection, onEnd: Ends, sayGoodbye: () => void): DriverConnection {

@@ -33,7 +33,8 @@ export function postgresPoolDriver(pool: Pool, description: string): Driver {
   return {
     description,
     async connect() {
-      // The listeners are there before the client is seen by anybody: an error can be in the packet with which it became ready.
+      // The listeners are there before the client is seen by anybody: an error can be in the packet with which it
+      // became ready.
       const take = () =>
         new Promise<{ client: PoolClient; ends: Ends }>((resolve, reject) =>
           pool.connect((error, client) => {
@@ -52,7 +53,7 @@ export function postgresPoolDriver(pool: Pool, description: string): Driver {
 
 type Ends = ((listener: (error?: Error) => void) => void) & { readonly error?: Error };
 
-/** Listens from the start: an `error` that nobody listens to would end the process. */
+/** Listens from the start: an `error` event without a listener would end the process. */
 function listenToEnd(client: Client): Ends {
   let ended: { error?: Error } | undefined;
   const listeners: ((error?: Error) => void)[] = [];
@@ -76,7 +77,7 @@ interface Inside {
 
 function toConnection(client: Client, onEnd: Ends, giveBack: () => void): DriverConnection {
   const { processID, connection } = client as unknown as Inside;
-  // One after the other: pg wants its callers to queue.
+  // One after the other: pg expects its callers to queue.
   let last: Promise<unknown> = Promise.resolve();
   return {
     announced: processID,

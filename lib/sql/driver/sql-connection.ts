@@ -6,18 +6,21 @@ export interface SqlResult {
   readonly rows: readonly SqlRow[];
   /** How many rows the statement changed. */
   readonly changed: number;
-  /** What LAST_INSERT_ID() was set to (MySQL). */
+  /** The value of LAST_INSERT_ID() (MySQL). */
   readonly lastId: number;
-  /** What the server says that it has done (PostgreSQL): `COMMIT`. */
+  /** The command that the server reports as done (PostgreSQL): `COMMIT`. */
   readonly command?: string;
 }
 
-/** What a driver's connection can do, whichever driver it is. */
+/** The methods of a connection, the same for every driver. */
 export interface DriverConnection {
-  /** The number of the session that was announced when the connection was opened. A pooler announces a number that no server has given. */
+  /**
+   * The number of the session that was announced when the connection was opened. A pooler announces a number that no
+   * server has given.
+   */
   readonly announced: number | undefined;
   run(sql: string, parameters?: readonly unknown[]): Promise<SqlResult>;
-  /** Calls back at the latest when the connection has ended, perhaps more than once. */
+  /** Calls back when the connection ends or fails, perhaps more than once. */
   onEnd(listener: (error?: Error) => void): void;
   /** Says goodbye to the server. A server that does not answer cannot keep the process alive. */
   close(): void;
@@ -29,7 +32,7 @@ export interface DriverConnection {
 
 /** Opens connections of one database. */
 export interface Driver {
-  /** Of host and database: `postgres 127.0.0.1:5432/shop`. It never contains a secret. */
+  /** Names host and database: `postgres 127.0.0.1:5432/shop`. It never contains a secret. */
   readonly description: string;
   /** @throws the driver's error */
   connect(): Promise<DriverConnection>;
@@ -51,7 +54,9 @@ export class NotSent extends ConnectionLost {
   override readonly name = 'NotSent';
 }
 
-/** @param limit how long the answer is awaited after the statement was sent, in milliseconds; `Infinity`: without limit */
+/**
+ * @param limit how long the answer is awaited after the statement was sent, in milliseconds; `Infinity`: without limit
+ */
 export type RunStatement = (sql: string, parameters?: readonly unknown[], limit?: number) => Promise<SqlResult>;
 
 interface Turn {
@@ -67,8 +72,8 @@ export interface ConnectionLimits {
 }
 
 /**
- * One connection with a session of its own. Its statements are sent one after the other. Those that have no answer when the connection ends are
- * rejected, whatever the driver does about them.
+ * One connection with its own session. Its statements are sent one after the other. Those that have no answer when the
+ * connection ends are rejected, whatever the driver does about them.
  */
 export class SqlConnection implements SessionIdentity {
   /** Why it has ended; `undefined`: it has not. */
@@ -104,7 +109,7 @@ export class SqlConnection implements SessionIdentity {
   }
 
   /**
-   * Runs several statements with none of other callers between them.
+   * Runs several statements without statements of other callers in between.
    *
    * @throws ConnectionLost, or the driver's error
    */

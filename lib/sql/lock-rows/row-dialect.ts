@@ -12,7 +12,10 @@ export interface RowDialect {
   within(query: RowQuery, waitTime: number | undefined, work: () => Promise<void>): Promise<void>;
   /** False: there is no such row. */
   lock(query: RowQuery, table: string, key: string, mode: 'exclusive' | 'share', isTry: boolean): Promise<boolean>;
-  /** False: what was locked is free again, because the statements run outside of a transaction. True where the server does not tell. */
+  /**
+   * False: what was locked is free again, because the statements run outside of a transaction. True where the server
+   * does not tell.
+   */
   isInTransaction(query: RowQuery): Promise<boolean>;
   /** Whether an error says that somebody else has the row locked. */
   isBusy(error: unknown): boolean;

@@ -6,7 +6,7 @@ export function rowsOf(answer: unknown): readonly Row[] {
   return (answer as { readonly rows?: readonly Row[] } | undefined)?.rows ?? [];
 }
 
-/** Codes of a driver's error, which ORMs wrap in errors of their own. */
+/** Codes of a driver's error, which ORMs wrap in their own errors. */
 export function codesOf(error: unknown): readonly unknown[] {
   const codes: unknown[] = [];
   for (let inner = error as Wrapped | undefined, depth = 0; inner && depth < 5; depth++) {

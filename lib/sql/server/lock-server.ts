@@ -1,6 +1,6 @@
 import type { SessionIdentity, SqlConnection } from '../driver/sql-connection.js';
 
-/** Who takes a lock: what the state table says of it. */
+/** The holder of a lock, as the state table records it. */
 export interface HolderEntry {
   readonly key: string;
   readonly owner: string;
@@ -18,7 +18,7 @@ export interface TokenRange {
   readonly reserved: number;
 }
 
-/** What the state table says of a lock whose holder's session lives. */
+/** The state table's entry for a lock whose holder's session is alive. */
 export interface KnownState {
   readonly owner: string;
   readonly mode: 'exclusive' | 'write';
@@ -30,13 +30,13 @@ export interface KnownState {
 }
 
 /**
- * The statements of one kind of database. Those that take a row run in a session of their own; all others in autocommit, on the control
- * connection. All of them reject with the driver's errors or ConnectionLost.
+ * The statements of one kind of database. Those that take a row run in a separate session; all others in autocommit, on
+ * the control connection. All of them reject with the driver's errors or ConnectionLost.
  */
 export interface LockServer {
   /** `PostgreSQL`, `MySQL or MariaDB`. */
   readonly title: string;
-  /** What makes the tables, for people to run. */
+  /** The statements that create the tables, for people to run. */
   readonly tableStatements: readonly string[];
   readonly clients: ClientTable;
   /** Whether an error says that somebody else makes the same table. */
@@ -44,7 +44,10 @@ export interface LockServer {
 
   /** Which session it is. This changes nothing. */
   identify(connection: SqlConnection): Promise<SessionIdentity>;
-  /** @throws UnsuitableServer when the server cannot keep locks: it is too old, say, or one of several that accept writes. It changes nothing. */
+  /**
+   * @throws UnsuitableServer when the server cannot keep locks: it is too old, say, or one of several that accept
+   * writes. It changes nothing.
+   */
   checkServer(control: SqlConnection): Promise<void>;
   /** @throws UnsuitableServer when a setting does not stay */
   prepareControl(control: SqlConnection): Promise<void>;
@@ -78,7 +81,10 @@ export interface LockServer {
   read(control: SqlConnection, key: string): Promise<KnownState | undefined>;
   /** The keys of all locks whose holder's session lives. */
   heldKeys(control: SqlConnection): Promise<readonly string[]>;
-  /** Ends the session that holds this lock. False: owner or token are no longer those that were read, and nothing was done. */
+  /**
+   * Ends the session that holds this lock. False: owner or token are no longer those that were read, and nothing was
+   * done.
+   */
   kill(control: SqlConnection, key: string, state: KnownState): Promise<boolean>;
   /** Which of these sessions run a statement, by their numbers. */
   running(control: SqlConnection, sessions: readonly number[]): Promise<readonly number[]>;
@@ -107,7 +113,7 @@ export interface WrittenRecord {
 /** How far, in µs, reserved tokens may run ahead of the database's clock. */
 export const MAX_LEAD = 100_000;
 
-/** What to do where connections share the sessions of the server. */
+/** The advice for connections that share sessions of the server. */
 export const SHARED_SESSIONS =
   'row locks need a session of the server for each connection, and here a pooler shares sessions between transactions: connect to the database itself, or to a pooler that keeps a session for as long as the client is connected (session pooling)';
 

@@ -21,8 +21,9 @@ const TRANSACTIONS = 'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, RE
 const NOW = 'CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)';
 
 /**
- * MySQL 8 and MariaDB 10.6, and later. A lock is a row that a session has locked, in a transaction that its first SELECT … FOR UPDATE begins
- * (`autocommit` is off). The server counts a session's idle time in whole seconds, so that leases are rounded up.
+ * MySQL 8 and MariaDB 10.6, and later. A lock is a row that a session has locked, in a transaction that its first
+ * SELECT … FOR UPDATE begins (`autocommit` is off). The server counts a session's idle time in whole seconds, so that
+ * leases are rounded up.
  */
 export class MysqlServer implements LockServer {
   readonly title = 'MySQL or MariaDB';
@@ -75,7 +76,10 @@ export class MysqlServer implements LockServer {
     if (problem !== undefined) throw new UnsuitableServer(problem);
   }
 
-  /** Autocommit and the transactions' settings are set whatever the server's defaults are: a token is to be committed at once. */
+  /**
+   * Autocommit and the transactions' settings are set whatever the server's defaults are: a token is to be committed at
+   * once.
+   */
   async prepareControl(control: SqlConnection): Promise<void> {
     await control.run(
       "SET SESSION sql_mode = '', autocommit = 1, time_zone = '+00:00', innodb_lock_wait_timeout = 1, wait_timeout = 28800",
@@ -210,7 +214,10 @@ export class MysqlServer implements LockServer {
     return rows.map(({ name }) => String(name));
   }
 
-  /** The state is locked until KILL was sent: a holder that releases meanwhile cannot strike itself out, and uses its session for nothing else. */
+  /**
+   * The state is locked until KILL was sent: a holder that releases meanwhile cannot strike itself out, and uses its
+   * session for nothing else.
+   */
   async kill(control: SqlConnection, key: string, { owner, token, session }: KnownState): Promise<boolean> {
     const isKilled = await control.exclusively(async (run) => {
       await run('START TRANSACTION');
@@ -293,7 +300,10 @@ function settingProblem(settings: ReadonlyMap<string, string>, singlePrimary: bo
   return undefined;
 }
 
-/** A row of the state is locked by others for a moment only: by the release of the holder before, or by a release by force. */
+/**
+ * A row of the state is locked by others for a moment only: by the release of the holder before, or by a release by
+ * force.
+ */
 async function runPatiently(
   control: SqlConnection,
   ...statement: Parameters<SqlConnection['run']>

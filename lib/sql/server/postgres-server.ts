@@ -22,7 +22,9 @@ const KILL_TIME = 1_000;
 const MICROS = 'extract(epoch from %) * 1000000)::bigint';
 const micros = (time: string) => `(${MICROS.replace('%', time)}`;
 
-/** PostgreSQL 9.6 and later. A lock is a row that a transaction has locked; the session is that of `pg_stat_activity`. */
+/**
+ * PostgreSQL 9.6 and later. A lock is a row that a transaction has locked; the session is that of `pg_stat_activity`.
+ */
 export class PostgresServer implements LockServer {
   readonly title = 'PostgreSQL';
   readonly tableStatements: readonly string[];
@@ -213,7 +215,9 @@ export class PostgresServer implements LockServer {
   }
 }
 
-/** The transaction that the state names still runs: a session is known by its process and when its transaction began. */
+/**
+ * The transaction that the state names still runs: a session is known by its process and when its transaction began.
+ */
 const OF_SESSION = `a.pid = s.session AND ${micros('a.xact_start')} = s.transaction`;
 
 function setIdleTimeout(leaseTime: number): string {

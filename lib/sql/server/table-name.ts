@@ -15,7 +15,7 @@ export function quoteTable(table: string, quote: '"' | '`'): TableNames {
   return { rows: quoted(table), state: quoted(`${table}_state`), clients: quoted(`${table}_client`) };
 }
 
-/** What is wrong with the name of a table that a user has given, if anything is. */
+/** Why a table name from the user's options cannot be used; undefined: it can. */
 export function tableProblem(table: unknown): string | undefined {
   if (typeof table === 'string' && /^[A-Za-z_]\w{0,55}(\.[A-Za-z_]\w{0,55})?$/.test(table)) return undefined;
   return "table must be a name, or schema.name, of letters, digits and '_'";

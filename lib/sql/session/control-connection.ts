@@ -6,16 +6,19 @@ import { isPermanent, type SqlFailures } from './sql-failure.js';
 
 /** How often making the tables is tried again where other processes make them at the same time. */
 const CREATE_ATTEMPTS = 5;
-/** More than a statement of a session gets: one without an answer takes the connection from all acquisitions of the process. */
+/**
+ * More than a statement of a session gets: one without an answer takes the connection from all acquisitions of the
+ * process.
+ */
 const STATEMENT_LIMIT = 5_000;
-/** How often work begins anew because the connection ended before it was sent. */
+/** How often work is repeated because the connection ended before it was sent. */
 const ATTEMPTS = 3;
 /** How often two connections are compared that may share sessions. */
 const COMPARISONS = 8;
 
 /**
- * The connection on which everything runs in autocommit: making rows, tokens, looking at locks, cancelling waits. It is opened when it is
- * first used, with a look at the server's version and at the tables, and again after it has ended.
+ * The connection on which everything runs in autocommit: making rows, tokens, looking at locks, cancelling waits. It is
+ * opened when it is first used, with a check of the server's version and of the tables, and again after it has ended.
  */
 export class ControlConnection {
   /** Why it could not be opened. */
@@ -23,7 +26,7 @@ export class ControlConnection {
   readonly watch: SingleNodeWatch;
   private current: Promise<SqlConnection> | undefined;
   private closed = false;
-  /** Connections have sessions of their own: no pooler shares them. */
+  /** Connections have their own sessions: no pooler shares them. */
   private hasOwnSessions = false;
 
   constructor(
@@ -38,8 +41,8 @@ export class ControlConnection {
   }
 
   /**
-   * Runs statements on it. Where one of them was not sent because a statement before it ended the connection, the work begins anew on the next
-   * connection: it must not matter when statements before that one were executed twice.
+   * Runs statements on it. If one of them was not sent because a statement before it ended the connection, the work is
+   * repeated on the next connection: it must not matter when statements before that one were executed twice.
    *
    * @throws BackendError
    */
@@ -110,8 +113,9 @@ export class ControlConnection {
   }
 
   /**
-   * A pooler that shares sessions between transactions shows by giving a connection another session, or one session to two connections. It announces
-   * other sessions than the server's; where the server's own was announced, there is no pooler.
+   * A pooler that shares sessions between transactions shows by giving a connection another session, or one session to
+   * two connections. It announces other sessions than the server's; where the server's own was announced, there is no
+   * pooler.
    *
    * @throws UnsuitableServer
    */
@@ -127,7 +131,8 @@ export class ControlConnection {
         const { id } = await server.identify(other);
         if (id === connection.id || !(await isSame())) throw new UnsuitableServer(SHARED_SESSIONS);
         await other.run('COMMIT');
-        // What was used last is often given first: this is where the other one's session would come.
+        // A pooler often hands out the session that was used last. If sessions are shared, this statement gets the
+        // session of the other connection.
         if (!(await isSame())) throw new UnsuitableServer(SHARED_SESSIONS);
       }
     } finally {

@@ -24,7 +24,7 @@ export class HoldingSession {
   constructor(readonly connection: SqlConnection) {}
 }
 
-/** What the sessions of one process hold. The end of a session is the loss of its locks. */
+/** The locks that the sessions of one process hold. When a session ends, its locks are lost. */
 export class Holdings {
   private readonly byKey = new Map<string, Holding>();
   private readonly sessions = new WeakMap<SqlConnection, HoldingSession>();

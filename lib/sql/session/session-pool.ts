@@ -4,7 +4,7 @@ import { type Driver, SqlConnection } from '../driver/sql-connection.js';
 import type { LockServer } from '../server/lock-server.js';
 import type { SqlFailures } from './sql-failure.js';
 
-/** After so many milliseconds without a free session somebody is told. */
+/** After this many milliseconds without a free session, the log warns. */
 const PATIENCE = 1_000;
 /** How long the answer to a statement is awaited that waits for no lock, in milliseconds. */
 const STATEMENT_LIMIT = 2_000;
@@ -20,7 +20,10 @@ interface Waiting {
   readonly reject: (error: BackendError) => void;
 }
 
-/** The sessions of one process: each holds locks, waits for one, or is idle. Those who wait for a session are served in their order. */
+/**
+ * The sessions of one process: each holds locks, waits for one, or is idle. Those who wait for a session are served in
+ * their order.
+ */
 export class SessionPool {
   private readonly open = new Set<SqlConnection>();
   private readonly idle: SqlConnection[] = [];

@@ -2,7 +2,10 @@ import { BackendError } from '../../backends/lock-backend.js';
 import { LockError } from '../../engine/errors.js';
 import { UnsuitableServer } from '../server/lock-server.js';
 
-/** What no repetition makes better: a wrong user, database, table or right, a name that a database cannot store, or a log that cannot be written (1665). SQLSTATE of PostgreSQL, error numbers of MySQL and MariaDB. */
+/**
+ * Errors that no repetition can cure: a wrong user, database, table or right, a name that a database cannot store, or a
+ * log that cannot be written (1665). SQLSTATE of PostgreSQL, error numbers of MySQL and MariaDB.
+ */
 const PERMANENT_STATES = [
   '28P01',
   '28000',
@@ -18,7 +21,7 @@ const PERMANENT_STATES = [
 ];
 const PERMANENT_NUMBERS = [1044, 1045, 1049, 1054, 1142, 1143, 1146, 1227, 1665, 1698];
 
-/** What drivers give their errors. */
+/** The members of drivers' errors. */
 interface DriverError {
   readonly code?: unknown;
   readonly errno?: unknown;
@@ -50,7 +53,7 @@ export function isPermanent(thrown: unknown): boolean {
   return PERMANENT_STATES.includes(String(code)) || PERMANENT_NUMBERS.includes(Number(errno));
 }
 
-/** An error of several addresses that were tried has no message of its own. */
+/** An error that stands for several addresses has no message. */
 function textOf(thrown: unknown): string {
   const { message, code, errors } = thrown as Error & DriverError & { readonly errors?: readonly Error[] };
   return message || errors?.map((error) => error.message).join(', ') || String(code ?? thrown);

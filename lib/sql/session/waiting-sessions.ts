@@ -5,7 +5,7 @@ import type { ControlConnection } from './control-connection.js';
 
 /** How long after the first look a second one has to agree that a session does not wait, in milliseconds. */
 const SECOND_LOOK = 1_000;
-/** Sessions are not looked at more often than this, however short leases are, in milliseconds. */
+/** The shortest time between two checks of the sessions, however short leases are, in milliseconds. */
 const SHORTEST_PERIOD = 1_000;
 
 /** A session that waits for a row, as this process believes. */
@@ -15,9 +15,10 @@ interface WaitingSession {
 }
 
 /**
- * Makes sure that sessions which wait for a row do so in the database. A connection that was cut silently would be waited on for ever; and where the
- * database has granted its session the lock, it would keep everybody out for a lease. All sessions are looked at in one statement, at a third of
- * the shortest lease. One that does not wait in two looks, and whose statement is unanswered even then, is ended on both sides.
+ * Makes sure that sessions which wait for a row do so in the database. A connection that was cut silently would be
+ * waited on for ever; and where the database has granted its session the lock, it would keep everybody out for a lease.
+ * All sessions are checked by one statement, at a third of the shortest lease. A session that does not wait in two
+ * checks, and whose statement is still unanswered then, is ended on both sides.
  */
 export class WaitingSessions {
   private readonly waiting = new Set<WaitingSession>();
@@ -54,7 +55,9 @@ export class WaitingSessions {
     this.timer = timer;
   }
 
-  /** Both looks go to the same connection, so that a server that was started again in between cannot answer for another one. */
+  /**
+   * Both checks use the same connection: after a restart in between, the answers would be about another server process.
+   */
   private look(): Promise<void> {
     return this.control.run(async (control) => {
       const suspects = await this.notWaiting(control, [...this.waiting]);

@@ -11,7 +11,10 @@ export interface Contestant {
   readonly name: string;
   /** Its npm package, for the version. */
   readonly package?: string;
-  /** What it does while somebody else holds the lock; `nothing`: it can only try once, and takes no part where callers contend. */
+  /**
+   * What it does while somebody else holds the lock; `nothing`: it can only try once, and takes no part where callers
+   * contend.
+   */
   readonly waits: 'nothing' | 'polls' | 'listens';
   /** What an acquisition comes with, for the reader of the results. */
   readonly does: string;
@@ -19,7 +22,7 @@ export interface Contestant {
   readonly open?: (port: number) => Promise<LockClient>;
 }
 
-/** A key of its own for each contestant: what one that was stopped leaves behind must not keep others waiting. */
+/** A separate key for each contestant: what one that was stopped leaves behind must not keep others waiting. */
 export function keyOf(contestant: Contestant, name: string): string {
   return `${name}:${contestant.name}`.replace(/[^\w:]+/g, '-');
 }

@@ -1,7 +1,10 @@
 import { Redis } from 'ioredis';
 import { type Contestant, FOR_EVER, LEASE_TIME, type LockClient, RETRY_DELAY } from './contestant.js';
 
-/** What is used of it. It does not support the oldest Node.js that this library does, so `npm run bench` installs it, and no other script. */
+/**
+ * What is used of it. It does not support the oldest Node.js that this library does, so `npm run bench` installs it,
+ * and no other script.
+ */
 interface RedlockUniversal {
   readonly IoredisAdapter: new (redis: Redis) => object;
   createLock(options: object): Lock;

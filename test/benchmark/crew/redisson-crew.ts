@@ -19,7 +19,7 @@ export function prepareRedisson(): string | undefined {
   return compile('-o') || compile() ? undefined : 'Maven could not build test/interop/java';
 }
 
-/** Redisson in a process of its own, a thread a caller. */
+/** Redisson in a separate process, a thread a caller. */
 export async function startRedissonCrew(port: number): Promise<Crew> {
   const args = ['-Xmx512m', '-Xss256k', '-cp', CLASS_PATH, 'interop.RedissonLoad', `redis://127.0.0.1:${port}`];
   const crew = new RedissonCrew(spawn('java', args, { cwd: PROJECT, stdio: ['pipe', 'pipe', 'inherit'] }));

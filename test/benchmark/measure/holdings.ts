@@ -1,4 +1,7 @@
-/** When one process held the lock: start and end of each holding in turn, in ms of the shared clock, in the order of the starts. */
+/**
+ * When one process held the lock: start and end of each holding in turn, in ms of the shared clock, in the order of the
+ * starts.
+ */
 export type Holdings = Float64Array;
 
 /** How often somebody held the lock while somebody else still did. */

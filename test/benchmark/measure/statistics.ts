@@ -17,8 +17,8 @@ export function sum(values: readonly number[]): number {
 }
 
 /**
- * The values between which the median of what they were drawn from lies, with at least this confidence: so many that fewer would be
- * on one side of it by chance. Undefined: there are too few.
+ * The values between which the median of what they were drawn from lies, with at least this confidence: so many that
+ * fewer would be on one side of it by chance. Undefined: there are too few.
  *
  * @see W. J. Conover, Practical Nonparametric Statistics, 3rd edition (1999), 3.2: order statistics and the sign test
  */

@@ -11,7 +11,10 @@ export type Way = 'one' | 'several' | 'nested';
 /** The client library of Redis that locks use. */
 export type RedisClient = 'ioredis' | 'node-redis';
 
-/** A build of this library as a contestant. Its name, by which a worker finds it, is its folder, and the way and the client after a `#`. */
+/**
+ * A build of this library as a contestant. Its name, by which a worker finds it, is its folder, and the way and the
+ * client after a `#`.
+ */
 export function libraryAt(folder: string, way: Way = 'one', client: RedisClient = 'ioredis'): Contestant {
   return {
     name: `${folder}#${way}#${client}`,

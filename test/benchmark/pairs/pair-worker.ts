@@ -8,10 +8,10 @@ import { libraryNamed } from './library-at.js';
 
 const clients: LockClient[] = [];
 
-// As in every application that has used withLock() or a decorated method once: it makes each promise dearer (Node.js 20 and 22), and
-// versions differ in when they switch it on. There is one, which each version finds under its own name, because each more costs as much.
-// The first scope comes after the imports, as in an application: else V8 optimizes Node.js' promise hooks for the module loader's promises.
-// BENCH_SCOPES=off leaves that to them.
+// As in every application that has used withLock() or a decorated method once: it makes each promise dearer (Node.js 20
+// and 22), and versions differ in when they switch it on. There is one, which each version finds under its own name,
+// because each more costs as much. The first scope comes after the imports, as in an application: else V8 optimizes
+// Node.js' promise hooks for the module loader's promises. BENCH_SCOPES=off leaves that to them.
 let enterScope = () => {};
 if (process.env.BENCH_SCOPES !== 'off') {
   const scopes = new AsyncLocalStorage<object>();

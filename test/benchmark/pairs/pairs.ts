@@ -1,6 +1,6 @@
 // npm run bench:pairs -- --base <git ref>    this library and that of another commit, in turns
 // npm run bench:pairs -- --base ioredis      this library by node-redis and by ioredis, in turns
-//   --pairs 10                        how many; each has a process of its own for either side
+//   --pairs 10                        how many; each has its own process for either side
 //   --workloads seq,par,hot1          default: all of them
 // AsyncLocalStorage is on in both, as in an application; BENCH_SCOPES=off leaves it to the libraries.
 import { availableParallelism, loadavg } from 'node:os';

@@ -5,8 +5,9 @@ import { percentile } from '../measure/statistics.js';
 const IN_TURN = 4;
 
 /**
- * Two contestants in one process, a few operations each in turn: one caller, a fresh key each time. Where the operating system runs
- * the process and the server changes a latency by a factor of three, from one moment to the next; so both have the same moments.
+ * Two contestants in one process, a few operations each in turn: one caller, a fresh key each time. Where the operating
+ * system runs the process and the server changes a latency by a factor of three, from one moment to the next; so both
+ * have the same moments.
  *
  * @returns the median latency of each, from the call of acquire to the end of release, in µs
  */

@@ -3,7 +3,9 @@ import { Redis } from 'ioredis';
 /** Commands that this process has sent. */
 export const sent = { commands: 0 };
 
-/** Counts what goes out through any ioredis client from now on: the server alone cannot tell it from what scripts call. */
+/**
+ * Counts what goes out through any ioredis client from now on: the server alone cannot tell it from what scripts call.
+ */
 export function countIoredis(): void {
   const send = Redis.prototype.sendCommand;
   Redis.prototype.sendCommand = function (this: Redis, ...args: Parameters<typeof send>) {

@@ -11,8 +11,9 @@ import type { Bench } from './workload.js';
 const WARM_UP = 2_000;
 
 /**
- * Milliseconds before each round that do not count. For some 60 ms after a stop a process runs at two thirds of its speed, the floor too.
- * Pinned to one core it does not: so it seems to be the operating system that spreads threads over the cores again.
+ * Milliseconds before each round that do not count. For some 60 ms after a stop a process runs at two thirds of its
+ * speed, the floor too. Pinned to one core it does not: so it seems to be the operating system that spreads threads
+ * over the cores again.
  */
 const LEAD_IN = 100;
 

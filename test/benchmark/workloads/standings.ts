@@ -74,7 +74,10 @@ export class Standings {
     return best;
   }
 
-  /** Ours by theirs: the median of the ratios of each round, in which both had the same machine. NaN where one is missing. */
+  /**
+   * Ours by theirs: the median of the ratios of each round, in which both had the same machine. NaN where one is
+   * missing.
+   */
   ratio(field: keyof Round, other: Contestant | undefined): number {
     const ours = this.rounds.get(thisLibrary);
     const theirs = other && this.rounds.get(other);

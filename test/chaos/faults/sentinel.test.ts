@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { LockLostError } from '../../../lib/engine/errors.js';
+import { itOfIoredis } from '../../support/client-under-test.js';
 import { type RedisSentinel, startSentinel } from '../../support/servers/redis-sentinel.js';
 import type { RedisServer } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
@@ -146,27 +147,30 @@ describe('Sentinel', () => {
     );
   });
 
-  it('is listened to without a word while one is away, by nobody who was closed, and only where the user leaves it open', async () => {
-    await run.finish();
-    const [away, ...others] = sentinel.sentinels;
-    await away.kill();
-    const printed = jest.spyOn(console, 'error').mockImplementation(() => {});
-    const locks = run.service();
-    await (await locks.acquire('mine')).release();
-    await until(async () => (await listenersOf(sentinel)) === others.length);
-    await away.start();
-    await until(async () => (await listenersOf(sentinel)) === others.length + 1);
-    await locks.close();
-    await until(async () => (await listenersOf(sentinel)) === 0);
-    await run.service().close();
-    const without = run.service({ connection: { ...sentinel.options, failoverDetector: false } });
-    await (await without.acquire('mine')).release();
-    expect(await listenersOf(sentinel)).toBe(0);
-    await without.close();
-    expect(printed).not.toHaveBeenCalled();
-    expect(run.log).toEqual([]);
-    printed.mockRestore();
-  });
+  itOfIoredis(
+    'is listened to without a word while one is away, by nobody who was closed, and only if the user allows it',
+    async () => {
+      await run.finish();
+      const [away, ...others] = sentinel.sentinels;
+      await away.kill();
+      const printed = jest.spyOn(console, 'error').mockImplementation(() => {});
+      const locks = run.service();
+      await (await locks.acquire('mine')).release();
+      await until(async () => (await listenersOf(sentinel)) === others.length);
+      await away.start();
+      await until(async () => (await listenersOf(sentinel)) === others.length + 1);
+      await locks.close();
+      await until(async () => (await listenersOf(sentinel)) === 0);
+      await run.service().close();
+      const without = run.service({ connection: { ...sentinel.options, failoverDetector: false } });
+      await (await without.acquire('mine')).release();
+      expect(await listenersOf(sentinel)).toBe(0);
+      await without.close();
+      expect(printed).not.toHaveBeenCalled();
+      expect(run.log).toEqual([]);
+      printed.mockRestore();
+    },
+  );
 });
 
 /** How many connections other than their own subscribe to the Sentinels that run. */

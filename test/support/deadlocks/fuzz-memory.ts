@@ -10,7 +10,9 @@ import { randomPlan } from './plans.js';
 import { type FlowEvent, runPlans } from './run-plans.js';
 import { judge, type Verdict } from './wait-for-graph.js';
 
-/** A deadlock is found within two seconds, and a little later where one of its members waits for several names in turn. */
+/**
+ * A deadlock is found within two seconds, and a little later where one of its members waits for several names in turn.
+ */
 const ALLOWED = { afterwards: 800, apart: 0, longest: 2_500 };
 
 /** Random flows of three services on one store, in virtual time, judged by their own wait-for graph. */

@@ -12,7 +12,10 @@ const PROGRAM = fileURLToPath(new URL('fuzz-program.ts', import.meta.url));
 /** On a machine that is busy with other things. */
 const ALLOWED = { afterwards: 3_000, apart: 300, longest: 20_000 };
 
-/** Random flows of three processes, judged by their own wait-for graph. `freezes`: now and then one of them stands still for a while. */
+/**
+ * Random flows of three processes, judged by their own wait-for graph. `freezes`: now and then one of them stands still
+ * for a while.
+ */
 export async function fuzzProcesses(
   url: string,
   seed: number,

@@ -18,7 +18,7 @@ const FAIR = 'fair';
 const FENCED = 'fenced';
 const READ_WRITE = ['page', 'site'];
 
-/** A tree of acquisitions, each inside the one above. No reader asks for the write lock: that is an error of its own. */
+/** A tree of acquisitions, each inside the one above. No reader asks for the write lock: that is a separate error. */
 export function randomPlan(chance: SeededRandom, depth = 3, read: ReadonlySet<string> = new Set()): Plan {
   const { names, type } = randomLocks(chance, read);
   const below = type === 'read' ? new Set([...read, ...names]) : read;

@@ -4,7 +4,7 @@ import { type LockWorld, openVirtualWorld, openWorld, type StoreName, type Virtu
 
 /** Where a scenario is played: on a real Redis in real time, or in memory in virtual time. */
 export interface Stage {
-  /** Each as a process of its own would have it. */
+  /** Each as a separate process would have it. */
   services(count: number): Promise<LockService[]>;
   sleep(time: number): Promise<void>;
   now(): number;

@@ -23,17 +23,17 @@ export interface Verdict {
 }
 
 /**
- * Which waits count: all that may be there, or those that certainly are. It is not known for which of several names a caller waits, nor
- * whether a waiting writer holds up a reader.
+ * Which waits count: all that may be there, or those that certainly are. It is not known for which of several names a
+ * caller waits, nor whether a waiting writer holds up a reader.
  */
 type Certainty = 'certainly' | 'perhaps';
 
 /**
- * The wait-for graph as it was at each event of a run. Nobody who was refused must have been outside of all circles, or have begun before
- * another member of each; and no circle must last.
+ * The wait-for graph as it was at each event of a run. Nobody who was refused must have been outside of all circles, or
+ * have begun before another member of each; and no circle must last.
  *
- * @param allowed.afterwards a refusal may come so many ms after its circle was broken by another one
- * @param allowed.apart waits that began so many ms apart count as begun together
+ * @param allowed.afterwards a refusal may come this many ms after its circle was broken by another one
+ * @param allowed.apart waits that began this many ms apart count as begun together
  * @param allowed.longest how long a circle may last
  */
 export function judge(

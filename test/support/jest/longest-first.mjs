@@ -1,7 +1,7 @@
 import Sequencer from '@jest/test-sequencer';
 
-// A fresh clone does not know yet which suites take long. These do, most of it in waiting: begun last, they would keep one worker busy
-// when the others have finished.
+// A fresh clone does not know yet which suites take long. These do, most of it in waiting: begun last, they would keep
+// one worker busy when the others have finished.
 const LONGEST = [
   'engine/deadlock/deadlocks',
   'backends/quorum/contract',

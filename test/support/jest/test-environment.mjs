@@ -6,14 +6,16 @@ import { ModuleMocker } from 'jest-mock';
 const end = () => process.exit(1);
 process.once('disconnect', end);
 
-// At the end jest stops listening to its worker, which is to exit by itself: our listener alone would keep it running.
+// At the end jest stops listening to its worker, which then has to exit. Our listener alone would keep it running.
 process.on('removeListener', (event) => {
   if (event === 'message') process.off('disconnect', end);
 });
 
 register('./typescript-hooks.mjs', import.meta.url);
 
-/** Jest calls it with `new`. A suite that begins with `@sandbox` replaces what its worker needs, too, as fake timers do. */
+/**
+ * Jest calls it with `new`. A suite that begins with `@sandbox` replaces what its worker needs, too, as fake timers do.
+ */
 export default function Environment(config, context) {
   return 'sandbox' in context.docblockPragmas ? new Sandbox(config, context) : new SharedEnvironment();
 }

@@ -28,7 +28,10 @@ export async function resolve(specifier, context, next) {
   return found.url.endsWith('.ts') ? typescript(found.url, suite) : found;
 }
 
-/** The suites of a jest worker share the library. What else they import is their own: its variables are as new as the suite. */
+/**
+ * The suites of a jest worker share the library. What else they import is their own: its variables are as new as the
+ * suite.
+ */
 function typescript(url, suite) {
   const query = suite === undefined || url.startsWith(LIBRARY) ? '' : `?${suite}`;
   return { url: url + query, format: 'module', shortCircuit: true };

@@ -1,4 +1,5 @@
-// Lets a plain Node process run the TypeScript sources: node --import ./test/support/jest/typescript-loader.mjs some-file.ts
+// Lets a plain Node process run the TypeScript sources: node --import ./test/support/jest/typescript-loader.mjs
+// some-file.ts
 import { register } from 'node:module';
 
 register('./typescript-hooks.mjs', import.meta.url);

@@ -1,4 +1,7 @@
-/** Passes things on in their order, each after the delay that was in force when it came, and not before the one ahead of it. */
+/**
+ * Passes things on in their order, each after the delay that was in force when it came, and not before the one ahead of
+ * it.
+ */
 export class DelayLine<T> {
   readonly #queue: { readonly due: number; readonly item: T }[] = [];
   #timer: NodeJS.Timeout | undefined;

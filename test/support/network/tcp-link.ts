@@ -85,12 +85,12 @@ export class TcpLink {
     return this.#dead;
   }
 
-  /** Nothing gets through any more, for good; neither side is told. */
+  /** From now on nothing gets through, and neither side is notified. */
   die(): void {
     this.#dead = true;
   }
 
-  /** Replies get through again; but where one got lost the next would be taken for it, so that this connection breaks. */
+  /** Replies get through again. If one was lost, the connection breaks: the next reply would be mistaken for it. */
   settle(): void {
     this.#dropping = false;
     if (this.#damaged) {

@@ -70,9 +70,9 @@ export class TcpProxy {
   }
 
   /**
-   * From now on each piece of data is held up for so many milliseconds (0: not at all), and what follows on its connection stays
-   * behind it. Requests that are held up arrive even when their client has hung up meanwhile. Without an argument no more are held up; those that are
-   * arrive when their time has come, or with {@link letThrough}.
+   * From now on each piece of data is delayed by this many milliseconds (0: no delay), and what follows on its
+   * connection stays behind it. Requests that are held up arrive even when their client has hung up meanwhile. Without
+   * an argument no more are held up; those that are arrive when their time has come, or with {@link letThrough}.
    */
   holdUp(hold: { readonly requests?: () => number; readonly replies?: () => number } = {}): void {
     this.#conditions.holdRequest = hold.requests;
@@ -93,8 +93,8 @@ export class TcpProxy {
   }
 
   /**
-   * Present connections, and new ones, stay open and carry nothing: as if a firewall had forgotten them. Those of now do
-   * not come back with {@link heal}; new ones do work then.
+   * Present connections, and new ones, stay open and carry nothing: as if a firewall had forgotten them. Those of now
+   * do not come back with {@link heal}; new ones do work then.
    */
   cutHalfOpen(): void {
     this.#halfOpen = true;
@@ -110,14 +110,15 @@ export class TcpProxy {
 
   /**
    * Requests reach the server, replies vanish, from the first request on that matches `after` (default: any). With
-   * `close` the connection breaks with the first reply that vanished: the command was executed, and its client doesn't know.
+   * `close` the connection breaks with the first reply that vanished: the command was executed, and its client doesn't
+   * know.
    */
   dropReplies(options: { readonly after?: RegExp; readonly close?: boolean } = {}): void {
     this.#conditions.dropAfter = options.after ?? /^/;
     this.#conditions.closeOnDrop = options.close ?? false;
   }
 
-  /** Breaks all connections; the proxy goes on as it is. */
+  /** Breaks all connections. The proxy keeps running. */
   disconnect(): void {
     for (const link of this.#links) {
       link.close();
@@ -136,7 +137,7 @@ export class TcpProxy {
     }
   }
 
-  /** Transparent again. Connections that lost a reply break, as the next reply would be taken for it. */
+  /** Transparent again. Connections that lost a reply break, because the next reply would be mistaken for it. */
   async heal(): Promise<void> {
     Object.assign(this.#conditions, TRANSPARENT);
     this.#halfOpen = false;
@@ -150,7 +151,7 @@ export class TcpProxy {
     }
   }
 
-  /** Ends it for good. */
+  /** Ends it permanently. */
   async stop(): Promise<void> {
     await this.refuse();
   }

@@ -1,6 +1,6 @@
-// A process of its own whose callers lock again and again, until it gets a SIGTERM: <url> <keyPrefix> <callers> <visits>
-// A visit is a list of scopes, each in the one before; a scope is a list of names. So many callers make each visit. How often each
-// visit was made is its last line.
+// A separate process whose callers lock again and again, until it gets a SIGTERM: <url> <keyPrefix> <callers> <visits>
+// A visit is a list of scopes, each in the one before; a scope is a list of names. So many callers make each visit. How
+// often each visit was made is its last line.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 

@@ -1,4 +1,5 @@
-// A process of its own that waits for a lock, holds it for a while, and says in Redis whether it does: <url> <keyPrefix> <name> <ms>
+// A separate process that waits for a lock, holds it for a while, and says in Redis whether it does: <url> <keyPrefix>
+// <name> <ms>
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { createLockService } from '../../../lib/service/create-lock-service.js';

@@ -1,4 +1,4 @@
-// A process of its own that holds a lock for 30 s at a time, and says when it is lost: <url> <keyPrefix> <name>
+// A separate process that holds a lock for 30 s at a time, and says when it is lost: <url> <keyPrefix> <name>
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 
 const [url, keyPrefix, name] = process.argv.slice(2);

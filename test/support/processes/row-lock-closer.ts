@@ -1,5 +1,5 @@
-// A process of its own that takes a row lock, gives it back, prints a line, and closes its service after a second: <url>. It ends when nothing
-// keeps it alive.
+// A separate process that takes a row lock, gives it back, prints a line, and closes its service after a second: <url>.
+// It ends when nothing keeps it alive.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { rowLocks } from '../../../lib/sql.js';

@@ -1,4 +1,4 @@
-// A process of its own that takes a row lock and holds it until it is killed, again and again where it gets a hold time:
+// A separate process that takes a row lock and holds it until it is killed, again and again where it gets a hold time:
 // <url> <name> <watchdogTimeout> [hold time]. It prints a line `<event> <fencing token> <time>` at each `in` and `out`.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLockService } from '../../../lib/service/create-lock-service.js';

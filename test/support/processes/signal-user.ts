@@ -1,5 +1,5 @@
-// A process of its own that gives thousands of acquisitions one signal, which never aborts, and prints by how many bytes a call its heap has
-// grown: of several rounds the least, because only a leak grows in each of them.
+// A separate process that gives thousands of acquisitions one signal, which never aborts, and prints by how many bytes
+// a call its heap has grown: of several rounds the least, because only a leak grows in each of them.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createLockService } from '../../../lib/service/create-lock-service.js';

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 const LOADER = fileURLToPath(new URL('../jest/typescript-loader.mjs', import.meta.url));
 
 /**
- * Runs a program of this folder in a process of its own, until the test ends it.
+ * Runs a program of this folder in a separate process, until the test ends it.
  *
  * @returns the process and the first line that it printed
  */

@@ -1,4 +1,4 @@
-/** Keeps this process from everything else for so many milliseconds. */
+/** Blocks the event loop of this process for this many milliseconds. */
 export function blockEventLoop(time: number): void {
   const end = performance.now() + time;
   while (performance.now() < end);

@@ -1,7 +1,7 @@
 import type { Runtime } from '../../../lib/backends/runtime.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 
-/** After so many milliseconds a caller's wait is reported in the log, and after so many here. */
+/** After how many milliseconds the log reports a caller's wait, and after how many here. */
 const LONG_WAIT = 30_000;
 const MOMENT = 4_000;
 

@@ -5,15 +5,15 @@ import { HEARTBEAT } from './counting-runtime.js';
 
 interface Event {
   readonly due: number;
-  /** Of two that are due at one time, the one that was started first comes first. */
+  /** If two are due at the same time, the one that was started first fires first. */
   readonly order: number;
   readonly keepAlive: boolean;
   readonly callback: () => void;
 }
 
 /**
- * A runtime whose time stands still until it is moved, so that a lease of 30 s is over in a millisecond, and whose chance is
- * the same at every run. Between two events all promises settle, as between two turns of a real event loop.
+ * A runtime whose time stands still until it is moved, so that a lease of 30 s is over in a millisecond, and whose
+ * chance is the same at every run. Between two events all promises settle, as between two turns of a real event loop.
  *
  *     const runtime = new VirtualRuntime();
  *     const lease = await runtime.until(locks.acquire('order'));
@@ -87,7 +87,7 @@ export class VirtualRuntime implements Runtime {
     }
   }
 
-  /** Lets so many milliseconds pass, with all that falls due meanwhile. */
+  /** Lets this many milliseconds pass, and fires every timer that becomes due. */
   async advance(time: number): Promise<void> {
     const end = this.now + time;
     await this.settle();
@@ -101,8 +101,8 @@ export class VirtualRuntime implements Runtime {
   }
 
   /**
-   * Moves time on, from event to event, until `promise` is settled, and gives what it settles with. Rejects after `most` milliseconds, which
-   * are fewer than a lease of 30 s: the end of a lease hides no lost wake-up.
+   * Moves time on, from event to event, until `promise` is settled, and gives what it settles with. Rejects after
+   * `most` milliseconds, which are fewer than a lease of 30 s: the end of a lease hides no lost wake-up.
    */
   async until<T>(promise: Promise<T>, most = 25_000): Promise<T> {
     let settled = false;

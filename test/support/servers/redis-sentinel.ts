@@ -117,7 +117,9 @@ export class RedisSentinel {
     await Promise.all([...this.servers, ...this.sentinels].map((server) => server.stop()));
   }
 
-  /** Waits until replicas follow and the Sentinels know of each other, without which they could elect nobody. */
+  /**
+   * Waits until replicas follow and the Sentinels know of each other, because otherwise they could not elect a leader.
+   */
   async ready(): Promise<void> {
     const master = await this.master();
     await until(async () => {
@@ -137,7 +139,7 @@ export class RedisSentinel {
   }
 }
 
-/** One question on a connection of its own. */
+/** One question on a separate connection. */
 async function ask<T>(server: RedisServer, question: (client: Redis) => Promise<T>): Promise<T> {
   const client = server.client();
   try {

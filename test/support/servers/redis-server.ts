@@ -20,7 +20,10 @@ export interface RedisServerOptions {
   readonly ready?: RegExp;
 }
 
-/** The program that the tests start, also as Sentinel and as cluster node; see .ci/servers.mjs. Default: redis-server of the PATH. */
+/**
+ * The program that the tests start, also as Sentinel and as cluster node; see .ci/servers.mjs. Default: redis-server of
+ * the PATH.
+ */
 const PROGRAM = process.env.REDIS_SERVER ?? 'redis-server';
 
 /**
@@ -85,7 +88,9 @@ export class RedisServer {
     return this.#log;
   }
 
-  /** A new connection, closed by {@link stop}. Connection errors are swallowed: it reconnects when the server is back. */
+  /**
+   * A new connection, closed by {@link stop}. Connection errors are swallowed: it reconnects when the server is back.
+   */
   client(options: RedisOptions = {}): Redis {
     const client = new Redis({
       host: '127.0.0.1',
@@ -113,12 +118,12 @@ export class RedisServer {
         throw new Error(`port ${port} is taken`);
       }
       if (wanted !== undefined) {
-        await sleep(100); // nothing tells when somebody else gives a port back
+        await sleep(100); // no event reports when another process frees a port
       }
     }
   }
 
-  /** Ends it for good: server, clients and folder are gone. Harmless when repeated. */
+  /** Ends it permanently: server, clients and folder are gone. Harmless when repeated. */
   async stop(): Promise<void> {
     for (const client of this.#clients) {
       client.disconnect();
@@ -127,14 +132,14 @@ export class RedisServer {
     await rm(this.folder, { recursive: true, force: true });
   }
 
-  /** SIGKILL; its clients go on trying to reconnect. */
+  /** SIGKILL. Its clients keep trying to reconnect. */
   async kill(): Promise<void> {
     this.#process?.ref();
     this.#process?.kill('SIGKILL');
     await this.#exited;
   }
 
-  /** SIGSTOP: connections stay open, the kernel accepts new ones, nobody answers. */
+  /** SIGSTOP: connections stay open, the kernel accepts new ones, no answer comes. */
   pause(): void {
     process.kill(this.pid, 'SIGSTOP');
   }

@@ -20,7 +20,10 @@ export interface UndeclaredKey {
 
 const NAMES = Object.keys(scripts) as ScriptName[];
 const BY_SHA1 = new Map(NAMES.map((name) => [scripts[name].sha1, name]));
-/** A script that the server does not know yet is sent as its source, in which MONITOR escapes line ends and what is not ASCII. */
+/**
+ * A script that the server does not know yet is sent as its source, in which MONITOR escapes line ends and what is not
+ * ASCII.
+ */
 const BY_TEXT = new Map(NAMES.map((name) => [scripts[name].source.replace(/[^\x20-\x7e]/g, ''), name]));
 
 /**

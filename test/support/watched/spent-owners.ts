@@ -1,8 +1,9 @@
 import type { OwnerRef } from '../../../lib/backends/lock-backend.js';
 
 /**
- * Watches the ids that one process sends to one backend. A release carries no time limit, so an id that was given back under a key is spent
- * there: a late copy of the release would free whatever is acquired under it again. The same goes for a waiter that has left its queue.
+ * Watches the ids that one process sends to one backend. A release carries no time limit, so an id that was given back
+ * under a key is spent there: a late copy of the release would free whatever is acquired under it again. The same goes
+ * for a waiter that has left its queue.
  */
 export class SpentOwners {
   private readonly spent = new Set<string>();

@@ -72,7 +72,7 @@ export class WatchedBackend implements LockBackend {
   subscriptions = 0;
   subscribed = 0;
   private confirmed = 0;
-  /** It hears of forced releases. */
+  /** It listens for forced releases. */
   listensToClient = false;
 
   private readonly disturbances = new Map<Command, Disturbance>();

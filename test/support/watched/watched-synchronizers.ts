@@ -15,11 +15,17 @@ type Disturbance = (execute: () => Promise<any>, request: unknown) => Promise<an
 interface Wait {
   readonly key: string;
   confirmed: boolean;
-  /** A request was answered that was sent after the subscription was confirmed: no release before it can have been missed. */
+  /**
+   * A request was answered that was sent after the subscription was confirmed: no release before it can have been
+   * missed.
+   */
   checked: boolean;
 }
 
-/** The semaphores and latches of a real backend, as a service sees them: counts the requests, and lets things happen to them. */
+/**
+ * The semaphores and latches of a real backend, as a service sees them: counts the requests, and lets things happen to
+ * them.
+ */
 export class WatchedSynchronizers {
   /** Names of all commands so far. */
   readonly commands: SynchronizerCommand[] = [];

@@ -13,14 +13,14 @@ export class Dispatch {
   pending = 0;
 }
 
-/** What a {@link BatchCall} tells the batch that it belongs to. */
+/** What a {@link BatchCall} reports to its batch. */
 export interface BatchCallOwner<Request extends { readonly key: string }, Reply> {
   readonly connection: RedisConnection;
   readonly commandTimeout: number;
   resolve(item: BatchedRequest<Request, Reply>, reply: Reply): void;
   /** Does nothing when it is settled already. */
   reject(item: BatchedRequest<Request, Reply>, error: BackendError): void;
-  /** Sends one request again, in a call of its own. */
+  /** Sends one request again, in a separate call. */
   sendAlone(dispatch: Dispatch, item: BatchedRequest<Request, Reply>): void;
   /** All of its requests are settled, or were sent again. May be called more than once. */
   callEnded(call: BatchCall<Request, Reply>): void;

@@ -1,7 +1,7 @@
 import type { ScriptCall } from '../connection/script-call.js';
 import type { Script } from '../scripts.js';
 
-/** What a batch needs to know of the requests that it sends together. */
+/** What a batch needs to know about the requests that it sends together. */
 export interface BatchedScript<Request extends { readonly key: string }, Reply> {
   readonly script: Script;
   /** Whether it takes something, and must not be executed after the command timeout. */

@@ -10,13 +10,13 @@ import { groupRequests } from './group-requests.js';
 /** No script call is longer: it would keep other clients waiting. */
 const LARGEST_BATCH = 128;
 const SMALLEST_FULL_BATCH = 32;
-/** One that the server works on, and one for it to go on with. */
+/** One that the server is executing, and one that it can start next. */
 const MAX_DISPATCHES = 2;
 
 /**
- * The requests of one command to one node. Requests of one tick are sent in one script call, as far as they are alike and in one slot. At
- * most two such batches are in flight: later requests wait for the next. Each request is answered separately, within the
- * command timeout.
+ * The requests of one command to one node. Requests of one tick are sent in one script call, as far as they are alike
+ * and in one slot. At most two such batches are in flight: later requests wait for the next. Each request is answered
+ * separately, within the command timeout.
  */
 export class CommandBatch<Request extends { readonly key: string }, Reply> implements BatchCallOwner<Request, Reply> {
   private queue: BatchedRequest<Request, Reply>[] = [];
@@ -98,7 +98,10 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> imple
     while (this.queue.length > 0 && this.dispatches < MAX_DISPATCHES) this.dispatch(this.nextItems());
   };
 
-  /** Requests of one tick share a deadline, counted from the end of the tick: however long it lasts, nothing is sent or answered in it. */
+  /**
+   * Requests of one tick share a deadline, counted from the end of the tick: however long it lasts, nothing is sent or
+   * answered in it.
+   */
   private setDeadlines(): void {
     if (this.fresh === 0) return;
     const deadline = this.runtime.monotonic() + this.commandTimeout;
@@ -114,7 +117,10 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> imple
     return items;
   }
 
-  /** Half of all pending requests, releases beside acquisitions: the server works on one half while this process works on the other. */
+  /**
+   * Half of all pending requests, releases beside acquisitions: the server works on one half while this process works
+   * on the other.
+   */
   private fullBatch(): number {
     const half = Math.ceil(this.connection.pendingRequests / 2);
     return Math.min(LARGEST_BATCH, Math.max(SMALLEST_FULL_BATCH, half));

@@ -19,8 +19,8 @@ export function keysOf<Request>(keys: readonly LockKey<Request>[], requests: rea
 }
 
 /**
- * Checks the answer of one request for { { error, type of each key } }, with which a script reports that it failed for this
- * request only (scripts/includes/answer-of.lua).
+ * Checks the answer of one request for { { error, type of each key } }, with which a script reports that it failed for
+ * this request only (scripts/includes/answer-of.lua).
  *
  * @throws BackendError if it did
  */

@@ -26,7 +26,10 @@ export class SingleCalls {
     return (await this.send(script, keys, args, undefined)).reply;
   }
 
-  /** As {@link call}, for a script that takes something: its first argument is the server time after which it must not be executed. */
+  /**
+   * As {@link call}, for a script that takes something: its first argument is the server time after which it must not
+   * be executed.
+   */
   callInTime(script: Script, keys: readonly string[], args: readonly string[]): Promise<SingleReply> {
     return this.send(script, keys, args, this.runtime.monotonic() + this.commandTimeout);
   }

@@ -8,7 +8,10 @@ import { busyReply, copyOf } from './acquire-reply.js';
 import { TOKEN_COUNTER, WAITING_WRITERS } from './lock-type-table.js';
 import { clockOf } from './token-source.js';
 
-/** Only a read/write lock has such a lease; a key that is named must be permitted, so for other types the lock itself stands in. */
+/**
+ * Only a read/write lock has such a lease; a key that is named must be permitted, so for other types the lock itself
+ * stands in.
+ */
 const READ_LEASE: LockKey<AcquireRequest> = {
   of: ({ key, type, owner }) => (isReadWrite(type) ? readLease(key, owner) : key),
   type: 'string',

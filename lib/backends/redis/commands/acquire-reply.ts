@@ -5,17 +5,19 @@ import { integerOf } from '../reply-shape.js';
 /** `remaining` when nothing limits the holder. */
 const WITHOUT_LIMIT = -1;
 
-/** What a script says of a lock that is busy: how many ms the holder's lease has left, as PTTL answers, and the holder. */
+/**
+ * What a script says of a lock that is busy: how many ms the holder's lease has left, as PTTL answers, and the holder.
+ */
 export function busyReply(ttl: unknown, holder: unknown, server: string): Busy {
   return { acquired: false, remaining: remainingTime(integerOf(ttl, server)), holder: String(holder) || undefined };
 }
 
-/** The remaining time of a lease: at least 1 ms, so that nobody asks again before it has ended. */
+/** The remaining time of a lease: at least 1 ms, so that callers do not ask again before it has ended. */
 export function remainingTime(ttl: number): number {
   return ttl < 0 ? WITHOUT_LIMIT : Math.max(1, Math.ceil(ttl));
 }
 
-/** What a caller has to know of a call that was sent twice. */
+/** What a caller has to know about a call that was sent twice. */
 export function copyOf({ resent, validUntil }: ScriptCall): { readonly validUntil?: number } {
   return resent ? { validUntil } : {};
 }

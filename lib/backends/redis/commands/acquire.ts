@@ -19,7 +19,7 @@ export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply>
   readonly limited = true;
   private readonly form: AcquireScript;
 
-  /** @param onAcquired is told by which call an acquisition came, before it is answered */
+  /** @param onAcquired is called with the call that acquired a lock, before the acquisition is answered */
   constructor(
     type: LockType,
     private readonly connection: RedisConnection,
@@ -61,7 +61,10 @@ export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply>
     return read;
   }
 
-  /** One token for all, or { reserved with each, answer, ... }: a token, { ttl, holder }, or { token, reserved, 1 } of a fenced lock. */
+  /**
+   * One token for all, or { reserved with each, answer, ... }: a token, { ttl, holder }, or { token, reserved, 1 } of a
+   * fenced lock.
+   */
   private answer(reply: unknown, index: number, request: AcquireRequest, call: ScriptCall): AcquireReply {
     const server = this.connection.description;
     if (!Array.isArray(reply)) {

@@ -5,7 +5,10 @@ import { scripts } from '../scripts.js';
 import { FAIR_KEYS, TOKEN_COUNTER } from './lock-type-table.js';
 import { publishCommand } from './publish-command.js';
 
-/** Releases a lock of any type, whoever holds it or from the expected owners alone. Returns the owners that it was taken from. */
+/**
+ * Releases a lock of any type, whoever holds it or from the expected owners alone. Returns the owners that it was taken
+ * from.
+ */
 export async function forceRelease(
   key: string,
   expected: ExpectedHolders | undefined,

@@ -13,7 +13,7 @@ export interface LockScript {
 }
 
 export interface AcquireScript extends LockScript {
-  /** What it takes beside lease time, highest token and reserve. */
+  /** Its arguments besides lease time, highest token and reserve. */
   readonly option?: keyof Pick<AcquireRequest, 'waiterTimeout' | 'pastWaitingWriters'>;
 }
 
@@ -42,7 +42,7 @@ interface TransferScript {
 
 export const TOKEN_COUNTER: KeyOfLock = { of: ({ key }) => fencingToken(key), type: 'string' };
 export const WAITING_WRITERS: KeyOfLock = { of: ({ key }) => announcedWriters(key), type: 'zset' };
-/** Of a reader. A writer may read too, and its scripts then look at this lease. */
+/** Of a reader. A writer may also read, and then its scripts use this lease. */
 const READ_LEASE: KeyOfOwner = { of: ({ key, owner }) => readLease(key, owner), type: 'string' };
 
 /** A lock of any type, and its queue if it is fair. */

@@ -7,7 +7,9 @@ import { integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { LOCK_SCRIPTS, type LockScript } from './lock-type-table.js';
 
-/** What a script answers when it does not answer how many clients listened. See scripts/includes/release-replies.lua. */
+/**
+ * What a script answers when it does not answer how many clients listened. See scripts/includes/release-replies.lua.
+ */
 const NOT_HELD = -1;
 const NOBODY_TOLD = -2;
 
@@ -19,8 +21,9 @@ export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply>
   private readonly form: LockScript;
 
   /**
-   * @param publish the command by which waiters are told: PUBLISH or SPUBLISH
-   * @param others how many others listen, when the server told so many; `head` is the waiter that a fair lock told
+   * @param publish the command by which waiters are notified: PUBLISH or SPUBLISH
+   * @param others how many others listen, of this many that got the message; `head` is the waiter that a fair lock
+   * notified
    */
   constructor(
     type: LockType,

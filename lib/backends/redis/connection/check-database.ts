@@ -4,8 +4,9 @@ import { unexpected } from '../reply-shape.js';
 import { messageOf, withoutSecrets } from './redis-errors.js';
 
 /**
- * Checks that the server has the database that was asked for: a client may report one that is missing only by a line in its log, and go on in
- * database 0. Most clusters have no other. A borrowed connection to one server is left alone, as its user may select databases.
+ * Checks that the server has the database that was asked for: a client may report a missing one only in its log, and
+ * continue in database 0. Most clusters have no other. A borrowed connection to one server is left alone, as its user
+ * may select databases.
  *
  * @throws BackendError when it cannot be used
  */

@@ -4,7 +4,7 @@ import { BackendError } from '../../lock-backend.js';
 const OLDEST = [6, 2] as const;
 
 /**
- * Checks what a server says of its version. One that does not say is taken for new enough.
+ * Checks the version that a server reports. A server that reports none counts as new enough.
  *
  * @param info what INFO says; `''`: the user may not ask
  * @throws BackendError when it is too old

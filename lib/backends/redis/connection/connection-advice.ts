@@ -1,7 +1,7 @@
 import { BackendError } from '../../lock-backend.js';
 import { messageOf } from './redis-errors.js';
 
-/** What to do, by what the message begins with or contains. */
+/** The advice for errors whose message begins with or contains a text. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/ECONNREFUSED/, 'nothing listens there; check host and port, and that Redis runs'],
   [/ENOTFOUND|EAI_AGAIN/, 'the name of the host is not known here; check it, and the DNS'],
@@ -40,7 +40,9 @@ export function connectionAdvice(error: unknown, usesTls = false): string | unde
   return advice === undefined ? plain : `${advice}; ${plain}`;
 }
 
-/** An error of a connection as logs show it: where, what, and what to do. Both connections of a service say the same. */
+/**
+ * An error of a connection as logs show it: where, what, and what to do. Both connections of a service say the same.
+ */
 export function explained(error: unknown, description: string): Error {
   const message = messageOf(error);
   const where = message.startsWith(description) ? '' : `${description}: `;

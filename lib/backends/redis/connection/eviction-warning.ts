@@ -1,4 +1,6 @@
-/** Warns of a server that evicts keys when its memory is full: it could evict a lock that is held, and grant it again. */
+/**
+ * Warns of a server that evicts keys when its memory is full: it could evict a lock that is held, and grant it again.
+ */
 export function warnOfEviction(info: string, server: string, warn: (message: string) => void): void {
   const limit = /^maxmemory:(\d+)/m.exec(info)?.[1] ?? '0';
   const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1] ?? 'noeviction';

@@ -12,7 +12,7 @@ import { ServerClocks } from './server-clocks.js';
 import { SilentConnections } from './silent-connections.js';
 
 interface ConnectionExtras {
-  /** Of the connection that this is a copy of. */
+  /** The state of the connection that this one duplicates. */
   readonly health?: NodeHealths;
   /** Called once, when a server has answered for the first time, with what INFO says. */
   readonly onFirstAnswer?: (info: string) => void;
@@ -99,13 +99,17 @@ export class RedisConnection {
     this.runner.sampleClock(call, keys, time);
   }
 
-  /** Takes back a call that got no answer in time, as far as it can be, and replaces its connection if that has gone silent. */
+  /**
+   * Takes back a call that got no answer in time, as far as it can be, and replaces its connection if that has gone
+   * silent.
+   */
   giveUp(call: ScriptCall): void {
     this.runner.giveUp(call);
   }
 
   /**
-   * How many replicas have everything that was written on a connection: returns once `enough` have it, or after `timeout` ms.
+   * How many replicas have everything that was written on a connection: returns once `enough` have it, or after
+   * `timeout` ms.
    *
    * @throws Error when that connection is gone
    */

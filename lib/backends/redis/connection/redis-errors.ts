@@ -29,12 +29,15 @@ export interface Delivery {
 }
 
 /**
- * Error codes, with which Redis starts its messages; Redis 6 puts other words before the code of an error inside a script. NOTALOCK is one of
- * our scripts: see scripts/includes/lock-fields.lua.
+ * Error codes, with which Redis starts its messages; Redis 6 puts other words before the code of an error inside a
+ * script. NOTALOCK is one of our scripts: see scripts/includes/lock-fields.lua.
  */
 const CODE = /\b(NOPERM|NOAUTH|WRONGPASS|WRONGTYPE|NOTALOCK|READONLY|TRYAGAIN|MOVED|ASK|CROSSSLOT)\b/;
 
-/** Redis 7.0 has no code for what a script is not permitted to do: "The user executing the script can't run this command". */
+/**
+ * Redis 7.0 has no code for what a script is not permitted to do: "The user executing the script can't run this
+ * command".
+ */
 const DENIED_IN_SCRIPT = /The user executing the script can't/;
 
 export function errorCode(message: string): string | undefined {
@@ -72,7 +75,8 @@ export function callError(error: unknown, delivery: Delivery, server: string, ke
   const code = errorCode(message);
   if (code === 'WRONGTYPE' && keys !== undefined) return wrongType(keys.join(' or '), 'value of another type', server);
   if (code === 'NOTALOCK' && keys !== undefined) return notALock(keys[0], server);
-  // An error reply means that the script did not start, unless the script was sent twice; NOPERM may also come in the middle of it.
+  // An error reply means that the script did not start, unless the script was sent twice; NOPERM may also come in the
+  // middle of it.
   const answered = error instanceof ExpiredError || (delivery.isAnswer(error) && code !== 'NOPERM');
   const outcome = !delivery.written || (answered && !delivery.resent) ? 'refused' : 'unknown';
   return new BackendError(`${server}: ${message}${remedy(code)}`, kindOf(code), outcome, {
@@ -84,7 +88,7 @@ export function callError(error: unknown, delivery: Delivery, server: string, ke
 /**
  * Notes in the health of a node that a call to it has failed.
  *
- * @param failure what the caller is told
+ * @param failure the error for the caller
  * @param refused the node itself has answered so
  */
 export function noteFailure(node: NodeHealth, { kind, message }: BackendError, refused: boolean): void {
@@ -131,7 +135,10 @@ function remedy(code: string | undefined): string {
   return code === 'NOPERM' ? ' (see the README for the permissions that locks need)' : '';
 }
 
-/** A copy without what ioredis attaches to its errors: the command, such as an AUTH with its password, or the keys of a whole batch. */
+/**
+ * A copy without what ioredis attaches to its errors: the command, such as an AUTH with its password, or the keys of a
+ * whole batch.
+ */
 export function withoutSecrets(error: unknown): Error {
   // A cluster client reports the reason in a property of the error.
   const { lastNodeError } = (error ?? {}) as { lastNodeError?: unknown };

@@ -10,8 +10,8 @@ export interface ScriptRequest {
   readonly keys: readonly string[];
   readonly args: readonly string[];
   /**
-   * When the caller stops waiting, on the monotonic clock. Scripts that take something receive the server's time at that moment as their
-   * first argument, and do nothing after it. Undefined for other scripts.
+   * When the caller stops waiting, on the monotonic clock. Scripts that take something receive the server's time at
+   * that moment as their first argument, and do nothing after it. Undefined for other scripts.
    */
   readonly deadline: number | undefined;
   /** Whether the caller repeats it in parts when its keys are on different nodes. */
@@ -40,17 +40,18 @@ export class ScriptCall implements Delivery {
     const first = deadline === undefined ? NO_DEADLINE : [deadline];
     this.deadline = deadline;
     this.sendCount++;
-    // Not one literal: V8 would come to allocate its arrays in the old generation, where each keeps its hundreds of strings from being collected soon.
+    // Not one literal: V8 would begin to allocate these arrays in the old generation, where each keeps hundreds of
+    // strings alive for long.
     const command = [script.sha1, String(keys.length)].concat(keys, first, args);
     this.write('evalsha', command, done, (error) => {
-      // After the caller has left, it would be executed for nobody.
+      // Its caller has left, so nothing must be executed any more.
       if (!isUnknownScript(error) || this.abandoned) return fail(error);
       this.wasResent = this.resent;
       this.write('eval', [script.source, ...command.slice(1)], done, fail);
     });
   }
 
-  /** The server time in ms after which it is not executed any more, as the script was told. */
+  /** The server time in ms after which the script does nothing, as it was sent to the script. */
   get validUntil(): number | undefined {
     return this.deadline === undefined ? undefined : Number(this.deadline);
   }
@@ -87,7 +88,7 @@ export class ScriptCall implements Delivery {
     return this.command;
   }
 
-  /** Prevents its execution if that is still possible, because nobody waits for it any more. */
+  /** Prevents its execution if that is still possible, because its caller has left. */
   abandon(): void {
     this.abandoned = true;
     this.command?.abandon();

@@ -6,7 +6,7 @@ import type { ServerClock } from './server-clock.js';
 import type { ServerClocks } from './server-clocks.js';
 import type { SilentConnections } from './silent-connections.js';
 
-/** Runs scripts, and tells those that take something the server time after which they must do nothing. */
+/** Runs scripts. Those that take something get the server time after which they must do nothing. */
 export class ScriptRunner {
   constructor(
     private readonly topology: Topology,
@@ -52,7 +52,10 @@ export class ScriptRunner {
     if (clock.isStale(call.writtenAt)) this.clocks.refresh(request.keys);
   }
 
-  /** The server refused the script for its deadline: its clock was set, or this machine slept. The script is sent once more. */
+  /**
+   * The server refused the script for its deadline: its clock was set, or this machine slept. The script is sent once
+   * more.
+   */
   private expired(call: ScriptCall, request: ScriptRequest, clock: ServerClock, time: number): void {
     const now = this.context.runtime.monotonic();
     // After a slow round trip the old samples may well be right, and the deadline really over.
@@ -64,7 +67,8 @@ export class ScriptRunner {
 
   private fail(call: ScriptCall, request: ScriptRequest, error: unknown): void {
     const { topology } = this;
-    // A client's own time limit may leave the command in its queue, from which it would be executed after it has connected.
+    // A client's own time limit may leave the command in its queue, from which it would be executed after it has
+    // connected.
     call.abandon();
     if (errorCode(messageOf(error)) === 'READONLY') topology.leaveReplica();
     if (!topology.ended) return request.fail(error);

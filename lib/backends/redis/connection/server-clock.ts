@@ -1,14 +1,17 @@
 /** How many samples are kept: both clocks drift, and old samples become wrong. */
 const SAMPLES = 8;
-/** Deadlines are rounded up to multiples of this many ms, so that many calls share one text: to format a number costs as much as to send it. */
+/**
+ * Deadlines are rounded up to multiples of this many ms, so that many calls share one formatted number: formatting
+ * costs as much as sending.
+ */
 const DEADLINE_STEP = 16;
-/** After so many ms without a sample, the clock is compared with the server's again, beside the next call. */
+/** After this many ms without a sample, the next call is accompanied by a `TIME` command for a new one. */
 const STALE_AFTER = 30_000;
 
 /**
- * The clock of one server, estimated from the monotonic clock of this process. A sample is the server's time less the moment before the
- * question was sent, so it is never too small; the least of the recent samples is the best. A deadline that is computed with it is never
- * too early: no request is refused while its caller still waits.
+ * The clock of one server, estimated from the monotonic clock of this process. A sample is the server's time minus the
+ * local time just before the command was sent, so it is never too small. The smallest of the recent samples is the
+ * best. A deadline that is computed with it is never too early: no request is refused while its caller still waits.
  */
 export class ServerClock {
   private samples: { readonly offset: number; readonly uncertainty: number }[] = [];
@@ -37,9 +40,9 @@ export class ServerClock {
    * Notes the server's time.
    *
    * @param time the server's, in ms
-   * @param sentAt when the question was sent, on the monotonic clock
+   * @param sentAt when the command was sent, on the monotonic clock
    * @param receivedAt when its answer came
-   * @param connection where it was sent: samples of another connection may be of another server
+   * @param connection the connection of the command: another connection may lead to another server
    */
   sample(time: number, sentAt: number, receivedAt: number, connection: object | undefined): void {
     if (connection !== this.connection) this.forget();
@@ -59,7 +62,7 @@ export class ServerClock {
     this.connection = undefined;
   }
 
-  /** The server time in ms at a moment of the monotonic clock, as scripts take it: rounded up. */
+  /** The server time in ms at a moment of the monotonic clock, rounded up, as an argument of scripts. */
   deadline(moment: number): string {
     const steps = Math.ceil((moment + this.offset) / DEADLINE_STEP);
     if (steps !== this.deadlineSteps) {

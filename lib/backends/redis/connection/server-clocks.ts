@@ -11,7 +11,10 @@ import { ServerClock } from './server-clock.js';
 const ACCEPTABLE_UNCERTAINTY = 100;
 const MAX_REPETITIONS = 3;
 
-/** The clock of each server, which is asked for its time before the first script runs there. It is also asked whether it has our database. */
+/**
+ * The clock of each server, which is asked for its time before the first script runs there. It is also asked whether it
+ * has our database.
+ */
 export class ServerClocks {
   /** One for each node of a cluster. */
   private readonly clocks = new Map<string, ServerClock>();
@@ -82,7 +85,7 @@ export class ServerClocks {
     return clock;
   }
 
-  /** What the server says about itself; `''` where the user may not ask. */
+  /** The server's INFO; `''` if the user may not read it. */
   private askInfo(): Promise<string> {
     return this.topology.send('info', []).reply.then(String, () => '');
   }

@@ -2,7 +2,7 @@ import { deadlineTimer } from '../../runtime.js';
 import type { ConnectionContext } from '../links/connection-context.js';
 import type { SentCommand } from '../links/link.js';
 
-/** Replaces connections on which nothing arrives any more: a half-open one reports nothing by itself. */
+/** Replaces connections on which nothing arrives any more: no error reports a half-open connection. */
 export class SilentConnections {
   /** @param replaced the connections are ours, and the user has not chosen another time limit for them */
   constructor(
@@ -11,7 +11,7 @@ export class SilentConnections {
   ) {}
 
   /**
-   * Destroys the connection of a command that was not answered in time, once nothing at all has arrived there for the command timeout.
+   * Destroys the connection of an unanswered command when no data has arrived on it for the command timeout.
    *
    * @param latest the command that was written last, if any
    */

@@ -5,7 +5,7 @@ import { clientList, clientRecord } from '../lock-keys.js';
 import { arrayOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 
-/** What is read of a record. `at` is the server's time when it was written. */
+/** A record as it is read. `at` is the server's time when it was written. */
 const FIELDS = [
   'at',
   'application',
@@ -21,7 +21,7 @@ const FIELDS = [
 ] as const;
 /** In bytes: more than 20 holds of the longest names take. */
 const LONGEST_VALUE = String(256 * 1024);
-/** So many records are read; of more clients, those that have written last. */
+/** How many records are read; with more clients, the latest ones. */
 const MOST_CLIENTS = 10_000;
 
 /** Keeps the record of a client, and the client in the list of clients. In a cluster they are on different nodes. */

@@ -6,18 +6,21 @@ import { ALL_COUNTER_NOTES, isBesideLocks, notedKey } from '../lock-keys.js';
 import { arrayOf } from '../reply-shape.js';
 import type { NodeCommands } from './node-commands.js';
 
-/** A page ends after so many SCANs, also where few locks were found: the server may have millions of other keys. */
+/** A page ends after this many SCANs, even if few locks were found: the server may have millions of other keys. */
 const MOST_SCANS = 100;
 
 /** Notes are few among the keys that a SCAN goes through, so that each one goes through more. */
 const FEWEST_FOR_NOTES = 1_000;
 
-/** Where a scan goes on: `<cursor>`, on a cluster `<host>:<port>/<cursor>`; `n<cursor>` among the notes of semaphores and latches. */
+/**
+ * Where a scan continues: `<cursor>`, on a cluster `<host>:<port>/<cursor>`; `n<cursor>` among the notes of semaphores
+ * and latches.
+ */
 const CURSOR = /^(?:(.+)\/)?(n?)(\d{1,20})$/;
 
 /**
- * The next page of keys, one master after the other: of each one the locks, and then the semaphores and latches by their notes. (There may
- * be millions of other strings under the prefix.)
+ * The next page of keys, one master after the other: of each one the locks, and then the semaphores and latches by
+ * their notes. (There may be millions of other strings under the prefix.)
  */
 export async function scanLocks(
   prefix: string,

@@ -9,14 +9,20 @@ export interface ClusterConnection {
   readonly options?: ClusterOptions;
 }
 
-/** A client that node-redis (the package `redis`, 5 or 6) has created: `createClient()`, `createSentinel()` or `createCluster()`. @publicApi */
+/**
+ * A client that node-redis (the package `redis`, 5 or 6) has created: `createClient()`, `createSentinel()` or
+ * `createCluster()`. @publicApi
+ */
 export interface NodeRedisLike {
   connect(): Promise<unknown>;
   destroy(): void;
   sendCommand(...args: never[]): Promise<unknown>;
 }
 
-/** Options for clients of node-redis that the library makes itself: those of `createClient()`, `createSentinel()` or `createCluster()`. @publicApi */
+/**
+ * Options for clients of node-redis that the library makes itself: those of `createClient()`, `createSentinel()` or
+ * `createCluster()`. @publicApi
+ */
 export interface NodeRedisConnection {
   readonly client: 'node-redis';
   readonly url?: string | undefined;
@@ -25,12 +31,12 @@ export interface NodeRedisConnection {
   readonly database?: number | undefined;
   readonly socket?: NodeRedisSocket | undefined;
   readonly RESP?: 2 | 3 | undefined;
-  /** Of a master behind Sentinels: its name, and where they are. */
+  /** A master behind Sentinels: its name, and the addresses of the Sentinels. */
   readonly name?: string | undefined;
   readonly sentinelRootNodes?: readonly { readonly host: string | undefined; readonly port: number }[];
   readonly nodeClientOptions?: object | undefined;
   readonly sentinelClientOptions?: object | undefined;
-  /** Of a cluster: some of its nodes, and what holds for all of them. */
+  /** A cluster: some of its nodes, and the options for all nodes. */
   readonly rootNodes?: readonly object[] | undefined;
   readonly defaults?: object | undefined;
   /** Where nodes are for this process, by the address that the servers know: behind NAT. */
@@ -59,9 +65,10 @@ export interface NodeAddress {
 export type Client = IfInstalled<Redis> | IfInstalled<Cluster> | NodeRedisLike;
 
 /**
- * Where Redis is: a URL, ioredis options (single server or Sentinel), cluster nodes, `{ client: 'node-redis', … }`, an existing client of ioredis
- * or node-redis, or a function that returns one. The library never closes or reconfigures a client that you created. One of node-redis is a source
- * of settings alone: the library makes connections of its own with them.
+ * Where Redis is: a URL, ioredis options (single server or Sentinel), cluster nodes, `{ client: 'node-redis', … }`, an
+ * existing client of ioredis or node-redis, or a function that returns one. The library never closes or reconfigures a
+ * client that you created. One of node-redis is a source of settings alone: the library makes connections of its own
+ * with them.
  *
  * @publicApi
  */

@@ -1,8 +1,8 @@
 /** A command that was given to a client, and what is known of it. What the backend promises rests on it. */
 export interface SentCommand {
   /**
-   * The decoded reply: strings, numbers, null and lists of them. Rejects with the error that the server answered, or with the reason for which
-   * there is no answer.
+   * The decoded reply: strings, numbers, null and lists of them. Rejects with the error that the server answered, or
+   * with the reason for which there is no answer.
    */
   readonly reply: Promise<unknown>;
   /** The connection on which it was written last. `undefined`: it has not left this process. */
@@ -11,7 +11,10 @@ export interface SentCommand {
   readonly resent: boolean;
   /** When it was written last, on the monotonic clock, in milliseconds. */
   readonly writtenAt: number;
-  /** For how many milliseconds its connection has received nothing since then; `undefined`: it has received something, or is gone. */
+  /**
+   * For how many milliseconds its connection has received nothing since then; `undefined`: it has received something,
+   * or is gone.
+   */
   readonly idleSinceWrite: number | undefined;
   /** Whether the server has answered this command with that error, rather than the handshake of a connection, say. */
   isAnswer(error: unknown): boolean;
@@ -35,7 +38,7 @@ export type ChannelKind = 'channel' | 'pattern' | 'sharded';
 export interface SubscriberEvents {
   /** It is connected, and may be used. */
   ready(): void;
-  /** It is of no use any more: it broke, could not be made, or the server ended a subscription by itself. */
+  /** It cannot be used any more: it broke, could not be made, or the server ended a subscription. */
   ended(): void;
   /** An error, for logs. */
   failed(error: unknown): void;
@@ -43,7 +46,7 @@ export interface SubscriberEvents {
   message(subscribed: string, channel: string, text: string): void;
 }
 
-/** One connection that subscribes. It is never connected again: what it was subscribed to would be in doubt. */
+/** One connection that subscribes. It never reconnects: its subscriptions would be in doubt. */
 export interface SubscriberConnection {
   /** `host:port` of its server, as far as that is known. */
   readonly address: string;

@@ -10,8 +10,8 @@ export interface NodeRedisModule {
   createClient(options: NodeRedisOptions): NodeRedisClient;
 }
 
-// What is published is a CommonJS module. A bundler follows a `require` whose name is written out, and leaves one alone that it cannot follow if it stands
-// in a `try`: so each of them has its own.
+// The published file is a CommonJS module. A bundler follows a `require` whose name is written out, and leaves one
+// alone that it cannot follow if it stands in a `try`: so each of them has its own.
 declare const require: NodeJS.Require | undefined;
 const fromHere = typeof require === 'function' ? undefined : createRequire(import.meta.url);
 
@@ -59,7 +59,7 @@ function notInstalled(client: string, command: string): never {
   throw new ConnectionError(`The connection is for ${client}, which is not installed: ${command}`);
 }
 
-/** One that is installed, and lacks a dependency of its own, is broken: that is for the user to see. */
+/** A client that is installed but lacks one of its own dependencies is broken. The user sees that error. */
 function refuseBroken(error: unknown, name: string): void {
   const isMissing = error instanceof Error && 'code' in error && error.code === 'MODULE_NOT_FOUND';
   if (!isMissing || !error.message.includes(`'${name}'`)) throw error;

@@ -1,6 +1,6 @@
 import type { Link, SentCommand, SubscriberConnection } from './link.js';
 
-/** What a {@link Topology} reports of a client of ours. */
+/** What a {@link Topology} reports about our own client. */
 export interface TopologyEvents {
   /** It has connected, or connected again: what answers from now on may be another server. */
   ready(): void;
@@ -9,8 +9,9 @@ export interface TopologyEvents {
 }
 
 /**
- * The servers that a `connection` option stands for: one, those behind Sentinels, or a cluster. It hides the client library: whatever that repeats,
- * redirects or queues shows in {@link SentCommand}. A client that was borrowed from the user is never closed, connected or listened to.
+ * The servers that a `connection` option stands for: one, those behind Sentinels, or a cluster. It hides the client
+ * library: whatever that repeats, redirects or queues shows in {@link SentCommand}. A client that was borrowed from the
+ * user is never closed, connected or listened to.
  */
 export interface Topology {
   /** How logs and errors call the client library. */
@@ -37,7 +38,8 @@ export interface Topology {
    * Sends a command. Never throws.
    *
    * @param key in a cluster, the command goes to the master of its slot; without one, to any master
-   * @param failOnTryAgain in a cluster, TRYAGAIN is an answer, and not to be repeated: parts of the command may be served already
+   * @param failOnTryAgain in a cluster, TRYAGAIN is an answer, and not to be repeated: parts of the command may be
+   * served already
    */
   send(name: string, args: readonly string[], key?: string, failOnTryAgain?: boolean): SentCommand;
 

@@ -19,7 +19,7 @@ export function nodeRedisUrl(url: string): NodeRedisConnection {
   return { client: 'node-redis', ...options, ...(isPasswordless && { RESP: 2 }) };
 }
 
-/** How a program connects that looks at a server, whatever its state. */
+/** How a diagnostic tool connects to a server, whatever the server's state. */
 export interface LookOptions {
   /** The URL names one node of a cluster. */
   readonly isCluster: boolean;
@@ -28,8 +28,8 @@ export interface LookOptions {
 }
 
 /**
- * The options for a checked URL by whichever client is installed. The server is not asked whether it is ready: it may be in trouble, and the user
- * may not be allowed to ask.
+ * The options for a checked URL by whichever client is installed. The server is not asked whether it is ready: it may
+ * be in trouble, and the user may not be allowed to ask.
  *
  * @throws ConnectionError where no client is installed
  */

@@ -2,11 +2,15 @@ import { ConnectionError } from './connection-error.js';
 import { checkDatabase } from './database-setting.js';
 import type { NodeRedisOptions } from './node-redis/node-redis-client.js';
 
-/** ioredis reads all other parameters as strings, so that `?lazyConnect=false` counts as true, and ignores those that it does not know, such as `?ssl=true`. */
+/**
+ * ioredis reads all other parameters as strings, so that `?lazyConnect=false` counts as true, and ignores those that it
+ * does not know, such as `?ssl=true`.
+ */
 const URL_PARAMETERS = ['db', 'family', 'username', 'password', 'connectionName'];
 
 /**
- * Refuses what ioredis would silently ignore or misread. The message never quotes the URL, which may contain a password.
+ * Refuses what ioredis would silently ignore or misread. The message never quotes the URL, which may contain a
+ * password.
  *
  * @throws ConnectionError that names the setting, and says what to do
  */
@@ -31,7 +35,10 @@ export function checkUrl(text: string): void {
   }
 }
 
-/** What a checked URL says, as node-redis takes it. It is read as ioredis reads it, so that one URL means one database with both. */
+/**
+ * The settings of a checked URL, as options of node-redis. It is read as ioredis reads it, so that one URL means one
+ * database with both.
+ */
 export function parseUrl(text: string): NodeRedisOptions {
   const path = text.startsWith('/') && !text.startsWith('//') ? text.split('?')[0] : undefined;
   const { hostname, port, username, password, pathname, protocol, searchParams } = new URL(

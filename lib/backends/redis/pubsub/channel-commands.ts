@@ -15,7 +15,7 @@ export class ChannelCommands {
   /** One for each command. */
   *groups(): Iterable<readonly [kind: ChannelKind, channels: readonly string[]]> {
     for (const kind of CHANNEL_KINDS) {
-      // Sharded channels of one command must be in one slot, so each has a command of its own.
+      // Sharded channels of one command must be in one slot, so each has its own command.
       const size = kind === 'sharded' ? 1 : MAX_CHANNELS_PER_COMMAND;
       for (const channels of chunksOf(this.channels[kind], size)) yield [kind, channels];
     }

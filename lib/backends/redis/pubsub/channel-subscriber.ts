@@ -14,8 +14,9 @@ export interface ChannelSubscription {
 }
 
 /**
- * All subscriptions of a backend. They share one connection, which the first of them opens (one for each master when they are sharded), and
- * one subscription for each channel, however many listeners it has. A connection that is lost is replaced, and every listener is told.
+ * All subscriptions of a backend. They share one connection, which the first of them opens (one for each master when
+ * they are sharded), and one subscription for each channel, however many listeners it has. A lost connection is
+ * replaced, and every listener is notified.
  */
 export class ChannelSubscriber {
   private readonly topics = new Map<string, Topic>();
@@ -39,7 +40,7 @@ export class ChannelSubscriber {
       this.topics.set(name, topic);
       this.context.runtime.detached(() => this.assignLink(topic!));
     }
-    // A listener of its own for each subscription, so that closing one does not close another.
+    // A separate listener for each subscription, so that closing one does not close another.
     const own: ChannelListener = {
       message: (channel, text) => listener.message(channel, text),
       resync: () => listener.resync(),

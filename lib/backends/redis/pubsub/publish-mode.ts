@@ -7,8 +7,8 @@ import { scripts } from '../scripts.js';
 export type PublishCommand = 'PUBLISH' | 'SPUBLISH';
 
 /**
- * Whether messages are published to one shard of a cluster or to all of it. `auto` does as Redisson does, so that both receive each other's
- * messages: sharded in a cluster whose servers support it, which one of them is asked once.
+ * Whether messages are published to one shard of a cluster or to all of it. `auto` does as Redisson does, so that both
+ * receive each other's messages: sharded in a cluster whose servers support it, which one of them is asked once.
  */
 export class PublishMode {
   private found: PublishCommand | undefined;

@@ -71,7 +71,7 @@ export class ReleaseChannels {
     return head?.startsWith(`${clientId}:`) === true && this.subscriber.isSubscribed(fairPattern(key, clientId));
   }
 
-  /** Whether the connection for messages stands; undefined: nobody has had to listen yet. */
+  /** Whether the connection for messages is ready; undefined: no caller had to listen yet. */
   get isListening(): boolean | undefined {
     return this.subscriber.isListening;
   }

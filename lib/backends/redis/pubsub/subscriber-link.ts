@@ -6,15 +6,20 @@ import type { ChannelKind, SubscriberConnection } from '../links/link.js';
 import { isClientChannel } from '../lock-keys.js';
 import { ChannelCommands } from './channel-commands.js';
 
-/** A connection that receives no messages may be half open: it is checked this often while somebody waits for a message. */
+/**
+ * A connection that receives no messages may be half open: it is checked this often while somebody waits for a message.
+ */
 const PING_INTERVAL = 2_000;
-/** A connection that only listens for forced releases, which the next renewals find out as well, is checked every fifth time. */
+/**
+ * A connection that only listens for forced releases, which the next renewals find out as well, is checked every fifth
+ * time.
+ */
 const IDLE_PINGS = 5;
 /** An answer that takes longer does not come any more: waiters would sleep on. */
 const LONGEST_ANSWER = 2_000;
 const CONNECT_TIMEOUT = 10_000;
 
-/** What a link tells, and asks, the subscriber that it belongs to. */
+/** What a link reports to its subscriber, and asks of it. */
 export interface LinkOwner {
   /** Redis confirmed the subscription. */
   confirmed(channel: string): void;
@@ -37,8 +42,8 @@ interface RequestedSubscription {
 }
 
 /**
- * One connection that subscribes. It does not reconnect: a link that is down is replaced by a new one, so that it is always known what is
- * subscribed.
+ * One connection that subscribes. It does not reconnect: a link that is down is replaced by a new one, so that it is
+ * always known what is subscribed.
  */
 export class SubscriberLink {
   private readonly wanted = new Map<string, ChannelKind>();
@@ -101,8 +106,8 @@ export class SubscriberLink {
   }
 
   /**
-   * Changes of one turn of the event loop are sent together, after the commands that callers wait for. A channel that is added and removed
-   * in one turn is never subscribed to.
+   * Changes of one turn of the event loop are sent together, after the commands that callers wait for. A channel that
+   * is added and removed in one turn is never subscribed to.
    */
   private scheduleFlush(channel: string): void {
     this.changed.add(channel);

@@ -6,7 +6,9 @@ import { asNobody, PASSWORD, runToEnd, type SqlServerProgram } from './sql-serve
 /** Debian keeps the programs of each version in a folder that is not on the PATH. */
 const DEBIAN = '/usr/lib/postgresql';
 
-/** Crash safety of the machine is not tested: without it, tests run ten times as fast. A killed server still recovers. */
+/**
+ * Crash safety of the machine is not tested: without it, tests run ten times as fast. A killed server still recovers.
+ */
 const FAST = ['fsync=off', 'full_page_writes=off'];
 const SETTINGS = ['listen_addresses=127.0.0.1', 'max_connections=600', 'shared_buffers=32MB', 'logging_collector=off'];
 

@@ -38,7 +38,7 @@ export interface SqlServerProgram {
   readonly kill: NodeJS.Signals;
 }
 
-/** A database server of its own, on a loopback port, whose processes belong to a user without rights. */
+/** A separate database server, on a loopback port, whose processes belong to a user without rights. */
 export class SqlServer {
   private process: ChildProcess | undefined;
   private exited = Promise.resolve();
@@ -87,7 +87,7 @@ export class SqlServer {
     for (const handle of [child, child.stdout, child.stderr] as unknown as { unref(): void }[]) handle.unref();
   }
 
-  /** SIGKILL of the server: it says goodbye to nobody, and recovers when it is started again. */
+  /** SIGKILL of the server: it closes no connection, and recovers when it is started again. */
   async kill(): Promise<void> {
     this.process?.kill(this.program.kill);
     await this.exited;

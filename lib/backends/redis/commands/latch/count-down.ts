@@ -2,7 +2,7 @@ import type { RequestId } from '../../../synchronizer-backend.js';
 import { counterNote, latchChannel } from '../../lock-keys.js';
 import type { SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
 
-/** Lowers the count of a latch by `steps`, to zero at the lowest, where it is deleted and waiters are told. */
+/** Lowers the count of a latch by `steps`, but not below zero. At zero it is deleted and waiters are notified. */
 export async function countDown(
   calls: SynchronizerCalls,
   key: string,

@@ -2,7 +2,7 @@ import type { RequestId } from '../../../synchronizer-backend.js';
 import { permitLeases, semaphoreChannel } from '../../lock-keys.js';
 import type { SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
 
-/** Gives permits back, and tells waiters. False: that permit was not held. */
+/** Gives permits back, and notifies waiters. False: that permit was not held. */
 export async function giveLeasedPermits(
   calls: SynchronizerCalls,
   key: string,

@@ -2,7 +2,7 @@ import type { RequestId } from '../../../synchronizer-backend.js';
 import { counterNote, permitLeases, semaphoreChannel } from '../../lock-keys.js';
 import type { SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
 
-/** Sets the sum of available and acquired permits, and tells waiters if there are more than before. */
+/** Sets the sum of available and acquired permits, and notifies waiters if there are more than before. */
 export async function setPermits(
   calls: SynchronizerCalls,
   key: string,

@@ -2,7 +2,10 @@ import type { RequestId } from '../../../synchronizer-backend.js';
 import { counterNote, semaphoreChannel } from '../../lock-keys.js';
 import type { SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
 
-/** Takes the permits of as many groups, from the first on, as there are permits for. Returns how many groups got theirs; −1: there is no semaphore. */
+/**
+ * Takes the permits of as many groups, from the first on, as there are permits for. Returns how many groups got theirs;
+ * −1: there is no semaphore.
+ */
 export async function takePermits(
   calls: SynchronizerCalls,
   key: string,

@@ -4,7 +4,9 @@ import { semaphoreChannel } from '../../lock-keys.js';
 import { trySetCount } from '../synchronizers/count.js';
 import type { SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
 
-/** Sets the permits of a semaphore, and tells waiters how many there are, if any. False: it has some already. */
+/**
+ * Sets the permits of a semaphore, and notifies waiters of their number if there are any. False: it has some already.
+ */
 export async function trySetPermits(
   calls: SynchronizerCalls,
   key: string,

@@ -11,7 +11,7 @@ export async function getCount(calls: SynchronizerCalls, key: string): Promise<n
 /**
  * Sets the permits of a semaphore or the count of a latch. False: it has some already.
  *
- * @param publish PUBLISH or SPUBLISH; empty: tell nobody
+ * @param publish PUBLISH or SPUBLISH; empty: no message
  */
 export async function trySetCount(
   calls: SynchronizerCalls,

@@ -16,7 +16,7 @@ const NOTED_TYPES: readonly SynchronizerNote['type'][] = [
   'count-down-latch',
 ];
 
-/** What is known of a semaphore or latch; undefined where there is none. */
+/** The state of a semaphore or latch; undefined: there is none. */
 export async function inspectCount(calls: SynchronizerCalls, key: string): Promise<SynchronizerState | undefined> {
   const keys = [key, permitLeases(key), counterNote(key)] as const;
   const reply = await calls.run('inspect-count-3', keys, [MOST_PERMITS_SHOWN, SHOWN_ID_DIGITS / 2]);

@@ -38,7 +38,8 @@ export class SynchronizerCalls {
     const all = [sequence, REQUEST_LIFETIME, repeated ? 1 : 0, ...args].map(String);
     const sent = this.context.single.callInTime(scripts[script], withRequest(keys, session), all);
     const { reply, call } = await this.answer(keys[0], sent);
-    // A request in vain is not remembered, so another copy of it could take what becomes available. Asked once more, it is remembered.
+    // A request that took nothing is not remembered, so a late copy of it could take permits that become available
+    // later. A repetition is remembered.
     if (takenBy(reply) <= 0 && call.resent && !repeated) {
       const { validUntil } = call;
       const message = `${this.server}: the request was sent twice, because its connection broke`;
@@ -47,7 +48,7 @@ export class SynchronizerCalls {
     return reply;
   }
 
-  /** Calls a script that changes something and tells waiters: it is not executed twice. */
+  /** Calls a script that changes something and notifies waiters. It is not executed twice. */
   change(
     script: ScriptName,
     keys: Keys,

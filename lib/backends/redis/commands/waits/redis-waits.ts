@@ -4,14 +4,14 @@ import { waitsOf } from '../../lock-keys.js';
 import { arrayOf, integerOf } from '../../reply-shape.js';
 import { scripts } from '../../scripts.js';
 
-/** The waits of callers that hold locks: a hash for each owner, in a slot of its own. */
+/** The waits of callers that hold locks: a hash for each owner, in a separate slot. */
 export class RedisWaits implements WaitBackend {
   constructor(private readonly context: ScriptContext) {}
 
   async clockOffset(holder: string): Promise<number> {
     const { single, connection } = this.context;
     const { description } = connection;
-    // Not for the time-out, which the script does not look at: the call says when it was written to the socket.
+    // The script does not use the time limit. The call is needed for the time at which it was written to the socket.
     const { reply, call } = await single.callInTime(scripts['time-1'], [waitsOf(holder)], []);
     const [seconds, micros] = arrayOf(reply, description);
     const time = integerOf(seconds, description) * 1_000 + integerOf(micros, description) / 1_000;

@@ -7,7 +7,7 @@ import type { ClientSource } from './client-source.js';
 import type { FailoverWatch } from './failover-watch.js';
 import type { SocketTimeout } from './socket-timeout.js';
 
-/** How long a socket may take to close: one to a suspended server never does. Then it is destroyed. */
+/** How long a socket may take to close before it is destroyed. A connection to a suspended server never closes. */
 const SOCKET_CLOSE_TIMEOUT = 100;
 const CLOSE_TIMEOUT = 1_000;
 
@@ -15,7 +15,7 @@ const CLOSE_TIMEOUT = 1_000;
 export class ClientLifecycle {
   private readonly client: Client;
   private readonly owned: boolean;
-  /** Of a client of ours, since it was last ready. */
+  /** The last error of our own client since it was last ready. */
   private lastError: Error | undefined;
 
   constructor(
@@ -55,20 +55,20 @@ export class ClientLifecycle {
     });
   }
 
-  /** What every command fails with once the client has ended. */
+  /** The error of every command after the client has ended. */
   endedError(): Error {
     const { owned, lastError } = this;
     return new Error(
       owned
         ? `ioredis has given up this connection, as its options say (retryStrategy, clusterRetryStrategy, sentinelRetryStrategy): let them return a number, or remove them (${lastError?.message ?? 'it was closed'})`
-        : 'the ioredis client of the connection was closed by its owner (quit() or disconnect()): close the lock service first, or give it a connection of its own',
+        : 'the ioredis client of the connection was closed by its owner (quit() or disconnect()): close the lock service first, or give it its own connection',
       { cause: lastError },
     );
   }
 
   /**
-   * Reconnects after a READONLY error: the server became a replica, and ioredis looks for the master only when it connects. A client that
-   * is already connecting is left alone: `disconnect()` would end it for good.
+   * Reconnects after a READONLY error: the server became a replica, and ioredis looks for the master only when it
+   * connects. A client that is already connecting is left alone: `disconnect()` would end it permanently.
    */
   leaveReplica(): void {
     const { client } = this;

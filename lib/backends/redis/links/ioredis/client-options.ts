@@ -12,7 +12,7 @@ export type ClientDefaults = Pick<RedisOptions, 'retryStrategy' | 'socketTimeout
 export function clientDefaults({ runtime, commandTimeout }: ConnectionContext): ClientDefaults {
   return {
     retryStrategy: (times) => Math.min(50 * 2 ** (times - 1), LONGEST_RETRY_DELAY) + runtime.random() * 50,
-    // A half-open connection reports nothing by itself: it is replaced when it leaves a command unanswered for so long.
+    // No error reports a half-open connection. It is replaced when it leaves a command unanswered for this long.
     socketTimeout: commandTimeout,
     disconnectTimeout: DISCONNECT_TIMEOUT,
   };

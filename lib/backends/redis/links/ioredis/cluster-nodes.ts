@@ -2,7 +2,9 @@ import type { Redis } from 'ioredis';
 import { slotOf } from '../../hash-slot.js';
 import { type Client, isCluster } from './client.js';
 
-/** Which node of a cluster has which slot, as far as the client knows. Without a cluster there is one node, named ''. */
+/**
+ * Which node of a cluster has which slot, as far as the client knows. Without a cluster there is one node, named ''.
+ */
 export class ClusterNodes {
   constructor(private readonly client: Client) {}
 

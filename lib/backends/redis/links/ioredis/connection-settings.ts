@@ -94,7 +94,7 @@ export function checkClient(options: RedisOptions & ClusterOptions, isCluster: b
   }
   if (options.sentinels?.length && options.role === 'slave') {
     throw new ConnectionError(
-      "The connection has role: 'slave': a writable replica would grant locks of its own. Remove role",
+      "The connection has role: 'slave': a writable replica would grant locks that its master does not know. Remove role",
     );
   }
   const { db } = isCluster ? ((options.redisOptions ?? {}) as RedisOptions) : options;

@@ -10,15 +10,18 @@ interface Address {
 }
 
 /**
- * Listens to the Sentinels of one of our own clients, and makes it leave a master that was replaced. Sentinel itself demotes a replaced
- * master that is still alive only after ten seconds, during which it would go on granting locks.
+ * Listens to the Sentinels of one of our own clients, and makes it leave a master that was replaced. Sentinel itself
+ * demotes a replaced master that is still alive only after ten seconds. During that time it would still grant locks.
  *
- * The `failoverDetector` of ioredis does the same, but writes to the console while a Sentinel is down, and permanently ends a client that
- * is about to connect.
+ * The `failoverDetector` of ioredis does the same, but writes to the console while a Sentinel is down, and permanently
+ * ends a client that is about to connect.
  */
 export class FailoverWatch {
   private readonly sentinels: readonly Redis[];
-  /** Clients, each with the master that it still has to leave: a client that is connecting can leave only once it is ready. */
+  /**
+   * Clients, each with the master that it still has to leave: a client that is connecting can leave only once it is
+   * ready.
+   */
   private readonly followers = new Map<Redis, Address | undefined>();
 
   constructor(options: RedisOptions) {
@@ -36,7 +39,9 @@ export class FailoverWatch {
     });
   }
 
-  /** Makes this client leave masters that were replaced, until it ends. A client that does not reconnect ends instead. */
+  /**
+   * Makes this client leave masters that were replaced, until it ends. A client that does not reconnect ends instead.
+   */
   follow(client: Redis): void {
     this.followers.set(client, undefined);
     client.on('ready', () => {

@@ -3,7 +3,7 @@ import type { SentCommand } from '../link.js';
 import { requireIoredis } from '../load-client.js';
 import type { Client } from './client.js';
 
-/** What is needed of a `net.Socket`. */
+/** The members of `net.Socket` that are used here. */
 interface Socket {
   readonly destroyed: boolean;
   readonly bytesRead: number;
@@ -22,8 +22,8 @@ export type CommandClass = new (name: string, args: readonly string[]) => Ioredi
 const classes = new WeakMap<typeof Command, CommandClass>();
 
 /**
- * Commands for a client, which know when and where they were written. ioredis sends a command again when its reply was lost with the connection, and a
- * cluster client also when it was redirected.
+ * Commands for a client, which know when and where they were written. ioredis sends a command again when its reply was
+ * lost with the connection, and a cluster client also when it was redirected.
  */
 export function commandsFor(client: Client): CommandClass {
   // The class of a cluster client does not have it; any copy's will do there.
@@ -80,7 +80,10 @@ function extend(Base: typeof Command): CommandClass {
       super.setReplyContext?.(context);
     }
 
-    /** Makes it fail on TRYAGAIN, where a cluster client would wait and repeat the whole: parts of it may be served already. Call it before sending. */
+    /**
+     * Makes it fail on TRYAGAIN, where a cluster client would wait and repeat the whole: parts of it may be served
+     * already. Call it before sending.
+     */
     failOnTryAgain(): void {
       const original = this.reject;
       let next = original;
@@ -89,7 +92,7 @@ function extend(Base: typeof Command): CommandClass {
           const current = next;
           return (error: Error) => (error.message.startsWith('TRYAGAIN') ? original(error) : current(error));
         },
-        // The cluster client installs its own function, which calls the one that it found here.
+        // The cluster client replaces this function by its own, which calls this one.
         set: (replacement: typeof original) => {
           next = replacement;
         },
@@ -108,8 +111,9 @@ function extend(Base: typeof Command): CommandClass {
     }
 
     /**
-     * Turns it into a PING, because nobody waits for its answer any more. It may still stand in a queue of ioredis, waiting for a connection,
-     * and an acquisition that is executed later would hold a lock for nobody; but ioredis expects one reply for it.
+     * Turns it into a PING, because its caller has left. It may still be in a queue of ioredis, waiting for a
+     * connection, and an acquisition that is executed later would take a lock for nobody. It cannot simply be removed:
+     * ioredis expects one reply for it.
      */
     abandon(): void {
       this.name = 'ping';
@@ -122,7 +126,7 @@ function extend(Base: typeof Command): CommandClass {
 export function sendOn(client: Client, command: IoredisCommand): IoredisCommand {
   try {
     const sent = client.sendCommand(command as unknown as Command);
-    // With tracing, ioredis 6 returns another promise, whose rejection nobody would handle.
+    // With tracing, ioredis 6 returns another promise, whose rejection would be unhandled.
     if (sent !== command.promise && sent instanceof Promise) sent.catch(() => {});
   } catch (error) {
     command.reject(error as Error);

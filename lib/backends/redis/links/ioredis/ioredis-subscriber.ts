@@ -26,7 +26,7 @@ export class IoredisSubscriber implements SubscriberConnection {
     client.on('moved', () => events.ended());
     client.on('error', (error: unknown) => {
       events.failed(error);
-      // ioredis 5 does not expect a server to end a sharded subscription by itself, which it does when the slot moves.
+      // When a slot moves, the server ends its sharded subscriptions. ioredis 5 does not expect that.
       if (messageOf(error).startsWith('Command queue state error')) events.ended();
     });
     client.on('message', (channel: string, text: string) => events.message(channel, channel, text));

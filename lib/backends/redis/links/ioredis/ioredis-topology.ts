@@ -71,7 +71,7 @@ export class IoredisTopology implements Topology {
     this.lifecycle.connect(events, this.socketTimeout, this.watch);
   }
 
-  /** ioredis finds the slot by itself: it knows where a command has its keys. */
+  /** ioredis finds the slot: it knows where a command has its keys. */
   send(name: string, args: readonly string[], _key?: string, failOnTryAgain = false): SentCommand {
     const command = new this.Command(name, args);
     if (failOnTryAgain && this.isCluster) command.failOnTryAgain();

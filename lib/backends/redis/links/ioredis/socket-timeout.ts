@@ -5,15 +5,19 @@ import type { ClientSource } from './client-source.js';
 /** A `socketTimeout` that never ends. It cannot be unset: ioredis may be about to start its timer again. */
 const NEVER = 2 ** 31 - 1;
 
-/** The method by which ioredis starts a timer and a listener for each command: without it, a command costs a tenth less CPU time. */
+/**
+ * The method by which ioredis starts a timer and a listener for each command: without it, a command costs a tenth less
+ * CPU time.
+ */
 interface TimedClient {
   setSocketTimeout?: () => void;
 }
 
 /**
- * Replaces the `socketTimeout` of ioredis on our own clients. ioredis destroys a connection on which an answer is overdue, but its timer
- * fires before Node.js reads what has arrived: after the event loop was blocked, ioredis would destroy a connection whose answers are
- * there. So its timeout applies only while a client connects; afterwards, SilentConnections does the same, but reads first.
+ * Replaces the `socketTimeout` of ioredis on our own clients. ioredis destroys a connection on which an answer is
+ * overdue, but its timer fires before Node.js reads what has arrived: after the event loop was blocked, ioredis would
+ * destroy a connection whose answers are there. So its timeout applies only while a client connects; afterwards,
+ * SilentConnections does the same, but reads first.
  *
  * Where the user has set a `socketTimeout`, nothing is changed.
  */

@@ -5,14 +5,17 @@ import type { ConnectionContext } from '../connection-context.js';
 import type { Link, SentCommand, SubscriberConnection } from '../link.js';
 import type { Topology, TopologyEvents } from '../topology.js';
 import type { ClientFactory, Endpoint } from './node-redis-client.js';
-import { NodeRedisCommand } from './node-redis-command.js';
+import { NodeRedisCommand, refusalOf } from './node-redis-command.js';
 import { NodeRedisLink } from './node-redis-link.js';
 import { NodeRedisSubscriber } from './node-redis-subscriber.js';
 
 const SLOTS = 16_384;
 /** A command that is redirected more often fails with the last redirection. */
 const MOST_REDIRECTIONS = 16;
-/** Before a command is repeated that found its slot in migration, and before the slots are asked for again, in milliseconds. */
+/**
+ * Before a command is repeated that found its slot in migration, and before the slots are asked for again, in
+ * milliseconds.
+ */
 const RETRY_DELAY = 100;
 
 /** A cluster, by some of its nodes, and how to connect to each of them. */
@@ -28,8 +31,8 @@ export interface ClusterSource {
 }
 
 /**
- * A cluster by clients of node-redis, one connection a node. Slots and redirections are kept here and not by the cluster client of node-redis, which
- * would hide what became of a command.
+ * A cluster by clients of node-redis, one connection a node. Slots and redirections are kept here and not by the
+ * cluster client of node-redis, which would hide what became of a command.
  */
 export class ClusterTopology implements Topology {
   readonly library = 'node-redis';
@@ -122,7 +125,10 @@ export class ClusterTopology implements Topology {
   refresh(): void {
     if (this.ended || this.discovering !== undefined) return;
     this.discovering = this.discover()
-      .catch((error: unknown) => this.failed(error as Error))
+      .catch((error: unknown) => {
+        this.refused(error);
+        this.failed(error as Error);
+      })
       .finally(() => {
         this.discovering = undefined;
       });
@@ -224,7 +230,7 @@ export class ClusterTopology implements Topology {
       const ranges = (await this.answered(asked)) as [from: number, to: number, master: [host: string, port: number]][];
       this.learn(ranges, root.endpoint.host ?? '127.0.0.1');
     } catch (error) {
-      throw link.connectionError ?? error;
+      throw refusalOf(error) ?? link.connectionError ?? error;
     } finally {
       if (ready.length === 0) link.close();
     }
@@ -242,7 +248,7 @@ export class ClusterTopology implements Topology {
     const addresses = this.addresses();
     for (const [address, link] of this.links) {
       if (addresses.includes(address)) this.leftOut.delete(address);
-      // One node's answer may be old: a link that is closed fails what is under way.
+      // One node's answer may be out of date, and closing a link fails its pending commands.
       else if (!this.leftOut.has(address)) this.leftOut.add(address);
       else {
         link.close();
@@ -256,6 +262,14 @@ export class ClusterTopology implements Topology {
     this.waiting.clear();
     if (this.known) this.lastError = undefined;
     for (const { command, start } of waiting) if (!command.aborted) start();
+  }
+
+  /** The nodes do not accept the connection's settings: commands that wait for a connection would wait for nothing. */
+  private refused(error: unknown): void {
+    const refusal = refusalOf(error);
+    if (refusal === undefined) return;
+    for (const { command } of this.waiting) command.fail(refusal);
+    this.waiting.clear();
   }
 
   private async answered(command: SentCommand): Promise<unknown> {

@@ -1,15 +1,15 @@
 import type { Timer } from '../../../runtime.js';
 import type { ConnectionContext } from '../connection-context.js';
 
-// What this library uses of node-redis (the package `redis` or `@redis/client`, 5 and 6), by its structure: which of them is installed is the
-// application's affair.
+// What this library uses of node-redis (the package `redis` or `@redis/client`, 5 and 6), by its structure: which of
+// them is installed is the application's affair.
 
 /** Options of one client, as far as they matter here. */
 export interface NodeRedisOptions {
   readonly url?: string | undefined;
   readonly username?: string | undefined;
   readonly password?: string | undefined;
-  /** Of the connection, for CLIENT LIST. */
+  /** The name of the connection in CLIENT LIST. */
   readonly name?: string | undefined;
   readonly socket?: {
     readonly host?: string | undefined;
@@ -26,7 +26,7 @@ export interface NodeRedisOptions {
   readonly readonly?: boolean;
 }
 
-/** What an AbortSignal is to the command queue of node-redis. */
+/** The members of an AbortSignal that the command queue of node-redis uses. */
 export interface QueueSignal {
   readonly aborted: boolean;
   addEventListener(type: 'abort', listener: () => void): void;
@@ -85,8 +85,8 @@ export function translated(endpoint: Endpoint, map: NodeAddressMap | undefined):
 export type ClientFactory = (endpoint: Endpoint) => NodeRedisClient;
 
 /**
- * What our clients change of the user's settings. A client is used for one connection: what it would do after that, such as to connect again and
- * to send commands from its queue then, would hide what became of a command.
+ * What our clients change of the user's settings. A client is used for one connection: what it would do after that,
+ * such as to connect again and to send commands from its queue then, would hide what became of a command.
  */
 export function ownOverrides(socket: NodeRedisOptions['socket'], endpoint: Endpoint): object {
   return {
@@ -106,8 +106,8 @@ export function ownOverrides(socket: NodeRedisOptions['socket'], endpoint: Endpo
 const withoutSocket = new WeakMap<NodeRedisClient, boolean>();
 
 /**
- * Connects. node-redis limits the time for the connection itself, but would wait for ever for the answers to its first commands, which a network that was
- * cut does not bring.
+ * Connects. node-redis limits the time for the connection itself, but would wait for ever for the answers to its first
+ * commands, which a network that was cut does not bring.
  */
 export async function connectWithin(
   client: NodeRedisClient,
@@ -136,7 +136,10 @@ export async function connectWithin(
   }
 }
 
-/** Ends a client for good. While it has no socket, node-redis would not end: it would open one all the same, and leave it open. */
+/**
+ * Ends a client permanently. If the client has no socket yet, `destroy()` alone is not enough: node-redis would still
+ * open one.
+ */
 export function destroy(client: NodeRedisClient): void {
   if (withoutSocket.has(client)) {
     withoutSocket.set(client, true);

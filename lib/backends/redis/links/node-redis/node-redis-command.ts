@@ -14,8 +14,9 @@ export interface Connection {
 }
 
 /**
- * A command for node-redis. Its queue takes an AbortSignal, from which it removes its listener at the moment when it writes the command: so this
- * object is the signal, and knows when that was. An abort before that moment takes the command out of the queue; afterwards nobody listens.
+ * A command for node-redis. Its queue takes an AbortSignal, from which it removes its listener at the moment when it
+ * writes the command: so this object is the signal, and knows when that was. An abort before that moment takes the
+ * command out of the queue. Later it has no effect.
  */
 export class NodeRedisCommand implements SentCommand, QueueSignal {
   readonly reply: Promise<unknown>;
@@ -59,7 +60,7 @@ export class NodeRedisCommand implements SentCommand, QueueSignal {
     this.connection?.destroy(reason);
   }
 
-  /** Gives it to the client of a connection; its answer goes to whoever waits for the reply, unless `redirect` takes it. */
+  /** Sends it through the client of a connection. Its answer settles `reply`, unless `redirect` takes it. */
   sendOn(connection: Connection, redirect?: (error: Error) => boolean): void {
     if (this.aborted) return;
     // A second time only where a node has redirected it: there it was not executed.
@@ -104,6 +105,16 @@ export function asReplyError(error: unknown): Error | undefined {
   const answer = new Error(error.message);
   answer.name = 'ReplyError';
   return answer;
+}
+
+/**
+ * The server's answer to a handshake that no repetition changes: a wrong password, a database that does not exist.
+ * Undefined: another error.
+ */
+export function refusalOf(error: unknown): Error | undefined {
+  const isAnswer = error instanceof Error && error.name === 'ReplyError';
+  const answer = isAnswer ? error : asReplyError(error);
+  return answer !== undefined && /^(ERR|NOPERM|WRONGPASS|NOAUTH)\b/.test(answer.message) ? answer : undefined;
 }
 
 /** By the name of its class: the application's copy of node-redis is not known here. */

@@ -3,13 +3,13 @@ import { withoutSecrets } from '../../connection/redis-errors.js';
 import type { ConnectionContext } from '../connection-context.js';
 import type { Link, SentCommand } from '../link.js';
 import { type ClientFactory, connectWithin, destroy, type Endpoint, isSame } from './node-redis-client.js';
-import { asReplyError, type Connection, NodeRedisCommand } from './node-redis-command.js';
+import { type Connection, NodeRedisCommand, refusalOf } from './node-redis-command.js';
 
 /** The pauses before another connection is tried, in milliseconds, as with ioredis. */
 const FIRST_RETRY_DELAY = 50;
 const LONGEST_RETRY_DELAY = 1_000;
 
-/** What a link needs of the topology that it belongs to. */
+/** What a link needs from its topology. */
 export interface LinkTerms {
   /** `host:port`, or how logs call the server. */
   readonly address: string;
@@ -23,8 +23,9 @@ export interface LinkTerms {
 }
 
 /**
- * The commands of one server, by clients of node-redis, each of which is used for one connection. When that breaks, another client is made: nothing
- * that was written is ever sent again. Commands that are sent while there is no connection wait here, where they can be taken back.
+ * The commands of one server, by clients of node-redis, each of which is used for one connection. When that breaks,
+ * another client is made: nothing that was written is ever sent again. Commands that are sent while there is no
+ * connection wait here, where they can be taken back.
  */
 export class NodeRedisLink implements Link {
   private connection: Connection | undefined;
@@ -137,11 +138,14 @@ export class NodeRedisLink implements Link {
     }
   }
 
-  /** The server does not let us in as we are: it has no such database, say. To wait for a connection would be in vain. */
+  /**
+   * The server refuses the handshake, for example because it has no such database. Waiting for a connection would not
+   * help.
+   */
   private refused(error: unknown): void {
-    const answer = asReplyError(error);
-    if (answer === undefined || !/^(ERR|NOPERM|WRONGPASS|NOAUTH)\b/.test(answer.message)) return;
-    for (const command of this.waiting) command.fail(answer);
+    const refusal = refusalOf(error);
+    if (refusal === undefined) return;
+    for (const command of this.waiting) command.fail(refusal);
     this.waiting.clear();
   }
 
@@ -155,9 +159,9 @@ export class NodeRedisLink implements Link {
     failed(this.lastError);
     if (this.closed || this.retryTimer !== undefined) return;
     const pause = Math.min(FIRST_RETRY_DELAY * 2 ** this.attempts++, LONGEST_RETRY_DELAY);
-    // Commands that nobody waits for any more need no connection; they were abandoned.
+    // Abandoned commands need no connection.
     for (const command of this.waiting) if (command.aborted) this.waiting.delete(command);
-    // Without a socket, it is this timer that keeps a process alive which waits for the end of an outage.
+    // Without a socket, this timer keeps a process alive that waits for the end of an outage.
     const retry = () => {
       this.retryTimer = undefined;
       this.connect();

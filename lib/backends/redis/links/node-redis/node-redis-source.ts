@@ -27,7 +27,7 @@ interface NodeRedisCluster {
 
 const DEFAULT_PORT = 6_379;
 
-/** Whether a value looks like anything that node-redis creates. */
+/** Whether a value has the shape of a client, cluster or Sentinel client of node-redis. */
 export function isNodeRedis(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false;
   const { sendCommand, duplicate, connect, destroy, status } = value as Record<string, unknown>;
@@ -36,7 +36,8 @@ export function isNodeRedis(value: unknown): value is object {
 }
 
 /**
- * The servers of a client of node-redis, or of options for one. The client is a source of settings: it is never connected, closed or listened to.
+ * The servers of a client of node-redis, or of options for one. The client is a source of settings: it is never
+ * connected, closed or listened to.
  *
  * @throws ConnectionError when locks cannot use it
  */
@@ -73,8 +74,8 @@ function openSentinel(options: SentinelOptions, context: ConnectionContext): Top
 }
 
 /**
- * The settings of a client of `createSentinel()`, which keeps them to itself, but gives them to a copy of its own: node-redis 6 makes copies. A
- * copy that is made here only reads them.
+ * The settings of a client of `createSentinel()`, which keeps them private, but passes them to a duplicate: node-redis
+ * 6 can make one. A copy that is made here only reads them.
  */
 function sentinelOptionsOf(source: object): SentinelOptions | undefined {
   const { duplicate } = source as { duplicate?: (overrides: object) => unknown };

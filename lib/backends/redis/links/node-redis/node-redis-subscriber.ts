@@ -66,7 +66,7 @@ export class NodeRedisSubscriber implements SubscriberConnection {
     channels: readonly string[],
     events: SubscriberEvents | undefined,
   ): Promise<unknown> {
-    // Patterns are reported by the channel that matched: each one is subscribed to with a listener of its own.
+    // Patterns are reported by the channel that matched: each one is subscribed to with its own listener.
     if (kind === 'pattern') {
       return Promise.all(
         channels.map((pattern) =>
@@ -100,8 +100,8 @@ export class NodeRedisSubscriber implements SubscriberConnection {
   }
 
   /**
-   * Of each channel, one thing at a time: node-redis takes a channel that it is about to leave for one that it has, sends nothing to subscribe to it
-   * again, and has left it then.
+   * One operation per channel at a time: node-redis treats a channel that it is about to leave as one that it has,
+   * sends nothing to subscribe to it again, and has left it then.
    */
   private async inTurn(
     kind: ChannelKind,
@@ -135,7 +135,7 @@ export class NodeRedisSubscriber implements SubscriberConnection {
   }
 }
 
-/** What the server answers with is known by its name, as with commands. */
+/** Errors that the server answered get the name by which the backend knows them, as with commands. */
 function confirmed(answer: Promise<unknown>): Promise<unknown> {
   return answer.catch((error: unknown) => {
     throw asReplyError(error) ?? error;

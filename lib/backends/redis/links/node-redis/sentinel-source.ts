@@ -16,7 +16,7 @@ import {
 } from './node-redis-client.js';
 import type { Move, SingleSource } from './single-topology.js';
 
-/** What `createSentinel()` of node-redis takes, as far as it matters here. */
+/** The options of node-redis's `createSentinel()` that are used here. */
 export interface SentinelOptions {
   readonly name: string;
   readonly sentinelRootNodes: readonly { readonly host: string; readonly port: number }[];

@@ -8,7 +8,7 @@ import { NodeRedisSubscriber } from './node-redis-subscriber.js';
 /** For how long after a move a Sentinel is not believed that names the old master, in milliseconds. */
 const STALE_ADVICE = 10_000;
 
-/** A master that was replaced, and the one that took its place. */
+/** A master that was replaced, and its successor. */
 export interface Move {
   readonly from: Endpoint;
   readonly to: Endpoint;
@@ -119,7 +119,8 @@ export class SingleTopology implements Topology {
   }
 
   leaveReplica(): void {
-    // One server alone stays where it is: there is no other one to look for, but a proxy or a DNS name may lead elsewhere.
+    // One server alone stays where it is: there is no other one to look for, but a proxy or a DNS name may lead
+    // elsewhere.
     this.link.reconnect();
   }
 

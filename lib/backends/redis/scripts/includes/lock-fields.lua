@@ -1,8 +1,8 @@
--- Nobody has so many readers, and to read as many fields would keep the server busy.
+-- No lock has that many readers, and reading more fields would keep the server busy.
 local MOST_FIELDS = 100000
 
--- The fields of a lock's hash: owners, writers as `<owner>:write`, and `mode` of a read/write lock. None where it is free. Fails for a hash
--- with other fields, which is somebody else's: it must not be changed, nor be waited for.
+-- The fields of a lock's hash: owners, writers as `<owner>:write`, and `mode` of a read/write lock. None where it is
+-- free. Fails for a hash with other fields, which is somebody else's: it must not be changed, nor be waited for.
 local function lockFields(lock)
   local count = redis.call('HLEN', lock)
   local fields = count <= MOST_FIELDS and redis.call('HKEYS', lock) or {}

@@ -1,5 +1,5 @@
--- Reserves the tokens of one acquisition from a fenced lock's own counter. A counter that does not exist starts above the clock of all
--- locks.
+-- Reserves the tokens of one acquisition from a fenced lock's own counter. A counter that does not exist starts above
+-- the clock of all locks.
 local function reserveFencedTokens(counter, clock, reserve)
   if redis.call('EXISTS', counter) == 1 then
     return reserveTokens(counter, reserve, 1)

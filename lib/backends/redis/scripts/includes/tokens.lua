@@ -1,14 +1,16 @@
--- Fencing tokens come from a hybrid logical clock that is kept under a key. Each token is greater than the one before it, than the
--- server's time in µs, and than the highest token that the caller has ever seen (this server may have lost its data).
--- `upcoming` is the next token; nil: none is reserved yet. `reserved` is how many more tokens each acquisition gets.
+-- Fencing tokens come from a hybrid logical clock that is kept under a key. Each token is greater than the one before
+-- it, than the server's time in µs, and than the highest token that the caller has ever seen (this server may have lost
+-- its data). `upcoming` is the next token; nil: none is reserved yet. `reserved` is how many more tokens each
+-- acquisition gets.
 local upcoming, reserved
 
--- Reserved tokens may set the clock ahead of TIME by this much, in µs: a loss of data could repeat the tokens of that time. So a clock
--- that does not exist starts further ahead.
+-- Reserved tokens may set the clock ahead of TIME by this much, in µs: a loss of data could repeat the tokens of that
+-- time. So a clock that does not exist starts further ahead.
 local MAX_LEAD = 100000
 local INITIAL_LEAD = 150000
 
--- Sets the clock so that `count` acquisitions get their tokens from `first` on, each with up to `reserve` more. Returns what Redis answers.
+-- Sets the clock so that `count` acquisitions get their tokens from `first` on, each with up to `reserve` more. Returns
+-- what Redis answers.
 local function setClock(command, key, first, reserve, count)
   upcoming, reserved = first, 0
   if reserve > 0 then

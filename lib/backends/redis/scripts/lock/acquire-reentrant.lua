@@ -26,7 +26,8 @@ local count = #ARGV - 4
 local answers = { 0 }
 local taken, expired
 
--- Reads the server's time and reserves the tokens, before the first lock is written. False: it is too late, and `expired` is the reply.
+-- Reads the server's time and reserves the tokens, before the first lock is written. False: it is too late, and
+-- `expired` is the reply.
 local function begin()
   if not upcoming then
     local time = call('TIME')

@@ -1,4 +1,5 @@
--- Tells the head of the queue that the lock is free. Returns how many clients listened, and the head; nil when nobody waits.
+-- Tells the head of the queue that the lock is free. Returns how many clients listened, and the head; nil when nobody
+-- waits.
 local function wakeHead(queue, lock, publish, now)
   local head = headOf(queue, now)
   if not head then

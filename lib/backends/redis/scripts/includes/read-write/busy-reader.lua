@@ -1,4 +1,5 @@
--- To look at all readers would make each reader slower than the one before: of more than these, it is done where the lock has no lease.
+-- To look at all readers would make each reader slower than the one before: of more than these, it is done where the
+-- lock has no lease.
 local FEW_FIELDS = 16
 
 -- Why `owner` cannot read: { ttl, holder }; nil when it can. Unless `pastWriters`, it cannot while a writer waits.

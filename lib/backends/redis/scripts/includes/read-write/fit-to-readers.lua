@@ -1,7 +1,7 @@
 local MOST_TRIES = 10
 
--- Gives a lock without a writer the lease of the reader that has the longest one. False: nobody reads, and the lock is deleted, unless it has
--- fields of somebody else.
+-- Gives a lock without a writer the lease of the reader that has the longest one. False: nobody reads, and the lock is
+-- deleted, unless it has fields of somebody else.
 local function fitToReaders(lock)
   local longest, reader = longestReader(lock)
   if not longest then

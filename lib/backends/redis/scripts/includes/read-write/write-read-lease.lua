@@ -1,5 +1,6 @@
--- Writes the lease of a reader that has its field in the lock, and makes the lock last as long. The lock's comes first: before 7.2, Redis
--- goes on reading its clock within a script, and a lock that outlasts its readers by two ms looks like one that somebody else reads.
+-- Writes the lease of a reader that has its field in the lock, and makes the lock last as long. The lock's comes first:
+-- before 7.2, Redis reads its clock again within a script, and a lock that outlasts its readers by two ms looks as if
+-- another reader held it.
 local function writeReadLease(lock, owner, lease)
   local key = readLease(lock, owner, 1)
   local before, ttl = redis.call('PTTL', key), redis.call('PTTL', lock)

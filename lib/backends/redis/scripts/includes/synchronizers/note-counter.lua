@@ -1,5 +1,6 @@
--- Beside a number stands a note, for people: of which type it is, and how many permits or steps there are in all (empty: not known). Redisson
--- deletes latches without their notes, so that these expire. The calls are protected: what happens to a note must not fail a change.
+-- Beside a number stands a note, for people: of which type it is, and how many permits or steps there are in all
+-- (empty: not known). Redisson deletes latches without their notes, so that these expire. The calls are protected: what
+-- happens to a note must not fail a change.
 local DAYS_30 = 2592000000
 
 local function noteCounter(note, kind, total)

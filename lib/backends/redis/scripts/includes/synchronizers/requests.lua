@@ -1,5 +1,6 @@
--- `latest` stores the latest request of a session of a client as `<sequence>:<answer>`. A client sends the next request of a session when
--- it knows the answer to the last one: the same sequence number is a repetition, a lower one a copy that was delayed.
+-- `latest` stores the latest request of a session of a client as `<sequence>:<answer>`. A client sends the next request
+-- of a session when it knows the answer to the last one: the same sequence number is a repetition, a lower one a copy
+-- that was delayed.
 local function latestRequest(latest)
   local sequence, answer = string.match(redis.call('GET', latest) or '', '^(%d+):(.*)$')
   return tonumber(sequence or 0), answer
