@@ -19,7 +19,7 @@ describe.each(STORES)('a semaphore that nobody has set up, in %s', (store) => {
       ['mail', 'sms'].map((name) =>
         expect.stringMatching(
           new RegExp(
-            `^There is no semaphore '${name}' in .+: set its permits once, with ${kind}\\('${name}', { permits: n }\\)`,
+            `^There is no semaphore '${name}' in .+, so no permit can be acquired. Set its permits once, with ${kind}\\('${name}', { permits: n }\\)`,
           ),
         ),
       ),

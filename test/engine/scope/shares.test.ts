@@ -46,7 +46,7 @@ describe.each(STORES)('the children of a share, on %s', (store) => {
       });
     const [error] = await write(() => Promise.all([upgrade(), other()]));
     expect(error).toBeInstanceOf(LockUpgradeError);
-    expect(error.message).toMatch(/another branch of the same writer reads it too/);
+    expect(error.message).toMatch(/another branch of the same writer holds the read lock, too/);
     expect(wrote).toBe(false);
   });
 
