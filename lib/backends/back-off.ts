@@ -5,15 +5,15 @@ export const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1_000;
 
 /**
- * Pauses between attempts: each twice as long as the previous one, up to a limit, with jitter so that callers do not
- * retry in step.
+ * Pauses between attempts. Each is twice as long as the previous one, up to a limit; jitter keeps callers from retrying
+ * in step.
  */
 export class BackOff {
   private pause: number;
 
   /**
    * @param first the longest first pause, in milliseconds
-   * @param longest the longest pause of all
+   * @param longest the limit for all pauses, in milliseconds
    */
   constructor(
     private readonly runtime: Runtime,
@@ -30,7 +30,7 @@ export class BackOff {
     return delay;
   }
 
-  /** Starts again with the first pause: an attempt was answered. */
+  /** Starts again with the first pause, after an attempt was answered. */
   reset(): void {
     this.pause = this.first;
   }

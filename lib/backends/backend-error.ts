@@ -1,14 +1,14 @@
 /**
  * Why a call to a backend failed.
  *
- * - `kind` `unavailable`: there was no answer, or the answer was an error that may pass (LOADING, READONLY, OOM,
- *   CLUSTERDOWN, …). `denied`: the server refuses this user or command. `key`: something that is not a lock of this
- *   kind is stored under the key. `closed`: the client that sends the commands has ended, and will never answer again.
+ * - `kind` `unavailable`: there was no answer, or an error that may pass (LOADING, READONLY, OOM, CLUSTERDOWN, …).
+ *   `denied`: the server refuses this user or command. `key`: the key holds a value that is not a lock of this kind.
+ *   `closed`: the client that sends the commands has ended and will not answer again.
  * - `outcome` `refused`: the call was certainly not executed. `unknown`: it may have been executed, or may still be.
- * - `validUntil`: the time on the backend's clock, in ms, after which a call of unknown outcome is certainly not
- *   executed any more. Until then, a release that finds nothing ({@link ReleaseReply.at}) proves nothing. Undefined:
- *   the call is no longer under way.
- * - `spent`: the backend has released the owner of the acquisition again, so that another attempt needs another owner.
+ * - `validUntil`: the time on the backend's clock, in ms, after which a call of unknown outcome can no longer be
+ *   executed. Until then, a release that finds nothing ({@link ReleaseReply.at}) proves nothing. Undefined: no copy of
+ *   the call is under way.
+ * - `spent`: the backend has released the owner of the acquisition again, so another attempt needs another owner.
  *
  * @publicApi
  */
@@ -29,14 +29,14 @@ export class BackendError extends Error {
   }
 }
 
-/** How errors describe the backend that failed. */
+/** The parts of a backend that its error messages mention. */
 interface BackendDescription {
   readonly description: string;
   readonly connectionError?: Error | undefined;
 }
 
 /**
- * The error of a call that was not answered in time. Its cause is the connection's last error, where that is known.
+ * The error of a call that was not answered in time. Its cause is the connection's last error, if known.
  *
  * @param time how long the answer was awaited, in milliseconds; `Infinity`: the caller is still waiting
  */

@@ -2,26 +2,25 @@ import type { BackendError } from './backend-error.js';
 import type { AcquireReply, AcquireRequest, Busy, LockType } from './lock-requests.js';
 
 /**
- * The ability of a backend to wait for a lock in its own queue, instead of the engine's listening for releases. The
- * engine asks for one waiter of each lock and process at a time.
+ * Lets waiters queue in the backend instead of listening for releases. The engine asks for at most one waiter per lock
+ * and process at a time.
  *
  * @publicApi
  */
 export interface BlockingBackend {
-  /** Why this backend cannot give locks of this type, as the end of a sentence; `undefined`: it can. */
+  /** Why this backend does not support locks of this type, as the end of a sentence; `undefined`: it does. */
   refusal(type: LockType): string | undefined;
 
   /**
-   * As `LockBackend.acquire`, but waits until the lock is held, or until {@link stop}, which makes it answer that the
-   * lock is busy. What it answers carries {@link Acquired.confirmed}.
+   * As `LockBackend.acquire`, but waits until the lock is held or {@link stop} is called, after which the reply says
+   * that the lock is busy. A granted reply carries {@link Acquired.confirmed}.
    *
-   * @param onWait called when it starts to wait for a holder (with what is known of it), and again and again while it
-   * waits for something
-   *   else, such as a connection (with a reason)
+   * @param onWait called with the holder's reply when the wait begins, and repeatedly, with the error, while the
+   *   backend waits for something else, such as a connection
    * @throws BackendError
    */
   acquire(request: AcquireRequest, onWait: (reason: Busy | BackendError) => void): Promise<AcquireReply>;
 
-  /** Ends the wait of this request. Where the lock was acquired at the same time, it is given back. */
+  /** Ends the wait of this request. A lock that was acquired at the same time is given back. */
   stop(request: AcquireRequest): void;
 }

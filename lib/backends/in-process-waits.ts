@@ -7,7 +7,7 @@ interface KeptWaits {
   readonly until: number;
 }
 
-/** Waits by their owners, with a lifetime. Services that share a store see each other's waits. */
+/** Waits by owner, with a lifetime. Services that share a store see each other's waits. */
 export class WaitStore {
   private readonly kept = new ExpiringMap<KeptWaits>(({ until }, now) => until <= now);
 
@@ -24,7 +24,7 @@ export class WaitStore {
 }
 
 /**
- * Finds deadlocks among the callers of one process: for backends that keep their locks there, or have no place for
+ * Finds deadlocks among the callers of one process, for backends that keep their locks in the process or cannot store
  * waits.
  */
 export class InProcessWaits implements WaitBackend {

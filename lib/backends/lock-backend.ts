@@ -27,28 +27,25 @@ export * from './lock-requests.js';
 export * from './node-health.js';
 export * from './subscription.js';
 
-/** What a backend says about itself when it answers. @publicApi */
+/** The reply to {@link LockBackend.ping}. @publicApi */
 export interface BackendHealth {
   /** Whether messages about releases arrive; undefined: nobody has had to listen yet. */
   readonly listening: boolean | undefined;
 }
 
-/**
- * How long a ticket counter lives, in milliseconds: waiters that were woken by one message ask at about the same time.
- */
+/** How long a ticket counter lives, in milliseconds. Waiters woken by one message ask at about the same time. */
 export const TICKET_LIFETIME = 1_000;
 
 /**
- * What a lock engine needs of the place where locks are kept: the port that a backend implements. Every implementation
- * passes the suite in test/contract.
+ * The port that a lock engine needs and a backend implements. Every implementation passes the suite in test/contract.
  *
  * - All methods may be called at any time, concurrently. Promises reject with {@link BackendError} only.
  * - An acquisition is idempotent: an owner that holds the lock already is renewed to `leaseTime` and gets a (new)
  *   token.
  * - Times are measured by the backend's own clock.
  * - A call that gets no answer within the backend's command time-out rejects with `outcome: 'unknown'`.
- * - A call that takes something (an acquisition, a transfer, a place in a queue, permits) is not executed after that
- *   time-out, however long it was under way: nobody would know of it. See {@link BackendError.validUntil}.
+ * - A call that takes something (an acquisition, a transfer, a position in a queue, permits) is not executed after that
+ *   time-out, however long it was under way, because its caller has given up. See {@link BackendError.validUntil}.
  *
  * ```ts
  * const reply = await backend.acquire({
@@ -64,16 +61,13 @@ export interface LockBackend {
   /** For logs: `redis 127.0.0.1:6379/0`. It never contains a secret. */
   readonly description: string;
 
-  /**
-   * Why the backend cannot be reached: the last error of its connection since it was last ready. Undefined: not known.
-   * It never contains a secret.
-   */
+  /** The last error of the connection since it was last ready; undefined: none is known. It never contains a secret. */
   readonly connectionError?: Error | undefined;
 
   /** Semaphores and latches; undefined: this backend has none. */
   readonly synchronizers: SynchronizerBackend | undefined;
 
-  /** Where waits are written down, to find deadlocks; undefined: deadlocks are not found. */
+  /** Stores waits for the deadlock detection; undefined: deadlocks are not found. */
   readonly waits?: WaitBackend | undefined;
 
   /**
@@ -83,12 +77,12 @@ export interface LockBackend {
    */
   ping?(): Promise<BackendHealth>;
 
-  /** Which locks there are, and who the clients are; undefined: this backend cannot tell. */
+  /** Lists locks and clients; undefined: this backend cannot. */
   readonly directory?: LockDirectory | undefined;
   /** Waiting in the backend; undefined: waiters listen for releases (see {@link subscribe}) and ask again. */
   readonly blocking?: BlockingBackend | undefined;
 
-  /** Which nodes answer, so that callers do not wait for an outage to end; undefined: this backend cannot tell. */
+  /** Reports which nodes answer, so that callers need not wait for an outage to end; undefined: this backend cannot. */
   readonly health?: NodeWatch | undefined;
 
   /**
@@ -103,15 +97,15 @@ export interface LockBackend {
 
   /**
    * Acquires all locks or none, in one step. Only for `reentrant`, `fenced`, `read` and `write` requests with the same
-   * leaseTime, for keys that {@link canAcquireTogether} accepts. Their `reserve` and `waiterTimeout` are ignored: no
-   * tokens are reserved, and no writer that has to wait is registered.
+   * leaseTime, for keys that {@link canAcquireTogether} accepts. Ignores their `reserve` and `waiterTimeout`: no tokens
+   * are reserved, and no waiting writer is registered.
    *
    * @throws BackendError
    */
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply>;
 
   /**
-   * Releases what this owner holds and wakes waiters, unless it is to be done quietly.
+   * Releases the locks of this owner and wakes waiters, unless `quietly` is set.
    *
    * @throws BackendError
    */
@@ -125,44 +119,45 @@ export interface LockBackend {
   transfer(request: TransferRequest): Promise<Acquired | undefined>;
 
   /**
-   * Sets the lease of this owner to `leaseTime` from now on. False: this owner does not hold the lock.
+   * Sets the lease of this owner to `leaseTime` from now on. Resolves to false when this owner does not hold the lock.
    *
    * @throws BackendError
    */
   renew(request: RenewRequest): Promise<boolean>;
 
   /**
-   * Makes later acquisitions of this lock get tokens above `token`. The nodes of a quorum agree on a token this way:
-   * the clock that tokens of this type come from (for `fenced`, the lock's own counter) advances to it, unless it is
-   * further already.
+   * Makes later acquisitions of this lock get tokens above `token`, so that the nodes of a quorum agree on one. The
+   * counter behind the tokens of this type (for `fenced`, the lock's own) advances to `token`, unless it is already
+   * higher.
    *
    * @throws BackendError
    */
   raiseToken(key: string, type: LockType, token: number): Promise<void>;
 
   /**
-   * Keeps these waiters registered (see {@link AcquireRequest.waiterTimeout}) for another `waiterTimeout` ms. False:
-   * that waiter was no longer registered.
+   * Keeps these waiters registered (see {@link AcquireRequest.waiterTimeout}) for another `waiterTimeout` ms. Resolves
+   * to false for each waiter that was no longer registered.
    *
    * @throws BackendError
    */
   refreshWaiters(waiters: readonly OwnerRef[], waiterTimeout: number): Promise<readonly boolean[]>;
 
   /**
-   * Removes a waiter, and wakes the next one if this one had been woken. Nothing happens when it is not registered.
+   * Removes a waiter, and wakes the next one if this waiter had been woken. Does nothing when the waiter is not
+   * registered.
    *
    * @throws BackendError
    */
   removeWaiter(waiter: OwnerRef): Promise<void>;
 
   /**
-   * Frees the lock whoever holds it, of any type, wakes waiters, and tells the clients of the removed owners. Resolves
-   * to each removed owner once; to none when the lock was free.
+   * Frees a lock of any type, whoever holds it, wakes waiters, and notifies the clients of the removed owners. Resolves
+   * to each removed owner once; to an empty list when the lock was free.
    *
-   * With `expected`, only the owners that it names are removed, and compared in the same step as they are removed: an
-   * owner that got the lock meanwhile keeps it, and an empty list removes nobody. An owner that holds the lock as a
-   * writer and as a reader is removed from both. Readers that are not named keep their locks, and waiters are woken
-   * only when nobody is left. It resolves to the removed owners.
+   * With `expected`, only the listed owners are removed. They are compared and removed in one step: an owner that
+   * acquired the lock meanwhile keeps it, and an empty list removes nobody. An owner that holds the lock as a writer
+   * and as a reader is removed from both. Unlisted readers keep their lock, and waiters are woken only when no owner is
+   * left. Resolves to the removed owners.
    *
    * @throws BackendError
    */
@@ -173,8 +168,8 @@ export interface LockBackend {
 
   /**
    * Numbers the waiters that were woken by one message but found the lock taken by the same `holder`: 1, 2, … in the
-   * order of their calls, so that not all of them try again at the next message. The counter ends after
-   * {@link TICKET_LIFETIME}, and with another holder. A backend without this method makes all of them try again.
+   * order of their calls, so that not all of them try again at the next message. The counter starts again after
+   * {@link TICKET_LIFETIME}, and for another holder. Without this method, all of them try again.
    *
    * @throws BackendError
    */
@@ -187,12 +182,12 @@ export interface LockBackend {
   subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription;
 
   /**
-   * Listens for forced releases that removed owners of this client, whoever requested them. Anybody may have sent such
-   * a message: verify it before you rely on it, unless it gives a {@link Removal.reason}. A backend without this method
-   * sends no such messages.
+   * Listens for forced releases that removed owners of this client, whoever requested them. Such a message may come
+   * from anybody: verify it before you rely on it, unless it carries a {@link Removal.reason}. Without this method,
+   * forced releases are not announced.
    */
   listenToClient?(clientId: string, listener: (removal: Removal) => void): Subscription;
 
-  /** Closes what this backend opened itself. Outstanding calls reject. */
+  /** Closes the connections that this backend opened. Outstanding calls reject. */
   close(): Promise<void>;
 }

@@ -1,8 +1,9 @@
 import type { LockType } from './lock-requests.js';
 
 /**
- * The record that a client writes about itself: who it is, what it holds and what it waits for. Times are in
- * milliseconds. @publicApi
+ * The record that a client keeps of itself: its identity, its locks and its waits. Times are in milliseconds.
+ *
+ * @publicApi
  */
 export interface ClientRecord {
   /** The owners of its locks are `<clientId>:<n>`. */
@@ -12,17 +13,17 @@ export interface ClientRecord {
   readonly pid: number;
   /** The application's version; `''`: not known. */
   readonly version: string;
-  /** When the client was made, in milliseconds since 1970, by the clock of its host. */
+  /** When the client was created, in milliseconds since 1970, by the clock of its host. */
   readonly since: number;
-  /** How many locks it holds, and permits that it renews. */
+  /** The number of locks that the client holds, and of permits that it renews. */
   readonly held: number;
-  /** How many of its callers wait for a lock. */
+  /** The number of its callers that wait for a lock. */
   readonly waiting: number;
-  /** How long the first of them has waited; 0 if none waits. */
+  /** How long its longest-waiting caller has waited; 0 when none waits. */
   readonly longestWait: number;
-  /** Up to 20 of the locks that it holds, the oldest first. */
+  /** Up to 20 locks that the client holds, the oldest first. */
   readonly holds: readonly HoldRecord[];
-  /** Up to 20 of the locks that it waits for, the longest wait first. */
+  /** Up to 20 locks that the client waits for, the longest wait first. */
   readonly waits: readonly WaitRecord[];
 }
 
@@ -31,10 +32,7 @@ export interface HoldRecord {
   readonly key: string;
   readonly type: LockType;
   readonly owner: string;
-  /**
-   * The template of the decorator, `Class.method` where the key is a function, or the option `group`; `''`: none was
-   * given.
-   */
+  /** The decorator's template, `Class.method` if the key is a function, or the option `group`; `''`: none was given. */
   readonly group: string;
   /** `Class.method` of a decorated method; `''` for other callers. */
   readonly method: string;
@@ -45,53 +43,55 @@ export interface HoldRecord {
 export interface WaitRecord {
   readonly key: string;
   readonly type: LockType;
-  /** The group and method of the first caller, as in {@link HoldRecord}. */
+  /** Of the first caller, as in {@link HoldRecord}. */
   readonly group: string;
   readonly method: string;
-  /** How many callers of the client wait. */
+  /** The number of the client's callers that wait. */
   readonly waiters: number;
-  /** How long the first of them has waited. */
+  /** How long the first caller has waited. */
   readonly waitedFor: number;
 }
 
 /** @publicApi */
 export interface KeyPage {
-  /** Keys of locks, in no order. One that was there all the time is on at least one page; one may be on two pages. */
+  /**
+   * Keys of locks, in no order. A key present during the whole listing is on at least one page; a key may be on two
+   * pages.
+   */
   readonly keys: readonly string[];
   /**
-   * Keys of semaphores and latches that this library has set up or found too few permits in, as far as the backend
-   * knows them.
+   * Keys of semaphores and latches that this library has created or found short of permits, if the backend knows them.
    */
   readonly synchronizers?: readonly string[];
-  /** For the next page; undefined: this is the last one. */
+  /** The cursor of the next page; undefined: this is the last one. */
   readonly cursor: string | undefined;
 }
 
 /**
- * Which locks and clients there are: the part of a backend for people. It never serves an acquisition.
+ * Lists locks and clients, for people and tools that inspect them. An acquisition never uses it.
  *
  * @publicApi
  */
 export interface LockDirectory {
   /**
-   * The keys of present locks, semaphores and latches that consist of `prefix`, taken verbatim, and a rest that matches
-   * the glob pattern `match`. It does not block the server, however many keys there are.
+   * The keys of present locks, semaphores and latches that begin with `prefix`, verbatim, followed by text that matches
+   * the glob pattern `match`. Does not block the server, however many keys there are.
    *
-   * @param count about how many; a page may have more or fewer, also none
-   * @returns undefined for a cursor that is none of this backend's
+   * @param count the approximate size of a page; a page may have more or fewer keys, or none
+   * @returns undefined for a cursor that this backend did not issue
    * @throws BackendError
    */
   list(prefix: string, match: string, cursor: string | undefined, count: number): Promise<KeyPage | undefined>;
 
   /**
-   * Stores the record of a client for `lifetime` milliseconds, replacing the one before. 0: removes it.
+   * Replaces the record of a client and keeps it for `lifetime` milliseconds. A lifetime of 0 removes the record.
    *
    * @throws BackendError
    */
   writeClient(record: ClientRecord, lifetime: number): Promise<void>;
 
   /**
-   * The record of a client, as it was written; undefined: there is none. Times grow while a record is kept.
+   * The record of a client as it was written, its durations extended to the present; undefined: there is none.
    *
    * @throws BackendError
    */
@@ -105,7 +105,7 @@ export interface LockDirectory {
   clients(): Promise<readonly ClientRecord[]>;
 }
 
-/** A record that was written `age` milliseconds ago: what it says of waits and holds has gone on since. */
+/** Brings a record written `age` milliseconds ago up to date: its waits and holds have lasted longer since. */
 export function agedRecord(record: ClientRecord, age: number): ClientRecord {
   return {
     ...record,

@@ -7,16 +7,13 @@ import type { Moment } from './runtime.js';
  */
 export type LockType = 'reentrant' | 'fair' | 'read' | 'write' | 'fenced';
 
-/**
- * The two sides of a read/write lock share one lock record; every other type under the same name counts as busy, and
- * vice versa.
- */
+/** Read and write locks share one lock record; any other type under the same name counts as busy, and vice versa. */
 export function isReadWrite(type: LockType): type is 'read' | 'write' {
   return type === 'read' || type === 'write';
 }
 
 /**
- * The lock types that `LockBackend.transfer` is for. Readers share a lock, and a fair lock goes to the head of its
+ * The lock types that `LockBackend.transfer` supports. Readers share a lock, and a fair lock goes to the head of its
  * queue, which may be in another process.
  *
  * @publicApi
@@ -28,8 +25,8 @@ export function isTransferable(type: LockType): type is TransferableType {
 }
 
 /**
- * One owner of one lock. `key` is the whole key, prefix included; `owner` is `<clientId>:<n>` and belongs to one type
- * (read and write count as one).
+ * One owner of one lock. `key` is the whole key, prefix included; `owner` is `<clientId>:<n>` and is used for one type
+ * only (read and write count as one).
  *
  * @publicApi
  */
@@ -43,24 +40,25 @@ export interface OwnerRef {
 export interface AcquireRequest extends OwnerRef {
   /** Milliseconds until the backend frees the lock if nobody renews it. */
   readonly leaseTime: number;
-  /** How many fencing tokens to reserve beside the one of this acquisition, for hand-offs. 0: none. */
+  /** How many fencing tokens to reserve, in addition to the token of this acquisition, for hand-offs. 0: none. */
   readonly reserve: number;
   /**
    * When the lock is busy, the backend registers this owner as a waiter for this many milliseconds: in the queue of a
-   * fair lock, or as a waiting writer. 0: it leaves no trace. Other types ignore it.
+   * fair lock, or as a waiting writer. 0: it is not registered. Other types ignore this option.
    */
   readonly waiterTimeout: number;
   /**
-   * `read` only: acquire although a writer waits. A quorum sets it to restore a lease on a node that has lost it.
-   * Default: false, so that readers give way to a waiting writer.
+   * `read` only: acquire the lock even while a writer waits. A quorum sets it to restore a lease on a node that has
+   * lost the lease. Default: false, so that readers give way to a waiting writer.
    */
   readonly pastWaitingWriters?: boolean;
 }
 
 interface Answered {
   /**
-   * The request was sent twice because a connection broke, and the other copy may be executed until this time on the
-   * backend's clock: it may acquire the lock, or register the waiter, once more. Undefined: no other copy is under way.
+   * Set when the request was sent twice because a connection broke. Until this time on the backend's clock, the other
+   * copy may still be executed: it may acquire the lock or register the waiter once more. Undefined: no other copy is
+   * under way.
    */
   readonly validUntil?: number;
 }
@@ -70,10 +68,10 @@ export interface Acquired extends Answered {
   readonly acquired: true;
   /** The fencing token of this acquisition. It grows with each acquisition of the lock. */
   readonly token: number;
-  /** How many tokens after `token` belong to this acquisition too: at most the `reserve` that was requested. */
+  /** How many tokens after `token` are reserved for this acquisition: at most the `reserve` that was requested. */
   readonly reserved: number;
   /**
-   * The moment before the last command that set the lease was sent, on this process's clocks. Default: when the
+   * The moment, on this process's clocks, before the last command that set the lease was sent. Default: when the
    * acquisition was requested.
    */
   readonly confirmed?: Moment;
@@ -82,12 +80,14 @@ export interface Acquired extends Answered {
 /** @publicApi */
 export interface Busy extends Answered {
   readonly acquired: false;
-  /** Milliseconds after which another attempt makes sense without a message; −1 when the holder's lease has no end. */
+  /**
+   * Milliseconds after which another attempt is useful even without a message; −1 when the holder's lease has no end.
+   */
   readonly remaining: number;
   /** An owner that holds the lock, or is ahead of this one in a fair queue. */
   readonly holder: string | undefined;
   /**
-   * The backend has released parts of the acquisition again (a quorum without a majority): another attempt needs
+   * The backend has released parts of the acquisition again (a quorum without a majority), so another attempt needs
    * another owner.
    */
   readonly spent?: boolean;
@@ -112,8 +112,8 @@ export type AcquireAllReply = Answered &
 /** @publicApi */
 export interface ReleaseRequest extends OwnerRef {
   /**
-   * Publishes nothing. A quorum revokes an acquisition that was never used on single nodes; a message about that would
-   * only wake contenders in vain.
+   * Publishes no message. A quorum uses it to revoke an unused acquisition on single nodes, where a message would wake
+   * contenders needlessly.
    */
   readonly quietly?: boolean;
 }
@@ -122,13 +122,18 @@ export interface ReleaseRequest extends OwnerRef {
 export interface ReleaseReply {
   /** False: this owner did not hold the lock. */
   readonly released: boolean;
-  /** How many other processes heard of this release: subscribers of the channel, less our own. */
+  /** How many other processes received the message: subscribers of the channel, not counting this process. */
   readonly listeners: number;
-  /** A message was published, and comes back to us if we listen. False: nobody heard of the release, not even we. */
+  /**
+   * A message was published; this process receives it too if it listens. False: no process was notified of the release.
+   */
   readonly published: boolean;
-  /** The connection broke while the release was under way, so that it may have been executed twice. */
+  /** The connection broke while the release was under way, so the release may have been executed twice. */
   readonly resent: boolean;
-  /** When this owner was found not to hold the lock, by the backend's clock. See {@link BackendError.validUntil}. */
+  /**
+   * When the backend found that this owner does not hold the lock, by the backend's clock. See
+   * {@link BackendError.validUntil}.
+   */
   readonly at?: number;
 }
 
@@ -150,38 +155,34 @@ export interface RenewRequest extends OwnerRef {
 /** @publicApi */
 export interface LockState {
   readonly mode: 'free' | 'exclusive' | 'read' | 'write';
-  /**
-   * Each owner with the milliseconds that its lease has left (−1: without limit). A downgraded writer is listed once.
-   */
+  /** Each owner with the milliseconds left of its lease (−1: no limit). A downgraded writer is listed once. */
   readonly owners: readonly { readonly owner: string; readonly remaining: number }[];
   /** Owners in the queue of a fair lock, the head first; empty for other types. */
   readonly queue: readonly string[];
-  /** The last token of a `fenced` lock, if there is one. */
+  /** The last token of a `fenced` lock, if any. */
   readonly token: number | undefined;
 }
 
 /**
- * Whom a forced release means: owners that {@link LockState} has shown, and the token that it has shown with them.
+ * The owners that a forced release may remove, as shown by {@link LockState}, with the token shown beside them.
  *
  * @publicApi
  */
 export interface ExpectedHolders {
-  /** Only these are removed. */
+  /** The owners to remove; others keep the lock. */
   readonly owners: readonly string[];
   /**
-   * {@link LockState.token} as it was shown. Where the lock's token is another one by now, the lock was acquired anew,
-   * and nobody is removed: the owner ids of other libraries may repeat. Undefined, and where the backend shows no token
-   * for this lock, owners alone are compared.
+   * {@link LockState.token} as it was shown. If the lock's token has changed, the lock was acquired anew and nobody is
+   * removed, because other libraries may reuse owner ids. When it is undefined, or the backend has no token for this
+   * lock, only owners are compared.
    */
   readonly token?: number | undefined;
 }
 
-/** What one client has lost by a forced release, or by something else: these of its owners no longer hold the lock. */
+/** Owners of one client that no longer hold the lock, because of a forced release or another event. */
 export interface Removal {
   readonly key: string;
   readonly owners: readonly string[];
-  /**
-   * What happened, where the backend itself has noticed it and nothing is to be verified. Never taken from a message.
-   */
+  /** What happened, if the backend itself noticed it and no verification is needed. Never taken from a message. */
   readonly reason?: string;
 }

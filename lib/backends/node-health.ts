@@ -1,18 +1,16 @@
 import type { BackendError } from './backend-error.js';
 import type { Runtime } from './runtime.js';
 
-/**
- * How long an outage outlasts the last refusal, in milliseconds: callers that were refused ask again within a second.
- */
+/** How long an outage lasts after the last refusal, in milliseconds. Refused callers ask again within a second. */
 const REFUSAL_LASTS = 2_000;
 
 /**
- * Whether one node answers. Its outage begins with the first request that fails, or has no answer within the command
- * time-out, and ends with any answer.
+ * Whether one node answers. An outage begins with the first request that fails, or that gets no answer within the
+ * command time-out. It ends with any answer.
  *
- * A node that answers, but with an error that may pass (LOADING, OOM, CLUSTERDOWN, …), gives no lock either: PING and
- * renewals may succeed meanwhile, so such an outage ends when something can be acquired again, or when it has been
- * refused to nobody for two seconds.
+ * A node that answers with an error that may pass (LOADING, OOM, CLUSTERDOWN, …) grants no lock either, although PING
+ * and renewals may succeed. Such an outage ends when an acquisition succeeds again, or when none has been refused for
+ * two seconds.
  *
  * @publicApi
  */
@@ -36,12 +34,12 @@ export class NodeHealth {
     return this.outageSince;
   }
 
-  /** When the node answered last, on the monotonic clock; `-Infinity`: never. */
+  /** When the node last answered, on the monotonic clock; `-Infinity`: never. */
   get answeredAt(): number {
     return this.lastAnswer;
   }
 
-  /** @param taking whether it was a request that takes something, such as a lock */
+  /** @param taking whether the request would have taken something, such as a lock */
   answered(taking: boolean): void {
     this.lastAnswer = this.runtime.monotonic();
     if (this.outageSince === undefined) return;
@@ -50,7 +48,7 @@ export class NodeHealth {
     this.onChange(this);
   }
 
-  /** @param refused whether the node answered with an error; otherwise there was no answer */
+  /** @param refused whether the node answered with an error; false: there was no answer */
   failed(refused: boolean): void {
     const now = this.runtime.monotonic();
     if (refused) this.lastRefusal = now;
@@ -59,7 +57,7 @@ export class NodeHealth {
     this.onChange(this);
   }
 
-  /** Notes how a request ends, where nothing else is known of it than its outcome. */
+  /** Records the outcome of a request. */
   observe<T>(reply: Promise<T>, taking: boolean): Promise<T> {
     reply.then(
       () => this.answered(taking),
@@ -73,29 +71,29 @@ export class NodeHealth {
 }
 
 /**
- * The ability of a backend to say which of its nodes do not answer. Without it, a caller waits as long as its
- * `waitTime` allows, whatever happens to the backend.
+ * Reports which nodes of a backend do not answer. Without it, a caller waits as long as its `waitTime` allows, even
+ * during an outage.
  *
  * @publicApi
  */
 export interface NodeWatch {
-  /** The node that has this key at present. */
+  /** The node that holds this key at present. */
   node(key: string): NodeHealth;
 
-  /** Sends one PING to each node that has one of these keys. How it ends is noted in the node's health. */
+  /** Sends one PING to each node that holds one of these keys. The outcome is recorded in the node's health. */
   ping(keys: Iterable<string>): void;
 
-  /** Calls `listener` whenever the outage of a node begins or ends. There is one listener. */
+  /** Calls `listener` whenever the outage of a node begins or ends. There can be only one listener. */
   listen(listener: (node: NodeHealth) => void): void;
 }
 
-/** The {@link NodeWatch} of a backend that has a single node. */
+/** The {@link NodeWatch} of a backend that consists of a single node. */
 export class SingleNodeWatch implements NodeWatch {
   readonly health: NodeHealth;
   private listener: (node: NodeHealth) => void = () => {};
   private pinging = false;
 
-  /** @param sendPing sends a request that is {@link NodeHealth.observe}d, as all others are */
+  /** @param sendPing sends a request that is {@link NodeHealth.observe}d like all others */
   constructor(
     description: string,
     runtime: Pick<Runtime, 'monotonic'>,

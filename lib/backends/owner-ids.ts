@@ -1,32 +1,30 @@
-/** The id of an owner: one key of one attempt of one client. See docs/decisions/owner-ids.md. */
+/** The id of an owner: it stands for one key of one attempt of one client. See docs/decisions/owner-ids.md. */
 export function ownerId(clientId: string, number: number): string {
   return `${clientId}:${number}`;
 }
 
-/**
- * The client of an owner. An owner without a colon, which no version of this library makes, counts as its own client.
- */
+/** The client of an owner. An owner without a colon, which this library never creates, counts as its own client. */
 export function clientOf(owner: string): string {
   const end = owner.lastIndexOf(':');
   return end < 0 ? owner : owner.slice(0, end);
 }
 
-/** Whether an owner is one of this client. */
+/** Whether an owner belongs to this client. */
 export function isOwnerOf(clientId: string, owner: string): boolean {
   return owner.startsWith(`${clientId}:`);
 }
 
-/** Where a UUID has its version. */
+/** The index of the version digit in a UUID. */
 const VERSION_AT = 14;
-/** The version for ids of any making (RFC 9562). Java makes ids of version 4. */
+/** The UUID version for custom ids (RFC 9562). Java creates ids of version 4. */
 const OURS = '8';
 
-/** The id of a client: a UUID that shows that it belongs to a client of this library, and not to one of Redisson. */
+/** The id of a client: a UUID whose version tells this library's clients from Redisson's. */
 export function toClientId(uuid: string): string {
   return `${uuid.slice(0, VERSION_AT)}${OURS}${uuid.slice(VERSION_AT + 1)}`;
 }
 
-/** Whether an owner belongs to a client of Redisson. Only for owners whose client has no record. */
+/** Whether an owner belongs to a Redisson client. Use it only for owners whose client has no record. */
 export function isRedisson(owner: string): boolean {
   return owner[VERSION_AT] === '4';
 }

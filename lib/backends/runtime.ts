@@ -10,8 +10,8 @@ export interface Moment {
 }
 
 /**
- * Time, randomness and ids, as the engine and the memory backend see them. All that a seeded simulation has to control
- * goes through here; the real one is `nodeRuntime`.
+ * Time, randomness and ids for the engine and the memory backend. A seeded simulation replaces it to control all of
+ * them; production code uses `nodeRuntime`.
  *
  * @publicApi
  */
@@ -34,16 +34,16 @@ export interface Runtime {
   /** A number in [0, 1). */
   random(): number;
 
-  /** An id that no other process has: `<8>-<4>-<4>-<4>-<12>` hexadecimal digits. */
+  /** An id that no other process uses: `<8>-<4>-<4>-<4>-<12>` hexadecimal digits. */
   uuid(): string;
 
-  /** Runs `work` outside any lock scope, so that what it opens does not keep the caller's scope alive. */
+  /** Runs `work` outside any lock scope, so that resources opened by it do not keep the caller's scope alive. */
   detached<T>(work: () => T): T;
 }
 
 /**
- * A timer for giving up on an answer. Node.js runs timers before it reads sockets, so after the event loop was blocked
- * a plain timer would fire before answers that arrived long ago. This one lets them be read first.
+ * A timer for giving up on an answer. Node.js runs timers before it reads sockets. After a blocked event loop, a plain
+ * timer would fire before answers that arrived long ago; this timer lets them be read first.
  */
 export function deadlineTimer(runtime: Runtime, delay: number, giveUp: () => void, keepAlive?: 'keep-alive'): Timer {
   return new DeadlineTimer(runtime, delay, giveUp, keepAlive);

@@ -1,5 +1,5 @@
 /**
- * Why a subscriber is called. `message`: the lock was released; `owner` is the waiter that the message is meant for
+ * Why a listener is called. `message`: the lock was released; `owner` is the waiter that the message is addressed to
  * (fair locks). `resync`: messages may have been lost.
  *
  * @publicApi
@@ -8,9 +8,9 @@ export type Wake = { readonly kind: 'message'; readonly owner?: string } | { rea
 
 /** @publicApi */
 export interface Subscription {
-  /** Settles when messages arrive from now on. It stays pending through an outage, and never rejects. */
+  /** Settles when the subscription is active. It stays pending during an outage, and never rejects. */
   readonly ready: Promise<void>;
 
-  /** Ends the subscription: its listener is not called again. */
+  /** Ends the subscription. Its listener is not called again. */
   close(): void;
 }

@@ -2,11 +2,11 @@ import type { Subscription, Wake } from './subscription.js';
 import type { SemaphoreType, SynchronizerState } from './synchronizer-state.js';
 
 /**
- * Identifies one request that changes something, so that a repetition gets the same answer and changes nothing: a reply
- * can be lost after the command was executed.
+ * Identifies one request that changes something, so that a repetition gets the same answer and changes nothing. A
+ * repetition is needed because a reply can be lost after the command was executed.
  *
- * A client sends the changes of one session to one object one after the other: the next one only when the last one was
- * answered. So the backend remembers the latest sequence number of each session with its answer, and ignores a lower
+ * Within a session, a client sends changes to an object one after another, each after the previous one was answered.
+ * The backend therefore remembers the latest sequence number of each session with its answer, and ignores a lower
  * number as a late copy.
  *
  * @publicApi
@@ -14,11 +14,11 @@ import type { SemaphoreType, SynchronizerState } from './synchronizer-state.js';
 export interface RequestId {
   /** `<clientId>:<kind of request>`; no other client uses it. */
   readonly session: string;
-  /** Grows with each request of the client. */
+  /** Higher for each request of the client. */
   readonly sequence: number;
   /**
-   * The request was sent before, and that copy may still be under way: the answer is remembered even if nothing
-   * changed, so that the copy changes nothing.
+   * The request was sent before and that copy may still be under way. The answer is then remembered even if nothing
+   * changed, so that the other copy changes nothing.
    */
   readonly repeated?: boolean;
 }
@@ -28,7 +28,7 @@ export const REQUEST_LIFETIME = 300_000;
 
 /** @publicApi */
 export interface TakenPermits {
-  /** How many of the groups, counted from the first, got all their permits. The others got none. */
+  /** How many groups, counted from the first, got all their permits. The others got none. */
   readonly served: number;
   /** Milliseconds until the earliest lease of a permit ends; −1 when no permit has a lease. */
   readonly remaining: number;
@@ -43,15 +43,15 @@ export interface PermitCounts {
 }
 
 /**
- * Each kind has its own channel. Both kinds of semaphores share one.
+ * The kinds of objects, each with its own channel. Both types of semaphores share one.
  *
  * @publicApi
  */
 export type SynchronizerKind = 'semaphore' | 'latch';
 
 /**
- * Semaphores and count-down latches of a {@link LockBackend}. A `key` is the whole key, prefix included. An object that
- * does not exist counts as zero. Permit ids are 32 lower-case hexadecimal digits, chosen by the caller.
+ * Semaphores and count-down latches of a {@link LockBackend}. A `key` is the whole key, prefix included. A missing
+ * object counts as zero. Permit ids are 32 lower-case hexadecimal digits, chosen by the caller.
  *
  * All methods may be called at any time, concurrently; promises reject with {@link BackendError} only. Times are
  * measured by the backend's own clock. A call that makes permits available, or opens a latch, wakes waiters.
@@ -59,13 +59,13 @@ export type SynchronizerKind = 'semaphore' | 'latch';
  * @publicApi
  */
 export interface SynchronizerBackend {
-  // ── Permits that are only counted ────────────────────────────────────────────────────────────────────────────────────
+  // ── Permits that are only counted ──────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Takes the permits of as many groups, from the first on, as there are permits for. Resolves to the number of groups
+   * Serves groups in order, for as long as there are enough permits for the next one. Resolves to the number of groups
    * served; −1: none, because the semaphore does not exist.
    *
-   * @param initial a semaphore that does not exist is first created with this many permits
+   * @param initial creates a missing semaphore with this many permits first
    * @throws BackendError
    */
   takePermits(key: string, groups: readonly number[], request: RequestId, initial?: number): Promise<number>;
@@ -81,31 +81,31 @@ export interface SynchronizerBackend {
   availablePermits(key: string): Promise<number>;
 
   /**
-   * As {@link addPermits}, but only if the semaphore exists. False: it does not, and none was created.
+   * As {@link addPermits}, but only if the semaphore exists. Resolves to false if it does not; none is created.
    *
    * @throws BackendError
    */
   addPermitsIfExists(key: string, permits: number, request: RequestId): Promise<boolean>;
 
-  // ── Permits of both kinds ────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Permits of both kinds ──────────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Makes more permits available. A negative number takes permits away, below zero if need be.
+   * Makes more permits available. A negative number takes permits away, below zero if necessary.
    *
-   * @param type given where the number of permits changes, and undefined where permits come back
+   * @param type set when the total number of permits changes; undefined when taken permits are given back
    * @throws BackendError
    */
   addPermits(key: string, permits: number, request: RequestId, type?: SemaphoreType): Promise<void>;
 
   /**
-   * Creates the semaphore with this many permits. False: it exists already.
+   * Creates the semaphore with this many permits. Resolves to false if it already exists.
    *
-   * @param type what {@link inspect} is to answer. Default: `semaphore`
+   * @param type the type that {@link inspect} reports. Default: `semaphore`
    * @throws BackendError
    */
   trySetPermits(key: string, permits: number, request: RequestId, type?: SemaphoreType): Promise<boolean>;
 
-  // ── Permits with an id and a lease ───────────────────────────────────────────────────────────────────────────────────
+  // ── Permits with an id and a lease ─────────────────────────────────────────────────────────────────────────────────
 
   /**
    * As {@link takePermits}, under these ids. Permits that an earlier copy of this request took get a fresh lease.
@@ -121,14 +121,14 @@ export interface SynchronizerBackend {
   ): Promise<TakenPermits>;
 
   /**
-   * Gives permits back. Says of each id whether it was held, and is free now.
+   * Gives permits back. Resolves, for each id, to whether it was held before.
    *
    * @throws BackendError
    */
   giveLeasedPermits(key: string, ids: readonly string[], request: RequestId): Promise<readonly boolean[]>;
 
   /**
-   * Sets the leases of these permits to `leaseTime` from now on. False: that permit is not held.
+   * Sets the leases of these permits to `leaseTime` from now on. Resolves to false for each permit that is not held.
    *
    * @throws BackendError
    */
@@ -144,10 +144,10 @@ export interface SynchronizerBackend {
   /** @throws BackendError */
   countPermits(key: string): Promise<PermitCounts>;
 
-  // ── Count-down latch ─────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Count-down latch ───────────────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Sets the count of an open latch. False: it has a count already.
+   * Sets the count of an open latch. Resolves to false if it already has a count.
    *
    * @throws BackendError
    */
@@ -164,22 +164,22 @@ export interface SynchronizerBackend {
   getCount(key: string): Promise<number>;
 
   /**
-   * Removes the count, which opens the latch. False: there was no count.
+   * Removes the count, which opens the latch. Resolves to false if there was no count.
    *
    * @throws BackendError
    */
   deleteLatch(key: string, request: RequestId): Promise<boolean>;
 
-  // ── Both ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Both ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * What is known of the object, for people who look at it. Undefined: there is none. Nothing changes. A backend
-   * without this method shows no semaphores and latches.
+   * The object's state, for people and tools that inspect it. Undefined: there is none. Changes nothing. Without this
+   * method, the backend lists no semaphores and latches.
    *
    * @throws BackendError
    */
   inspect?(key: string): Promise<SynchronizerState | undefined>;
 
-  /** Listens for what wakes waiters of this object. Subscriptions of one channel share one. */
+  /** Listens for messages that wake waiters of this object. Subscriptions to the same channel are shared. */
   subscribe(key: string, kind: SynchronizerKind, listener: (wake: Wake) => void): Subscription;
 }

@@ -2,8 +2,8 @@
 export type SemaphoreType = 'semaphore' | 'permit-expirable-semaphore';
 
 /**
- * The type of a semaphore or latch. `counter`: a number that may be either. This library notes the type when it
- * sets one up; Redisson does not.
+ * The type of a semaphore or latch. `counter`: a number that may be either. This library records the type when it
+ * creates an object; Redisson does not.
  *
  * @publicApi
  */
@@ -11,44 +11,39 @@ export type SynchronizerType = SemaphoreType | 'count-down-latch' | 'counter';
 
 /** A permit that is held. @publicApi */
 export interface HeldPermit {
-  /** The first 16 digits of its id. Nobody can release it with them. */
+  /** The first 16 digits of the permit's id: not enough to release it. */
   readonly id: string;
-  /** Milliseconds until its lease ends unless renewed; −1: it has no end. */
+  /** Milliseconds until the lease ends unless renewed; −1: it has no end. */
   readonly remaining: number;
 }
 
-/** The result of `SynchronizerBackend.inspect`. @publicApi */
+/** The reply of `SynchronizerBackend.inspect`. @publicApi */
 export interface SynchronizerState {
   readonly type: SynchronizerType;
-  /**
-   * How many permits of a semaphore are available, below zero after more were taken away; of a latch, how many steps
-   * are left.
-   */
+  /** The available permits of a semaphore, below zero if more were taken away; the steps left of a latch. */
   readonly count: number;
-  /**
-   * How many permits there are, including those that are taken; the count that a latch was given. Undefined: not known.
-   */
+  /** All permits of a semaphore, including taken ones; the initial count of a latch. Undefined: not known. */
   readonly total: number | undefined;
-  /** How many permits with a lease are held. */
+  /** The number of held permits with a lease. */
   readonly acquired: number;
-  /** Up to {@link MOST_PERMITS_SHOWN} of them; the one whose lease ends first comes first. */
+  /** Up to {@link MOST_PERMITS_SHOWN} held permits, in the order in which their leases end. */
   readonly permits: readonly HeldPermit[];
 }
 
 export const MOST_PERMITS_SHOWN = 100;
 
-/** How many digits of a permit's id are shown. With the other 16, anybody could release the permit. */
+/** How many digits of a permit's id are shown. All 32 digits would allow anybody to release the permit. */
 export const SHOWN_ID_DIGITS = 16;
 
-/** The note that is kept beside a semaphore or latch that was set up. */
+/** The note stored beside a semaphore or latch when it is created. */
 export interface SynchronizerNote {
   readonly type: SynchronizerType;
   readonly total: number | undefined;
 }
 
 /**
- * Interprets a note that may be out of date, because only this library writes it: Redisson also changes and deletes
- * the number beside it.
+ * The state of an object according to its note. The note may be out of date: Redisson changes and deletes the number
+ * without updating it.
  */
 export function synchronizerState(
   note: SynchronizerNote | undefined,

@@ -1,16 +1,16 @@
-/** How the waits of one owner change. @publicApi */
+/** A change of one owner's waits. @publicApi */
 export interface WaitChange {
   /** An owner that holds locks. */
   readonly holder: string;
-  /** Its current waits by their ids, each with a text that describes it. */
+  /** The waits that continue, by id, each with a text that describes it. */
   readonly waiting: ReadonlyMap<string, string>;
-  /** The ids of those that have ended. */
+  /** The ids of waits that have ended. */
   readonly ended: readonly string[];
 }
 
 /**
- * Where callers that hold locks and wait for others write down their waits, so that deadlocks are found: see
- * docs/deadlocks.md. Waits are kept by the owners that wait. A backend without this part finds no deadlocks.
+ * Stores the waits of callers that hold locks and wait for others, so that deadlocks are found: see docs/deadlocks.md.
+ * Waits are stored under the waiting owners. A backend without this part finds no deadlocks.
  *
  * All methods may be called at any time, concurrently. Promises reject with {@link BackendError} only.
  *
@@ -18,8 +18,8 @@ export interface WaitChange {
  */
 export interface WaitBackend {
   /**
-   * By how many milliseconds the backend's time is ahead of the monotonic clock of this process, or a little more: the
-   * time of the answer less that of the request. `holder` is any owner of the caller.
+   * How many milliseconds the backend's time is ahead of this process's monotonic clock, or a little more: the time in
+   * the answer minus the time of the request. `holder` is any owner of the caller.
    */
   clockOffset(holder: string): Promise<number>;
 
@@ -27,11 +27,11 @@ export interface WaitBackend {
   holders(key: string): Promise<readonly string[]>;
 
   /**
-   * Writes the waits of these owners, each for `lifetime` ms. What is written later than its caller waits for an answer
-   * is not written.
+   * Stores the waits of these owners for `lifetime` ms. A change that arrives after its caller stopped waiting for the
+   * answer is dropped.
    */
   write(changes: readonly WaitChange[], lifetime: number): Promise<void>;
 
-  /** The waits of each of these owners, as {@link write} has written them. */
+  /** The waits of each of these owners, as stored by {@link write}. */
   read(holders: readonly string[]): Promise<readonly ReadonlyMap<string, string>[]>;
 }

@@ -3,28 +3,28 @@ import type { LockLease } from './lease/lock-lease.js';
 import { QueueTable } from './queue/queue-table.js';
 import type { LocksOfOneService } from './several/locks-of-one-service.js';
 
-/** The work of a service that is in progress, in numbers. All are 0 when it is idle. */
+/** The work of a service at one moment, in numbers. All are 0 when it is idle. */
 export interface Activity {
-  /** Locks that it holds, or that its callers wait for. */
+  /** Locks that the service holds, or that its callers wait for. */
   readonly queues: number;
   /** Leases that were not released yet. */
   readonly leases: number;
-  /** Callers that want several locks and have not got them yet. */
+  /** Callers that are still acquiring several locks. */
   readonly severalLocks: number;
-  /** Semaphores and latches for which callers wait. */
+  /** Semaphores and latches that callers wait for. */
   readonly permitQueues: number;
   /** Changes of semaphores and latches that are under way. */
   readonly mutations: number;
-  /** Permits that are renewed. */
+  /** Permits that the service renews. */
   readonly renewedPermits: number;
 }
 
-/** The work of one service that is in progress. Shutdown waits until it has ended. */
+/** The unfinished work of one service. Shutdown waits until it ends. */
 export class ActiveWork {
   readonly queues = new QueueTable();
   /** Leases that were not released yet. */
   readonly leases = new LinkedQueue<LockLease>();
-  /** Acquisitions of several locks that are not complete yet: one entry per caller and type. */
+  /** Acquisitions of several locks that are not complete: one entry per caller and type. */
   readonly several = new Set<LocksOfOneService>();
   private bodies = 0;
   private onChange: () => void = () => {};
@@ -57,7 +57,7 @@ export class ActiveWork {
     this.onChange();
   }
 
-  /** Calls `listener` whenever something has come to its end, until the returned function is called. */
+  /** Calls `listener` whenever some work ends, until the returned function is called. */
   watch(listener: () => void): () => void {
     this.onChange = listener;
     return () => {

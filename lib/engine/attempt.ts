@@ -12,18 +12,18 @@ import { type LeaseClock, type Moment, validity } from './lease/lease-clock.js';
 /** `pending` until the backend has answered; see {@link Attempt}. */
 export type AttemptState = 'pending' | 'granted' | 'busy' | 'removed' | 'failed';
 
-/** The requested lock. */
+/** The part of the terms that the request needs. */
 interface AttemptTerms {
   readonly type: LockType;
   readonly leaseTime: number;
 }
 
 /**
- * One request that takes a lock for one owner id, and what may have become of it: an acquisition for a queue, for one
- * of several names or for the reader in a writer's scope, or a transfer to the next waiter. This is the only place that
- * knows what an unanswered request may have done.
+ * One request that takes a lock for one owner id, and its possible effects: an acquisition for a queue, for one of
+ * several names or for the reader in a writer's scope, or a transfer to the next waiter. Only this class decides what
+ * an unanswered request may have done.
  *
- * States, and what leads to them (the first that applies):
+ * States, and what leads to them (the first match applies):
  *
  * | state     | reached when                                                                   | in doubt         |
  * | --------- | ------------------------------------------------------------------------------ | ---------------- |
@@ -35,27 +35,26 @@ interface AttemptTerms {
  * | `failed`  | an error that says that the request was not executed (`refused`)               | no, unless spent |
  * | `failed`  | any other error, or a transfer that found another holder                       | yes              |
  *
- * In doubt: the backend may hold the lock for this owner, or may take it later, until {@link lateCopiesUntil} of its
- * clock, and nobody would release it. {@link abandon} releases the owner in the background until it is certainly gone.
- * The owner id must not be sent in another acquisition after that: the release has no time limit, and would free what
- * that acquisition took.
+ * In doubt: the backend may hold the lock for this owner, or may take it until {@link lateCopiesUntil} of its clock,
+ * and nobody would release it. {@link abandon} releases the owner in the background until it is certainly gone. Do not
+ * send the owner id in another acquisition after that: the release has no time limit and would free the new lock.
  *
- * It is a class for the reason given in collections/list-of.ts.
+ * A class for the reason in collections/list-of.ts.
  */
 export class Attempt implements AcquireRequest, Linked<Attempt> {
   previous: Attempt | undefined = undefined;
   next: Attempt | undefined = undefined;
 
   state: AttemptState = 'pending';
-  /** Why it has failed. */
+  /** Why the attempt failed. */
   error: BackendError | undefined = undefined;
   /** The backend may hold the lock for this owner although it was not granted. */
   inDoubt = false;
-  /** The backend has released the owner, so that the next attempt needs another one. */
+  /** The backend has released the owner, so the next attempt needs another one. */
   ownerSpent = false;
   /** Copies of the request may be executed until this time of the backend's clock. */
   lateCopiesUntil: number | undefined = undefined;
-  /** The moment before it was sent; once it is granted, the moment from which the lease is counted. */
+  /** The moment before the request was sent; once granted, the moment from which the lease counts. */
   sent: Moment;
 
   readonly type: LockType;
@@ -64,10 +63,10 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
   private interference: Interference | undefined = undefined;
 
   /**
-   * @param reserve how many tokens to reserve for hand-offs. It may grow until the request is sent: callers that arrive
-   * before that are handed the lock, too
-   * @param waiterTimeout for how many milliseconds the owner is registered as a waiter where the lock is busy; 0: it is
-   * not
+   * @param reserve how many tokens to reserve for hand-offs. It may grow until the request is sent, so that it also
+   *   covers callers that arrive before that
+   * @param waiterTimeout how many milliseconds the backend registers the owner as a waiter when the lock is busy; 0:
+   *   not at all
    */
   constructor(
     private readonly context: EngineContext,
@@ -84,11 +83,11 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
   }
 
   /**
-   * The backend has answered.
+   * Records the backend's answer.
    *
-   * @param reply undefined: a transfer did not find the former owner. A quorum may have passed the lock on in part, and
-   * have taken that back
-   * @param now a moment that has just been read
+   * @param reply undefined: a transfer did not find the former owner. A quorum may have transferred the lock on some
+   *   nodes, and undone it
+   * @param now the current moment, to save reading the clocks again
    */
   answered(reply: AcquireReply | undefined, now?: Moment): AttemptState {
     this.context.pendingAttempts.end(this);
@@ -104,7 +103,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
     return this.error === undefined ? this.settle('granted', false) : this.settle('failed', true);
   }
 
-  /** There is no answer, or it was an error. */
+  /** Records an error, or that there was no answer. */
   failed(error: BackendError): void {
     this.context.pendingAttempts.end(this);
     this.error = error;
@@ -113,7 +112,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
     this.settle('failed', error.outcome !== 'refused' || this.ownerSpent);
   }
 
-  /** It, or a late copy of it, may be executed without an answer. Whoever keeps the owner id undoes that in the end. */
+  /** The request, or a copy of it, may still take effect. Whoever keeps the owner id has to release it in the end. */
   get leavesTraces(): boolean {
     return this.inDoubt || this.lateCopiesUntil !== undefined;
   }
@@ -124,7 +123,8 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
   }
 
   /**
-   * Where it is {@link inDoubt}, releases the owner in the background. The owner id is spent then.
+   * Releases the owner in the background if the attempt is {@link inDoubt}. The owner id must not be used again after
+   * that.
    *
    * @param waits the owner may also be registered as a waiter
    * @returns whether the next attempt needs another owner
@@ -137,12 +137,12 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
     return true;
   }
 
-  /** A forced release concerns the owner. A removal by this process is certain, whatever else is heard. */
+  /** Notes a forced release of the owner. A removal by this process is certain and outweighs reports by others. */
   interfere(interference: Interference): void {
     if (this.interference !== 'removed') this.interference = interference;
   }
 
-  /** Another process says that it released the owner by force: nobody knows before the backend is asked. */
+  /** Another process reports that it released the owner by force. Only the backend can confirm this. */
   get isDoubtful(): boolean {
     return this.interference === 'doubtful';
   }
@@ -156,18 +156,18 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
 
 /**
  * What a forced release did to an owner whose request was pending. `removed`: this process took the lock away, whatever
- * the answer will say. `doubtful`: another process says that it did.
+ * the answer says. `doubtful`: another process says that it did.
  */
 export type Interference = 'removed' | 'doubtful';
 
 /**
- * The pending attempts of one engine, for forced releases: what happens to an owner is noted with its attempt, and ends
- * with it.
+ * The pending attempts of one engine. A forced release is recorded in the attempt of its owner while the attempt
+ * is pending.
  */
 export class PendingAttempts {
   private readonly pending = new LinkedQueue<Attempt>();
 
-  /** @param doubted called when an attempt has ended whose owner may have been removed */
+  /** @param doubted called when an attempt ends whose owner may have been removed */
   constructor(private readonly doubted: (removal: Removal) => void) {}
 
   begin(attempt: Attempt): void {
@@ -179,7 +179,7 @@ export class PendingAttempts {
     if (attempt.isDoubtful) this.doubted({ key: attempt.key, owners: [attempt.owner] });
   }
 
-  /** Owners were removed by a forced release. */
+  /** Notes that a forced release removed these owners. */
   interfere({ key, owners }: Removal, interference: Interference): void {
     for (const attempt of this.pending)
       if (attempt.key === key && owners.includes(attempt.owner)) attempt.interfere(interference);
@@ -187,9 +187,9 @@ export class PendingAttempts {
 }
 
 /**
- * An answer that arrives after the lease that it grants has ended grants nothing.
+ * Treats an answer that arrives after its lease has ended as a failure.
  *
- * @returns the failure that it is treated as; `undefined` where the answer is in time
+ * @returns the failure; `undefined` when the answer is in time
  */
 export function lateAnswer(
   clock: LeaseClock,

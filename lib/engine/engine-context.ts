@@ -33,16 +33,16 @@ import { Watchdog } from './watchdog.js';
 const NO_GATES: readonly EnteredGate[] = [];
 
 /**
- * What all acquisitions, leases and permits of one service share: its backend and clocks, the parts that work in the
- * background, and what it has in hand. There is one for each service, and it stands for that service.
+ * The state and services that all acquisitions, leases and permits of one service share: its backend and clocks, its
+ * background tasks, and its unfinished work. There is one context per service.
  */
 export class EngineContext implements WaitingQueues {
   readonly backend: LockBackend;
   readonly runtime: Runtime;
   readonly clientId: string;
   /**
-   * Milliseconds after which the backend drops a waiter (of a fair lock, or a waiting writer) that has given no sign of
-   * life.
+   * Milliseconds after which the backend drops a waiter (of a fair lock, or a waiting writer) that has not refreshed
+   * its registration.
    */
   readonly waiterTimeout: number;
 
@@ -52,13 +52,12 @@ export class EngineContext implements WaitingQueues {
   readonly backgroundReleases: BackgroundReleases;
   readonly forcedReleases: ForcedReleases;
   readonly pendingAttempts: PendingAttempts;
-  /** Finds deadlocks. */
   readonly deadlocks: DeadlockDetector;
-  /** Bounds waits while the backend does not answer. */
+  /** Limits waits while the backend does not answer. */
   readonly outages: Outages;
-  /** Says to others who this client is. */
+  /** Publishes this client's identity to others. */
   readonly presence: ClientRecordWriter;
-  /** Finds out who the others are. */
+  /** Finds the identities of other clients. */
   readonly holders: HolderLookup;
 
   /** Locks that are held or waited for, and their leases. */
@@ -87,7 +86,7 @@ export class EngineContext implements WaitingQueues {
     const renewer = new LockRenewer(backend, this.events);
     this.watchdog = new Watchdog(runtime, this.clock, renewer, watchdogTimeout, onHeartbeat);
     this.backgroundReleases = new BackgroundReleases(backend, runtime, commandTimeout);
-    // Where the lock was acquired, its lease exists in the next turn.
+    // If the lock was acquired, its lease exists in the next turn.
     this.pendingAttempts = new PendingAttempts((removal) =>
       runtime.nextTurn(() => this.forcedReleases.verify(removal)),
     );
@@ -100,17 +99,18 @@ export class EngineContext implements WaitingQueues {
     this.shutdown = new Shutdown(this, shutdownTimeout, commandTimeout);
   }
 
-  /** Stops what works in the background. */
+  /** Stops all background tasks. */
   stop(): void {
     const { outages, watchdog, backgroundReleases, forcedReleases, deadlocks, presence, holders } = this;
     for (const part of [outages, watchdog, backgroundReleases, forcedReleases, deadlocks, presence, holders])
       part.close();
   }
 
-  // ── Names, owners, admission ─────────────────────────────────────────────────────────────────────────────────────────
+  // ── Names, owners, admission ───────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * @throws LockKeyError, which begins with `what`, when the prefix makes the name too long, or the name is suspicious
+   * @throws LockKeyError, with a message that begins with `what`, when the prefix makes the name too long or the name
+   *   is suspicious
    */
   keyOf(name: string, what = 'The lock'): string {
     const { keyPrefix, allowSuspiciousNames } = this.settings;
@@ -118,28 +118,28 @@ export class EngineContext implements WaitingQueues {
     return toKey(keyPrefix, name, what);
   }
 
-  /** A new owner id. Not a method: it is passed on as a function. */
+  /** Creates an owner id. A property, because it is passed as a function. */
   readonly newOwner = (): string => ownerId(this.clientId, ++this.ownerCount);
 
   /**
-   * Whether the caller runs in a live scope of this service: it may acquire what it needs in order to end, also during
-   * shutdown.
+   * Whether the caller runs in a live scope of this service. Such a caller may acquire further locks during shutdown,
+   * because it may need them to finish.
    *
-   * @param hasScope the caller runs in a scope, of any service
+   * @param hasScope whether the caller runs in a scope of any service
    * @throws LockAbortedError for any other caller once shutdown has begun
    */
   admit(what: string, name: string, hasScope = lockScopes.getStore() !== undefined): boolean {
     return this.shutdown.admit(what, name, hasScope);
   }
 
-  // ── Queues and leases ────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Queues and leases ──────────────────────────────────────────────────────────────────────────────────────────────
 
   /** The queues of locks that are held here or waited for. */
   get queues(): QueueTable {
     return this.work.queues;
   }
 
-  /** The queue of a lock; a new one if it has none. */
+  /** The queue of a lock, created if necessary. */
   queueOf(type: LockType, name: string, key: string): LocalQueue {
     return this.queues.get(type, name) ?? this.newQueue(type, name, key);
   }
@@ -152,7 +152,7 @@ export class EngineContext implements WaitingQueues {
     return this.queues.named(key.slice(keyPrefix.length)).flatMap(({ holders }) => holders);
   }
 
-  /** @param gates what each share has entered, where it is re-entry */
+  /** @param gates the gates that each share has entered, for a re-entry */
   createLease(
     locks: readonly HeldLock[],
     terms: AcquisitionTerms,
@@ -184,7 +184,7 @@ export class EngineContext implements WaitingQueues {
     this.work.changed();
   };
 
-  // ── For outages: see WaitingQueues ───────────────────────────────────────────────────────────────────────────────────
+  // ── For outages: see WaitingQueues ─────────────────────────────────────────────────────────────────────────────────
 
   get isEmpty(): boolean {
     return this.work.hasNoQueues && this.synchronizers.hasNoQueues;
@@ -192,7 +192,8 @@ export class EngineContext implements WaitingQueues {
 
   forEach(show: (queue: WaitingQueue) => void): void {
     const { queues, several } = this.work;
-    // Several names first: their waits for single ones, which are in queues as well, end with them.
+    // Several names first: when such an acquisition ends, its waits for single names, which are in queues too, end with
+    // it.
     for (const caller of [...several]) show(caller);
     for (const queue of queues.values()) if (queue.waiting.length > 0) show(queue);
     this.synchronizers.forEachQueue(show);

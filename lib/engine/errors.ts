@@ -4,7 +4,7 @@ const BRANDS = Symbol.for('nestjs-redis-lock.errors');
 
 /**
  * The base class of all errors of this library. `instanceof` also recognises errors of another copy of the library in
- * the same process (one loaded by `import`, one by `require`).
+ * the same process, such as one copy loaded by `import` and one by `require`.
  *
  * @publicApi
  */
@@ -15,7 +15,7 @@ export class LockError extends Error {
     return (this.constructor as typeof LockError).brand;
   }
 
-  /** @param lockName the lock in question; `''` when there is none, and several names joined by `, ` */
+  /** @param lockName the lock's name; several names are joined by `, `; `''` when no lock is concerned */
   constructor(
     message: string,
     readonly lockName: string,
@@ -46,7 +46,7 @@ export class LockError extends Error {
 }
 
 /**
- * Somebody else held the lock until `waitTime` was over.
+ * The lock was still held by others when `waitTime` was over.
  *
  * @publicApi
  */
@@ -54,17 +54,16 @@ export class LockBusyError extends LockError {
   static override readonly brand = 'LockBusyError';
 
   /**
-   * Who the holder is, if that was found out while the caller waited: application, host, pid, method. For logs: it
-   * is not enumerable, so that what is sent to clients of the application does not show it.
+   * The holder's application, host, pid and method, if they were found out while the caller waited. Meant for logs: the
+   * property is not enumerable, so that errors sent to clients of the application do not reveal it.
    */
   declare readonly holderClient: HolderClient | undefined;
 
   /**
    * @param remainingTime milliseconds until the holder's lease ends unless it is renewed; −1 when unknown or unlimited
-   * @param holder the last owner that was seen, if any
-   * @param fixedLease the holder belongs to this process and its lease is never renewed: the lock is free after
-   * `remainingTime` at the latest.
-   *   False: that is not known
+   * @param holder the last known owner, if any
+   * @param fixedLease the holder belongs to this process and its lease is never renewed, so the lock is free after
+   *   `remainingTime` at the latest. False: not known
    */
   constructor(
     message: string,
@@ -80,7 +79,8 @@ export class LockBusyError extends LockError {
 }
 
 /**
- * The lease ended before its owner released it: it expired, or was force-released. Others may hold the lock by now.
+ * The lease ended before its owner released it, because it expired or was force-released. Others may hold the lock by
+ * now.
  *
  * @publicApi
  */
@@ -89,7 +89,7 @@ export class LockLostError extends LockError {
 }
 
 /**
- * A lease was extended or asked about after it had been released. The lock is not affected.
+ * A lease was extended or checked after it had been released. The lock is not affected.
  *
  * @publicApi
  */
@@ -98,7 +98,7 @@ export class LockNotOwnedError extends LockError {
 }
 
 /**
- * A lock name, or a part of one, cannot be used. Nothing was locked.
+ * A lock name, or a part of one, is invalid. Nothing was locked.
  *
  * @publicApi
  */
@@ -107,7 +107,7 @@ export class LockKeyError extends LockError {
 }
 
 /**
- * The wait was ended by the caller's AbortSignal (its reason is the `cause`) or by the service's shutdown.
+ * The wait was aborted by the caller's AbortSignal (its reason is the `cause`) or by the service's shutdown.
  *
  * @publicApi
  */
@@ -116,7 +116,7 @@ export class LockAbortedError extends LockError {
 }
 
 /**
- * A reader asked for the write lock of the same name: it would wait for itself. Release the read lock first.
+ * A reader asked for the write lock of the same name, and would wait for itself. Release the read lock first.
  *
  * @publicApi
  */
@@ -126,20 +126,20 @@ export class LockUpgradeError extends LockError {
 
 /** A caller in a deadlock. @publicApi */
 export interface DeadlockMember {
-  /** The owner by which it holds a lock, `<clientId>:<n>`. */
+  /** The owner id under which it holds a lock, `<clientId>:<n>`. */
   readonly owner: string;
-  /** The lock that it holds, and that the member before it waits for. */
+  /** The lock that it holds and the previous member waits for. */
   readonly holds: string;
-  /** The lock that it waits for, and that the next member holds. */
+  /** The lock that it waits for and the next member holds. */
   readonly waitsFor: string;
-  /** The process that it runs in; undefined: not known. */
+  /** The process in which it runs; undefined: not known. */
   readonly client?: HolderClient;
 }
 
 /**
- * The caller holds a lock, and waits for another one whose holder waits for the caller, directly or through others:
- * none of them could ever continue. Exactly one of them gets this error, within two seconds: the one that began to wait
- * last. When its body ends with it, the others go on, and it can be tried again.
+ * The caller holds a lock and waits for another one whose holder waits for the caller, directly or through others, so
+ * none of them could continue. Exactly one of them, the last to begin its wait, gets this error within two seconds.
+ * Once it has released its locks, the others continue, and the refused work can be retried.
  *
  * @see docs/deadlocks.md: what is found, and what is not
  * @publicApi
@@ -149,8 +149,8 @@ export class LockDeadlockError extends LockError {
 
   /**
    * @param lockName the lock that the refused caller waited for
-   * @param cycle who waits for whom: first the refused caller, then the holder of its lock, and so on. The last one
-   * waits for the first
+   * @param cycle the members in the order of their waits: the refused caller, the holder of its lock, and so on. The
+   *   last waits for the first
    */
   constructor(
     message: string,
@@ -162,7 +162,7 @@ export class LockDeadlockError extends LockError {
 }
 
 /**
- * The backend gave no usable answer in time; the `cause` says why.
+ * The backend gave no usable answer in time. The `cause` says why.
  *
  * @publicApi
  */
@@ -171,7 +171,7 @@ export class LockUnavailableError extends LockError {
 }
 
 /**
- * An option, a decorator or the set-up of the module is wrong; the message says which, where, and what to do.
+ * An option, a decorator or the set-up of the module is wrong. The message says which, where, and what to do.
  *
  * @publicApi
  */

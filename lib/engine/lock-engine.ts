@@ -23,16 +23,16 @@ import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
 import { nullWhenBusy } from './waiting/null-when-busy.js';
 import { abortedError, Waiter } from './waiting/waiter.js';
 
-/** How long a caller waits out an outage, unless it says otherwise. */
+/** How long a caller waits during an outage by default, in milliseconds. */
 const OUTAGE_TIMEOUT = 10_000 as Milliseconds;
 
 export type { EngineSettings } from './terms/engine-settings.js';
 export type { LockNames } from './terms/lock-names.js';
 
 /**
- * Acquires, keeps and releases locks for one service, whatever backend keeps them: a local queue for each lock, the
- * backend for its head, a lease for the caller that gets it, the watchdog while it is held, and the release or hand-off
- * at its end. See README.md.
+ * Acquires, keeps and releases locks for one service on any backend. Each lock has a local queue whose head asks the
+ * backend. The caller that gets the lock receives a lease, which the watchdog renews until the lock is released or
+ * handed off. See README.md.
  */
 export class LockEngine {
   readonly context: EngineContext;
@@ -50,7 +50,7 @@ export class LockEngine {
     return this.context.synchronizers;
   }
 
-  /** Waits until all names are held. Errors in `names` or `options` reject the promise, too. */
+  /** Waits until all names are held. Errors in `names` or `options` also reject the promise. */
   acquire(names: LockNames, options?: LockOptions, what = 'acquire()'): Promise<LockLease> {
     try {
       if (options === undefined) return this.acquireUnder(names, this.defaults, what);
@@ -61,7 +61,7 @@ export class LockEngine {
     }
   }
 
-  /** As {@link acquire}, for a caller that can do without the lock: its wait is no part of a deadlock. */
+  /** As {@link acquire}, for a caller that can do without the lock. Its wait is not part of a deadlock. */
   acquireTentatively(names: LockNames, options: LockOptions, what: string): Promise<LockLease> {
     try {
       const wanted = toWanted(names, what);
@@ -73,9 +73,9 @@ export class LockEngine {
   }
 
   /**
-   * Locks of this service that are acquired together with those of others: see {@link acquireAllOrNone}.
+   * The locks of this service in an acquisition that spans several services: see {@link acquireAllOrNone}.
    *
-   * @throws LockError as an acquisition would be rejected with
+   * @throws LockError, the same errors that reject an acquisition
    */
   several(names: readonly string[], options: LockOptions, tentative: boolean, what: string): LocksOfOneService {
     const wanted = toLockNames(names, what);
@@ -83,7 +83,7 @@ export class LockEngine {
     return new LocksOfOneService(this.context, wanted, terms, what);
   }
 
-  /** As {@link acquire}, under terms that {@link termsOf} has resolved before. */
+  /** As {@link acquire}, with terms from {@link termsOf}. */
   acquireUnder(names: LockNames, terms: AcquisitionTerms, what: string): Promise<LockLease> {
     try {
       return this.start(toWanted(names, what), terms, what);
@@ -93,22 +93,22 @@ export class LockEngine {
   }
 
   /**
-   * The terms of acquisitions with these options: checked, and with the defaults filled in.
+   * Checks the options of acquisitions and fills in the defaults.
    *
-   * @param purpose what they are for; its `method` is how errors name the call
-   * @throws LockConfigurationError naming the option that is wrong
+   * @param purpose what the acquisitions are for; errors name the call by its `method`
+   * @throws LockConfigurationError naming the invalid option
    */
   termsOf(options: LockOptions | undefined, purpose: Purpose): AcquisitionTerms {
     return this.resolve(options ?? {}, { ...this.defaults, ...purpose }, purpose.method);
   }
 
-  /** As {@link acquire}, with a waitTime of 0 unless one is given, and `null` where the lock stays busy. */
+  /** As {@link acquire}, but with a default waitTime of 0, and `null` when the lock stays busy. */
   tryAcquire(names: LockNames, options?: LockOptions, what = 'tryAcquire()'): Promise<LockLease | null> {
     const { waitTime = 0, ...others } = options ?? {};
     return nullWhenBusy(this.acquire(names, { ...others, waitTime }, what));
   }
 
-  /** How long a call waits without a waitTime or outageTimeout. */
+  /** How long a call waits by default. */
   get waitDefaults(): Pick<AcquisitionTerms, 'waitTime' | 'outageTimeout'> {
     return this.defaults;
   }
@@ -123,7 +123,7 @@ export class LockEngine {
     return this.context.events.on(event, listener);
   }
 
-  /** Emits `error`, which is logged when nobody listens for it. */
+  /** Emits `error`, which is logged when nobody listens. */
   report(error: Error): void {
     this.context.events.emit('error', error);
   }
@@ -136,12 +136,12 @@ export class LockEngine {
     this.context.events.logger.warn(message);
   }
 
-  /** Whether an owner in the backend is one of this service. */
+  /** Whether an owner in the backend belongs to this service. */
   isMine(owner: string): boolean {
     return isOwnerOf(this.context.clientId, owner);
   }
 
-  /** Whether this service has given the lease. */
+  /** Whether the lease belongs to this service. */
   owns(lease: { readonly service: object }): boolean {
     return lease.service === this.context;
   }
@@ -151,10 +151,10 @@ export class LockEngine {
   }
 
   /**
-   * Frees the lock, whoever holds it or from the expected owners alone. A lease of this service is lost at once, those
-   * of others when they hear of it.
+   * Frees a lock, whoever holds it, or only from the expected owners. A lease of this service is lost at once; leases
+   * of other services are lost when those are notified.
    *
-   * @returns the owners that it was taken from
+   * @returns the removed owners
    */
   forceRelease(name: string, expected?: ExpectedHolders): Promise<readonly string[]> {
     return this.inspector.forceRelease(name, expected);
@@ -170,7 +170,7 @@ export class LockEngine {
     return [...this.context.work.leases].find((lease) => lease.names.includes(name));
   }
 
-  /** How much work is in progress, in numbers. */
+  /** The unfinished work of the service, in numbers. */
   activity(): Activity {
     const { queues, leases, several } = this.context.work;
     const own = { queues: queues.size, leases: leases.length, severalLocks: several.size };
@@ -178,27 +178,27 @@ export class LockEngine {
   }
 
   /**
-   * Stops new work, waits up to `shutdownTimeout` for what holds a lock, then aborts the signals of what is left: its
-   * locks are neither renewed nor released and lapse with their leases, because the bodies may still run.
+   * Stops new work and waits up to `shutdownTimeout` for held locks. Then aborts the signals of the remaining leases.
+   * Their locks are neither renewed nor released, because the bodies may still run, and lapse with their leases.
    */
   drain(): Promise<void> {
     return this.context.shutdown.drain();
   }
 
   /**
-   * Drains, then closes what the backend opened: all within `shutdownTimeout` and one `commandTimeout`, whatever is
-   * under way. Calls that have no answer then are rejected.
+   * Drains, then closes what the backend opened, within `shutdownTimeout` plus one `commandTimeout` in any case. Calls
+   * that are unanswered by then are rejected.
    */
   close(): Promise<void> {
     return this.context.shutdown.close();
   }
 
-  /** Shutdown has begun. */
+  /** Whether shutdown has begun. */
   get isClosing(): boolean {
     return this.context.shutdown.isClosing;
   }
 
-  /** @throws LockKeyError, which begins with `what`, when the name cannot be used */
+  /** @throws LockKeyError, with a message that begins with `what`, when the name is invalid */
   keyOf(name: string, what?: string): string {
     return this.context.keyOf(name, what);
   }
@@ -222,7 +222,7 @@ export class LockEngine {
   }
 }
 
-/** Acquires one lock: by re-entry where the running flow holds it already, else by waiting in its queue. */
+/** Acquires one lock: by re-entry if the running flow holds it already, otherwise by waiting in its queue. */
 function acquireOne(context: EngineContext, name: string, terms: AcquisitionTerms, what: string): Promise<LockLease> {
   const { queues, outages } = context;
   // The name of a queue was checked when the queue was created.
@@ -246,7 +246,7 @@ function acquireOne(context: EngineContext, name: string, terms: AcquisitionTerm
     waiter.scoped = scoped;
     const refusal = outages.active ? outages.arrived(waiter, [key]) : undefined;
     if (refusal !== undefined) return waiter.refuse(refusal);
-    // Where the lock proved to be lost, its queue may have ended with it.
+    // The queue may have ended in the meantime, if the lock proved to be lost.
     const queue = context.queueOf(terms.type, name, key);
     queue.enqueue(waiter);
     if (hasScope) context.deadlocks.add(waiter, queue);

@@ -6,7 +6,7 @@ import type { EngineContext } from './engine-context.js';
 import { LockKeyError, LockUnavailableError } from './errors.js';
 import { toKey, toLockName } from './terms/lock-name.js';
 
-/** Looks at locks from outside, and frees them by force. */
+/** Reads the state of locks, and frees them by force. */
 export class LockInspector {
   constructor(
     private readonly context: EngineContext,
@@ -22,7 +22,7 @@ export class LockInspector {
     return this.ask(name, async (key) => this.context.backend.synchronizers?.inspect?.(key));
   }
 
-  /** @returns the owners that it was taken from */
+  /** @returns the removed owners */
   async forceRelease(name: string, expected?: ExpectedHolders): Promise<readonly string[]> {
     const owners = await this.ask(name, (key) => this.context.backend.forceRelease(key, expected));
     const { forcedReleases, queues } = this.context;
@@ -31,7 +31,7 @@ export class LockInspector {
     return owners;
   }
 
-  /** Describes an owner of this service. */
+  /** The holder of an owner id, if it is one of this service. */
   ownHolder(key: string, owner: string): HolderClient | undefined {
     if (!isOwnerOf(this.context.clientId, owner)) return undefined;
     const held = this.context.heldLocks(key).find((lock) => lock.owner === owner);
@@ -39,9 +39,9 @@ export class LockInspector {
   }
 
   /**
-   * Asks the backend something that is not about one lock.
+   * Asks the backend a question that does not concern a single lock.
    *
-   * @param what how errors name the call: `list()`
+   * @param what the name of the call in errors: `list()`
    * @throws LockUnavailableError when there is no answer
    */
   async askBackend<T>(what: string, question: () => Promise<T>): Promise<T> {
@@ -53,7 +53,7 @@ export class LockInspector {
     }
   }
 
-  /** @throws LockKeyError or LockUnavailableError instead of the backend's errors */
+  /** @throws the library's own errors instead of the backend's */
   private async ask<T>(name: string, question: (key: string) => Promise<T>): Promise<T> {
     const key = toKey(this.keyPrefix, toLockName(name, 'The lock'), 'The lock');
     try {

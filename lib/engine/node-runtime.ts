@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Runtime, Timer } from '../backends/runtime.js';
 import { lockScopes } from './scope/lock-scope.js';
 
-/** setTimeout fires at once when asked for more. */
+/** With a longer delay, setTimeout would fire at once. */
 const LONGEST_DELAY = 2 ** 31 - 1;
 
 /** The {@link Runtime} of a real Node.js process. @publicApi */

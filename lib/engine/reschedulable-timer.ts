@@ -3,7 +3,7 @@ import type { Runtime, Timer } from '../backends/runtime.js';
 /** A single timer that can be brought forward. */
 export class ReschedulableTimer {
   private timer: Timer | undefined;
-  /** When it fires, on the monotonic clock. */
+  /** When the timer fires, on the monotonic clock. */
   private at = 0;
 
   constructor(
@@ -15,7 +15,7 @@ export class ReschedulableTimer {
     return this.timer !== undefined;
   }
 
-  /** Fires once after `delay` milliseconds. An earlier schedule is replaced. */
+  /** Fires once after `delay` milliseconds, instead of at the previously scheduled time. */
   schedule(delay: number): void {
     this.timer?.cancel();
     this.at = this.runtime.monotonic() + delay;
@@ -25,7 +25,7 @@ export class ReschedulableTimer {
     });
   }
 
-  /** Fires after `delay` milliseconds at the latest, provided that it is scheduled. */
+  /** Fires after `delay` milliseconds at the latest, if the timer is scheduled. */
   bringForward(delay: number): void {
     if (this.timer !== undefined && this.runtime.monotonic() + delay < this.at) this.schedule(delay);
   }

@@ -5,20 +5,20 @@ import { inScopeOf } from './scope/lock-scope.js';
 import { shutdownError } from './waiting/wait-errors.js';
 import type { Caller } from './waiting/waiter.js';
 
-/** At most so much of the last commandTimeout is kept for closing connections, in milliseconds. */
+/** The most time of the last commandTimeout that is reserved for closing connections, in milliseconds. */
 const LONGEST_CLOSE = 500;
 
-/** Ends a service in order: no new work, then a limited time for what holds a lock, then the end of the rest. */
+/** Ends a service in order: it admits no new work, waits a limited time for held locks, then ends everything else. */
 export class Shutdown {
   private closing = false;
-  /** Bodies that still run get no more locks, either. */
+  /** Bodies that are still running get no more locks. */
   private aborted = false;
-  /** When it stops waiting for bodies. */
+  /** When shutdown stops waiting for bodies. */
   private drainUntil = 0;
   private drained: Promise<void> | undefined;
   private closed: Promise<void> | undefined;
 
-  /** Both in milliseconds. */
+  /** Both time-outs are in milliseconds. */
   constructor(
     private readonly context: EngineContext,
     private readonly shutdownTimeout: number,
@@ -26,10 +26,10 @@ export class Shutdown {
   ) {}
 
   /**
-   * Whether the caller runs in a live scope of this service: it may acquire what it needs in order to end, also during
-   * shutdown.
+   * Whether the caller runs in a live scope of this service. Such a caller may acquire further locks during shutdown,
+   * because it may need them to finish.
    *
-   * @param hasScope the caller runs in a scope, of any service
+   * @param hasScope whether the caller runs in a scope of any service
    * @throws LockAbortedError for any other caller once shutdown has begun
    */
   admit(what: string, name: string, hasScope: boolean): boolean {
@@ -38,7 +38,7 @@ export class Shutdown {
     return scoped;
   }
 
-  /** No new work is admitted. */
+  /** Whether new work is refused. */
   get isClosing(): boolean {
     return this.closing;
   }
@@ -98,12 +98,14 @@ export class Shutdown {
     await this.atMost(end - runtime.monotonic(), backend.close());
   }
 
-  /** Acquisitions whose callers are gone give back what they get: that must not find the backend closed. */
+  /**
+   * Waits until acquisitions whose callers have left are answered and given back. They need an open backend for that.
+   */
   private waitForAnswers(time: number): Promise<void> {
     return this.until(() => this.context.work.hasNoQueues, time);
   }
 
-  /** Waits for a condition on the work in progress, for at most this many milliseconds. */
+  /** Waits, at most `time` milliseconds, until a condition on the unfinished work holds. */
   private async until(condition: () => boolean, time: number): Promise<void> {
     if (condition()) return;
     const { work, runtime } = this.context;

@@ -2,77 +2,81 @@ import type { Runtime, Timer } from '../backends/runtime.js';
 import { type LeaseClock, type Moment, validity } from './lease/lease-clock.js';
 import { ReschedulableTimer } from './reschedulable-timer.js';
 
-/** How often the clocks are compared, and `onHeartbeat` is called, while anything is held. */
+/** How often the clocks are compared and `onHeartbeat` is called while anything is held, in milliseconds. */
 const HEARTBEAT = 1_000;
-/** How many renewals are started before the event loop gets a turn, and how many travel in one request. */
+/** The most renewals started before the event loop gets a turn, and the most in one request. */
 const RENEWALS_PER_TURN = 512;
-/** The shortest and the longest pause after a failure, in milliseconds; in between, a twentieth of the lease. */
+/**
+ * The shortest and the longest pause after a failure, in milliseconds. In between, the pause is a twentieth of the
+ * lease.
+ */
 const SHORTEST_PAUSE = 20;
 const LONGEST_PAUSE = 1_000;
 
 const NO_EXTENSIONS: readonly number[] = [];
 
-/** Something that the backend keeps for this process until its lease ends: a lock, or a permit. */
+/** A thing that the backend keeps for this process until its lease ends: a lock or a permit. */
 export interface Renewable<Thing extends Renewable<Thing>> {
-  /** Milliseconds of lease that were requested with its acquisition; each renewal sets as many. */
+  /** The requested lease in milliseconds. Each renewal sets the same. */
   readonly leaseTime: number;
-  /** The user chose its lease: it is not renewed, and ends. */
+  /** The user chose the lease, so it is not renewed. */
   readonly fixed: boolean;
-  /** The moment before the last confirmed command that set its lease was sent. */
+  /** The moment before the last confirmed command that set the lease was sent. */
   readonly confirmed: Moment;
-  /** Milliseconds of lease as of {@link confirmed}; it differs from leaseTime after an extension. */
+  /** Milliseconds of lease from {@link confirmed} on. It differs from leaseTime after an extension. */
   readonly validFor: number;
-  /** When its lease ends unless it is confirmed again, on the monotonic clock. */
+  /** When the lease ends unless it is confirmed again, on the monotonic clock. */
   readonly leaseEnd: number;
-  /** Set once, for good. */
+  /** Set at most once. */
   readonly lost: Error | undefined;
-  /** The backend has set its lease to `leaseTime`, by a command that was sent after `sent`. */
+  /** Records that the backend has set the lease to `leaseTime`, by a command that was sent after `sent`. */
   confirm(sent: Moment, leaseTime: number): void;
 
-  /** The list of the watchdog that it is in, and its neighbours there. */
+  /** The watchdog's list that contains this thing, and its neighbours there. */
   list: RenewalList<Thing> | undefined;
   earlier: Thing | undefined;
   later: Thing | undefined;
 }
 
-/** How leases of one kind are renewed, and who handles the outcome. */
+/** Renews things of one kind, and is notified of the results. */
 export interface Renewer<Thing> {
-  /** The things that can be renewed in one request with this one, which may be among them. */
+  /** The things that can be renewed in one request with this one. They may include it. */
   together(thing: Thing): Iterable<Thing>;
 
   /**
-   * Sets the leases of these things to `leaseTime` from now on. False: the backend does not hold that one any more.
+   * Sets the leases of these things to `leaseTime` from now on. Resolves to false for each thing that the backend does
+   * not hold any more.
    *
-   * @throws BackendError when that is not known
+   * @throws BackendError when the outcome is unknown
    */
   renew(things: readonly Thing[], leaseTime: number): Promise<readonly boolean[]>;
 
   /**
-   * Milliseconds until the lease of a thing ends in the backend; −1: never; undefined: it is not held. Only for things
-   * with fixed leases.
+   * Milliseconds until the lease of a thing ends in the backend; −1: never; undefined: it is not held. Used only for
+   * fixed leases.
    *
    * @throws BackendError
    */
   remaining?(thing: Thing): Promise<number | undefined>;
 
   renewed(thing: Thing): void;
-  /** It is tried again; the lease still lasts for `remainingTime` milliseconds. */
+  /** A renewal failed and will be retried; the lease lasts for another `remainingTime` milliseconds. */
   failed(thing: Thing, remainingTime: number, error: Error): void;
-  /** @param error why the last renewal failed, where that is the reason */
+  /** @param error the failure of the last renewal, if that is the reason */
   lost(thing: Thing, reason: LossReason, error?: Error): void;
 }
 
-/** Why something was lost. */
+/** Why a thing was lost. */
 export type LossReason =
-  /** The backend did not hold it any more when it was renewed, extended, confirmed or verified. */
+  /** The backend did not hold it any more when it was to be renewed, extended, confirmed or looked up. */
   | 'gone'
   | 'gone-at-extension'
   | 'gone-at-confirmation'
   | 'gone-at-lookup'
-  /** Its fixed lease ended: as expected, or while nothing ran in this process. */
+  /** Its fixed lease ended: as expected, or while this process was not running. */
   | 'ended'
   | 'ended-unnoticed'
-  /** Its lease ended before anything of this process ran that could have renewed it, or that checked it. */
+  /** Its lease ended before this process ran again to renew it, or to check it. */
   | 'too-late'
   | 'checked-too-late'
   /** Its lease ended while a renewal was under way, or after renewals had failed. */
@@ -81,45 +85,51 @@ export type LossReason =
 
 /**
  * Renews what this process holds at a third of its lease, and declares it lost at its deadline, whatever the backend
- * does. There is one watchdog for the locks of a service, and one for its permits.
+ * does. A service has one watchdog for its locks, and one for its permits.
  *
  * A thing is in one of these states. The first four are lists, in the order in which leases end:
  *
- *   resting   Its lease was confirmed less than a third of it ago. → due when that time is over (or soon will be, so that renewals travel
- *             together), and at the next heartbeat after the clocks of this machine diverged.
- *   due       It is renewed in this turn of the event loop or in one of the next. → renewing, with the others that share a request with it.
- *   renewing  A request is under way. → resting when it is confirmed, retrying when the request fails, lost when the backend does not hold it.
- *   retrying  The last request failed. → due after a pause. All that fail during that pause are tried again together.
- *   timed     Its lease is fixed or extended, so it does not follow the order of the others and has a timer. → when that fires: lost (fixed),
- *             renewing (the extension has run out).
- *   lost      Its deadline has passed, or the backend does not hold it. The renewer handles that, and the watchdog forgets it.
+ *   resting   Its lease was confirmed less than a third of it ago. → due when that time is over (or nearly over, so
+ *             that renewals travel together), and at the next heartbeat after the clocks of this machine diverged.
+ *   due       It is renewed in this turn of the event loop or soon after. → renewing, with the others that share its
+ *             request.
+ *   renewing  A request is under way. → resting when confirmed, retrying when the request fails, lost when the backend
+ *             does not hold it.
+ *   retrying  The last request failed. → due after a pause. All that fail during that pause are retried together.
+ *   timed     Its lease is fixed or extended, so it is out of order and has its own timer. → when the timer fires: lost
+ *             (fixed), renewing (the extension has run out).
+ *   lost      Its deadline has passed, or the backend does not hold it. The watchdog notifies the renewer and forgets
+ *             the thing.
  *
  * `extend()` moves a thing from any of them to `timed` or `resting`, and `drop()` removes it.
  *
- * One timer, the heartbeat, serves all lists. Each lock is guarded and dropped once in every acquisition: both are
- * constant in time, and create nothing.
+ * One timer, the heartbeat, serves all lists. Every acquisition guards and drops its lock once. Both take constant time
+ * and create no objects.
  */
 export class Watchdog<Thing extends Renewable<Thing>> {
   private readonly resting = new RenewalList<Thing>();
   private readonly due = new RenewalList<Thing>();
   private readonly renewing = new RenewalList<Thing>();
   private readonly retrying = new RenewalList<Thing>();
-  /** The lists of leases with a fixed end. */
+  /** The timers of timed things. */
   private readonly timers = new Map<Thing, Timer>();
-  /** The lease times of extensions without an answer. */
+  /** The lease times of unanswered extensions. */
   private readonly extensions = new Map<Thing, readonly number[]>();
   private readonly heartbeat: ReschedulableTimer;
   private lastBeat: Moment | undefined;
-  /** When the clocks last diverged, on the monotonic clock. Leases confirmed before that have to be confirmed again. */
+  /**
+   * When the clocks were last seen to diverge, on the monotonic clock. Leases confirmed before that have to be
+   * confirmed again.
+   */
   private divergedAt = Number.NEGATIVE_INFINITY;
-  /** When those that are retrying are due, on the monotonic clock. */
+  /** When the retrying things are due, on the monotonic clock. */
   private retryAt = Number.POSITIVE_INFINITY;
   /** The last failure. */
   private failure: Error | undefined;
   private closed = false;
 
   /**
-   * @param leaseTime milliseconds of lease of everything that is renewed
+   * @param leaseTime the lease of everything that is renewed, in milliseconds
    * @param onHeartbeat called once a second, or more often, while anything is held
    */
   constructor(
@@ -132,25 +142,25 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     this.heartbeat = new ReschedulableTimer(runtime, () => this.round());
   }
 
-  /** Guards something that was acquired. @param now a moment that has just been read */
+  /** Guards an acquired thing. @param now the current moment, to save reading the clocks again */
   guard(thing: Thing, now: Moment): void {
     if (thing.fixed) this.setTimer(thing);
     else this.listOf(thing).push(thing);
-    // An acquisition that was under way for long may be due before the next heartbeat.
+    // A slow acquisition may be due for renewal before the next heartbeat.
     if (this.heartbeat.isScheduled && now.monotonic - thing.confirmed.monotonic < this.leaseTime / 10) return;
     this.lastBeat ??= thing.confirmed;
     this.schedule();
   }
 
-  /** Forgets something that is given back, or lapses. */
+  /** Stops guarding a thing that is given back or left to lapse. */
   drop(thing: Thing): void {
     thing.list?.remove(thing);
     if (this.timers.size > 0) this.clearTimer(thing);
   }
 
   /**
-   * Whether it is held at this moment, by the clocks alone. Past its deadline it is declared lost, even if no timer has
-   * fired yet. `unsure`: the clocks have diverged, and {@link confirmNow} can find out.
+   * Whether a thing is held at this moment, by the clocks alone. Past its deadline it is declared lost, even if no
+   * timer has fired yet. `unsure`: the clocks have diverged; {@link confirmNow} finds out.
    */
   judge(thing: Thing): 'held' | 'lost' | 'unsure' {
     if (thing.lost !== undefined) return 'lost';
@@ -160,7 +170,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   }
 
   /**
-   * Asks the backend whether it is held: by a renewal, or for a fixed lease by asking how much of it is left.
+   * Asks the backend whether a thing is held: by a renewal, or for a fixed lease by asking for the remaining time.
    *
    * @throws BackendError when there is no answer
    */
@@ -170,20 +180,21 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     const remaining = await this.renewer.remaining?.(thing);
     if (thing.lost !== undefined || !this.guards(thing) || thing.confirmed.monotonic > sent.monotonic) return;
     if (remaining === undefined) return this.declareLost(thing, 'gone-at-lookup');
-    // The monotonic clock is at most too slow.
+    // The monotonic clock may be too slow, but never too fast.
     const most = thing.validFor - (sent.monotonic - thing.confirmed.monotonic);
     this.confirm(thing, sent, remaining < 0 ? most : Math.min(remaining, most));
   }
 
   /**
-   * Sets a lease; one that is renewed is never made shorter than renewals make it.
+   * Sets a lease. A renewed lease never becomes shorter than its renewals make it.
+   *
    * @throws BackendError when there is no answer
    */
   extend(thing: Thing, duration: number): Promise<void> {
     return this.set(thing, thing.fixed ? duration : Math.max(duration, thing.leaseTime), 'gone-at-extension');
   }
 
-  /** Renews something at once, and again until that succeeds, because nobody knows which lease it has. */
+  /** Renews a thing whose lease is unknown at once, and retries until that succeeds. */
   renewNow(thing: Thing): void {
     this.drop(thing);
     this.due.push(thing);
@@ -191,8 +202,8 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   }
 
   /**
-   * Stops the heartbeat if nothing is guarded any more. Without this call it stops at its next beat, which is enough
-   * for locks.
+   * Stops the heartbeat if nothing is guarded. Otherwise the next heartbeat would stop itself, which is enough for
+   * short-lived locks.
    */
   stopIfIdle(): void {
     if (!this.isEmpty) return;
@@ -207,7 +218,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     this.timers.clear();
   }
 
-  // ── Time passes ──────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Heartbeat ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   private round(): void {
     if (this.closed) return;
@@ -232,18 +243,15 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     const { first: resting } = this.resting;
     const { first: renewing } = this.renewing;
     const { first: retrying } = this.retrying;
-    // At most a third of the lease: a thing that is guarded after this must not be due before the heartbeat.
+    // At most a third of the lease: a thing that is guarded later must not be due before the heartbeat.
     let delay = Math.min(HEARTBEAT, this.leaseTime / 3);
     if (resting !== undefined) delay = Math.min(delay, this.untilDue(resting));
     if (renewing !== undefined) delay = Math.min(delay, this.left(renewing));
     if (retrying !== undefined) delay = Math.min(delay, this.left(retrying), this.retryAt - this.runtime.monotonic());
-    this.heartbeat.schedule(Math.max(1, delay)); // no timer of Node.js is shorter
+    this.heartbeat.schedule(Math.max(1, delay)); // the shortest timer of Node.js
   }
 
-  /**
-   * Timers stand still while the machine is suspended, and do not notice that the wall clock is set. Leases end all the
-   * same.
-   */
+  /** Handles a suspended machine and a changed wall clock, which timers do not notice, but which make leases end. */
   private compareClocks(): void {
     const { clock, lastBeat } = this;
     const now = clock.now();
@@ -271,13 +279,13 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     this.retrying.moveTo(this.due);
   }
 
-  /** @returns whether more of them are due than one turn takes */
+  /** @returns whether more things are due than one turn takes */
   private renewWhatIsDue(): boolean {
     const now = this.clock.now();
     const third = this.leaseTime / 3;
     for (let started = 0; ; ) {
       const isFull = started >= RENEWALS_PER_TURN;
-      // Those that are due soon are renewed as well, so that renewals travel in few commands; a large number is spread
+      // Things that are due soon are renewed early, so that renewals travel in few commands. A large number is spread
       // over several turns.
       const first = this.due.first ?? this.firstOlderThan(isFull ? third : third - this.leaseTime / 60, now);
       if (first === undefined) return false;
@@ -294,12 +302,12 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   }
 
   /**
-   * Takes something out of its list, with those that one request can renew with it. Those whose deadline has passed are
-   * lost.
+   * Takes a thing out of its list, with the others that one request can renew. Things whose deadline has passed are
+   * declared lost.
    */
   private takeBatch(first: Thing, now: Moment): readonly Thing[] {
     const { list } = first;
-    // Leases that were confirmed recently are renewed the next time, when both are due.
+    // Recently confirmed things are left for the next time, when both are due.
     const youngest = list === this.resting ? this.leaseTime / 6 : 0;
     const batch: Thing[] = [];
     const take = (thing: Thing) => {
@@ -315,13 +323,13 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     return batch;
   }
 
-  // ── Renewals ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Renewals ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
   private renew(things: readonly Thing[], sent: Moment): void {
     let { leaseTime } = things[0];
     for (const thing of things) {
       this.renewing.push(thing);
-      // A renewal that overtakes an extension's answer must not cut the extension short.
+      // A renewal that overtakes an extension must not cut the extension short.
       leaseTime = Math.max(leaseTime, ...this.extensionsOf(thing));
       if (this.renewing.first === thing) this.heartbeat.bringForward(this.left(thing, sent));
     }
@@ -363,7 +371,10 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     this.heartbeat.bringForward(delay);
   }
 
-  /** Answers and timers that are late leave less time until the next renewal than the heartbeat counts on. */
+  /**
+   * Puts a thing back into its list. After a late answer or timer it may be due before the next heartbeat, which is
+   * then brought forward.
+   */
   private rest(thing: Thing): void {
     const list = this.listOf(thing);
     list.push(thing);
@@ -371,8 +382,8 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   }
 
   /**
-   * A command that was sent before the clocks diverged proves nothing about the time since then: what it confirmed is
-   * due at once.
+   * The list for a confirmed thing. A command sent before the clocks diverged proves nothing about the time since, so
+   * its thing is due at once.
    */
   private listOf(thing: Thing): RenewalList<Thing> {
     return thing.confirmed.monotonic < this.divergedAt ? this.due : this.resting;
@@ -410,9 +421,9 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     else this.extensions.delete(thing);
   }
 
-  // ── Things with a timer ──────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Things with a timer ────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Sets its timer: to the deadline of a fixed lease, or to the time when an extended one has to be renewed again. */
+  /** Sets a thing's timer: for the deadline of a fixed lease, or for the next renewal of an extended one. */
   private setTimer(thing: Thing): void {
     this.clearTimer(thing);
     const delay = this.left(thing) - (thing.fixed ? 0 : (thing.leaseTime * 2) / 3);
@@ -434,18 +445,18 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     this.timers.delete(thing);
   }
 
-  // ── What is known of one thing ───────────────────────────────────────────────────────────────────────────────────────
+  // ── State of a thing ───────────────────────────────────────────────────────────────────────────────────────────────
 
   private guards(thing: Thing): boolean {
     return thing.list !== undefined || this.timers.has(thing);
   }
 
-  /** Milliseconds for which it is certainly held. */
+  /** Milliseconds for which a thing is certainly held. */
   private left({ validFor, confirmed }: Thing, now?: Moment): number {
     return validity(validFor) - this.clock.age(confirmed, now);
   }
 
-  /** Milliseconds until something that rests is due. */
+  /** Milliseconds until a resting thing is due. */
   private untilDue({ confirmed, leaseTime }: Thing): number {
     return leaseTime / 3 - this.clock.age(confirmed);
   }
@@ -456,14 +467,14 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   }
 }
 
-/** Things in the order in which their leases end unless they are confirmed again. A thing is in one list at most. */
+/** Things in the order in which their leases end unless confirmed again. A thing is in at most one list. */
 export class RenewalList<Thing extends Renewable<Thing>> {
   first: Thing | undefined;
   private last: Thing | undefined;
 
   push(thing: Thing): void {
-    // Answers arrive roughly in the order of the requests, and most leases have the same length: the right position is
-    // at the end, or a few steps before it.
+    // Answers arrive roughly in the order of the requests, and most leases have the same length. So the right position
+    // is at or near the end.
     const { leaseEnd } = thing;
     let earlier = this.last;
     while (earlier !== undefined && earlier.leaseEnd > leaseEnd) earlier = earlier.earlier;

@@ -5,19 +5,19 @@ import type { LockEngine } from '../engine/lock-engine.js';
 import { LockScope, lockScopes } from '../engine/scope/lock-scope.js';
 import { type Duration, MIN_LEASE_TIME, toMilliseconds } from '../engine/terms/duration.js';
 
-/** The result of acquiring a member. */
+/** The lease of one member. */
 export type MemberLease = LockLease | CombinedLease;
 
-/** The lease of a multi-lock or a red lock: it is held while enough of its members' leases are. */
+/** The lease of a multi-lock or a red lock. It is held while enough of its members' leases are. */
 export class CombinedLease implements Lease {
-  /** The leases of its locks, those of nested combined leases included. */
+  /** The leases of all its locks, including those in nested combined leases. */
   readonly lockLeases: readonly LockLease[];
   private readonly controller = new AbortController();
   private ending: Promise<void> | undefined;
 
   /**
    * @param needed how many members have to be held
-   * @param engines those of all members
+   * @param engines the engines of all members
    */
   constructor(
     private readonly members: readonly MemberLease[],
@@ -58,7 +58,7 @@ export class CombinedLease implements Lease {
     return this.controller.signal;
   }
 
-  /** Neither released nor lost, as far as this process has noticed. */
+  /** Neither released nor known to be lost. */
   get live(): boolean {
     return this.ending === undefined && this.areEnough(({ live }) => live);
   }
@@ -116,10 +116,10 @@ export class CombinedLease implements Lease {
   }
 
   /**
-   * Lets a fixed lease begin now, also for members that were acquired a while ago. A member that is a re-entry keeps
+   * Restarts a fixed lease now, for members that were acquired a while ago as well. A member that is a re-entry keeps
    * the lease that it shares.
    *
-   * @throws LockLostError when too few members are held, or what their extension threw; then nothing is held
+   * @throws LockLostError when too few members are held, or the error of their extension; all members are released then
    */
   async refresh(leaseTime: Duration | undefined): Promise<void> {
     const aged = leaseTime === undefined ? [] : this.lockLeases.filter(isAged);
@@ -129,7 +129,10 @@ export class CombinedLease implements Lease {
     throw failuresOf(results)[0] ?? this.lossError();
   }
 
-  /** The values of all its leases, by lock. A name that occurs more than once is followed by where its lock is kept. */
+  /**
+   * Collects values of the leases by lock name. A name that occurs more than once is followed by the description of its
+   * backend.
+   */
   private byName<T>(valuesOf: (lease: LockLease) => ReadonlyMap<string, T>): ReadonlyMap<string, T> {
     const { names } = this;
     const all = new Map<string, T>();
@@ -142,7 +145,7 @@ export class CombinedLease implements Lease {
     return all;
   }
 
-  /** Where the locks of a lease are kept, in words. */
+  /** The description of the backend that keeps the locks of a lease. */
   private placeOf(lease: LockLease): string {
     return this.engines.find((engine) => engine.owns(lease))!.settings.backend.description;
   }
@@ -151,7 +154,7 @@ export class CombinedLease implements Lease {
     return this.members.filter(predicate).length >= this.needed;
   }
 
-  /** @throws what the first failing member threw, unless enough members succeeded */
+  /** @throws the error of the first failing member, unless enough members succeeded */
   private async forEnough(act: (member: MemberLease) => Promise<void>): Promise<void> {
     const failures = failuresOf(await Promise.allSettled(this.members.map(act)));
     if (this.members.length - failures.length < this.needed) throw failures[0];
@@ -173,17 +176,17 @@ export class CombinedLease implements Lease {
   }
 }
 
-/** The leases of one service each that a lease is made of. */
+/** The single-service leases that make up a lease. */
 export function lockLeasesOf(lease: MemberLease): readonly LockLease[] {
   return lease instanceof LockLease ? [lease] : lease.lockLeases;
 }
 
-/** Releases leases that are not needed after all: it does not matter when one of them was lost. */
+/** Releases leases that are not needed after all. A lost lease is not an error here. */
 export async function releaseUnused(leases: Iterable<MemberLease>): Promise<void> {
   await Promise.allSettled(Array.from(leases, (lease) => lease.release()));
 }
 
-/** Whether a tenth of the lease is over, and no scope around the caller shares it. */
+/** Whether a tenth of the lease has passed, and no scope around the caller shares it. */
 export function isAged(lease: LockLease): boolean {
   return (
     lease.locks.every(({ shares }) => shares.length === 1) && lease.remainingTime() < lease.locks[0].leaseTime * 0.9
@@ -203,7 +206,7 @@ function errorOf(lease: MemberLease): readonly unknown[] {
   }
 }
 
-/** Two stores in memory have the same description: the second one is numbered. */
+/** Two memory stores have the same description, so the second one gets a number. */
 function unusedKey(used: ReadonlyMap<string, unknown>, name: string, place: string): string {
   let key = `${name} (${place})`;
   for (let n = 2; used.has(key); n++) key = `${name} (${place}, ${n})`;

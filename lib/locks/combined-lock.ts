@@ -5,10 +5,10 @@ import type { WaitTerms } from '../engine/waiting/waiter.js';
 import { type LeaseRequest, LockHandle } from './lock-handle.js';
 import { toWaitTerms } from './wait-options.js';
 
-/** A lock that is made of others: it is held while enough of them are. */
+/** A lock that combines others. It is held while enough of them are. */
 export abstract class CombinedLock extends LockHandle {
   readonly name: string;
-  /** Each lock once, in an order that all processes share. @internal */
+  /** Each lock once, in the order that all processes use. @internal */
   readonly members: readonly LockHandle[];
   /** @internal */
   readonly lockId: string;
@@ -54,7 +54,7 @@ export abstract class CombinedLock extends LockHandle {
     return away.length > this.members.length - this.needed;
   }
 
-  /** How long a call waits. The default is the shortest `waitTime` of the services involved. */
+  /** How long a call waits. The default is the shortest of all services' defaults. */
   protected waitTermsOf(request: LeaseRequest): WaitTerms {
     const { name, engines } = this;
     const shortest = (timeOf: (engine: LockEngine) => Milliseconds) => Math.min(...engines.map(timeOf)) as Milliseconds;

@@ -20,12 +20,12 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  * ```
  *
  * A latch without a count is open. At zero the count is deleted, and the latch can be given a new one. Callers that
- * waited for the old count go on, unless the new count is set before they were told. Errors are those of
+ * waited for the old count continue, unless the new count is set before they were notified. Errors are the same as for
  * {@link Semaphore}.
  *
  * @throws LockUnavailableError from every method when the backend gives no answer
- * @throws LockKeyError from every method when the name belongs to something else
- * @throws LockConfigurationError from every method for a bad argument
+ * @throws LockKeyError from every method when something else is stored under the name
+ * @throws LockConfigurationError from every method for an invalid argument
  * @publicApi
  */
 export class CountDownLatch {
@@ -40,14 +40,14 @@ export class CountDownLatch {
     this.object = engine.synchronizers.named(name, 'latch', 'getCountDownLatch');
   }
 
-  /** Sets the count, at least 1. @returns false when the latch has a count already */
+  /** Sets the count, at least 1. @returns false when the latch already has a count */
   async trySetCount(count: number): Promise<boolean> {
     const checked = toCount(count, `trySetCount() of ${this.object.what}: count`, 1);
     return this.engine.synchronizers.mutate(this.object, trySetCount, checked);
   }
 
   /**
-   * Lowers the count by one. At zero the latch opens, and all waiting callers continue. An open latch stays as it is.
+   * Lowers the count by one. At zero the latch opens, and all waiting callers continue. An open latch does not change.
    */
   async countDown(): Promise<void> {
     await this.engine.synchronizers.mutate(this.object, countDown, 1);
@@ -76,7 +76,7 @@ export class CountDownLatch {
     return falseWhenBusy(synchronizers.awaitLatch(this.object, terms));
   }
 
-  /** Deletes the count: the latch opens, and all waiting callers continue. @returns whether there was a count */
+  /** Deletes the count, which opens the latch: all waiting callers continue. @returns whether there was a count */
   async delete(): Promise<boolean> {
     return this.engine.synchronizers.mutate(this.object, deleteLatch, undefined);
   }

@@ -2,11 +2,11 @@ import type { Runtime } from '../backends/runtime.js';
 import { InterruptibleSleep } from '../engine/waiting/interruptible-sleep.js';
 import { Caller, type WaitTerms } from '../engine/waiting/waiter.js';
 
-/** Never thrown to callers: the error of a call whose time is over comes from its attempts. */
+/** Never reported: the error of a call that ran out of time depends on its attempts. */
 const ENDED = new Error('the time of the call is over');
 
 /**
- * The time that one call has for its attempts. It ends with {@link cancel}, with its waitTime, or with the caller's
+ * The time that one call has for its attempts. It ends with {@link cancel}, after its waitTime, or with the caller's
  * signal.
  */
 export class Deadline extends Caller<void> {
@@ -34,7 +34,7 @@ export class Deadline extends Caller<void> {
     return this.controller.signal;
   }
 
-  /** Milliseconds. */
+  /** The time left, in milliseconds. */
   get remaining(): number {
     return Math.max(0, this.remainingWait);
   }

@@ -2,12 +2,11 @@ import type { LockEngine } from '../engine/lock-engine.js';
 import { ReentrantLock } from './reentrant-lock.js';
 
 /**
- * Redisson's RFairLock: a {@link ReentrantLock} that serves its callers in the order of their arrival, over all
- * processes. A waiter that dies holds up those behind it for the module's `fairWaitTimeout` (5 s) at most. A try
- * without a wait time does not queue.
+ * Redisson's RFairLock: a {@link ReentrantLock} that serves its callers in the order of their arrival, across all
+ * processes. A waiter that dies blocks those behind it for at most the module's `fairWaitTimeout` (5 s). A try without
+ * a wait time does not queue.
  *
- * It costs more than a lock without order: every waiter has an entry in Redis, and no lock is handed off inside a
- * process.
+ * It costs more than an unordered lock: every waiter has an entry in Redis, and no lock is handed off inside a process.
  *
  * @publicApi
  */

@@ -2,10 +2,10 @@ import type { LockEngine } from '../engine/lock-engine.js';
 import { ReentrantLock } from './reentrant-lock.js';
 
 /**
- * Redisson's RFencedLock: a {@link ReentrantLock} whose fencing tokens come from a counter that it shares with Java, so
- * that they grow over both. Hand the token to the resource, which refuses one that is lower than the highest it has
- * seen: a holder that was paused for longer than its lease then does no harm when it wakes up. Re-entry has the token
- * of the lease that it shares.
+ * Redisson's RFencedLock: a {@link ReentrantLock} whose fencing tokens come from a counter shared with Java, so that
+ * they grow across both. Pass the token to the protected resource, which should reject a token lower than the highest
+ * it has seen. A holder that was paused for longer than its lease then does no harm when it wakes up. A re-entry has
+ * the token of the lease that it shares.
  *
  * ```ts
  * await using lease = await lock.lock();
@@ -22,9 +22,9 @@ export class FencedLock extends ReentrantLock {
   }
 
   /**
-   * The last token that any caller was given, also when the lock is free; `null` when there is none.
+   * The last token given to any caller, even if the lock is free now; `null` when there is none.
    *
-   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
+   * @throws LockUnavailableError when the backend does not answer, LockKeyError for an invalid name
    */
   async getToken(): Promise<number | null> {
     return (await this.engine.inspect(this.name)).token ?? null;

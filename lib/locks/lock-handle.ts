@@ -10,11 +10,11 @@ import type { WaitOptions } from './wait-options.js';
 
 /** The options of one acquisition through a handle. */
 export interface LeaseRequest extends Pick<LockOptions, 'waitTime' | 'outageTimeout' | 'leaseTime' | 'signal'> {
-  /** A red lock can do without this member: the wait for it is no part of a deadlock. */
+  /** A red lock can do without this member, so the wait for it is not part of a deadlock. */
   readonly tentative?: boolean;
 }
 
-/** Acquires locks of one type of a service. */
+/** Acquires locks of one type and one service. */
 export function acquireThrough(
   engine: LockEngine,
   names: LockNames,
@@ -26,11 +26,11 @@ export function acquireThrough(
 }
 
 /**
- * A lock in the style of Redisson: a name with a kind. It holds nothing, costs nothing and may be shared by everybody.
- * `lock()` returns a {@link Lease}, and releasing that lease is what frees the lock: there is no `unlock()`.
+ * A lock in the style of Redisson: a name and a kind. A handle holds nothing, costs nothing and may be shared. `lock()`
+ * returns a {@link Lease}, and releasing that lease frees the lock: there is no `unlock()`.
  *
- * Each call of `lock()` is a separate caller: a second call on the same handle waits for the first one's lease. Inside
- * a scope that holds the lock (of `withLock`, `lease.run()` or a decorated method), `lock()` is re-entry.
+ * Each call of `lock()` is a separate caller: a second call on the same handle waits for the first call's lease. Inside
+ * a scope that holds the lock (of `withLock`, `lease.run()` or a decorated method), `lock()` is a re-entry.
  *
  * ```ts
  * const lock = locks.getLock('stock:42');
@@ -41,22 +41,22 @@ export function acquireThrough(
  * @publicApi
  */
 export abstract class LockHandle {
-  /** The lock's name, without the key prefix; several are joined by `, `. */
+  /** The lock's name, without the key prefix; several names are joined by `, `. */
   abstract readonly name: string;
 
-  /** The same for all handles of one lock. @internal */
+  /** Equal for all handles of one lock. @internal */
   abstract readonly lockId: string;
 
   /** The engines of the services that keep the lock. @internal */
   abstract readonly engines: readonly LockEngine[];
 
-  /** Sorts locks in an order that all processes share. @internal */
+  /** Sorts locks in the order that all processes use. @internal */
   abstract readonly sortKey: string;
 
-  /** Locks of one engine and type can be acquired by one command; `undefined`: this one cannot. @internal */
+  /** The engine and type of locks that one command can acquire together; `undefined`: not this lock. @internal */
   abstract readonly commandGroup: { readonly engine: LockEngine; readonly type: LockType } | undefined;
 
-  /** The locks that have to be held so that this one is: itself; of a multi-lock, its members. @internal */
+  /** The locks that have to be held: the lock itself, or the members of a multi-lock. @internal */
   get components(): readonly LockHandle[] {
     return [this];
   }
@@ -64,33 +64,32 @@ export abstract class LockHandle {
   /** @internal */
   abstract acquireLease(request: LeaseRequest): Promise<MemberLease>;
 
-  /** Whether its backend has been away for `outageTimeout` during a call that began at `calledAt`. @internal */
+  /** Whether its backend has not answered for `outageTimeout` during a call that began at `calledAt`. @internal */
   isOutageOver(calledAt: number, outageTimeout: number): boolean {
     const [engine] = this.engines;
     return engine.context.outages.isOver(engine.keyOf(this.name), calledAt, outageTimeout);
   }
 
-  /** How many scopes around the caller hold it. */
+  /** How many scopes around the caller hold the lock. */
   abstract getHoldCount(): number;
 
   /**
-   * Whether anybody holds it, here or elsewhere.
+   * Whether anybody holds the lock, in this process or elsewhere.
    *
-   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
+   * @throws LockUnavailableError when the backend does not answer, LockKeyError for an invalid name
    */
   abstract isLocked(): Promise<boolean>;
 
   /**
    * Waits until the lock is held, and returns its lease. Release it, or let `await using` do so.
    *
-   * @param leaseTime how long the lock is held, without renewal; absent: until it is released, renewed by the watchdog.
-   * Re-entry
-   *   shares the lease that is held
+   * @param leaseTime how long to hold the lock, without renewal. Default: until it is released, renewed by the
+   *   watchdog. A re-entry shares the outer lease
    * @throws LockBusyError when the module's `waitTime` is over (there is none by default)
    * @throws LockAbortedError when `signal` aborts or the service shuts down
    * @throws LockUnavailableError when the backend does not answer within `waitTime`, or for longer than `outageTimeout`
-   * @throws LockUpgradeError when the scope holds the read lock of the name and asks for its write lock
-   * @throws LockKeyError, LockConfigurationError for a bad name or argument
+   * @throws LockUpgradeError when the caller's scope holds the read lock of the name and requests its write lock
+   * @throws LockKeyError, LockConfigurationError for an invalid name or argument
    */
   lock(leaseTime?: Duration, options?: WaitOptions): Promise<Lease> {
     return this.acquireLease({ leaseTime, signal: options?.signal, outageTimeout: options?.outageTimeout });
@@ -100,14 +99,14 @@ export abstract class LockHandle {
    * Tries for at most `waitTime` (default 0: once).
    *
    * @returns the lease; `null` when the lock stayed busy
-   * @throws what {@link lock} throws, except LockBusyError
+   * @throws the same errors as {@link lock}, except LockBusyError
    */
   async tryLock(waitTime: Duration = 0, leaseTime?: Duration, options?: WaitOptions): Promise<Lease | null> {
     const { signal, outageTimeout } = options ?? {};
     return nullWhenBusy(this.acquireLease({ waitTime, leaseTime, signal, outageTimeout }));
   }
 
-  /** Whether a scope around the caller holds it: of `withLock`, `lease.run()` or a decorated method. */
+  /** Whether a scope around the caller holds the lock: of `withLock`, `lease.run()` or a decorated method. */
   isHeldByCurrentScope(): boolean {
     return this.getHoldCount() > 0;
   }

@@ -10,12 +10,12 @@ import { CombinedLock } from './combined-lock.js';
 import { acquireThrough, type LeaseRequest, type LockHandle } from './lock-handle.js';
 
 /**
- * Redisson's RMultiLock: all of several locks, or none, of any kinds and of any services.
+ * Redisson's RMultiLock: all of several locks, or none. The locks may be of any kind and of any service.
  *
- * Normally it holds none of them while it waits for another one. A caller that was passed over for long may hold what
- * it has for a second, so that no order of locks can deadlock and nobody starves. Locks of one service and type are
- * acquired by one command where the backend can. There is one lease: it is held while all members are, it has a fencing
- * token for each of them, and its `run()` is a scope in each service.
+ * Normally it holds no lock while it waits for another one. A caller that was passed over for long may hold its locks
+ * for a second, so that no order of locks can deadlock and nobody starves. Locks of one service and type are acquired
+ * by one command if the backend can. There is one lease: it is held while all members are, it has a fencing token for
+ * each of them, and its `run()` is a scope in each service.
  *
  * ```ts
  * const both = locks.getMultiLock(locks.getLock('stock:1'), archive.getLock('stock:2'));
@@ -27,7 +27,7 @@ import { acquireThrough, type LeaseRequest, type LockHandle } from './lock-handl
 export class MultiLock extends CombinedLock {
   /** @internal */
   readonly needed: number;
-  /** Members of one service and type are acquired together. */
+  /** Locks of one service and type are acquired together. */
   private readonly groups: readonly (readonly LockHandle[])[];
 
   /** @internal */
@@ -79,7 +79,7 @@ function refuseContradictions(members: readonly LockHandle[]): void {
   }
 }
 
-/** Puts those together that are locks of one type of a service. */
+/** Groups locks by service and type. */
 function groupByService(members: readonly LockHandle[]): readonly (readonly LockHandle[])[] {
   const groups = new Map<string | LockHandle, LockHandle[]>();
   for (const member of members) {
@@ -110,8 +110,7 @@ function namesOf(group: readonly LockHandle[]): readonly string[] {
 }
 
 /**
- * Runs an acquisition inside the traces of all services that take part, each of which publishes how its own locks were
- * acquired.
+ * Runs an acquisition inside the traces of all its services. Each service publishes how its own locks were acquired.
  */
 function tracedByAll(
   groups: readonly (LocksOfOneService | OtherKind)[],
@@ -133,11 +132,11 @@ function tracedByAll(
   return traced();
 }
 
-/** A member that is acquired in its own way: a spin lock, or a red lock. */
+/** A member that is acquired in its own way: a spin lock or a red lock. */
 class OtherKind implements WantedGroup<MemberLease>, Wanted {
   readonly all: readonly Wanted[] = [this];
   private lease: MemberLease | undefined;
-  /** Ends the acquisition that is under way. */
+  /** Ends the acquisition under way. */
   private stop = new AbortController();
 
   constructor(
@@ -188,14 +187,14 @@ class OtherKind implements WantedGroup<MemberLease>, Wanted {
   async restartLease(): Promise<void> {
     const { lease, request } = this;
     const aged = lease === undefined ? [] : lockLeasesOf(lease).filter(isAged);
-    // Where too few of a red lock are held then, it is stale.
+    // If too few members of a red lock are held after this, the lock is stale.
     await Promise.allSettled(aged.map((one) => one.extend(request.leaseTime as Duration)));
   }
 
   async giveBack(): Promise<void> {
     const { lease } = this;
     this.lease = undefined;
-    await lease?.release().catch(() => {}); // it does not matter when it was lost
+    await lease?.release().catch(() => {}); // a lost lease is not an error here
   }
 
   describe(holder: string | undefined): { readonly who: string } {

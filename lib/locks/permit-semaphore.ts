@@ -11,9 +11,9 @@ import { toCount } from './to-count.js';
 import { toWaitTerms, type WaitOptions } from './wait-options.js';
 
 /**
- * A semaphore whose permits have an id and a lease each, so that the permits of a process that died become available
- * again. It is Redisson's RPermitExpirableSemaphore, method by method, on the same Redis layout: a Java process can
- * release an id acquired here.
+ * A semaphore whose permits have an id and a lease each, so that the permits of a dead process become available again.
+ * It is Redisson's RPermitExpirableSemaphore, method by method, on the same Redis layout: a Java process can release an
+ * id acquired here.
  *
  * ```ts
  * const licences = locks.getPermitExpirableSemaphore('cad-licences', { permits: 5 });
@@ -25,23 +25,23 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  * }
  * ```
  *
- * A permit acquired with a `leaseTime` becomes available again when that has passed, whether or not it was released. A
- * permit acquired without one is renewed until it is released; it becomes available again within `watchdogTimeout` of
- * the process's death or shutdown. (In Redisson, such a permit has no lease and is lost with its process.) If a renewed
- * permit is lost all the same, because it was deleted or Redis was away for too long, the service emits `lost` with the
- * id as the owner.
+ * A permit acquired with a `leaseTime` becomes available again after that time, whether or not it was released. A
+ * permit acquired without one is renewed until it is released; if its process dies or shuts down, it becomes available
+ * again within `watchdogTimeout`. (In Redisson, such a permit has no lease and is lost with its process.) If a renewed
+ * permit is lost because it was deleted or Redis did not answer for too long, the service emits `lost` with the id as
+ * the owner.
  *
- * Anybody that knows an id may release it. Callers of one process are served in the order of their calls; between
- * processes there is no order. Outages are waited out as by {@link Semaphore}.
+ * Anybody who knows an id may release the permit. Callers of one process are served in the order of their calls;
+ * between processes there is no order. An outage is handled as by {@link Semaphore}.
  *
  * @throws LockUnavailableError from every method when the backend gives no answer
- * @throws LockKeyError from every method when the name belongs to something else
- * @throws LockConfigurationError from every method for a bad argument
+ * @throws LockKeyError from every method when something else is stored under the name
+ * @throws LockConfigurationError from every method for an invalid argument
  * @publicApi
  */
 export class PermitExpirableSemaphore {
   private readonly object: Synchronizer;
-  /** It exists, as far as this handle has to care. */
+  /** The semaphore exists, or this handle does not have to create it. */
   private isSetUp: boolean;
 
   /** @internal */
@@ -59,8 +59,8 @@ export class PermitExpirableSemaphore {
   /**
    * Waits for a permit.
    *
-   * @param leaseTime how long the permit is held at most, from 100 ms to 10 years. Default: it is renewed until it is
-   * released
+   * @param leaseTime the longest time to hold the permit, from 100 ms to 10 years. Default: it is renewed until it is
+   *   released
    * @returns its id: 32 hexadecimal digits
    * @throws LockBusyError when the module's `waitTime` is over (by default it never is)
    * @throws LockAbortedError when `signal` aborts or the service shuts down
@@ -76,7 +76,8 @@ export class PermitExpirableSemaphore {
   }
 
   /**
-   * As {@link acquire}, for at most `waitTime`. By default it tries once, without queueing behind callers that wait.
+   * As {@link acquire}, but waits for at most `waitTime`. By default it tries once, without queueing behind waiting
+   * callers.
    *
    * @returns null when no permit was available in time
    */
@@ -87,7 +88,8 @@ export class PermitExpirableSemaphore {
 
   /**
    * As {@link tryAcquire}, for up to 1,000 permits at once.
-   * @returns null when there were too few: then none was acquired
+   *
+   * @returns null when there were too few; none is acquired then
    */
   async tryAcquireMany(
     permits: number,
@@ -99,11 +101,10 @@ export class PermitExpirableSemaphore {
   }
 
   /**
-   * Releases one permit or several, and wakes waiters.
+   * Releases one or several permits, and wakes waiters.
    *
    * @throws LockNotOwnedError for an id that is not held: its lease has ended, or it was released before or never
-   * acquired. The other ids
-   *   are released
+   *   acquired. The other ids are released
    */
   async release(id: string | readonly string[]): Promise<void> {
     const ids = this.ids('release()', id);
@@ -116,7 +117,7 @@ export class PermitExpirableSemaphore {
     );
   }
 
-  /** As {@link release}. @returns whether the permit was held; of several, how many were */
+  /** As {@link release}. @returns whether the permit was held; for several ids, how many were held */
   async tryRelease(id: string): Promise<boolean>;
   async tryRelease(ids: readonly string[]): Promise<number>;
   async tryRelease(id: string | readonly string[]): Promise<boolean | number> {
@@ -125,7 +126,7 @@ export class PermitExpirableSemaphore {
   }
 
   /**
-   * Sets how long a permit is held at most, from now on. It is no longer renewed.
+   * Sets the longest time for which a permit is held, from now on. The permit is no longer renewed.
    *
    * @returns false when the permit is not held
    */
@@ -141,18 +142,18 @@ export class PermitExpirableSemaphore {
     });
   }
 
-  /** How many permits can be acquired now. It is negative after more permits were taken away than were available. */
+  /** How many permits can be acquired now. Negative when more permits were taken away than were available. */
   async availablePermits(): Promise<number> {
     return (await this.counts()).available;
   }
 
-  /** How many permits there are, including acquired ones. */
+  /** The number of permits, including acquired ones. */
   async getPermits(): Promise<number> {
     const { available, acquired } = await this.counts();
     return available + acquired;
   }
 
-  /** How many permits are acquired. */
+  /** The number of acquired permits. */
   async acquiredPermits(): Promise<number> {
     return (await this.counts()).acquired;
   }
@@ -163,8 +164,8 @@ export class PermitExpirableSemaphore {
   }
 
   /**
-   * Sets the number of permits, including acquired ones. If it is lower than before, callers wait until enough permits
-   * were released.
+   * Sets the number of permits, including acquired ones. If it becomes lower, callers wait until enough permits were
+   * released.
    */
   async setPermits(permits: number): Promise<void> {
     await this.engine.synchronizers.mutate(this.object, setPermits, this.count('setPermits()', permits));
@@ -193,7 +194,7 @@ export class PermitExpirableSemaphore {
       leaseTime: leaseTime === undefined ? undefined : toLeaseTime(leaseTime, `${what}: leaseTime`),
     };
     if (wanted === 0) return [];
-    // It creates the semaphore, too.
+    // This request also creates the semaphore.
     const ids = await synchronizers.takeLeasedPermits(this.object, wanted, terms);
     this.isSetUp = true;
     return ids;

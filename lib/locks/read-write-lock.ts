@@ -4,9 +4,9 @@ import { ReentrantLock } from './reentrant-lock.js';
 /**
  * Redisson's RReadWriteLock: many readers, or one writer.
  *
- * A writer may also take the read lock, in its scope, and still reads when it has released the write lock. A reader
- * that asks for the write lock gets LockUpgradeError, because it would wait for itself. Each reader has its own lease.
- * Readers of this library let waiting writers go first; those of Java do not.
+ * A writer may also take the read lock in its scope, and keeps it after the write lock was released. A reader that
+ * requests the write lock gets LockUpgradeError, because it would wait for itself. Each reader has its own lease.
+ * Readers of this library let waiting writers go first; Java's readers do not.
  *
  * ```ts
  * const catalogue = locks.getReadWriteLock('catalogue');
@@ -28,15 +28,15 @@ export class ReadWriteLock {
     return new ReadWriteLockSide(this.engine, this.name, 'read');
   }
 
-  /** The side that one caller holds alone, without readers. */
+  /** The side that only one caller can hold, without readers. */
   writeLock(): ReadWriteLockSide {
     return new ReadWriteLockSide(this.engine, this.name, 'write');
   }
 }
 
 /**
- * One side of a {@link ReadWriteLock}. Its methods tell about this side only: the read lock is not locked while
- * somebody writes.
+ * One side of a {@link ReadWriteLock}. Its methods concern this side only: the read lock is not locked while somebody
+ * writes.
  *
  * @publicApi
  */
@@ -58,7 +58,7 @@ export class ReadWriteLockSide extends ReentrantLock {
    * Frees the lock from its writer, or from all readers, and wakes its waiters.
    *
    * @returns false when this side was not locked
-   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
+   * @throws LockUnavailableError when the backend does not answer, LockKeyError for an invalid name
    */
   override async forceUnlock(): Promise<boolean> {
     return (await this.isLocked()) && super.forceUnlock();
@@ -68,7 +68,7 @@ export class ReadWriteLockSide extends ReentrantLock {
    * Milliseconds until the last lease of this side ends unless renewed; −1 when it has no end, −2 when this side is not
    * locked.
    *
-   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
+   * @throws LockUnavailableError when the backend does not answer, LockKeyError for an invalid name
    */
   override async remainTimeToLive(): Promise<number> {
     return (await this.isLocked()) ? super.remainTimeToLive() : -2;

@@ -8,17 +8,21 @@ import type { Deadline } from './deadline.js';
 import type { LeaseRequest, LockHandle } from './lock-handle.js';
 import { isRetryable, retryUntilDeadline } from './retry-until-deadline.js';
 
-/** How long a member is waited for when there is no `waitTime` to divide, in milliseconds, as in Redisson. */
+/** How long to wait for a member when there is no `waitTime` to divide, in milliseconds, as in Redisson. */
 const MEMBER_WAIT_TIME = 1_500;
 
-/** The pauses between attempts, in milliseconds: callers that each hold what the other one lacks must not keep step. */
+/**
+ * The shortest and the longest pause between attempts, in milliseconds. Callers that hold each other's missing locks
+ * must not stay in step.
+ */
 const FIRST_PAUSE = 1;
 const LONGEST_PAUSE = 100;
 
 /**
  * Redisson's RRedLock: a lock that is held while a majority of its members is. The members are locks of independent
- * services, each of which has its own Redis. Members that are not acquired in time are not waited for, and are given
- * back. (The module's option `quorum` does the same for all locks of a service, with one owner instead of several.)
+ * services, each with its own Redis. Members that are not acquired in time are given up, and given back if they are
+ * acquired later. (The module's option `quorum` does the same for all locks of a service, with one owner instead of
+ * several.)
  *
  * ```ts
  * const lock = one.getRedLock(one.getLock('order'), two.getLock('order'), three.getLock('order'));
@@ -26,7 +30,7 @@ const LONGEST_PAUSE = 100;
  * if (lease !== null) …
  * ```
  *
- * A busy member is waited for during `waitTime` divided by the number of members (1.5 s without one), then another one.
+ * A call waits for one busy member at a time, for `waitTime` divided by the number of members (1.5 s without one).
  *
  * @see https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
  * @publicApi
@@ -49,7 +53,7 @@ export class RedLock extends CombinedLock {
     const terms = this.waitTermsOf(request);
     const { waitTime } = terms;
     const memberWaitTime = waitTime === FOREVER ? MEMBER_WAIT_TIME : Math.max(1, waitTime / members.length);
-    // Where all members are needed, the wait for one of them can be part of a deadlock.
+    // If all members are needed, the wait for one of them can be part of a deadlock.
     const tentative = request.tentative === true || needed < members.length;
     const acquisition = new MajorityAcquisition({
       members,
@@ -70,32 +74,32 @@ export class RedLock extends CombinedLock {
   }
 }
 
-/** How long members that answer a little later than the majority are awaited, at least, in milliseconds. */
+/** The shortest time to wait for members that answer a little later than the majority, in milliseconds. */
 const SHORTEST_GRACE = 5;
 
 interface MajorityTerms {
   readonly members: readonly LockHandle[];
-  /** How many members are a majority. */
+  /** The size of a majority. */
   readonly needed: number;
-  /** How errors name the red lock. */
+  /** The name of the red lock in errors. */
   readonly name: string;
   readonly leaseTime: Duration | undefined;
-  /** How long one busy member is waited for, in milliseconds. */
+  /** How long to wait for one busy member, in milliseconds. */
   readonly memberWaitTime: number;
-  /** The caller can do without any one member, or without the red lock. */
+  /** The caller can do without any single member, or without the red lock. */
   readonly tentative: boolean;
   readonly runtime: Runtime;
 }
 
-/** The members' answers to one attempt. */
+/** The answers of the members to one attempt. */
 interface Answers {
   readonly leases: Map<LockHandle, MemberLease>;
   readonly errors: Map<LockHandle, unknown>;
 }
 
 /**
- * Acquires a majority of the members of a red lock. It tries all at once. Without a majority it gives back what it
- * took, and its next attempt first waits for one member that was busy.
+ * Acquires a majority of the members of a red lock. It tries all at once. Without a majority it gives back the acquired
+ * members, and its next attempt first waits for one member that was busy.
  */
 class MajorityAcquisition {
   private busy: readonly LockHandle[] = [];
@@ -105,7 +109,7 @@ class MajorityAcquisition {
 
   /**
    * @returns the leases that make up the combined lease
-   * @throws the error that prevented it; then nothing is held
+   * @throws the error that prevented a majority; nothing is held then
    */
   async attempt(deadline: Deadline): Promise<readonly MemberLease[]> {
     const answers: Answers = { leases: new Map(), errors: new Map() };
@@ -119,7 +123,7 @@ class MajorityAcquisition {
     throw this.failure([...errors.values()]);
   }
 
-  /** Waits for another member each time. */
+  /** Waits for a different member each time. */
   private async waitForBusyMember(
     leases: Map<LockHandle, MemberLease>,
     { remaining, signal }: Deadline,
@@ -135,7 +139,7 @@ class MajorityAcquisition {
     }
   }
 
-  /** Settles when enough are acquired, or too many have failed. A lease that comes later is given back. */
+  /** Settles when enough members are acquired, or too many have failed. A lease that arrives later is given back. */
   private async tryTheOthers({ leases, errors }: Answers, deadline: Deadline): Promise<void> {
     const { members, needed, leaseTime, runtime } = this.terms;
     const over = new AbortController();
@@ -171,7 +175,7 @@ class MajorityAcquisition {
     over.abort();
   }
 
-  /** Why there is no majority: what lasts comes before a busy lock, and a busy lock before an outage. */
+  /** The error that prevented a majority. Permanent errors come before busy locks, and busy locks before outages. */
   private failure(errors: readonly unknown[]): unknown {
     const { members, needed, name } = this.terms;
     const lasting = errors.filter((error) => !isRetryable(error));

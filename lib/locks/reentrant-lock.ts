@@ -5,7 +5,7 @@ import { currentScope, type LockScope, liveFrom } from '../engine/scope/lock-sco
 import { acquireThrough, type LeaseRequest, LockHandle } from './lock-handle.js';
 
 /**
- * Redisson's RLock: one caller at most holds it. The code in its scope may lock it again.
+ * Redisson's RLock: at most one caller holds it. Code in its scope may lock it again.
  *
  * ```ts
  * const lock = locks.getLock('stock:42');
@@ -51,7 +51,7 @@ export class ReentrantLock extends LockHandle {
    * Frees the lock, whoever holds it, and wakes its waiters.
    *
    * @returns whether it was held
-   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
+   * @throws LockUnavailableError when the backend does not answer, LockKeyError for an invalid name
    */
   async forceUnlock(): Promise<boolean> {
     return (await this.engine.forceRelease(this.name)).length > 0;
@@ -72,7 +72,7 @@ export class ReentrantLock extends LockHandle {
   /**
    * Milliseconds until the holder's lease ends unless renewed; −1 when it has no end, −2 when the lock is free.
    *
-   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
+   * @throws LockUnavailableError when the backend does not answer, LockKeyError for an invalid name
    */
   async remainTimeToLive(): Promise<number> {
     const { mode, owners } = await this.engine.inspect(this.name);
@@ -91,7 +91,7 @@ export class ReentrantLock extends LockHandle {
   }
 }
 
-/** Types of one kind exclude and re-enter each other under one name. */
+/** Types of one kind exclude and re-enter each other under the same name. */
 function kindOf(type: LockType): 'plain' | 'read' | 'write' {
   return type === 'read' || type === 'write' ? type : 'plain';
 }

@@ -10,15 +10,15 @@ export interface RetryOptions {
   readonly runtime: Runtime;
   readonly terms: WaitTerms;
   readonly lock: Pick<LockHandle, 'name' | 'isOutageOver'>;
-  /** The backends that the attempts ask. When none of them answers, the error says why. */
+  /** The backends that the attempts ask. When none of them answers, the error gives the reason. */
   readonly backends: readonly LockBackend[];
   /** The pauses between attempts. */
   readonly backOff: BackOff;
 }
 
 /**
- * Repeats an attempt until it succeeds, fails for good, or the time is over. It then throws what the last attempt
- * threw; an attempt that gets no answer is cut off by the deadline's signal.
+ * Repeats an attempt until it succeeds, fails permanently, or the time is over. It then throws the error of the last
+ * attempt. The deadline's signal ends an attempt without an answer.
  */
 export async function retryUntilDeadline<T>(
   { runtime, terms, lock, backends, backOff }: RetryOptions,

@@ -4,16 +4,15 @@ import { toCount } from './to-count.js';
 /** Options of a semaphore. @publicApi */
 export interface SemaphoreOptions {
   /**
-   * With how many permits the semaphore is created where it does not exist: by the first call of any process, so that
-   * nobody needs to call `trySetPermits`. One that exists keeps its permits. Default: it is not created, and callers
-   * find no permits.
+   * Creates a missing semaphore with this many permits, on the first call of any process, so that nobody has to call
+   * `trySetPermits`. An existing semaphore keeps its permits. Default: it is not created, and callers find no permits.
    */
   readonly permits?: number;
 }
 
 /**
- * @param method what errors call the call: `getSemaphore()`
- * @throws LockConfigurationError naming the option that is wrong
+ * @param method the name of the call in errors: `getSemaphore()`
+ * @throws LockConfigurationError naming the invalid option
  */
 export function initialPermits(options: SemaphoreOptions | undefined, method: string): number | undefined {
   if (options === undefined) return undefined;

@@ -14,8 +14,8 @@ import { toCount } from './to-count.js';
 import { toWaitTerms, type WaitOptions } from './wait-options.js';
 
 /**
- * A number of permits that all processes share. Acquiring takes permits away, releasing adds some, and a caller that
- * finds too few waits. It is Redisson's RSemaphore, method by method, on the same Redis layout.
+ * A number of permits shared by all processes. Acquiring takes permits, releasing adds some, and a caller that finds
+ * too few waits. It is Redisson's RSemaphore, method by method, on the same Redis layout.
  *
  * ```ts
  * const mails = locks.getSemaphore('mail-connections', { permits: 10 });
@@ -27,23 +27,23 @@ import { toWaitTerms, type WaitOptions } from './wait-options.js';
  * }
  * ```
  *
- * Permits have no owner: any process may release, even more than was acquired, and the permits of a process that died
- * are gone until somebody adds new ones. Where that matters, use {@link PermitExpirableSemaphore}. Callers of one
- * process are served in the order of their calls; between processes there is no order. A semaphore whose permits nobody
- * has set has none: a caller that finds it so is warned of in the log, once for each name.
+ * Permits have no owner. Any process may release them, even more than were acquired, and the permits of a dead process
+ * are gone until somebody adds new ones. If that matters, use {@link PermitExpirableSemaphore}. Callers of one process
+ * are served in the order of their calls; between processes there is no order. A semaphore without permits set has
+ * none; the log warns of it once per name when a caller finds it so.
  *
- * Calls that change the permits wait out an outage for up to a minute. Each change is made once, even if its answer was
- * lost and the request was sent again. `acquire()` waits for `outageTimeout`; an outage of over five minutes can cost
- * the permits of an answer that was lost. Handles are cheap, hold nothing and may be shared.
+ * During an outage, calls that change the permits are retried for up to a minute. Each change is made once, even if its
+ * answer was lost and the request was sent again. `acquire()` waits for `outageTimeout`; an outage of over five minutes
+ * can cost the permits of a lost answer. Handles are cheap, hold nothing and may be shared.
  *
  * @throws LockUnavailableError from every method when the backend gives no answer
- * @throws LockKeyError from every method when the name belongs to something else
- * @throws LockConfigurationError from every method for a bad argument
+ * @throws LockKeyError from every method when something else is stored under the name
+ * @throws LockConfigurationError from every method for an invalid argument
  * @publicApi
  */
 export class Semaphore {
   private readonly object: Synchronizer;
-  /** It exists, as far as this handle has to care. */
+  /** The semaphore exists, or this handle does not have to create it. */
   private isSetUp: boolean;
 
   /** @internal */
@@ -70,7 +70,7 @@ export class Semaphore {
   }
 
   /**
-   * Waits for permits for at most `waitTime`. By default it tries once, without queueing behind callers that wait.
+   * Waits for permits for at most `waitTime`. By default it tries once, without queueing behind waiting callers.
    *
    * @returns true when all these permits were acquired; false when none was
    * @throws LockAbortedError when `signal` aborts or the service shuts down
@@ -87,7 +87,7 @@ export class Semaphore {
     await this.engine.synchronizers.mutate(this.object, releasePermits, amount);
   }
 
-  /** As {@link release}, but only for a semaphore whose permits were set. @returns whether they were */
+  /** As {@link release}, but only if the semaphore's permits were set. @returns whether they were */
   async releaseIfExists(permits = 1): Promise<boolean> {
     const amount = this.count('releaseIfExists()', permits);
     if (amount === 0) return false;
@@ -95,7 +95,7 @@ export class Semaphore {
     return this.engine.synchronizers.mutate(this.object, addPermitsIfExists, amount);
   }
 
-  /** How many permits can be acquired now. It is negative after more permits were taken away than were available. */
+  /** How many permits can be acquired now. Negative when more permits were taken away than were available. */
   async availablePermits(): Promise<number> {
     await this.setUp();
     return this.engine.synchronizers.ask(this.object, (backend, key) => backend.availablePermits(key));
@@ -130,7 +130,7 @@ export class Semaphore {
     const wanted = this.count(method, permits);
     const terms = toWaitTerms(waitTime, waitDefaults, options, `${method} of ${this.object.what}`);
     if (wanted === 0) return;
-    // It creates the semaphore, too.
+    // This request also creates the semaphore.
     await synchronizers.takePermits(this.object, wanted, terms);
     this.isSetUp = true;
   }

@@ -11,11 +11,11 @@ export interface WaitOptions {
 }
 
 /**
- * Checks how long a call of a handle waits, and what ends the wait.
+ * Checks how long a call of a handle waits, and its signal.
  *
- * @param otherwise the times when none is given
- * @param what what errors call the call: `acquire() of the semaphore 'mail'`
- * @throws LockConfigurationError naming the argument that is wrong
+ * @param otherwise the default times
+ * @param what the name of the call in errors: `acquire() of the semaphore 'mail'`
+ * @throws LockConfigurationError naming the invalid argument
  */
 export function toWaitTerms(
   waitTime: Duration | undefined,

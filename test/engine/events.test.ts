@@ -179,7 +179,7 @@ describe('events', () => {
     expect(new Set(logger.errors)).toEqual(
       new Set([
         "A listener of 'acquired' failed: Error: rejected",
-        "A listener of 'acquired' failed: with something that cannot be shown",
+        "A listener of 'acquired' failed: a value that cannot be shown",
       ]),
     );
   });

@@ -3,7 +3,7 @@ import type { Runtime } from '../../backends/runtime.js';
 import type { LockLogger } from '../events/lock-logger.js';
 import { ReschedulableTimer } from '../reschedulable-timer.js';
 
-/** Which application a lock service belongs to. */
+/** The application that a lock service belongs to. */
 export interface ClientIdentity {
   readonly application: string;
   readonly host: string;
@@ -12,17 +12,19 @@ export interface ClientIdentity {
   readonly version: string;
 }
 
-/** How often the record is written, and how long it stays after that, in milliseconds. */
+/** How often the record is written, and how long it is kept without a rewrite, in milliseconds. */
 const HEARTBEAT = 10_000;
 const LIFETIME = 3 * HEARTBEAT;
-/** How often the present holds and waits are collected. */
-const LOOK = 1_000;
+/** How often the present holds and waits are checked. */
+const CHECK_INTERVAL = 1_000;
 /**
- * The pause per hold and wait. Collecting 100,000 takes some milliseconds, so a service with very many does it less
- * often.
+ * The extra pause per hold and wait, in milliseconds. Checking 100,000 takes a few milliseconds, so a very busy service
+ * checks less often.
  */
-const LOOK_FOR_EACH = 0.1;
-/** The record is written early where it does not mention what has lasted for a second; not more often than this. */
+const INTERVAL_FOR_EACH = 0.1;
+/**
+ * The record is written early when it misses a hold or wait that has lasted for a second, but not more often than this.
+ */
 const SHORTEST_PAUSE = 2_000;
 
 /** The holds and waits of a service at one moment. */
@@ -37,14 +39,15 @@ interface PresenceSettings {
 }
 
 /**
- * Keeps this client's record in the backend, from which others see who holds and waits. It is made when the service has
- * held or waited for something for a moment, so that short work costs nothing, and refreshed until the service closes.
+ * Keeps this client's record in the backend, which shows other processes who holds and who waits. The record is created
+ * once the service has held or waited for something for a moment, so that short work costs nothing. It is refreshed
+ * until the service closes.
  */
 export class ClientRecordWriter {
   private readonly heartbeat: ReschedulableTimer;
   private readonly since: number;
   private writtenAt: number | undefined;
-  /** The contents of the latest record. */
+  /** The holds and waits that the latest record mentions. */
   private mentioned = '';
   private resting = false;
   private closed = false;
@@ -56,19 +59,19 @@ export class ClientRecordWriter {
     private readonly takeStock: () => Stock,
   ) {
     const { runtime, backend, identity } = settings;
-    this.heartbeat = new ReschedulableTimer(runtime, () => this.look());
+    this.heartbeat = new ReschedulableTimer(runtime, () => this.check());
     this.since = Math.round(runtime.wall());
     this.closed = backend.directory === undefined || identity === undefined;
   }
 
-  /** A lock is held or waited for: collects it after this many milliseconds. */
-  noticed(delay: number = LOOK): void {
+  /** Schedules a check after `delay` milliseconds, because something is held or waited for. */
+  noticed(delay: number = CHECK_INTERVAL): void {
     if (this.closed) return;
     if (!this.heartbeat.isScheduled) this.heartbeat.schedule(delay);
     else if (this.resting) this.heartbeat.bringForward(delay);
   }
 
-  /** Removes the record; settles when that is done, or cannot be done. */
+  /** Removes the record. Settles when that is done or has failed. */
   async leave(): Promise<void> {
     if (this.closed) return;
     this.close();
@@ -82,7 +85,7 @@ export class ClientRecordWriter {
     this.heartbeat.cancel();
   }
 
-  private look(): void {
+  private check(): void {
     const stock = this.takeStock();
     this.resting = stock.held + stock.waiting === 0;
     if (this.resting && this.writtenAt === undefined) return;
@@ -94,7 +97,7 @@ export class ClientRecordWriter {
       this.mentioned = mentions;
       this.writing = this.write(stock, LIFETIME);
     }
-    this.heartbeat.schedule(this.resting ? HEARTBEAT - (now - (this.writtenAt as number)) : untilNextLook(stock));
+    this.heartbeat.schedule(this.resting ? HEARTBEAT - (now - (this.writtenAt as number)) : untilNextCheck(stock));
   }
 
   private write(stock: Stock, lifetime: number): Promise<void> {
@@ -111,11 +114,11 @@ export class ClientRecordWriter {
   }
 }
 
-function untilNextLook({ held, waiting }: Stock): number {
-  return Math.min(HEARTBEAT, Math.max(LOOK, (held + waiting) * LOOK_FOR_EACH));
+function untilNextCheck({ held, waiting }: Stock): number {
+  return Math.min(HEARTBEAT, Math.max(CHECK_INTERVAL, (held + waiting) * INTERVAL_FOR_EACH));
 }
 
 function lasting({ holds, waits }: Stock): string {
-  const held = holds.filter(({ heldFor }) => heldFor >= LOOK).map(({ owner }) => owner);
+  const held = holds.filter(({ heldFor }) => heldFor >= CHECK_INTERVAL).map(({ owner }) => owner);
   return [...held, ...waits.map(({ key }) => key)].sort().join('\n');
 }

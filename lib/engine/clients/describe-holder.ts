@@ -1,7 +1,7 @@
 import type { ClientRecord } from '../../backends/lock-backend.js';
 import { isRedisson } from '../../backends/owner-ids.js';
 
-/** The process that holds a lock, from its record in the backend. @publicApi */
+/** The process that holds a lock, according to its record in the backend. @publicApi */
 export interface HolderClient {
   readonly clientId: string;
   /** The option `applicationName`, or the name in the application's package.json. */
@@ -10,17 +10,15 @@ export interface HolderClient {
   readonly pid: number;
   /** The application's version; `''`: not known. */
   readonly version: string;
-  /**
-   * The template of the decorator, `Class.method` where the key is a function, or the option `group`; `''`: not known.
-   */
+  /** The decorator's template, `Class.method` if the key is a function, or the option `group`; `''`: not known. */
   readonly group: string;
   /** `Class.method` of a decorated method; `''`: not known. */
   readonly method: string;
-  /** For how many milliseconds it has held the lock; undefined: its record does not mention this lock. */
+  /** How many milliseconds the process has held the lock; undefined: its record does not mention this lock. */
   readonly heldFor?: number;
 }
 
-/** The part of a client's record that concerns one owner. */
+/** The part of a record that concerns one owner of its client. */
 export function holderIn(record: ClientRecord, owner: string): HolderClient {
   const { clientId, application, host, pid, version, holds } = record;
   const { group = '', method = '', heldFor } = holds.find((hold) => hold.owner === owner) ?? {};
@@ -31,10 +29,10 @@ export function holderIn(record: ClientRecord, owner: string): HolderClient {
 /**
  * How logs name the owner of a lock: `shop-2 on web-7, pid 4242, in OrdersService.pay, since 31 s (7242…:17)`.
  *
- * @param missing why nothing is known about its client, if that is known
+ * @param missing why the client is unknown, if the reason is known
  */
 export function describeHolder(owner: string | undefined, client: HolderClient | undefined, missing?: string): string {
-  if (owner === undefined) return 'an owner not known here';
+  if (owner === undefined) return 'an unknown owner';
   const who = client === undefined ? missing : describeClient(client);
   return who === undefined ? owner : `${who} (${owner})`;
 }
@@ -55,12 +53,12 @@ function inWords(time: number): string {
 const REDISSON = 'a Redisson client';
 const OURS = 'a client without a record';
 
-/** How messages name the client of an owner that has no record. */
+/** How messages name an owner whose client has no record. */
 export function withoutRecord(owner: string): string {
   return isRedisson(owner) ? REDISSON : OURS;
 }
 
-/** The same with the reason, for logs. */
+/** As {@link withoutRecord}, with the reason, for logs. */
 export function withoutRecordBecause(owner: string): string {
   return isRedisson(owner)
     ? REDISSON

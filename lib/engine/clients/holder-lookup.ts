@@ -5,10 +5,10 @@ import type { HeldLock } from '../lease/held-lock.js';
 import type { ClientIdentity } from './client-record-writer.js';
 import { describeHolder, type HolderClient, holderIn, withoutRecord, withoutRecordBecause } from './describe-holder.js';
 
-/** A record is read again after this many milliseconds, or earlier if it does not mention the lock in question. */
+/** How many milliseconds a record stays fresh; less when it does not mention the lock in question. */
 const FRESH = 10_000;
 const FRESH_WITHOUT_LOCK = 1_000;
-/** For shorter waits, in milliseconds, no record is read. */
+/** Waits shorter than this are not worth reading a record, in milliseconds. */
 const SHORT_WAIT = 100;
 const MOST_RECORDS = 1_000;
 
@@ -26,7 +26,7 @@ interface KnownRecord {
   readonly at: number;
 }
 
-/** Finds out who the holders of locks are, while callers wait for them: nothing waits for its answers but log lines. */
+/** Finds out who holds the locks that callers wait for. Only log lines wait for its answers. */
 export class HolderLookup {
   private readonly records = new Map<string, KnownRecord>();
   private readonly expected = new Set<string>();
@@ -34,7 +34,7 @@ export class HolderLookup {
 
   constructor(private readonly settings: LookupSettings) {}
 
-  /** Who holds a lock of this process. */
+  /** The holder of a lock of this process. */
   own({ since, shares }: OwnHold): HolderClient | undefined {
     const { clientId, identity, runtime } = this.settings;
     if (identity === undefined) return undefined;
@@ -42,21 +42,21 @@ export class HolderLookup {
     return { clientId, ...identity, group, method, heldFor: Math.round(runtime.monotonic() - since) };
   }
 
-  /** Somebody begins to wait for this owner: its record is read in a moment. */
+  /** Reads the record of this owner's client soon, because a caller begins to wait for the owner. */
   expect(owner: string): void {
     if (this.settings.backend.directory === undefined || this.closed) return;
     if (this.expected.size === 0) this.settings.runtime.timer(SHORT_WAIT, () => this.readExpected());
     this.expected.add(owner);
   }
 
-  /** Describes an owner from what was read before. */
+  /** The client of an owner, if it was found out already. */
   known(owner: string | undefined): HolderClient | undefined {
     const known = owner === undefined ? undefined : this.records.get(clientOf(owner));
     if (owner === undefined || known?.record === undefined) return undefined;
     return holderIn(agedRecord(known.record, this.settings.runtime.monotonic() - known.at), owner);
   }
 
-  /** How errors name an owner without a record; undefined: it has one, or it was not looked up yet. */
+  /** How errors name an owner without a record; undefined: it has one, or its record was not read yet. */
   unrecorded(owner: string | undefined): string | undefined {
     if (owner === undefined || this.settings.backend.directory === undefined) return undefined;
     const known = this.records.get(clientOf(owner));
@@ -64,16 +64,17 @@ export class HolderLookup {
     return isMissing ? withoutRecord(owner) : undefined;
   }
 
-  /** Describes an owner; undefined without a record or an answer. */
+  /** The client of an owner; undefined when there is no record or no answer. */
   async find(owner: string): Promise<HolderClient | undefined> {
     if (!this.isFresh(owner)) await this.read(clientOf(owner)).catch(() => {}); // it stays unknown
     return this.known(owner);
   }
 
   /**
-   * Finds out how logs name an owner. Nothing is asked where it is known, or the backend cannot tell.
+   * Finds out how logs name an owner. Asks the backend only when the holder is not known already, and the backend has a
+   * directory.
    *
-   * @param client what is known about it
+   * @param client the known details of the holder
    */
   async describe(
     owner: string | undefined,

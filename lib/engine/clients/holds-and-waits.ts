@@ -4,28 +4,28 @@ import type { LockLease } from '../lease/lock-lease.js';
 import type { LocalQueue, QueueTable } from '../queue/queue-table.js';
 import type { Stock } from './client-record-writer.js';
 
-/** How many holds and waits a record lists. */
-const MOST_TOLD = 20;
-/** How many waiters of a queue are searched for one whose arrival was noted. */
-const MOST_LOOKED_AT = 1_000;
+/** The most holds and waits that a record lists. */
+const MOST_LISTED = 20;
+/** The most waiters of a queue that are searched for one whose arrival was noted. */
+const MOST_SEARCHED = 1_000;
 
-/** The locks that a service holds and waits for. */
+/** The work of a service. */
 interface Work {
   readonly queues: QueueTable;
-  /** In the order in which they were given. */
+  /** In the order in which they were created. */
   readonly leases: Iterable<LockLease>;
 }
 
 /**
- * Looks at what a service holds and waits for. A waiter does not read the clock when it arrives, because that took a
- * tenth of a hand-off's time: the first and the last waiter of each queue are noted at every look instead, and all that
- * stand before a noted one came earlier.
+ * Collects the holds and waits of a service. A waiter does not read the clock when it arrives, because that took a
+ * tenth of a hand-off's time. Instead, each check notes the first and the last waiter of each queue: all waiters ahead
+ * of a noted one arrived earlier.
  */
 export class HoldsAndWaits {
   /** When waiters were first seen. */
   private readonly seen = new WeakMap<LockWaiter, number>();
 
-  /** @param heldPermits how many permits the service holds, of those that it renews */
+  /** @param heldPermits the number of permits that the service holds and renews */
   constructor(
     private readonly work: Work,
     private readonly heldPermits: () => number,
@@ -47,11 +47,11 @@ export class HoldsAndWaits {
       waiting,
       longestWait: waits[0]?.waitedFor ?? 0,
       holds: this.holds(now),
-      waits: waits.slice(0, MOST_TOLD),
+      waits: waits.slice(0, MOST_LISTED),
     };
   }
 
-  /** The locks of the oldest leases; not those of re-entry, which share an older one's. */
+  /** The locks of the oldest leases, without re-entries, which share an older lock. */
   private holds(now: number): HoldRecord[] {
     const holds: HoldRecord[] = [];
     for (const lease of this.work.leases) {
@@ -59,9 +59,9 @@ export class HoldsAndWaits {
         const { group, method } = lease.terms;
         if (shares[0] === lease) holds.push({ key, type, owner, group, method, heldFor: Math.round(now - since) });
       }
-      if (holds.length >= MOST_TOLD) break;
+      if (holds.length >= MOST_LISTED) break;
     }
-    return holds.slice(0, MOST_TOLD);
+    return holds.slice(0, MOST_LISTED);
   }
 
   private waitAt({ key, waiting }: LocalQueue, now: number): WaitRecord | undefined {
@@ -75,7 +75,7 @@ export class HoldsAndWaits {
   private arrival(first: LockWaiter, now: number): number {
     let earliest = now;
     let count = 0;
-    for (let waiter: LockWaiter | undefined = first; waiter && count < MOST_LOOKED_AT; waiter = waiter.next, count++) {
+    for (let waiter: LockWaiter | undefined = first; waiter && count < MOST_SEARCHED; waiter = waiter.next, count++) {
       const seen = this.seen.get(waiter);
       if (seen !== undefined && seen < earliest) earliest = seen;
     }

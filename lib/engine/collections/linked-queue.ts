@@ -1,25 +1,22 @@
-/** An element of a {@link LinkedQueue}; it is in one queue at most. */
+/** An element of a {@link LinkedQueue}; it is in at most one queue. */
 export interface Linked<Element> {
   previous: Element | undefined;
   next: Element | undefined;
 }
 
-/** An iteration through a queue that has not ended yet. */
+/** An iteration over a queue that has not ended yet. */
 interface Walk<Element> {
   next: Element | undefined;
 }
 
 const NO_WALKS: readonly never[] = [];
 
-/**
- * Elements in the order of their arrival. Each can leave at any time, in constant time, and is not kept alive after
- * that.
- */
+/** Elements in the order of their arrival. Each can be removed in constant time, and is not kept alive after that. */
 export class LinkedQueue<Element extends Linked<Element>> {
   first: Element | undefined = undefined;
   last: Element | undefined = undefined;
   length = 0;
-  /** Iterations under way: an element that leaves must not end them. */
+  /** Iterations under way. Removing an element must not end them. */
   private walks: readonly Walk<Element>[] = NO_WALKS;
 
   push(element: Element): void {
@@ -30,7 +27,7 @@ export class LinkedQueue<Element extends Linked<Element>> {
     this.length++;
   }
 
-  /** @returns false when it is not in here */
+  /** @returns false when the element is not in this queue */
   remove(element: Element): boolean {
     if (element.previous === undefined && this.first !== element) return false;
     if (this.walks.length > 0) for (const walk of this.walks) if (walk.next === element) walk.next = element.next;
@@ -43,7 +40,7 @@ export class LinkedQueue<Element extends Linked<Element>> {
     return true;
   }
 
-  /** Any element may leave during the iteration. */
+  /** Any element may be removed during the iteration. */
   *[Symbol.iterator](): Generator<Element> {
     const walk: Walk<Element> = { next: this.first };
     this.walks = [...this.walks, walk];

@@ -1,6 +1,6 @@
 /**
- * Creates the lists that every acquisition needs. They are not literals (`[element]`), and neither are the other
- * objects of an acquisition, which are instances of classes: V8 would allocate literals in the old generation. See
+ * Creates the lists that every acquisition needs. Neither they nor the other objects of an acquisition, which are
+ * instances of classes, are literals (`[element]`): V8 would allocate literals in the old generation. See
  * docs/decisions/classes-on-the-hot-path.md.
  */
 export function listOf<Element>(...elements: readonly Element[]): readonly Element[] {

@@ -5,15 +5,15 @@ import type { NestedWait } from './nested-wait.js';
 /** How often the backend is asked for its time, in milliseconds. */
 const LIFETIME = 10_000;
 /**
- * After an answer that took longer the backend is asked again, in milliseconds. The least of several offsets is the
- * closest.
+ * After an answer that took longer than this, in milliseconds, the backend is asked again. The smallest of several
+ * offsets is the closest.
  */
 const QUICK = 20;
 const MOST_TRIES = 3;
 
-/** Dates waits by the backend's time, which all processes have in common. */
+/** Dates waits by the backend's time, which all processes share. */
 export class BackendTime {
-  /** By how much the backend's time is ahead of the monotonic clock. */
+  /** How far the backend's time is ahead of the monotonic clock, in milliseconds. */
   private offset = 0;
   private asked = Number.NEGATIVE_INFINITY;
 
@@ -22,7 +22,7 @@ export class BackendTime {
     private readonly runtime: Runtime,
   ) {}
 
-  /** The backend's time. It was asked for before: a wait has a date. */
+  /** The backend's time. Valid once {@link date} has dated a wait. */
   now(): number {
     return this.runtime.monotonic() + this.offset;
   }

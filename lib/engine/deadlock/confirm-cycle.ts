@@ -3,24 +3,26 @@ import type { WaitBackend } from '../../backends/wait-backend.js';
 import { readAgain } from './find-cycle.js';
 import type { FoundWait } from './journal-record.js';
 
-/** Within this time, in milliseconds, every current wait is written again. */
-const FIRST_LOOK = 400;
-/** How long to wait for processes that are late: the time between two readings, and how many there are. */
-const NEXT_LOOK = 200;
-const MOST_LOOKS = 8;
+/** When every wait that continues has been written again, in milliseconds. */
+const FIRST_CHECK = 400;
 /**
- * A cycle with a wait that ends by itself within this time, in milliseconds, is left to it: two callers would be
- * refused where one is enough. A wait whose time is over may still be written down.
+ * How long to wait for processes that are late: the time between two checks in milliseconds, and the number of checks.
+ */
+const NEXT_CHECK = 200;
+const MOST_CHECKS = 8;
+/**
+ * A cycle is left alone when one of its waits times out within this time, in milliseconds: otherwise two callers would
+ * be refused although one is enough. A wait that has timed out may still be in the journal.
  */
 const SOON = 250;
 
 /**
- * Makes sure that all waits of a cycle went on at one moment. They were read one after the other, so that some may have
- * ended before others began. Here they are read again; where each of them is written once more after that, all of them
- * were going on when they were read.
+ * Makes sure that all waits of a cycle were under way at the same moment. They were read one after another, so some may
+ * have ended before others began. This function reads them again. If each of them is written once more after that, all
+ * of them were under way when they were read.
  *
- * @param over whether the caller, or another caller of this service, does not wait any more
- * @param time gives the time of the backend
+ * @param over whether the caller, or another caller of this service, has stopped waiting
+ * @param time returns the backend's time
  */
 export async function confirmCycle(
   backend: WaitBackend,
@@ -31,8 +33,8 @@ export async function confirmCycle(
 ): Promise<boolean> {
   const before = await readAgain(backend, cycle);
   if (before === undefined || !isCycle(before)) return false;
-  for (let look = 0; look < MOST_LOOKS; look++) {
-    await new Promise<void>((resolve) => void runtime.timer(look === 0 ? FIRST_LOOK : NEXT_LOOK, resolve));
+  for (let check = 0; check < MOST_CHECKS; check++) {
+    await new Promise<void>((resolve) => void runtime.timer(check === 0 ? FIRST_CHECK : NEXT_CHECK, resolve));
     if (over()) return false;
     const now = await readAgain(backend, before);
     if (now === undefined || !isCycle(now) || over()) return false;
@@ -47,7 +49,7 @@ function others(cycle: readonly FoundWait[]): readonly FoundWait[] {
   return cycle.slice(0, -1);
 }
 
-/** Whether each wait still stands behind the next one, and the last one behind the first. */
+/** Whether each wait is behind the next one, and the last one behind the first. */
 function isCycle(waits: readonly FoundWait[]): boolean {
   return waits.every(({ record }, i) => record.holders.includes(waits[(i + 1) % waits.length].holder));
 }

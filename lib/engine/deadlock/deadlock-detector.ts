@@ -13,35 +13,35 @@ import { NestedWait, type WaitingPlace } from './nested-wait.js';
 import { WaitJournal } from './wait-journal.js';
 
 /**
- * A wait that has lasted this many milliseconds may be part of a deadlock. Its caller's locks are not handed off any
- * more: see HandOffBudget.
+ * A wait of this length, in milliseconds, may be part of a deadlock. Locks of its caller are not handed off any more:
+ * see HandOffBudget.
  */
 const LONG = 1_000;
-/** How often long waits are written down, and followed, in milliseconds. */
+/** How often long waits are written to the journal and followed, in milliseconds. */
 const BEAT = 250;
-/** A wait older than this is followed at every fourth beat only. */
+/** A wait that has lasted this long, in milliseconds, is followed only at every fourth heartbeat. */
 const OLD = 3_000;
-/** How many waits take part, the oldest first: each costs a command or two at every beat. */
+/** The most waits that take part, the oldest first: each costs a command or two per heartbeat. */
 const MOST_WAITS = 500;
-/** How many holders of one lock a record lists. */
+/** The most holders of one lock that are written to the journal. */
 const MOST_HOLDERS = 100;
-/** After this many beats in a row without a usable answer, the log warns that deadlocks are not found. */
+/** After this many heartbeats in a row without a usable answer, the log warns that deadlocks are not found. */
 const MOST_FAILURES = 4;
-/** With fewer waits than this, ended ones are not searched for between two beats. */
+/** Below this many waits, ended waits are removed only at the heartbeat. */
 const FIRST_SWEEP = 64;
 
 /**
- * Finds deadlocks: callers that hold locks and wait for each other in a circle, in any processes. The callers of one
- * service that run in a lock scope and have waited for over a second write down, again and again, what they wait for,
- * and follow what others have written, from holder to holder. A caller that comes back to itself that way, and began to
- * wait after all the others on the way, is refused.
+ * Finds deadlocks: callers, in any processes, that hold locks and wait for each other in a circle. A caller that runs
+ * in a lock scope and has waited for over a second repeatedly writes its wait to a journal, and follows the waits of
+ * others from holder to holder. If it comes back to itself, and began to wait after all the others in the circle, its
+ * wait is refused.
  *
- * Nobody else pays for it: a caller outside of a scope is not known here.
+ * Other callers do not pay for it: callers outside a scope are not registered here.
  */
 export class DeadlockDetector {
-  /** In the order of their arrival. Those that have ended stay until the next sweep. */
+  /** In the order of their arrival. Ended waits stay until the next sweep. */
   private waits: NestedWait[] = [];
-  /** The ids of those that have ended, and are to be removed from the journal. */
+  /** The ids of ended waits that are to be removed from the journal. */
   private ended = new Set<string>();
   private sweepAt = FIRST_SWEEP;
   private timer: Timer | undefined;
@@ -50,14 +50,14 @@ export class DeadlockDetector {
   private beats = 0;
   private ids = 0;
   private beating = false;
-  /** How many beats have failed since waits were last written down and followed. */
+  /** How many heartbeats have failed since waits were last written and followed. */
   private failures = 0;
   private warned = false;
   private closed = false;
 
   /**
    * @param backend undefined: deadlocks are not found
-   * @param identify finds out whose owner this is, for the error
+   * @param identify finds the client of an owner, for the error
    * @param warn writes to the log
    */
   constructor(
@@ -72,8 +72,8 @@ export class DeadlockDetector {
   }
 
   /**
-   * The caller runs in a scope, and has just begun to wait. A caller that can do without the lock is not blocked by its
-   * holder.
+   * Registers a caller that runs in a scope and has just begun to wait. A tentative wait is ignored: its caller can do
+   * without the lock.
    */
   add(waiter: LockWaiter, place: WaitingPlace): void {
     const scope = lockScopes.getStore();
@@ -113,13 +113,13 @@ export class DeadlockDetector {
   private async beat(long: readonly NestedWait[]): Promise<void> {
     await this.time?.date(long);
     await this.findHolders(long);
-    const going = long.filter(({ goesOn }) => goesOn);
+    const going = long.filter(({ continues }) => continues);
     for (const { waiter, id } of going) waiter.onSettled ??= () => this.removeSoon(id);
     await this.journal?.write(going);
     const now = this.runtime.monotonic();
     const followsAll = ++this.beats % 4 === 0;
     const isDue = ({ since, confirming }: NestedWait) => !confirming && (followsAll || now - since < OLD);
-    const due = going.filter((wait) => wait.goesOn && isDue(wait));
+    const due = going.filter((wait) => wait.continues && isDue(wait));
     if (due.length === 0) return;
     await this.follow(due);
     this.failures = 0;
@@ -148,7 +148,7 @@ export class DeadlockDetector {
         const cycle = await findCycle(reader, { id: wait.id, record: wait.record });
         if (cycle === undefined) return;
         wait.confirming = true;
-        this.confirm(wait, cycle).catch(() => {}); // it is checked again after the next beat
+        this.confirm(wait, cycle).catch(() => {}); // the next heartbeat tries again
       }),
     );
   }
@@ -168,13 +168,13 @@ export class DeadlockDetector {
     }
   }
 
-  /** Whether it is a wait of this service, and over. */
+  /** Whether this is a wait of this service that has ended. */
   private hasEnded(id: string): boolean {
     if (!id.startsWith(`${this.clientId}/`)) return false;
     return !this.waits.some((wait) => wait.id === id && !wait.waiter.settled);
   }
 
-  /** All waits that end in this turn of the event loop are removed together. */
+  /** Removes the wait from the journal, together with all others that end in this turn of the event loop. */
   private removeSoon(id: string): void {
     this.ended.add(id);
     if (this.ended.size > 1) return;
@@ -188,8 +188,8 @@ export class DeadlockDetector {
   }
 
   /**
-   * The next beat tries again. A Redis without memory refuses to store waits, while locks that are held are still
-   * renewed.
+   * Logs repeated failures. The next heartbeat tries again. A Redis without memory refuses writes to the journal even
+   * while it renews locks.
    */
   private failed({ kind, message }: BackendError): void {
     this.failures++;

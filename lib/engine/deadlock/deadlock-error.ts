@@ -6,8 +6,8 @@ import { isGateId } from './nested-wait.js';
 /**
  * The error for the caller whose wait is refused.
  *
- * @param cycle the waits that it stands behind, one behind the other, with its own as the last
- * @param clients whose owners they are, as far as that is known
+ * @param cycle the waits of the circle, each behind the next one; the caller's own wait is the last
+ * @param clients the clients of their owners, as far as known
  */
 export function deadlockError(
   cycle: readonly FoundWait[],
@@ -25,18 +25,18 @@ export function deadlockError(
     (member, i) => `${nameOf(member, i === 0)} holds '${member.holds}' and waits for '${member.waitsFor}'`,
   );
   return new LockDeadlockError(
-    `The lock '${waitsFor}' was not acquired, because of a deadlock: ${steps.join('; ')}. This wait began last and was ended, so that the others can go on. Acquire locks in the same order everywhere, or several at once: acquire([…])`,
+    `The lock '${waitsFor}' was not acquired, because of a deadlock: ${steps.join('; ')}. This wait began last and was ended, so that the others can continue. Acquire locks in the same order everywhere, or several at once: acquire([…])`,
     waitsFor,
     ownFirst,
   );
 }
 
-/** The owner by which a member of the cycle holds its lock. */
+/** The owner id under which a member of the cycle holds its lock. */
 export function ownerOf({ holder, record }: FoundWait): string {
   return isGateId(holder) ? record.owner : holder;
 }
 
-/** How the message names a member of the cycle. */
+/** The name of a member of the cycle in the message. */
 function nameOf({ owner, client }: DeadlockMember, isCaller: boolean): string {
   const name = describeHolder(owner, client);
   return isCaller ? `${name} (this caller)` : name;

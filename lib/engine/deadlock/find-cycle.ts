@@ -3,16 +3,16 @@ import { type FoundWait, isBefore, parseRecord } from './journal-record.js';
 
 /** The longest cycle that is found, in waits. */
 const MOST_STEPS = 16;
-/** How many owners are read in one step. */
+/** The most owners that are checked in one step. */
 const MOST_HOLDERS = 1_000;
 
-/** An owner, and the waits by which one comes to wait for it. */
+/** An owner, and the chain of waits that leads to it. */
 interface Way {
   readonly holder: string;
   readonly waits: readonly FoundWait[];
 }
 
-/** Reads the waits of owners, each owner's once. */
+/** Reads the waits of owners, once per owner. */
 export class WaitReader {
   private readonly read = new Map<string, Promise<readonly FoundWait[]>>();
 
@@ -37,10 +37,11 @@ export class WaitReader {
 }
 
 /**
- * Follows waits from holder to holder, from one wait back to itself, by waits that began before it. In every circle
- * there is one wait that began last, so that all circles are found, each of them from one wait.
+ * Follows waits from holder to holder, starting at one wait and using only waits that began before it, until it comes
+ * back to that wait. Every circle has exactly one wait that began last, so each circle is found, and from one wait
+ * only.
  *
- * @returns a shortest circle: the waits that it stands behind, one behind the other, with itself as the last
+ * @returns a shortest circle: its waits, each behind the next one, with the starting wait as the last
  * @see K. M. Chandy, J. Misra, L. M. Haas, Distributed Deadlock Detection (ACM TOCS 1983): edge chasing
  */
 export async function findCycle(
@@ -70,7 +71,7 @@ export async function findCycle(
   return undefined;
 }
 
-/** The same waits as they are now; `undefined` when one of them is not there any more. */
+/** Reads the same waits again; `undefined` when one of them is gone. */
 export async function readAgain(
   backend: WaitBackend,
   cycle: readonly FoundWait[],

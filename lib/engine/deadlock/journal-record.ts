@@ -1,23 +1,23 @@
-/** One wait in the journal of waits. */
+/** The journal's entry for one wait. */
 export interface JournalRecord {
-  /** The name of the lock that is waited for. */
+  /** The name of the awaited lock. */
   readonly lock: string;
-  /** An owner that the caller holds a lock by: the innermost one. */
+  /** The owner id of the caller's innermost lock. */
   readonly owner: string;
-  /** The owners, and gates of shares, that it waits for. */
+  /** The owners, and the gates of shares, that the caller waits for. */
   readonly holders: readonly string[];
   /** When the wait began, by the backend's time. */
   readonly began: number;
   /**
-   * When its waitTime ends, by the backend's time. Absent: never, or written by a version of this library without this
-   * field.
+   * When the wait times out, by the backend's time; absent: never, or written by a version of this library that does
+   * not record it.
    */
   readonly ends?: number;
-  /** Grows while the wait lasts. */
+  /** Grows for as long as the wait continues. */
   readonly beat: number;
 }
 
-/** A wait that was read, and the owner that it was found under. */
+/** A wait read from the journal, and the owner under which it was found. */
 export interface FoundWait {
   readonly holder: string;
   readonly id: string;
@@ -25,8 +25,8 @@ export interface FoundWait {
 }
 
 /**
- * Whether one wait began before the other. Of two that began together it is the one with the smaller owner: all
- * processes agree.
+ * Whether one wait began before the other. Of two that began together, the one with the smaller owner counts as first
+ * in all processes.
  */
 export function isBefore(one: Pick<FoundWait, 'id' | 'record'>, other: Pick<FoundWait, 'id' | 'record'>): boolean {
   const [a, b] = [one.record, other.record];

@@ -3,20 +3,20 @@ import { type LockScope, liveFrom, type ScopedLease } from '../scope/lock-scope.
 import { type EnteredGate, ShareGate, type ShareGates } from '../scope/share-gate.js';
 import type { JournalRecord } from './journal-record.js';
 
-/** Where a caller waits: in the queue of a lock, or at the gate of a share. */
+/** The queue of a lock, or the gate of a share, where a caller waits. */
 export interface WaitingPlace {
   /** The lock's key. */
   readonly key: string;
-  /** Refuses a waiter that is in this place. */
+  /** Refuses a waiter of this queue or gate. */
   dismiss(waiter: LockWaiter, error: Error): void;
 }
 
-/** Gates at which somebody has waited for long. Those inside such a gate are known to the waiters by its id. */
+/** Ids of gates at which a caller has waited for long. Waiters know the callers inside such a gate by this id. */
 const gateIds = new WeakMap<EnteredGate, string>();
 const GATE = '/gate/';
 let gateCount = 0;
 
-/** @param clientId stands before a new id, which no other process has */
+/** @param clientId makes a new id unique among processes */
 function gateIdOf(gate: ShareGate, clientId: string): string {
   let id = gateIds.get(gate);
   if (id === undefined) {
@@ -33,15 +33,15 @@ export function isGateId(holder: string): boolean {
 
 /** The wait of a caller that runs in a lock scope. */
 export class NestedWait {
-  /** The owners it waited for at the last beat. */
+  /** The owners and gates that it waits for, as of the last heartbeat. */
   holders: readonly string[] = [];
-  /** When it began, by the backend's time; undefined until it is first written down. */
+  /** When the wait began, by the backend's time; undefined until it is first written to the journal. */
   began: number | undefined;
   beat = 0;
-  /** A deadlock that may refuse it is being confirmed. */
+  /** A possible deadlock for which this wait may be refused is being confirmed. */
   confirming = false;
 
-  /** @param since when it began, on the monotonic clock */
+  /** @param since when the wait began, on the monotonic clock */
   constructor(
     readonly id: string,
     readonly waiter: LockWaiter,
@@ -50,13 +50,13 @@ export class NestedWait {
     private readonly scope: LockScope,
   ) {}
 
-  /** The id of the gate that it waits at; `undefined` in the queue of a lock. */
+  /** The id of the gate where the caller waits; `undefined` in the queue of a lock. */
   gateId(clientId: string): string | undefined {
     return this.place instanceof ShareGate ? gateIdOf(this.place, clientId) : undefined;
   }
 
-  /** Its caller still waits, and holds something. */
-  get goesOn(): boolean {
+  /** The caller still waits and holds a lock. */
+  get continues(): boolean {
     return !this.waiter.settled && this.locks.length > 0;
   }
 
@@ -65,14 +65,14 @@ export class NestedWait {
     return this.leases.flatMap(({ locks }) => locks);
   }
 
-  /** By what others wait for the caller: its owners, and the gates that it is inside of. */
+  /** The owner ids and gates through which other callers can be waiting for this one. */
   get holds(): ReadonlySet<string> {
     const holds = new Set(this.locks.map(({ owner }) => owner));
     for (const { gates } of this.leases) addGates(gates, holds);
     return holds;
   }
 
-  /** The record that is written about it. Its caller holds a lock, and it has a start time. */
+  /** The wait's journal entry. Read it only while the caller holds a lock and the wait has a date. */
   get record(): JournalRecord {
     const { beat, holders, waiter, locks } = this;
     const began = this.began as number;

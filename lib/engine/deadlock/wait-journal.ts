@@ -1,12 +1,12 @@
 import type { WaitBackend, WaitChange } from '../../backends/wait-backend.js';
 import type { NestedWait } from './nested-wait.js';
 
-/** How long a wait is kept that is not written again, in milliseconds. */
+/** How long a wait is kept without being written again, in milliseconds. */
 const LIFETIME = 2_000;
 
-/** Keeps written down what the callers of one service wait for, by what they hold. */
+/** Records the waits of one service's callers in the backend, under the owners that the callers hold. */
 export class WaitJournal {
-  /** The ids of the waits that were written last, by what their callers hold. */
+  /** The ids of the waits written last, by the holders under which they were written. */
   private written = new Map<string, ReadonlySet<string>>();
 
   constructor(private readonly backend: WaitBackend) {}
@@ -16,8 +16,8 @@ export class WaitJournal {
   }
 
   /**
-   * Removes waits that have just ended: until then, others would be refused because of them. Where that fails, or is
-   * overtaken, the next {@link write} does it.
+   * Removes waits that have just ended. Until then, other callers could be refused because of them. If the removal
+   * fails or is overtaken, the next {@link write} repeats it.
    */
   remove(ids: ReadonlySet<string>): void {
     const changes: WaitChange[] = [];
@@ -28,7 +28,7 @@ export class WaitJournal {
     if (changes.length > 0) this.backend.write(changes, LIFETIME).catch(() => {});
   }
 
-  /** Writes these current waits, and removes all others. */
+  /** Writes these waits, which continue, and removes all others. */
   async write(waits: readonly NestedWait[]): Promise<void> {
     const waiting = byHolder(waits);
     const before = this.written;
@@ -43,7 +43,7 @@ export class WaitJournal {
     try {
       await this.backend.write(changes, LIFETIME);
     } catch (error) {
-      this.written = merged(before, this.written); // what has ended may still be there
+      this.written = merged(before, this.written); // ended waits may still be stored
       throw error;
     }
   }

@@ -3,27 +3,27 @@ import type { Runtime } from '../../backends/runtime.js';
 import { EVENT_NAMES, type LockEventName, type LockEvents } from './lock-events.js';
 import { harmless, type LockLogger } from './lock-logger.js';
 
-/** Where an event is published as well: see engine/trace/channels.ts. */
+/** Channels on which events are published as well: see engine/trace/channels.ts. */
 export type EventChannels = Partial<Record<LockEventName, Channel>>;
 
-/** Whoever listens to these wants to know times. */
+/** Events that carry durations. */
 const TIMED: readonly LockEventName[] = ['acquired', 'released'];
 
-/** Anything may have been thrown. */
+/** Describes anything that can be thrown. */
 function inWords(error: unknown): string {
   try {
     return String(error);
   } catch {
-    return 'with something that cannot be shown';
+    return 'a value that cannot be shown';
   }
 }
 
 /**
- * The listeners of one service. An exception in a listener is logged and has no other effect; an `error` without a
- * listener is logged, too.
+ * The listeners of one service. An exception in a listener is logged and has no other effect. An `error` event without
+ * a listener is logged, too.
  */
 export class EventHub {
-  /** A listener needs the times that locks are waited for or held. A field, because each acquisition reads it. */
+  /** Somebody listens to wait or hold times. A field rather than a method, because each acquisition reads it. */
   timed = false;
   /** Somebody listens to failed acquisitions. */
   failures = false;
@@ -66,9 +66,7 @@ export class EventHub {
     });
   }
 
-  /**
-   * For work that nobody awaits: where it fails after all, that is an `error` event, and not the end of the process.
-   */
+  /** Emits an `error` event if work that is not awaited fails, instead of ending the process. */
   unawaited(work: unknown): void {
     Promise.resolve(work).catch((error: unknown) =>
       this.emit('error', error instanceof Error ? error : new Error(inWords(error))),

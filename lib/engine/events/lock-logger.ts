@@ -1,14 +1,14 @@
 import type { Runtime } from '../../backends/runtime.js';
 
-/** Where warnings and errors go; NestJS's Logger and the console both fit. @publicApi */
+/** Receives warnings and errors. NestJS's Logger and the console both fit. @publicApi */
 export interface LockLogger {
-  /** One line when the service has reached its Redis. Optional. */
+  /** Receives one line when the service has connected to its Redis. Optional. */
   log?(message: string): void;
   warn(message: string): void;
   error(message: string): void;
 }
 
-/** Wraps a logger of the user: its exceptions and rejected promises have no effect. */
+/** Wraps a user's logger, so that its exceptions and rejected promises have no effect. */
 export class HarmlessLogger implements LockLogger {
   constructor(private readonly logger: LockLogger) {}
 
@@ -26,9 +26,9 @@ export class HarmlessLogger implements LockLogger {
 }
 
 /**
- * Calls code of the user, which may throw.
+ * Calls user code, which may throw.
  *
- * @param failed is given the error, also when the call returns a promise that is rejected later
+ * @param failed receives the error, also when the call returns a promise that is rejected later
  */
 export function harmless(call: () => unknown, failed: (error: unknown) => void = () => {}): void {
   try {
@@ -44,8 +44,8 @@ const WINDOW = 1_000;
 const LINES = 20;
 
 /**
- * Writes at most 20 lines a second and says how many it left out: the log of an outage under ten thousand locks has to
- * stay readable.
+ * Writes at most 20 lines a second, and reports how many were left out. This keeps the log readable during an outage
+ * under ten thousand locks.
  */
 export class RateLimitedLogger implements LockLogger {
   private written = 0;

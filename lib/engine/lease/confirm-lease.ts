@@ -9,7 +9,7 @@ import type { HeldLock } from './held-lock.js';
 
 const WAIT_FOREVER: WaitTerms = { waitTime: FOREVER, outageTimeout: FOREVER, signal: undefined };
 
-/** A caller that waits until it is certain whether a lock is held. */
+/** A caller that waits until the backend has confirmed whether a lock is held. */
 class Confirmation extends Caller<boolean> {
   get what(): string {
     return `the lock '${this.name}'`;
@@ -17,8 +17,9 @@ class Confirmation extends Caller<boolean> {
 }
 
 /**
- * Tells whether a lock is held after the clocks have diverged: as soon as the backend has confirmed it, says that it is
- * not there, or its lease has ended meanwhile. Acquiring it again instead would mean waiting for oneself.
+ * Finds out whether a lock is still held after the clocks have diverged. Settles when the backend has confirmed the
+ * lock or reports that it is gone, or when its lease has ended meanwhile. Acquiring the lock anew instead would make
+ * the caller wait for itself.
  *
  * @throws LockUnavailableError when the backend gives no answer within the waitTime of `terms`, LockAbortedError
  */
@@ -51,7 +52,7 @@ export function confirmLease(context: EngineContext, held: HeldLock, terms: Wait
   });
 }
 
-/** Settles when it is certain of each of these locks whether it is held; `undefined` where it is certain already. */
+/** Settles when it is certain, for each of these locks, whether it is held; `undefined` if it is certain already. */
 export function confirmLeases(context: EngineContext, locks: readonly HeldLock[]): Promise<unknown> | undefined {
   const unsure = locks.filter((lock) => context.watchdog.judge(lock) === 'unsure');
   if (unsure.length === 0) return undefined;

@@ -3,34 +3,34 @@ import type { EngineContext } from '../engine-context.js';
 import { LockLostError } from '../errors.js';
 import type { HeldLock } from './held-lock.js';
 
-/** How many held locks are verified when listening starts. The others are verified by their renewals. */
-const MOST_LOOKS = 1_000;
+/** The most held locks that are checked when listening starts. The others are checked by their renewals. */
+const MOST_CHECKS = 1_000;
 
 /**
- * Takes locks away from their leases after a forced release: at once where this process did it. Where another process
- * says that it did, the backend is asked first, because anybody may send such a message.
+ * Marks locks as lost after a forced release: at once if this process requested the release. If another process reports
+ * it, the backend is asked first, because anybody may send such a message.
  */
 export class ForcedReleases {
   private subscription: Subscription | undefined;
   private closed = false;
   /**
-   * Locks about which the backend is being asked. True: another message arrived meanwhile, so that the answer may be
+   * Locks that the backend is being asked about. True: another message arrived meanwhile, so the answer may be
    * outdated.
    */
-  private readonly looks = new Map<HeldLock, boolean>();
+  private readonly checks = new Map<HeldLock, boolean>();
 
   constructor(private readonly context: EngineContext) {}
 
   /**
-   * Listens for forced releases by other processes from now on. A process starts to do so when it has held something
-   * for a heartbeat of the watchdog: that takes a connection, which locks that are held for a moment do not need.
+   * Listens for forced releases by other processes from now on. A process starts to listen once it has held a lock for
+   * a heartbeat of the watchdog: listening takes a connection, which short holds do not need.
    */
   listen(): void {
     if (this.closed || this.subscription !== undefined) return;
     const { backend, clientId, events } = this.context;
     this.subscription = backend.listenToClient?.(clientId, (removal) => this.heard(removal));
-    // A forced release before the subscription was confirmed was not heard.
-    events.unawaited(this.subscription?.ready.then(() => this.lookAtAll()));
+    // Forced releases before the subscription was confirmed were missed.
+    events.unawaited(this.subscription?.ready.then(() => this.checkAll()));
   }
 
   close(): void {
@@ -38,7 +38,7 @@ export class ForcedReleases {
     this.subscription?.close();
   }
 
-  /** This process took the lock from these owners. */
+  /** Handles a forced release by this process. */
   removed(removal: Removal): void {
     this.context.pendingAttempts.interfere(removal, 'removed');
     for (const held of this.concerned(removal)) this.lose(held, removal.reason);
@@ -50,9 +50,11 @@ export class ForcedReleases {
     this.verify(removal);
   }
 
-  /** If the message is true, the lock is lost. Without an answer, the next renewal finds out. */
+  /**
+   * Marks locks as lost if the backend confirms the message. If the backend does not answer, the next renewal decides.
+   */
   verify(removal: Removal): void {
-    for (const held of this.concerned(removal)) this.lookAt(held);
+    for (const held of this.concerned(removal)) this.startCheck(held);
   }
 
   private lose(held: HeldLock, reason = 'it was force-released'): void {
@@ -60,32 +62,32 @@ export class ForcedReleases {
     held.lose(new LockLostError(`The lock '${name}' was lost: ${reason}`, name));
   }
 
-  private lookAtAll(): void {
+  private checkAll(): void {
     let count = 0;
     for (const held of this.context.heldLocks()) {
-      if (this.closed || count++ >= MOST_LOOKS) return;
-      this.lookAt(held);
+      if (this.closed || count++ >= MOST_CHECKS) return;
+      this.startCheck(held);
     }
   }
 
-  private lookAt(held: HeldLock): void {
-    const isUnderWay = this.looks.has(held);
-    this.looks.set(held, isUnderWay);
-    if (!isUnderWay) this.context.events.unawaited(this.look(held));
+  private startCheck(held: HeldLock): void {
+    const isUnderWay = this.checks.has(held);
+    this.checks.set(held, isUnderWay);
+    if (!isUnderWay) this.context.events.unawaited(this.check(held));
   }
 
-  private async look(held: HeldLock): Promise<void> {
+  private async check(held: HeldLock): Promise<void> {
     const { key, owner } = held;
     do {
-      this.looks.set(held, false);
+      this.checks.set(held, false);
       const owners = await this.context.backend.inspect(key).then(
         (state) => state.owners,
         () => undefined,
       );
       const isHeld = [...this.context.heldLocks(key)].includes(held);
       if (isHeld && owners?.every((other) => other.owner !== owner)) this.lose(held);
-    } while (this.looks.get(held) && held.lost === undefined);
-    this.looks.delete(held);
+    } while (this.checks.get(held) && held.lost === undefined);
+    this.checks.delete(held);
   }
 
   private concerned({ key, owners }: Removal): readonly HeldLock[] {

@@ -7,29 +7,30 @@ import type { Waiter } from '../waiting/waiter.js';
 import type { Renewable, RenewalList } from '../watchdog.js';
 import type { Moment } from './lease-clock.js';
 
-/** Handles a held lock whose last share is released, and a held lock that is lost. */
+/** Reacts when the last share of a held lock is given back, and when the lock is lost. */
 export interface LockKeeper {
   /** The lock's name. */
   readonly name: string;
   readonly key: string;
   /**
-   * Frees the lock or hands it off. If it returns a promise, the caller continues when that settles; otherwise at once.
+   * Frees the lock or hands it off. A returned promise settles when the caller may continue; without a promise, the
+   * caller may continue at once.
    *
-   * @param now a moment that has just been read
+   * @param now the current moment, to save reading the clocks again
    */
   giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome>;
-  /** Removes it from queues and renewals. The lock ends with its lease. */
+  /** Removes the lock from queues and renewals, and lets it lapse. */
   forget(held: HeldLock): void;
   lost(held: HeldLock): void;
 }
 
 /**
- * `gone`: the owner was not there any more. `unreachable`: the backend gave no answer; the lock is freed when its lease
- * ends.
+ * `gone`: the owner no longer held the lock. `unreachable`: the backend gave no answer; the lock is freed when its
+ * lease ends.
  */
 export type ReleaseOutcome = 'released' | 'gone' | 'unreachable';
 
-/** What a lease keeps of the terms of its acquisition. */
+/** The terms of an acquisition that its lease keeps. */
 export type LeaseTerms = Pick<AcquisitionTerms, 'onLost' | 'group' | 'method'>;
 
 /** One lease's part in a held lock. */
@@ -38,20 +39,20 @@ export interface LockShare {
   lose(error: LockLostError): void;
 }
 
-/** How the owner of a write lock comes to read, too. */
+/** Lets the owner of a write lock read, too. */
 export interface ReadDowngrade {
-  /** Grants the read lock; `undefined` where the write lock was given back meanwhile. */
+  /** Grants the read lock; `undefined` if the write lock was given back meanwhile. */
   enqueue(waiter: Waiter<HeldLock | undefined>): void;
-  /** The write lock is given back. */
+  /** Called when the write lock is given back. */
   abandon(): void;
 }
 
 /** A caller that waits for a lock in a queue. */
 export type LockWaiter = Waiter<HeldLock>;
 
-/** Fencing tokens that were reserved with an acquisition, for the callers to whom the lock is handed off. */
+/** Fencing tokens that were reserved with an acquisition, for callers that get the lock by a hand-off. */
 export class TokenBlock {
-  /** How many are still unused. */
+  /** The number of unused tokens. */
   left: number;
 
   constructor(readonly size: number) {
@@ -62,23 +63,23 @@ export class TokenBlock {
 const NO_SHARES: readonly LockShare[] = [];
 
 /**
- * A lock that the backend holds for one owner of this process. Leases are shares in it: one for the acquisition and one
- * for each re-entry; after a hand-off, the next waiter's.
+ * A lock that the backend holds for one owner of this process. Leases are shares in it: one for the acquisition, one
+ * for each re-entry, and one for each waiter after a hand-off.
  */
 export class HeldLock implements Renewable<HeldLock> {
   /** Leases that were not released yet. */
   shares: readonly LockShare[] = NO_SHARES;
-  /** It did not come from the backend, but from another caller of this process. */
+  /** It came from another caller of this process, not from the backend. */
   handedOff = false;
-  /** Set once, for good. */
+  /** Set at most once. */
   lost: LockLostError | undefined;
-  /** Set for a write lock whose owner also holds, or has held, the read lock, which may outlive the write lock. */
+  /** Set for a write lock whose owner reads or has read, too: its read lock may outlive the write lock. */
   downgrade: ReadDowngrade | undefined;
-  /** Copies of its acquisition may be under way; the backend executes them until this time of its clock. */
+  /** Copies of its acquisition may be under way; the backend may execute them until this time of its clock. */
   lateCopiesUntil: number | undefined;
 
   /**
-   * Until this moment of the monotonic clock it is kept, also when its last share is given back earlier: see
+   * The moment of the monotonic clock until which the lock is kept, even if its last share is given back earlier: see
    * holdAtLeast.
    */
   keepUntil = 0;
@@ -88,7 +89,7 @@ export class HeldLock implements Renewable<HeldLock> {
   earlier: HeldLock | undefined;
   later: HeldLock | undefined;
 
-  /** Milliseconds of lease as of {@link confirmed}; it differs from leaseTime after `extend`. */
+  /** Milliseconds of lease from {@link confirmed} on. It differs from leaseTime after `extend`. */
   validFor: number;
 
   /** Commands about this owner that were not answered yet. */
@@ -102,16 +103,16 @@ export class HeldLock implements Renewable<HeldLock> {
   readonly leaseTime: number;
   /** The moment before the last confirmed command that set the lease was sent. */
   confirmed: Moment;
-  /** Fencing token of the present shares. */
+  /** The fencing token of the present shares. */
   token: number;
   /** Tokens for hand-offs; `undefined`: none were reserved. */
   readonly block: TokenBlock | undefined;
 
   /**
-   * @param attempt was granted
-   * @param fixed the watchdog does not renew it
-   * @param since when the lock came into this process, in whole milliseconds of the monotonic clock; hand-offs do not
-   * change it
+   * @param attempt the granted attempt
+   * @param fixed whether the lease is never renewed by the watchdog
+   * @param since when this process got the lock, in whole milliseconds of the monotonic clock; hand-offs do not change
+   *   it
    */
   constructor(
     readonly keeper: LockKeeper,
@@ -141,7 +142,7 @@ export class HeldLock implements Renewable<HeldLock> {
     return this.confirmed.monotonic + this.validFor;
   }
 
-  /** A list with this lock only; the same list for every lease to which it is handed off. */
+  /** A list with this lock only, reused for every lease of the lock. */
   get alone(): readonly HeldLock[] {
     this.aloneInList ??= listOf(this);
     return this.aloneInList;
@@ -156,30 +157,30 @@ export class HeldLock implements Renewable<HeldLock> {
     this.shares = this.shares.length === 0 ? listOf(lease) : [...this.shares, lease];
   }
 
-  /** Lets the lock lapse: its shares do not matter any more. */
+  /** Lets the lock lapse, whatever its shares. */
   disown(): void {
     this.shares = NO_SHARES;
   }
 
-  /** Keeps the lock until this moment of the monotonic clock at least. */
+  /** Keeps the lock at least until this moment of the monotonic clock. */
   keep(until: number): void {
     this.keepUntil = Math.max(this.keepUntil, until);
   }
 
-  /** Removes one share; the last one frees the lock or hands it off. */
+  /** Removes one share. Removing the last one frees the lock or hands it off. */
   drop(share: LockShare, now: Moment): ReleaseOutcome | Promise<ReleaseOutcome> {
     this.shares = this.shares.length === 1 ? NO_SHARES : this.shares.filter((other) => other !== share);
     if (this.shares.length > 0) return 'released';
     return this.keeper.giveBack(this, now);
   }
 
-  /** The backend has set the lease to `leaseTime`, by a command that was sent after `sent`. */
+  /** Records that the backend has set the lease to `leaseTime`, by a command that was sent after `sent`. */
   confirm(sent: Moment, leaseTime: number): void {
     this.confirmed = sent;
     this.validFor = leaseTime;
   }
 
-  /** A command about this owner is sent. */
+  /** Records that a command about this owner was sent. */
   commandSent(): void {
     this.unanswered++;
   }
@@ -188,7 +189,7 @@ export class HeldLock implements Renewable<HeldLock> {
     this.unanswered--;
   }
 
-  /** Hands it off inside this process: its next lease gets the next reserved token. */
+  /** Hands the lock off inside this process. Its next lease gets the next reserved token. */
   handOver(): void {
     this.token++;
     this.handedOff = true;

@@ -5,14 +5,13 @@ import type { Moment } from './lease-clock.js';
 
 // `holdAtLeast`: a lock that outlives its last lease for a while, without being renewed or released.
 
-/** Whether a lock is to be held for longer than its last share. */
+/** Whether a lock is to be held longer than its last share. */
 export function isKept({ keepUntil, lost }: HeldLock, now: Moment): boolean {
   return keepUntil > now.monotonic && lost === undefined;
 }
 
 /**
- * Cuts the lease to the time for which the lock is to be kept, and gives the lock up: it is neither renewed nor
- * released, and lapses.
+ * Cuts the lease to the time for which the lock is to be kept, and lets it lapse: it is neither renewed nor released.
  */
 export async function leaveToLapse(
   { backend, clock, events, watchdog }: EngineContext,
@@ -26,15 +25,15 @@ export async function leaveToLapse(
   lock.downgrade?.abandon(); // a write lease lasts as long as the read lease of its owner
   try {
     const isThere = await backend.renew({ key, type, owner, leaseTime });
-    // Later than that, the shortened lease may have ended before a second copy of the command arrived.
+    // After `leaseTime`, a second copy of the command may have arrived when the shortened lease had already ended.
     return isThere || clock.age(now) >= leaseTime ? 'released' : 'gone';
   } catch (error) {
     const { message } = error as BackendError;
     events.logger.warn(
-      `The lock '${lock.name}' could not be cut to ${leaseTime} ms, and ends with its lease: ${message}`,
+      `The lease of the lock '${lock.name}' could not be shortened to ${leaseTime} ms; the lock stays held until its lease ends: ${message}`,
     );
     return 'released';
   } finally {
-    keeper.forget(lock); // local waiters ask only now how long the lock will last
+    keeper.forget(lock); // only now do local waiters ask how long the lock will last
   }
 }

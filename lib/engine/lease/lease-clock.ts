@@ -2,15 +2,17 @@ import type { Moment, Runtime } from '../../backends/runtime.js';
 
 export type { Moment } from '../../backends/runtime.js';
 
-/** How far the two clocks may diverge before neither is trusted. */
+/** How far the two clocks may diverge before neither is trusted, in milliseconds. */
 const DIVERGENCE = 1_000;
-/** How far the wall clock may run ahead before timers, which go by the monotonic clock, count as late. */
+/**
+ * How far the wall clock may run ahead before timers, which use the monotonic clock, count as late, in milliseconds.
+ */
 const TIMER_LAG = 10;
 
 /**
- * How old a lease is, by the clocks of this process alone. The monotonic clock may stop while a machine is suspended,
- * and the wall clock may be set: so the age is the larger of both, and when they diverge by over a second, the lease
- * has to be confirmed.
+ * The age of a lease, by this process's clocks alone. The monotonic clock may stop while a machine is suspended, and
+ * the wall clock may be set. So the age is the larger of both, and when they diverge by over a second, the lease has to
+ * be confirmed.
  */
 export class LeaseClock {
   constructor(private readonly runtime: Runtime) {}
@@ -19,7 +21,7 @@ export class LeaseClock {
     return { monotonic: this.runtime.monotonic(), wall: this.runtime.wall() };
   }
 
-  /** @param now a moment that has just been read, to save reading the clocks again */
+  /** @param now the current moment, to save reading the clocks again */
   age(since: Moment, now?: Moment): number {
     const { runtime } = this;
     const monotonic = now === undefined ? runtime.monotonic() : now.monotonic;
@@ -32,14 +34,13 @@ export class LeaseClock {
   }
 
   /**
-   * Timers that were set before `since` fire too late for leases: the machine was suspended, or the wall clock was set
-   * forward.
+   * Timers set before `since` fire too late for leases: the machine was suspended, or the wall clock was set forward.
    */
   timersLag(since: Moment): boolean {
     return this.wallGain(since) > TIMER_LAG;
   }
 
-  /** By how many milliseconds more the wall clock has advanced than the monotonic one. */
+  /** How many milliseconds more the wall clock has advanced than the monotonic clock. */
   private wallGain(since: Moment): number {
     const monotonic = this.runtime.monotonic() - since.monotonic;
     return this.runtime.wall() - since.wall - monotonic;
@@ -47,8 +48,7 @@ export class LeaseClock {
 }
 
 /**
- * The part of a lease that is certain in spite of clock drift between the two machines (Redlock's margin: 1 % and 2
- * ms).
+ * The part of a lease that is certain despite clock drift between the two machines (Redlock's margin: 1 % and 2 ms).
  */
 export function validity(leaseTime: number): number {
   return leaseTime - leaseTime * 0.01 - 2;

@@ -13,10 +13,10 @@ interface AnnouncedLease {
   readonly terms: LeaseTerms;
 }
 
-/** When a lease was given, where somebody listens to how long locks are held. */
+/** When each lease was granted, if somebody listens to hold times. */
 const given = new WeakMap<AnnouncedLease, number>();
 
-/** The present moment, if anybody listens to how long an acquisition takes. */
+/** The current time, if anybody listens to the duration of acquisitions. */
 export function startTime({ events, runtime }: Announcer): number | undefined {
   return events.timed ? runtime.monotonic() : undefined;
 }
@@ -35,7 +35,7 @@ export function announceAcquired(
     if (lock.shares.length === 1) events.emit('acquired', { ...eventOf(lock), fencingToken: lock.token, waited });
 }
 
-/** Emits `released` for locks whose last share a lease was. */
+/** Emits `released` for locks whose last share was this lease. */
 export function announceReleased(
   { events, runtime }: Announcer,
   lease: AnnouncedLease,
@@ -49,7 +49,7 @@ export function announceReleased(
 /**
  * Emits `lost`.
  *
- * @param name of all locks of the lease
+ * @param name the names of all locks of the lease
  */
 export function announceLost(
   { events, runtime }: Announcer,
@@ -62,12 +62,11 @@ export function announceLost(
   events.emit('lost', { ...purposeOf(lock, terms), name, owner: lock.owner, held, error });
 }
 
-/** A renewal failed; it is tried again. */
 export function announceRenewalFailed(events: EventHub, held: HeldLock, remainingTime: number, error: Error): void {
   if (events.hears('renewalFailed')) events.emit('renewalFailed', { ...eventOf(held), remainingTime, error });
 }
 
-/** What an event says about a lock that is held. */
+/** The part of an event that describes a held lock. */
 export function eventOf(held: HeldLock): OwnerEvent {
   return { ...purposeOf(held, held.shares[0]?.terms), owner: held.owner };
 }

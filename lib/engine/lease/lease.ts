@@ -1,33 +1,33 @@
 import type { Duration } from '../terms/duration.js';
 
 /**
- * The lease of several locks: a {@link Lease}, but for `fencingToken`, because each lock has its own token: see
+ * The lease of several locks: a {@link Lease} without `fencingToken`, because each lock has its own token: see
  * {@link tokens}.
  *
  * @publicApi
  */
 export interface MultiLease {
-  /** The lock's name; several are joined by `, `. */
+  /** The lock's name; several names are joined by `, `. */
   readonly name: string;
 
   /** The names of all locks, sorted. */
   readonly names: readonly string[];
 
   /**
-   * The owner id in Redis: `<clientId>:<n>`. After a hand-off inside the process, and for re-entry, it is the
-   * predecessor's. Of several locks it is that of the first: see {@link owners}.
+   * The owner id in Redis: `<clientId>:<n>`. A hand-off inside the process and a re-entry keep the predecessor's id.
+   * For several locks, the id of the first: see {@link owners}.
    */
   readonly owner: string;
 
   /**
    * The owner id of each lock by its name, under the same keys as {@link tokens}. Each lock of a lease has its own
-   * owner.
+   * owner id.
    */
   readonly owners: ReadonlyMap<string, string>;
 
   /**
-   * The fencing token of each lock by its name. Where the members of a multi-lock have the same name in different
-   * services, the key is `<name> (<where it is kept>)`.
+   * The fencing token of each lock by its name. If members of a multi-lock have the same name in different services,
+   * the key is `<name> (<where it is kept>)`.
    */
   readonly tokens: ReadonlyMap<string, number>;
 
@@ -40,7 +40,7 @@ export interface MultiLease {
   /** Whether the lock is certainly held at this moment. */
   readonly held: boolean;
 
-  /** Milliseconds for which the lock is certainly held without another renewal; 0 when it is not. */
+  /** Milliseconds for which the lock is certainly held without another renewal; 0 when it is not held. */
   remainingTime(): number;
 
   /**
@@ -51,32 +51,31 @@ export interface MultiLease {
   assertHeld(): void;
 
   /**
-   * Sets the lease to `duration` milliseconds from now. A lease that the watchdog renews is still renewed, and does not
-   * get shorter.
+   * Sets the lease to `duration` milliseconds from now. A lease that the watchdog renews stays renewed and does not get
+   * shorter.
    *
    * @throws LockLostError when the lock is lost (also when this call finds out), LockNotOwnedError when it was
-   * released,
-   *   LockUnavailableError when the backend does not answer, LockConfigurationError for a duration below 100 ms or above 10 years
+   *   released, LockUnavailableError when the backend does not answer, LockConfigurationError for a duration below 100
+   *   ms or above 10 years
    */
   extend(duration: Duration): Promise<void>;
 
   /**
-   * Runs `body` in a scope of this lease: acquiring the same names in it is re-entry, and `currentLease()` is this
-   * lease. Several such scopes that acquire the same name are served one after the other. The lease is not released at
-   * the end.
+   * Runs `body` in a scope of this lease: acquiring the same names inside is a re-entry, and `currentLease()` returns
+   * this lease. Several such scopes that acquire the same name are served one after another. The lease is not released
+   * when `body` ends.
    *
-   * @throws LockLostError when the lock was lost before, even if only the clock says so; LockNotOwnedError when it was
-   * released
+   * @throws LockLostError when the lock was lost before, even if only the clock shows it; LockNotOwnedError when it was
+   *   released
    */
   run<T>(body: (lease: MultiLease) => T | Promise<T>): Promise<T>;
 
   /**
-   * Gives this share back; with the last share the lock becomes free, or goes to the next waiter. Calling it again is
-   * harmless.
+   * Gives this share back. With the last share, the lock becomes free or goes to the next waiter. Further calls have no
+   * effect.
    *
-   * @throws LockLostError when the lease had been lost (with `onLost: 'warn'` that is only logged). A backend that
-   * cannot be
-   *   reached is not an error: the release is tried again in the background, and the lock lapses with its lease.
+   * @throws LockLostError when the lease was lost (with `onLost: 'warn'`, the loss is only logged). An unreachable
+   *   backend is not an error: the release is retried in the background, and the lock lapses with its lease.
    */
   release(): Promise<void>;
 
@@ -85,12 +84,12 @@ export interface MultiLease {
 }
 
 /**
- * One successful acquisition of one lock, or of several at once: proof that the code holds it for as long as `held` is
- * true.
+ * One successful acquisition of one lock, or of several at once. It proves that the code holds the lock for as long as
+ * `held` is true.
  *
- * A lease is released once; a released lease never sends anything again. Whether it still holds is judged by this
- * process's clocks, more strictly than by the backend: here it can be lost a moment before others can take the lock,
- * but not after.
+ * A lease is released once, and sends nothing after that. Whether the lock is still held is judged by this process's
+ * clocks, more strictly than by the backend: the lease can end here a moment before others can take the lock, but never
+ * after.
  *
  * ```ts
  * await using lease = await locks.acquire('import:nightly');
@@ -100,16 +99,15 @@ export interface MultiLease {
  * }
  * ```
  *
- * The lease of a multi-lock stands for those of its members: it is held while all of them are, that of a red lock while
- * a majority is.
+ * The lease of a multi-lock is held while all members are; the lease of a red lock while a majority is.
  *
  * @publicApi
  */
 export interface Lease extends MultiLease {
   /**
-   * A number that grows with each acquisition of this lock. Pass it to the resource, which rejects a number lower than
-   * one that it has seen, and accepts the same one again, since a lease may write several times. It is above 10¹⁵: a
-   * database needs 64 bits for it (`bigint`).
+   * A number that grows with each acquisition of this lock. Pass it to the protected resource. The resource should
+   * reject a number lower than the highest it has seen, and accept an equal one, since a lease may write several times.
+   * The number is above 10¹⁵: a database needs 64 bits for it (`bigint`).
    *
    * @throws LockError for several locks with different tokens: use {@link tokens}
    */

@@ -14,9 +14,9 @@ import { announceLost, announceReleased } from './lease-events.js';
 const NONE: readonly HeldLock[] = [];
 const ENDED: Promise<void> = Promise.resolve();
 
-/** The {@link Lease} of one lock, or of several locks of one service: a share in each of them. */
+/** The {@link Lease} of one lock, or of several locks of one service. It has a share in each of them. */
 export class LockLease implements ScopedLease, LockShare {
-  /** Links of the list that it is in. */
+  /** The links of the list that contains this lease. */
   previous: LockLease | undefined;
   next: LockLease | undefined;
   private readonly token: number;
@@ -27,8 +27,8 @@ export class LockLease implements ScopedLease, LockShare {
   private shareGates: ShareGates | undefined;
 
   /**
-   * @param entered the gates of the shares that it is a child of
-   * @param onEnd called when it has ended, or was lost
+   * @param entered the gates of the shares whose child this lease is
+   * @param onEnd called when the lease has ended or was lost
    */
   constructor(
     private readonly context: EngineContext,
@@ -135,15 +135,14 @@ export class LockLease implements ScopedLease, LockShare {
   }
 
   /**
-   * Returns when the locks are certainly held; where the clocks have diverged, settles when the backend has confirmed
-   * it.
+   * Returns when the locks are certainly held. If the clocks have diverged, settles once the backend has confirmed it.
    *
    * @throws LockLostError when one was lost, LockNotOwnedError when the lease was released
    */
   confirm(): Promise<void> | undefined {
     this.assertLive();
     const confirmed = confirmLeases(this.context, this.locks);
-    this.assertLive(); // by the clocks alone, it may have been lost
+    this.assertLive(); // the clocks alone may show that it was lost
     return confirmed?.then(() => this.assertLive());
   }
 
@@ -159,8 +158,9 @@ export class LockLease implements ScopedLease, LockShare {
   }
 
   /**
-   * As {@link release}, but the locks are kept for `duration` milliseconds from now: they are left to lapse, without a
-   * release, renewal or hand-off. Where a lock has other shares, the last of them leaves it so. For `holdAtLeast`.
+   * As {@link release}, but keeps the locks for `duration` milliseconds from now and then lets them lapse, without a
+   * release, renewal or hand-off. If a lock has other shares, this happens when the last of them is released. Used for
+   * `holdAtLeast`.
    */
   leaveFor(duration: number): Promise<void> {
     if (this.live && this.left() > 0) {
@@ -177,7 +177,7 @@ export class LockLease implements ScopedLease, LockShare {
     this.controller?.abort(error);
   }
 
-  /** Tells the body to stop; the locks lapse with their leases. */
+  /** Signals the body to stop. The locks lapse with their leases. */
   abort(reason: Error): void {
     for (const lock of this.locks) lock.keeper.forget(lock);
     this.controller ??= new AbortController();
@@ -201,7 +201,7 @@ export class LockLease implements ScopedLease, LockShare {
     const freed = events.timed ? this.locks.filter(isFreed) : NONE;
     const dropped = dropShares(this.context, this.locks, this, now);
     if (typeof dropped !== 'string') return dropped.then((outcome) => this.ended(outcome, overdue, freed));
-    // Handed off in this process, or still shared: there is nothing to wait for.
+    // Handed off in this process, or still shared: no promise is needed.
     try {
       this.ended(dropped, overdue, freed);
       return ENDED;
@@ -216,7 +216,9 @@ export class LockLease implements ScopedLease, LockShare {
     this.onEnd(this, isLost);
     if (isLost) return this.reportLoss(outcome);
     if (outcome === 'unreachable')
-      this.warn('could not be released in time; it is tried again in the background, and lapses with its lease');
+      this.warn(
+        'could not be released in time; the release is retried in the background, and the lock lapses with its lease',
+      );
     if (freed.length > 0) announceReleased(this.context, this, freed);
   }
 
@@ -244,7 +246,7 @@ export class LockLease implements ScopedLease, LockShare {
   }
 }
 
-/** The fencing tokens that a lease was acquired with. The locks' own tokens grow with each hand-off. */
+/** The fencing tokens of a lease as of its acquisition. The locks' own tokens grow with each hand-off. */
 class LeaseTokens {
   private readonly all: readonly number[];
 
@@ -265,7 +267,7 @@ class LeaseTokens {
   }
 }
 
-/** Gives back a share in each of these locks. Without a promise, there is nothing to wait for. */
+/** Gives back a share in each of these locks. Returns a promise only if there is something to wait for. */
 function dropShares(
   context: EngineContext,
   locks: readonly HeldLock[],
@@ -286,11 +288,11 @@ function drop(
   return isLast && isKept(lock, now) ? leaveToLapse(context, lock, now) : lock.drop(share, now);
 }
 
-/** The loss of a lock that was noticed when it was released. */
+/** The error for a loss that was noticed when the lock was released. */
 function lostOnRelease(name: string, outcome: ReleaseOutcome): LockLostError {
   const why =
     outcome === 'gone'
-      ? 'it was not there any more when it was to be released'
+      ? 'it no longer existed when it was to be released'
       : 'its lease had ended before it was released';
   return new LockLostError(`The lock '${name}' was lost: ${why}. Others may have held it meanwhile`, name);
 }

@@ -6,22 +6,22 @@ import type { HeldLock } from './held-lock.js';
 import { announceRenewalFailed, eventOf } from './lease-events.js';
 
 const REASONS: Record<LossReason, string> = {
-  gone: 'it was not there any more when it was to be renewed (force-released, deleted, or the backend lost its data?)',
-  'gone-at-extension': 'it was not there any more when it was to be extended',
-  'gone-at-confirmation': 'it was not there any more when it was to be confirmed',
-  'gone-at-lookup': 'it was not there any more when it was looked for',
+  gone: 'it no longer existed when it was to be renewed (force-released, deleted, or the backend lost its data?)',
+  'gone-at-extension': 'it no longer existed when it was to be extended',
+  'gone-at-confirmation': 'it no longer existed when it was to be confirmed',
+  'gone-at-lookup': 'it no longer existed when it was looked up',
   ended: 'its lease ended',
   'ended-unnoticed': 'its lease ended while the machine was suspended or its clock was set',
   'too-late':
     'this process could not renew it before its lease ended (was the event loop blocked, or the machine suspended?)',
-  'checked-too-late': 'its lease ended before this process looked at it again (was the event loop blocked?)',
+  'checked-too-late': 'its lease ended before this process checked it again (was the event loop blocked?)',
   unanswered: 'the backend confirmed no renewal before its lease ended',
   failed: 'it could not be renewed before its lease ended',
 };
 
-/** Renews the locks of one service, each by a request that travels with the others of its tick. */
+/** Renews the locks of one service. Each renewal is one request; the requests of one tick travel together. */
 export class LockRenewer implements Renewer<HeldLock> {
-  /** The last renewal failed, and the log says so. */
+  /** The last renewal failed, and a warning was logged. */
   private failing = false;
 
   constructor(
@@ -55,7 +55,7 @@ export class LockRenewer implements Renewer<HeldLock> {
   }
 
   failed(held: HeldLock, remainingTime: number, error: Error): void {
-    const warning = `Renewing the lock '${held.name}' failed; it is tried again until the lease ends in ${remainingTime} ms: ${error.message}`;
+    const warning = `Renewing the lock '${held.name}' failed and is retried until the lease ends in ${remainingTime} ms: ${error.message}`;
     if (!this.failing) this.events.logger.warn(warning);
     this.failing = true;
     announceRenewalFailed(this.events, held, remainingTime, error);

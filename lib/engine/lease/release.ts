@@ -6,19 +6,19 @@ import type { HeldLock, ReleaseOutcome } from './held-lock.js';
 import { validity } from './lease-clock.js';
 import { announceLost } from './lease-events.js';
 
-/** The longest pause, in milliseconds. */
+/** The longest pause between two releases, in milliseconds. */
 const LONGEST_PAUSE = 500;
 /**
- * After this time and a commandTimeout, in milliseconds, no request is still on its way. The backend's clock alone
- * would claim that for as long as it was set back.
+ * After this time plus a commandTimeout, in milliseconds, no command is under way any more. A backend clock that was
+ * set back would report otherwise for as long as it lags.
  */
 const LONGEST_DOUBT = 60_000;
 
 /**
  * Releases a held lock in the backend.
  *
- * @param answered called as soon as that is over; without a reply where there was none: the lock is released in the
- * background then
+ * @param answered called when the request is settled: with the reply, or without one if there was no answer. Without an
+ *   answer, the lock is released in the background
  */
 export function releaseHeld(
   { backend, backgroundReleases, clock }: EngineContext,
@@ -29,7 +29,7 @@ export function releaseHeld(
     (reply) => {
       backgroundReleases.followUp(held);
       answered(reply);
-      // A release that was executed, lost its answer and was sent again by the client finds nothing the second time.
+      // If the client resent a release after its answer was lost, the second copy finds nothing.
       const executedTwice = reply.resent && clock.age(held.confirmed) < validity(held.validFor);
       return reply.released || executedTwice ? 'released' : 'gone';
     },
@@ -42,8 +42,8 @@ export function releaseHeld(
 }
 
 /**
- * Reports a lost lock to the holders of its shares. If there is none, the lock is released, because the backend may
- * still have it.
+ * Reports a lost lock to the holders of its shares. A lock without shares is released, since the backend may still hold
+ * it.
  */
 export function noteLoss(context: EngineContext, held: HeldLock): void {
   const [share] = held.shares;
@@ -51,38 +51,37 @@ export function noteLoss(context: EngineContext, held: HeldLock): void {
   else announceLost(context, held, held.lost as Error, share.terms);
 }
 
-/** An owner that nobody uses any more, and that the backend may still know. */
+/** An owner that is not used any more, but may still be known to the backend. */
 export interface UnusedOwner extends OwnerRef {
-  /** Milliseconds after which its lease has certainly ended. */
+  /** Milliseconds after which its lease has ended. */
   readonly leaseTime: number;
-  /** The backend's time after which its acquisition is not executed any more (see BackendError). */
+  /** The backend's time after which its acquisition cannot be executed any more (see BackendError). */
   readonly validUntil?: number;
-  /** It may also be among the waiters that the backend knows. */
+  /** It may also be registered as a waiter in the backend. */
   readonly waits?: boolean;
 }
 
 /** The owner of a lock that is not held any more. */
 export function unusedOwner({ key, type, owner, leaseTime, lateCopiesUntil }: HeldLock): UnusedOwner {
   if (lateCopiesUntil === undefined) return { key, type, owner, leaseTime };
-  // A late copy of the acquisition that finds the lock busy would join the waiters.
+  // A late copy of the acquisition that finds the lock busy would register as a waiter.
   return { key, type, owner, leaseTime, validUntil: lateCopiesUntil, waits: type === 'fair' || type === 'write' };
 }
 
-/** One owner's release, with the limits of its repetitions on the monotonic clock. */
+/** The release of one owner, with the limits for its repetitions on the monotonic clock. */
 interface Work {
   readonly unused: UnusedOwner;
-  /** Without an answer, repetitions end here: the lease has ended. */
+  /** While there is no answer: when the lease has ended. */
   readonly leaseEnd: number;
-  /** While the backend says that something may still arrive. */
+  /** While the backend reports that a copy may still arrive: when this is no longer believed. */
   readonly doubtEnd: number;
   readonly backOff: BackOff;
 }
 
 /**
- * Releases, in the background, what the backend may hold for owners that nobody uses: after acquisitions and releases
- * whose answers were lost. It repeats the release until the backend answers that the owner is not there, at a time
- * after which nothing can arrive any more, or until the lease has ended by itself. It does not trust the backend's
- * clock for more than a minute.
+ * Releases unused owners in the background, after acquisitions and releases whose answers were lost. It repeats the
+ * release until the backend reports, at a time after which no copy can arrive any more, that the owner is not there, or
+ * until the lease has ended. It does not trust the backend's clock for more than a minute.
  */
 export class BackgroundReleases {
   private closed = false;
@@ -105,7 +104,7 @@ export class BackgroundReleases {
     runtime.detached(() => this.attempt(work));
   }
 
-  /** A lock was released whose acquisition may arrive a second time. */
+  /** Releases the owner of a released lock once more if a copy of its acquisition may still arrive. */
   followUp(held: HeldLock): void {
     if (held.lateCopiesUntil !== undefined) this.release(unusedOwner(held));
   }
@@ -126,7 +125,7 @@ export class BackgroundReleases {
 
   private async releaseOnce({ key, type, owner, waits }: UnusedOwner): Promise<ReleaseReply> {
     const reply = await this.backend.release({ key, type, owner });
-    // The waiter after the lock: when nothing can arrive any more, it is removed once more.
+    // The lock first, then the waiter: the last repetition, when no copy can arrive any more, removes both.
     if (waits) await this.backend.removeWaiter({ key, type, owner });
     return reply;
   }

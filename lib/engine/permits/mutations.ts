@@ -6,17 +6,17 @@ import type { SemaphoreType } from '../../backends/synchronizer-state.js';
 import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
 
 /**
- * Afterwards the backend may have forgotten that it executed the request (see REQUEST_LIFETIME): a repetition could
- * count twice.
+ * For how long a request is repeated, in milliseconds. Later, the backend may have forgotten that it executed the
+ * request (see REQUEST_LIFETIME), so a repetition could count twice.
  */
 const LONGEST_OUTAGE = 60_000;
-/** How many items one request carries, counting the elements of items that are lists. */
+/** The most items in one request. An item that is a list counts with all its elements. */
 const LARGEST_BATCH = 512;
 
-// ── What can be changed ────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Mutations ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Applies changes of one kind to one object in one request, and returns a reply for each of them. Changes with the same
+ * Applies changes of one kind to one object in one request, and returns a reply for each. Changes with the same
  * function are sent together.
  */
 export type Mutation<Item, Reply> = (
@@ -26,13 +26,13 @@ export type Mutation<Item, Reply> = (
   request: RequestId,
 ) => Promise<readonly Reply[]>;
 
-/** Permits come back. */
+/** Gives taken permits back. */
 export const releasePermits: Mutation<number, void> = async (backend, key, amounts, request) => {
   await backend.addPermits(key, sum(amounts), request);
   return amounts.map(() => undefined);
 };
 
-/** There are more or fewer permits from now on. */
+/** Changes the total number of permits. */
 const addPermits =
   (type: SemaphoreType): Mutation<number, void> =>
   async (backend, key, amounts, request) => {
@@ -52,7 +52,7 @@ export const drainPermits: Mutation<void, number> = async (backend, key, calls, 
   return calls.map((_, index) => (index === 0 ? drained : 0));
 };
 
-/** Only the first call can set the permits, if nobody did before. */
+/** Only the first call can set the permits, if they were not set before. */
 const trySetPermits =
   (type: SemaphoreType): Mutation<number, boolean> =>
   async (backend, key, [permits, ...others], request) => {
@@ -91,10 +91,10 @@ export const deleteLatch: Mutation<void, boolean> = async (backend, key, [, ...o
   return [await backend.deleteLatch(key, request), ...others.map(() => false)];
 };
 
-// ── How it is sent ─────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Sending ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * The changes that one service makes to semaphores and latches: a queue for each object, for as long as something is
+ * The changes that one service makes to semaphores and latches. Each object has a queue for as long as a change is
  * under way.
  */
 export class Mutations {
@@ -106,7 +106,7 @@ export class Mutations {
     private readonly nextRequest: () => RequestId,
   ) {}
 
-  /** How many objects are being changed. */
+  /** The number of objects that are being changed. */
   get size(): number {
     return this.queues.size;
   }
@@ -121,7 +121,7 @@ export class Mutations {
     return (this.queues.get(key) ?? this.newQueue(backend, key)).apply(mutation, item);
   }
 
-  /** From now on a request that fails is not sent again. */
+  /** From now on, a failed request is not sent again. */
   stopRetrying(): void {
     this.retries = false;
     for (const queue of this.queues.values()) queue.retries = false;
@@ -132,7 +132,7 @@ export class Mutations {
     await Promise.all([...this.queues.values()].map((queue) => queue.end));
   }
 
-  /** Rejects every change that has no answer yet. */
+  /** Rejects every unanswered change. */
   abandon(): void {
     const error = new BackendError('the lock service was closed before the backend answered', 'unavailable', 'unknown');
     for (const queue of [...this.queues.values()]) queue.abandon(error);
@@ -154,17 +154,17 @@ interface Pending {
 }
 
 /**
- * The changes that one process makes to one object. They are sent one request after the other, so that the backend can
- * distinguish a repetition from a new request. Changes that arrive while a request is under way are sent together in
- * the next one, if they are of one kind. A request that gets no answer is repeated for a minute.
+ * The changes that one process makes to one object. They are sent one request after another, so that the backend can
+ * tell a repetition from a new request. Changes of the same kind that arrive during a request are sent together in the
+ * next one. An unanswered request is repeated for a minute.
  */
 class MutationQueue {
   /** Settles when nothing is left to send. */
   end: Promise<void> | undefined;
-  /** A request that fails is sent again. */
+  /** Whether a failed request is sent again. */
   retries = true;
   private readonly pending: Pending[] = [];
-  /** The changes in the request that is under way. */
+  /** The changes in the current request. */
   private underWay: readonly Pending[] = [];
   private abandoned: BackendError | undefined;
   private readonly pause: InterruptibleSleep;
@@ -186,7 +186,7 @@ class MutationQueue {
     });
   }
 
-  /** Rejects every change that has no answer yet. */
+  /** Rejects every unanswered change. */
   abandon(error: BackendError): void {
     this.abandoned = error;
     for (const { reject } of [...this.underWay, ...this.pending.splice(0)]) reject(error);

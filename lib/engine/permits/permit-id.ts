@@ -1,14 +1,14 @@
-/** How many digits of a permit's id name its client. The others are random, and cannot be guessed. */
+/** How many digits of a permit's id identify its client. The rest is random and cannot be guessed. */
 const CLIENT_DIGITS = 12;
 
-/** The id of a new permit: 32 hexadecimal digits. People who see its beginning can look up which client holds it. */
+/** The id of a new permit: 32 hexadecimal digits. Its beginning shows which client holds the permit. */
 export function newPermitId(clientId: string, uuid: string): string {
   const digits = digitsOf(uuid);
   const client = clientDigits(clientId);
   return client === undefined ? digits : client + digits.slice(CLIENT_DIGITS);
 }
 
-/** Whether a permit belongs to this client, by the beginning of its id. Permits of Redisson belong to none. */
+/** Whether a permit belongs to this client, by the beginning of its id. Redisson's permits belong to no client. */
 export function isPermitOf(clientId: string, id: string): boolean {
   const client = clientDigits(clientId);
   return client !== undefined && id.startsWith(client);

@@ -11,10 +11,10 @@ import { shutdownError } from '../waiting/wait-errors.js';
 import { Caller, type WaitTerms } from '../waiting/waiter.js';
 import { failedError, type Synchronizer } from './synchronizer.js';
 
-/** Milliseconds between repetitions of a request for which nobody waits any more, but whose result has to be known. */
+/** Milliseconds between repetitions of a request whose waiters have all left, but whose result has to be known. */
 const SETTLEMENT_PAUSE = 1_000;
 
-/** A caller that wants permits, or waits for a latch to open (which takes none). */
+/** A caller that wants permits, or waits for a latch to open (and takes no permits). */
 export class PermitWaiter<Granted, Terms extends WaitTerms = WaitTerms> extends Caller<Granted> {
   declare readonly terms: Terms;
   readonly what: string;
@@ -35,71 +35,72 @@ export class PermitWaiter<Granted, Terms extends WaitTerms = WaitTerms> extends 
   }
 }
 
-/** Where the waiters of a queue get what they want, and how it is requested. */
+/** Requests permits, or the state of a latch, for the waiters of a queue. */
 export interface PermitSource<Waiter> {
-  /** The waiters that one request can be sent for, from the first on. */
+  /** The waiters, from the first on, that one request can serve. */
   selectBatch(waiters: Iterable<Waiter>): readonly Waiter[];
-  /** @param initial with how many permits to create a semaphore that does not exist */
+  /** @param initial creates a missing semaphore with this many permits */
   request(waiters: readonly Waiter[], id: RequestId, initial: number | undefined): PermitRequest;
-  /** Calls back when another request makes sense. */
+  /** Calls back when another request is useful. */
   subscribe(listener: (wake: Wake) => void): Subscription;
 }
 
-/** One request to the backend on behalf of several waiters. Sent again, it gets the same result. */
+/** One request to the backend for several waiters. Sending it again gives the same result. */
 export interface PermitRequest {
-  /** Whether a grant takes permits: then the result has to be known even if nobody waits for it any more. */
+  /** Whether a grant takes permits. If so, the result has to be known even when all waiters have left. */
   readonly takesPermits: boolean;
   /**
-   * @param repeated the request was sent before and got no answer; that copy may still be under way
+   * @param repeated the request was sent before without an answer, and that copy may still be under way
    * @throws BackendError
    */
   send(repeated: boolean): Promise<GrantResult>;
-  /** Resolves a waiter that was served. */
+  /** Grants a served waiter what it asked for. */
   grant(index: number): void;
-  /** Returns the permits of waiters that were served after they had left. */
+  /** Returns the permits of waiters that had left before they were served. */
   giveBack(indexes: readonly number[]): void;
 }
 
 export interface GrantResult {
-  /** How many of the request's waiters, counted from the first, get what they want. */
+  /** How many of the request's waiters, counted from the first, were served. */
   readonly served: number;
-  /** Milliseconds after which another request makes sense without a message; −1: none does. */
+  /** Milliseconds after which another request is useful even without a message; −1: not before a message. */
   readonly remaining: number;
   /** The semaphore does not exist. */
   readonly missing?: boolean;
-  /** They were granted, but the answer came after their leases had ended: they are given back. */
+  /** Set when permits were granted too late, after their leases had ended. They are given back. */
   readonly late?: BackendError;
 }
 
-/** A request, and for whom it is sent. */
+/** A request and its waiters. */
 interface Attempt<Waiter> {
   readonly waiters: readonly Waiter[];
   readonly request: PermitRequest;
-  /** With how many permits the request creates a semaphore that does not exist. */
+  /** The number of permits with which the request creates a missing semaphore. */
   readonly initial: number | undefined;
-  /** Its waiters try once. */
+  /** Whether it is for callers that try only once. */
   readonly triesOnce: boolean;
-  /** It may have been executed: it is repeated until its result is known, even if nobody waits for it. */
+  /** The request may have been executed, so it is repeated until its result is known, even if all waiters have left. */
   unsettled: boolean;
 }
 
 /**
  * The callers of one process that want permits of one semaphore, or wait for one latch, in order of arrival. However
- * many wait, there is one request at a time, for the first of them. A queue is in one of these states:
+ * many callers wait, only one request is sent at a time, for the first of them. A queue is in one of these states:
  *
- *   idle         Nothing is under way, and nothing keeps the first waiter from asking. → asking. If nobody waits, the queue retires.
- *   asking       A request is under way. → idle when it served its waiters, resting when it did not serve all of them, backing off or settling
- *                when it failed.
- *   resting      There was too little for the first waiter. → idle by a message, when the earliest lease ends, when this waiter leaves, or when
- *                a caller comes that can create the semaphore.
- *   backing off  The last request failed. → idle after a pause, each longer than the one before. If the request may have been executed, it is
- *                repeated as it was, so that it takes no permits twice.
- *   settling     The last request failed and may have taken permits, but nobody waits any more. → idle after a second, or when a caller comes.
- *                The request is repeated until its result is known, and what it took goes back.
- *   closed       All callers were refused. If a request is under way, what it takes goes back.
+ *   idle         No request is under way, and the first waiter may ask. → asking. If nobody waits, the queue retires.
+ *   asking       A request is under way. → idle if it served all its waiters, resting if it did not, backing off or
+ *                settling if it failed.
+ *   resting      There were too few permits for the first waiter. → idle after a message, when the earliest lease ends,
+ *                when this waiter leaves, or when a caller arrives that can create the semaphore.
+ *   backing off  The last request failed. → idle after a pause, each longer than the previous one. A request that may
+ *                have been executed is repeated unchanged, so that it takes no permits twice.
+ *   settling     The last request failed and may have taken permits, but all waiters have left. → idle after a second,
+ *                or when a caller arrives. The request is repeated until its result is known, and its permits are given
+ *                back.
+ *   closed       All callers were refused. If a request is under way, its permits are given back.
  *
- * Callers that try once (`waitTime: 0`) do not wait. They are asked for while the others rest or back off, too, and
- * otherwise take turns with them.
+ * Callers that try once (`waitTime: 0`) do not wait. Requests for them are also sent while the others rest or back off;
+ * otherwise they take turns with the others.
  */
 export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQueue, RestingCallers {
   readonly keys: readonly string[];
@@ -108,14 +109,14 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   private readonly turn: TurnToAsk;
   /** Under way, or to be repeated. */
   private attempt: Attempt<Waiter> | undefined;
-  /** Settles with the request that is under way. */
+  /** Settles with the request under way. */
   private underWay: Promise<void> | undefined;
   private settlementTimer: Timer | undefined;
-  /** The error of the last request. */
+  /** The failure of the last request. */
   private failure: BackendError | undefined;
-  /** The last request was for callers that try once. */
+  /** Whether the last request was for callers that try once. */
   private triedLast = false;
-  /** With how many permits one of its callers wants to create a semaphore that does not exist. */
+  /** The number of permits with which one of the callers wants to create a missing semaphore. */
   private initial: number | undefined;
   resting = false;
   private closed = false;
@@ -132,7 +133,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     this.turn = new TurnToAsk(subscribe, context.runtime, () => this.advance());
   }
 
-  /** How many callers wait; those that try once do not. */
+  /** The number of waiting callers, without those that try once. */
   get length(): number {
     return this.waiting.size;
   }
@@ -142,14 +143,14 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     waiter.watch(() => this.departed(waiter));
     if (this.initial === undefined && waiter.initial !== undefined) {
       this.initial = waiter.initial;
-      // The others may wait for a semaphore that does not exist.
+      // The others may be waiting for a semaphore that does not exist yet.
       this.turn.recheck();
     }
     this.endSettlementPause();
     this.advance();
   }
 
-  /** Shutdown: rejects all waiters, except those in a lock scope, which may need this to end. */
+  /** Shutdown: rejects all waiters except those in a lock scope, which may need the permits to finish. */
   rejectWaiters(): void {
     this.refuseWhere(({ scoped, name }) => (scoped ? undefined : shutdownError('Waiting', name)));
   }
@@ -163,7 +164,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     }
   }
 
-  /** Rejects all waiters. Settles when the request that is under way is answered. */
+  /** Rejects all waiters. Settles when the request under way is answered. */
   async close(): Promise<void> {
     this.closed = true;
     this.context.outages.unrest(this);
@@ -171,7 +172,9 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     this.endSettlementPause();
     for (const waiter of [...this.waiting, ...this.tryingOnce]) {
       this.remove(waiter);
-      waiter.refuse(new LockAbortedError(`Waiting for ${waiter.what} ended with the lock service`, waiter.name));
+      waiter.refuse(
+        new LockAbortedError(`Waiting for ${waiter.what} ended because the lock service was closed`, waiter.name),
+      );
     }
     await this.underWay;
   }
@@ -184,7 +187,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     return 'idle';
   }
 
-  /** Something changed: sends the next request, if the state allows one. */
+  /** Sends the next request, if the state allows one. */
   private advance(): void {
     const { state } = this;
     if (state === 'closed' || state === 'asking' || state === 'settling') return;
@@ -195,10 +198,10 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     else if (attempt === undefined && this.waiting.size === 0) this.end();
   }
 
-  // ── idle → asking ────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── idle → asking ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   private nextAttempt(waitersMayAsk: boolean): Attempt<Waiter> | undefined {
-    // Callers that try once must not keep waiters from their turn.
+    // Callers that try once must not starve the waiters.
     const isWaitersTurn = this.triedLast && waitersMayAsk && this.waiting.size > 0;
     const triesOnce = this.tryingOnce.size > 0 && !isWaitersTurn;
     const waiters = this.source.selectBatch(triesOnce ? this.equalTries() : this.waiting);
@@ -209,7 +212,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   }
 
   /**
-   * The callers that try once for as many permits as the first: none of them fails because of what another one wants.
+   * Callers that try once for as many permits as the first, so that none of them fails because another one wants more.
    */
   private equalTries(): Waiter[] {
     const [first] = this.tryingOnce;
@@ -225,11 +228,11 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     );
   }
 
-  // ── asking → idle, resting ───────────────────────────────────────────────────────────────────────────────────────────
+  // ── asking → idle, resting ─────────────────────────────────────────────────────────────────────────────────────────
 
   private answered(attempt: Attempt<Waiter>, { served, remaining, missing, late }: GrantResult): void {
     if (late !== undefined) {
-      // The permits are given back: the next request must not ask for the same ones.
+      // The permits are given back, so the next request must use new ids.
       attempt.unsettled = false;
       return this.failed(attempt, late);
     }
@@ -245,8 +248,8 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
       for (const waiter of waiters.slice(served)) if (this.remove(waiter)) waiter.refuse(busyError(waiter));
     } else {
       if (served > 0) this.turn.acquired();
-      // If the first unserved waiter has left, the next one may want less. The answer to a repeated request may be
-      // outdated. A caller that can create the semaphore may have come meanwhile. In these cases, ask again.
+      // Ask again if the first unserved waiter has left (the next one may want fewer permits), if the request was a
+      // repetition (its answer may be outdated), or if a caller that can create the semaphore has arrived meanwhile.
       const canCreate = missing && this.initial !== attempt.initial;
       if (!unsettled && !canCreate && served < waiters.length && this.waiting.has(waiters[served]))
         this.rest(remaining);
@@ -259,7 +262,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     this.context.outages.rest(this);
   }
 
-  // ── asking → backing off, settling ───────────────────────────────────────────────────────────────────────────────────
+  // ── asking → backing off, settling ─────────────────────────────────────────────────────────────────────────────────
 
   private failed(attempt: Attempt<Waiter>, error: BackendError): void {
     const { backend, outages } = this.context;
@@ -276,7 +279,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     this.advance();
   }
 
-  /** Nobody waits for the result, but it may be a grant. */
+  /** Repeats the request later although nobody waits for it, because it may have taken permits. */
   private settle(): void {
     if (this.attempt === undefined || this.closed) return;
     this.settlementTimer = this.context.runtime.timer(SETTLEMENT_PAUSE, () => {
@@ -290,9 +293,9 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     this.settlementTimer = undefined;
   }
 
-  // ── Callers leave ────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Callers leave ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** A waiter's time is over, or its signal has aborted. @returns why it was not served */
+  /** Handles a waiter whose waitTime is over or whose signal was aborted. @returns why it was not served */
   private departed(waiter: Waiter): Error {
     const { backend, outages } = this.context;
     const failure = this.failure ?? outages.failure(this.keys);
@@ -310,7 +313,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
     this.advance();
   }
 
-  /** False: it had left already. */
+  /** False: the waiter had already left. */
   private remove(waiter: Waiter): boolean {
     return this.waiting.delete(waiter) || this.tryingOnce.delete(waiter);
   }

@@ -10,9 +10,9 @@ import type { GrantResult, PermitRequest, PermitSource, PermitWaiter } from './p
 import type { RenewedPermits } from './renewed-permits.js';
 import type { Synchronizer } from './synchronizer.js';
 
-/** How many callers one request serves. */
+/** The most callers that one request serves. */
 const LARGEST_BATCH = 64;
-/** How many permits with ids one call can take. */
+/** The most permits with ids that one call can take. */
 export const MAX_LEASED_PERMITS = 1_000;
 
 export interface LeasedPermitTerms extends WaitTerms {
@@ -55,7 +55,7 @@ export class CountedPermits implements PermitSource<PermitWaiter<void>> {
   }
 }
 
-/** Permits that have an id and a lease each. Those without a leaseTime get the watchdog's, and are renewed by it. */
+/** Permits with an id and a lease each. Without a leaseTime, they get the watchdog's lease and are renewed. */
 export class LeasedPermits implements PermitSource<LeasedPermitWaiter> {
   constructor(
     private readonly backend: SynchronizerBackend,
@@ -115,7 +115,7 @@ export class LeasedPermits implements PermitSource<LeasedPermitWaiter> {
   }
 }
 
-/** A latch: once it is open, all waiting callers continue. */
+/** A latch. When it is open, all its waiters are served. */
 export class OpenLatch implements PermitSource<PermitWaiter<void>> {
   constructor(
     private readonly backend: SynchronizerBackend,
@@ -143,7 +143,7 @@ export class OpenLatch implements PermitSource<PermitWaiter<void>> {
   }
 }
 
-/** The first waiters, at most `limit`, up to the first one that cannot share a request with them. */
+/** The first waiters, at most `limit`, up to the first one that cannot share their request. */
 function takeWhile<Waiter>(
   waiters: Iterable<Waiter>,
   limit: number,

@@ -5,7 +5,7 @@ import type { Moment } from '../lease/lease-clock.js';
 import { type LossReason, type Renewable, type RenewalList, type Renewer, Watchdog } from '../watchdog.js';
 import type { Synchronizer } from './synchronizer.js';
 
-/** The event fields that are the same for every permit. */
+/** The fields that the events of all permits have in common. */
 const PERMIT = { type: 'semaphore', group: '', method: '' } as const;
 
 /** A permit that this process renews until it is released. */
@@ -41,22 +41,22 @@ class PermitsOfSemaphore {
   readonly byId = new Map<string, RenewedPermit>();
   /** Settles with the last request. */
   lastRequest: Promise<unknown> = Promise.resolve();
-  /** The last renewal failed, and the log says so. */
+  /** The last renewal failed, and a warning was logged. */
   failing = false;
 
   constructor(readonly semaphore: Synchronizer) {}
 }
 
 /**
- * The permits that this process acquired without a leaseTime: they are renewed until they are released. All permits of
- * a semaphore are renewed together, up to 512 in a request, and one request after the other. A permit that is lost is
- * emitted as an event.
+ * Renews the permits that this process acquired without a leaseTime, until they are released. The permits of one
+ * semaphore are renewed together, up to 512 per request, one request after another. The loss of a permit is emitted as
+ * an event.
  */
 export class RenewedPermits implements Renewer<RenewedPermit> {
   private readonly semaphores = new Map<string, PermitsOfSemaphore>();
   private readonly watchdog: Watchdog<RenewedPermit>;
 
-  /** @param onEmpty called when there is no permit left to renew */
+  /** @param onEmpty called when no permit is left to renew */
   constructor(
     private readonly backend: () => SynchronizerBackend,
     private readonly context: EngineContext,
@@ -88,7 +88,7 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
     });
   }
 
-  /** Stops renewing these permits: they are released. */
+  /** Stops renewing these permits, because they are released. */
   remove({ key }: Synchronizer, ids: readonly string[]): void {
     for (const id of ids) {
       const permit = this.semaphores.get(key)?.byId.get(id);
@@ -97,8 +97,8 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
   }
 
   /**
-   * Stops renewing a permit, because `setLease` sets another lease. If that fails, nobody knows which lease the permit
-   * has: it is renewed again from then on, the first time at once.
+   * Stops renewing a permit while `setLease` gives it another lease. If that fails, the permit's lease is unknown, so
+   * it is renewed again, the first time at once.
    */
   async replaceRenewal<T>(semaphore: Synchronizer, id: string, setLease: () => Promise<T>): Promise<T> {
     const permit = this.semaphores.get(semaphore.key)?.byId.get(id);
@@ -111,7 +111,7 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
     }
   }
 
-  /** Shutdown: stops renewing. @returns how many permits of which semaphores are still held */
+  /** Shutdown: stops renewing. @returns for each semaphore, how many permits are still held */
   close(): readonly { readonly semaphore: Synchronizer; readonly count: number }[] {
     const all = [...this.semaphores.values()];
     this.watchdog.close();
@@ -120,7 +120,7 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
     return all.map(({ semaphore, byId }) => ({ semaphore, count: byId.size }));
   }
 
-  // ── For the watchdog: see Renewer ────────────────────────────────────────────────────────────────────────────────────
+  // ── For the watchdog: see Renewer ──────────────────────────────────────────────────────────────────────────────────
 
   together({ siblings }: RenewedPermit): Iterable<RenewedPermit> {
     return siblings.byId.values();
@@ -151,7 +151,9 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
   lost(permit: RenewedPermit, reason: LossReason): void {
     this.lose(
       permit,
-      reason === 'gone' ? 'it was gone when it was to be renewed' : 'it could not be renewed before its lease ended',
+      reason === 'gone'
+        ? 'it no longer existed when it was to be renewed'
+        : 'it could not be renewed before its lease ended',
     );
   }
 
@@ -165,8 +167,7 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
 
   private async send(permits: readonly RenewedPermit[], leaseTime: number): Promise<readonly boolean[]> {
     const { siblings } = permits[0];
-    // Permits that were removed while the request before this one was under way may have a lease of another length by
-    // now.
+    // Permits that were removed while the previous request was under way may have another lease by now.
     const wanted = permits.filter((permit) => siblings.byId.get(permit.id) === permit);
     if (wanted.length === 0) return [];
     const ids = wanted.map(({ id }) => id);

@@ -10,36 +10,36 @@ import { CountedPermits, LeasedPermits, type LeasedPermitTerms, OpenLatch } from
 import { RenewedPermits } from './renewed-permits.js';
 import { failedError, type Synchronizer } from './synchronizer.js';
 
-/** How many names are remembered, in order to warn once of each. */
+/** How many names are remembered, to warn only once about each. */
 const MOST_REMEMBERED = 1_000;
 
-/** What callers can wait for. */
+/** The kinds of queues. */
 const KINDS = ['permits', 'leased-permits', 'latch'] as const;
 type Kind = (typeof KINDS)[number];
 
-/** A queue, whatever its callers wait for. */
+/** A queue of any kind. */
 type AnyQueue = Pick<PermitQueue<never>, 'rejectWaiters' | 'close' | 'length'> & WaitingQueue;
 
 /**
- * The semaphores and latches of one service: which callers wait, which changes are under way, and which permits are
+ * The semaphores and latches of one service: their waiting callers, the changes under way, and the permits that are
  * renewed. It keeps no state for objects that nobody uses.
  *
- * A caller that waits joins the queue of its object (permit-queue.ts), which asks a source for what it wants
- * (permit-sources.ts). Changes that need no waiting are sent one after the other (mutations.ts). Permits with an id and
+ * A waiting caller joins the queue of its object (permit-queue.ts), which requests permits from a source
+ * (permit-sources.ts). Changes that need no waiting are sent one after another (mutations.ts). Permits with an id but
  * no leaseTime are renewed until they are released (renewed-permits.ts).
  */
 export class Synchronizers {
   readonly renewedPermits: RenewedPermits;
-  /** By kind and key. A queue exists for as long as somebody waits in it. */
+  /** By kind and key. A queue exists for as long as callers wait in it. */
   private readonly queues = new Map<string, AnyQueue>();
   private readonly mutations: Mutations;
   private requests = 0;
-  /** Semaphores that were warned of because they do not exist. */
+  /** Keys of missing semaphores for which a warning was logged. */
   private readonly missing = new Set<string>();
 
   /**
    * @param watchdogTimeout the lease of permits without a leaseTime, in milliseconds
-   * @param onIdle called when there is no permit left to renew
+   * @param onIdle called when no permit is left to renew
    */
   constructor(
     private readonly context: EngineContext,
@@ -50,16 +50,16 @@ export class Synchronizers {
     this.mutations = new Mutations(context.runtime, () => this.nextRequest('change'));
   }
 
-  /** The numbers of waits, changes and renewed permits. */
+  /** The numbers of queues, of changes under way, and of renewed permits. */
   activity(): { readonly permitQueues: number; readonly mutations: number; readonly renewedPermits: number } {
     const { queues, mutations, renewedPermits } = this;
     return { permitQueues: queues.size, mutations: mutations.size, renewedPermits: renewedPermits.size };
   }
 
   /**
-   * @param kind `semaphore`
-   * @param method what made the handle: `getSemaphore`
-   * @param initial with how many permits to create it where it does not exist
+   * @param kind the kind in messages: `semaphore`
+   * @param method the method that created the handle: `getSemaphore`
+   * @param initial creates a missing semaphore with this many permits
    * @throws LockKeyError for a bad name, LockConfigurationError when the backend has no semaphores and latches
    */
   named(name: string, kind: string, method: string, initial?: number): Synchronizer {
@@ -96,12 +96,12 @@ export class Synchronizers {
     return KINDS.reduce((sum, kind) => sum + (this.queues.get(`${kind} ${key}`)?.length ?? 0), 0);
   }
 
-  /** Changes an object. Changes of one object are sent one after the other; an outage is waited out for a minute. */
+  /** Changes an object. Changes of one object are sent one after another, and retried for a minute during an outage. */
   mutate<Item, Reply>(object: Synchronizer, mutation: Mutation<Item, Reply>, item: Item): Promise<Reply> {
     return this.explained(object, this.mutations.apply(this.backend, object.key, mutation, item));
   }
 
-  /** Asks about an object without changing it. */
+  /** Reads an object without changing it. */
   ask<T>(object: Synchronizer, query: (backend: SynchronizerBackend, key: string) => Promise<T>): Promise<T> {
     return this.explained(object, query(this.backend, object.key));
   }
@@ -110,19 +110,19 @@ export class Synchronizers {
     return this.queues.size === 0;
   }
 
-  /** Shows each queue in which callers wait. */
+  /** Calls `show` with each queue that has waiting callers. */
   forEachQueue(show: (queue: WaitingQueue) => void): void {
     for (const queue of [...this.queues.values()]) show(queue);
   }
 
-  /** Shutdown: rejects all waiters, except those in a lock scope. */
+  /** Shutdown: rejects all waiters except those in a lock scope. */
   rejectWaiters(): void {
     for (const queue of [...this.queues.values()]) queue.rejectWaiters();
   }
 
   /**
-   * Rejects all waiters, and settles when all requests that are under way are answered. Permits that are still held
-   * expire with their leases: their holders may still be at work.
+   * Rejects all waiters, and settles when all requests under way are answered. Permits that are still held expire with
+   * their leases, because their holders may still be at work.
    */
   async close(): Promise<void> {
     for (const { semaphore, count } of this.renewedPermits.close())
@@ -136,7 +136,7 @@ export class Synchronizers {
     await this.mutations.idle();
   }
 
-  /** Rejects every change that has no answer yet. */
+  /** Rejects every unanswered change. */
   abandon(): void {
     this.mutations.abandon();
   }
@@ -157,7 +157,7 @@ export class Synchronizers {
     });
   }
 
-  /** @returns why the caller may not wait, if so */
+  /** @returns the reason if the caller may not wait */
   private admit(waiter: PermitWaiter<never>, key: string): Error | undefined {
     const { outages } = this.context;
     const { signal } = waiter.terms;
@@ -184,12 +184,12 @@ export class Synchronizers {
     return queue;
   }
 
-  /** Each session has at most one request under way for an object. */
+  /** Creates the id of a request. Each session has at most one request under way per object. */
   private nextRequest(session: Kind | 'change'): RequestId {
     return { session: `${this.context.clientId}:${session}`, sequence: ++this.requests };
   }
 
-  /** Without this line, it looks as if all permits were taken. */
+  /** Warns once about a missing semaphore. Otherwise all permits would seem to be taken. */
   private warnMissing({ name, key, what, method }: Synchronizer): void {
     if (this.missing.has(key)) return;
     if (this.missing.size >= MOST_REMEMBERED) this.missing.clear();
@@ -199,7 +199,7 @@ export class Synchronizers {
     );
   }
 
-  /** @throws LockConfigurationError when the backend has none */
+  /** @throws LockConfigurationError when the backend has no semaphores and latches */
   private get backend(): SynchronizerBackend {
     const { synchronizers, description } = this.context.backend;
     if (synchronizers !== undefined) return synchronizers;
@@ -208,7 +208,7 @@ export class Synchronizers {
     );
   }
 
-  /** The same reply, with the errors of this library. */
+  /** Replaces the backend's errors by those of this library. */
   private async explained<T>(object: Synchronizer, reply: Promise<T>): Promise<T> {
     try {
       return await reply;
@@ -217,7 +217,7 @@ export class Synchronizers {
     }
   }
 
-  /** Nobody waits for this change: a failure is emitted as an event. */
+  /** Emits an event if a change fails that nobody waits for. */
   private inBackground(change: Promise<unknown>): void {
     change.catch((error: Error) => this.context.events.emit('error', error));
   }

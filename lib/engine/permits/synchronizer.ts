@@ -9,13 +9,13 @@ export interface Synchronizer {
   readonly key: string;
   /** Its name in errors: `the semaphore 'mail'`. */
   readonly what: string;
-  /** The method that made its handle: `getSemaphore`. */
+  /** The method that created its handle: `getSemaphore`. */
   readonly method: string;
-  /** With how many permits it is created where it does not exist. Undefined: it is not created. */
+  /** The number of permits with which it is created if missing. Undefined: it is not created. */
   readonly initial: number | undefined;
 }
 
-/** The error that a caller gets for a failure of the backend. */
+/** The caller's error for a failure of the backend. */
 export function failedError(
   { name, what }: Pick<Synchronizer, 'name' | 'what'>,
   backend: LockBackend,

@@ -15,15 +15,15 @@ import { isRegistered, unregister, WaiterHeartbeat } from './waiter-registration
 import { WaitingLine } from './waiting-line.js';
 
 /**
- * A fair lock in one process. Each of its callers is in the backend's queue as well, among those of all processes, and
- * is served in that order alone: nothing is handed off inside this process. A release wakes the head of the backend's
- * queue, whichever process it is in.
+ * A fair lock in one process. Each caller also has a position in the backend's queue, which orders the callers of all
+ * processes, and is served only in that order: nothing is handed off inside this process. A release wakes the head of
+ * the backend's queue, in whichever process.
  *
- * So each waiter has its own state: `asking` (its request is pending), `waiting` (for a message for it), or
- * `backing off` (a timer in `retries`). The first waiter also asks when the holder's lease ends.
+ * Each waiter therefore has its own state: `asking` (its request is pending), `waiting` (for a message addressed to
+ * it), or `backing off` (a timer in `retries`). The first waiter also asks when the holder's lease ends.
  *
- * A waiter keeps its owner id, and so its position, over attempts without an answer; what those may still do is undone
- * in the end.
+ * An unanswered attempt does not change a waiter's owner id, so the waiter keeps its position. Late effects of such
+ * attempts are undone in the end.
  */
 export class FairQueue implements LockKeeper, WaitingQueue {
   readonly type = 'fair';
@@ -31,19 +31,19 @@ export class FairQueue implements LockKeeper, WaitingQueue {
 
   private readonly line: WaitingLine;
   private readonly byOwner = new Map<string, LockWaiter>();
-  /** After a failure: each waiter's next attempt. */
+  /** The timer for each waiter's next attempt after a failure. */
   private readonly retries = new Map<LockWaiter, Timer>();
   private readonly backOff: BackOff;
   private readonly heartbeat: WaiterHeartbeat;
   private subscription: Subscription | undefined;
   private timer: Timer | undefined;
-  /** The last attempt failed. */
+  /** Whether the last attempt failed. */
   private failing = false;
-  /** Acquisitions without an answer. */
+  /** The number of unanswered acquisitions. */
   private attempts = 0;
-  /** Releases without an answer. */
+  /** The number of unanswered releases. */
   private departures = 0;
-  /** Attempts for several names that have not ended. */
+  /** The number of attempts for several names that have not ended. */
   private claims = 0;
 
   /** @param onIdle called when the queue has nothing left to do */
@@ -75,9 +75,9 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     return this.line.isUnavailableTo(caller);
   }
 
-  // ── Callers come and go ──────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Callers come and go ────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Serves this waiter, or refuses it, sooner or later. */
+  /** Adds a waiter, which is served or refused later. */
   enqueue(waiter: LockWaiter): void {
     this.waiting.push(waiter);
     this.byOwner.set(waiter.owner, waiter);
@@ -95,7 +95,7 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     this.line.refuseWhere(errorOf);
   }
 
-  /** Removes a waiter; its position in the backend's queue is given up, now or when its request is answered. */
+  /** Removes a waiter. Its position in the backend's queue is given up now, or when its request is answered. */
   leave(waiter: LockWaiter): void {
     this.remove(waiter);
     if (waiter.attempt === undefined) this.unregister(waiter);
@@ -121,7 +121,7 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     this.onIdle(this);
   }
 
-  // ── Asking the backend ───────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Asking the backend ─────────────────────────────────────────────────────────────────────────────────────────────
 
   private ask(waiter: LockWaiter): void {
     if (waiter.attempt !== undefined || waiter.settled) return;
@@ -204,13 +204,13 @@ export class FairQueue implements LockKeeper, WaitingQueue {
         this.retries.delete(waiter);
         this.ask(waiter);
       };
-      this.retries.get(waiter)?.cancel(); // it was woken meanwhile, and has failed again
+      this.retries.get(waiter)?.cancel(); // the waiter may have been woken meanwhile and failed again
       this.retries.set(waiter, runtime.timer(this.backOff.next(), retry, 'keep-alive'));
     }
     this.endIfIdle();
   }
 
-  // ── Waiting for a message ────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Waiting for a message ──────────────────────────────────────────────────────────────────────────────────────────
 
   private waitForWake(waiter: LockWaiter, remaining: number): void {
     this.askFirstAfter(remaining);
@@ -220,7 +220,7 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     waiter.woken = false;
   }
 
-  /** The holder's lease, or the position of a dead head, ends without a message. */
+  /** Asks when the holder's lease, or the position of a dead head, has ended without a message. */
   private askFirstAfter(delay: number): void {
     if (delay < 0) return;
     this.timer?.cancel();
@@ -232,7 +232,7 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     const { backend, clientId } = this.context;
     const subscription = backend.subscribe(this.key, 'fair', clientId, (wake) => this.heard(wake));
     this.subscription = subscription;
-    // A release before the subscription was confirmed was not heard: ask once more.
+    // A release before the subscription was confirmed was missed, so ask once more.
     subscription.ready.then(() => {
       if (this.subscription === subscription) this.askAll();
     });
@@ -246,11 +246,10 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     else waiter.woken = true;
   }
 
-  // ── Owner ids, and positions in the backend's queue ──────────────────────────────────────────────────────────────────
+  // ── Owner ids, and positions in the backend's queue ────────────────────────────────────────────────────────────────
 
   /**
-   * This process has removed these owners by force. A waiter that may have been one of them continues under a new owner
-   * id.
+   * Handles a forced release by this process. A waiter that may have been one of these owners gets another owner id.
    */
   removed(owners: readonly string[]): void {
     for (const waiter of this.waiting) {
@@ -259,9 +258,7 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     }
   }
 
-  /**
-   * Late copies of its requests may still bring the present owner back, so the waiter continues under a new owner id.
-   */
+  /** Gives the waiter another owner id, because late copies of its requests may still bring the present owner back. */
   private abandonOwner(waiter: LockWaiter): void {
     this.byOwner.delete(waiter.owner);
     waiter.noteLateCopies();
@@ -281,9 +278,9 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     this.context.backgroundReleases.release({ key: this.key, type: 'fair', owner, leaseTime, validUntil, waits: true });
   }
 
-  // ── Several names ────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Several names ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** An attempt at several names may always ask: the backend keeps the order. */
+  /** An attempt for several names may always ask, because the backend keeps the order. */
   claim(): boolean {
     this.claims++;
     return true;
@@ -304,7 +301,7 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     return held;
   }
 
-  // ── What is held here ────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Locks held here ────────────────────────────────────────────────────────────────────────────────────────────────
 
   private hold(held: HeldLock, now: Moment): void {
     this.line.failure = undefined;

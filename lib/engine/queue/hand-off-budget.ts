@@ -2,34 +2,34 @@ import type { HeldLock, LockWaiter, TokenBlock } from '../lease/held-lock.js';
 import type { LeaseClock, Moment } from '../lease/lease-clock.js';
 
 /**
- * How long a lock may be handed off inside one process before other processes get their turn, in milliseconds. See
+ * How long a lock may be handed off inside one process before other processes get a turn, in milliseconds. See
  * docs/decisions/hand-off-budget.md before you change it.
  */
 const HAND_OFF_BUDGET = 20;
-/** The same when one caller is left: otherwise the process would have to come back for that caller alone. */
+/** The budget when only one caller is left: otherwise the process would have to come back for that caller alone. */
 const LAST_HAND_OFF_BUDGET = 25;
 /**
- * Fencing tokens to reserve at first. Blocks are powers of two, so that acquisitions of different locks ask for the
- * same number.
+ * How many fencing tokens to reserve at first. Blocks are powers of two, so that acquisitions of different locks ask
+ * for equal numbers.
  */
 const FIRST_BLOCK = 64;
-/** Enough for a lock whose bodies take longer than the budget: it is handed off only once in a while. */
+/** Enough for a lock whose bodies take longer than the budget, because it is rarely handed off. */
 const SMALLEST_BLOCK = 1;
-/** On a fast machine, bodies that do nothing need some 25,000 tokens within the budget. */
+/** On a fast machine, empty bodies need some 25,000 tokens within the budget. */
 const LARGEST_BLOCK = 32_768;
 /** Timers and sockets get a turn after this many hand-offs. */
 const HAND_OFFS_PER_TURN = 256;
 
 /**
- * Lock cohorting: a lock that is wanted in this process stays here for a while, because a hand-off inside the process
- * costs no round trip. A budget of time and of fencing tokens makes sure that it leaves.
+ * Lock cohorting: while callers of this process wait for a lock, it stays in the process for a while, because a
+ * hand-off inside the process costs no round trip. A budget of time and of fencing tokens makes sure that it leaves.
  *
  * @see D. Dice, V. J. Marathe, N. Shavit, Lock Cohorting: A General Technique for Designing NUMA Locks (PPoPP 2012)
  */
 export class HandOffBudget {
   /**
-   * How many tokens to reserve with an acquisition behind which callers wait: enough for the budget at the pace of the
-   * last one.
+   * How many tokens to reserve with an acquisition behind which callers wait: enough for the budget at the last
+   * measured pace.
    */
   block = FIRST_BLOCK;
   private count = 0;
@@ -37,7 +37,7 @@ export class HandOffBudget {
   /**
    * Whether the lock has to leave this process.
    *
-   * @param waiting how many callers wait in this process
+   * @param waiting the number of callers that wait in this process
    */
   isSpent({ since, block }: HeldLock, waiting: number, now: Moment): boolean {
     const elapsed = now.monotonic - since;
@@ -52,9 +52,9 @@ export class HandOffBudget {
     return this.count === 0;
   }
 
-  /** Grows the block at once, and halves it at most: a process that was stopped for a moment is not slow. */
+  /** Grows the block at once, but at most halves it: a process that paused for a moment is not necessarily slow. */
   private adapt({ size, left }: TokenBlock, elapsed: number): void {
-    // The start of the hand-offs is known to a millisecond.
+    // The start of the hand-offs is only known to the millisecond.
     const needed = ((size - left) * HAND_OFF_BUDGET) / Math.max(1, elapsed);
     const block = 2 ** Math.ceil(Math.log2(needed));
     this.block = Math.min(Math.max(block, this.block / 2, SMALLEST_BLOCK), LARGEST_BLOCK);
@@ -62,8 +62,8 @@ export class HandOffBudget {
 }
 
 /**
- * Whether a waiter may inherit the lock without the backend: its lease must be like the present one, which must be
- * known to exist, and must last until the watchdog's next round.
+ * Whether a waiter may inherit the lock without asking the backend. Its lease must have the same terms as the present
+ * one. The present lease must be certain to exist, and must last until the watchdog's next round.
  */
 export function mayInherit(held: HeldLock, { terms }: LockWaiter, clock: LeaseClock, now: Moment): boolean {
   if (held.block === undefined || held.fixed || terms.fixed || held.leaseTime !== terms.leaseTime) return false;

@@ -26,56 +26,59 @@ import { WaitingLine } from './waiting-line.js';
 const NONE: readonly HeldLock[] = [];
 
 /**
- * One lock in one process: who waits for it, what is held here, the request that is under way, and who is served next.
- * It is the queue of every lock but a fair one. It exists for as long as there is something to do.
+ * One lock in one process: its waiting callers, its leases in this process, the request under way, and the choice of
+ * the next caller. All locks but fair ones use it. It exists for as long as it has something to do.
  *
- * Its next step depends on five states, checked in this order (`serveNext` is the only place that decides):
+ * Its behaviour at any moment follows from five states, in this order (only `serveNext` decides):
  *
  * 1. `claimed`: an attempt for several names has reserved the lock. Nobody else asks until `unclaim` or `fulfil`.
- * 2. `departing`: a release or a transfer has no answer yet. Nobody asks, because the answer would say that this
- *    process holds the lock.
+ * 2. `departing`: a release or a transfer is unanswered. Nobody asks, because the answer would say that this process
+ *    holds the lock.
  * 3. `held`: a lease of this process holds the lock. Callers wait for it here; readers join readers. When the last
- *    share is given back (`giveBack`), the lock goes to the first waiter without the backend (`local`), by one command
- *    (`transfer`), or out of this process (`release`): HandOffBudget decides.
+ *    share is given back (`giveBack`), HandOffBudget decides where the lock goes: to the first waiter without asking
+ *    the backend (`local`), to the first waiter by one command (`transfer`), or out of this process (`release`).
  * 4. `asking`: the first waiter asks the backend; readers at the head ask side by side. The answer grants the lock,
- *    finds it busy, or is missing.
- * 5. `resting`: another process holds the lock, or the backend is away, and TurnToAsk says when to try: after a
- *    message, at the end of the holder's lease, when it is this process's turn, or after a pause. A backend that does
- *    the waiting (`blocking`) answers instead.
+ *    says that it is busy, or never comes.
+ * 5. `resting`: another process holds the lock, or the backend does not answer. TurnToAsk says when to try again: after
+ *    a message, when the holder's lease ends, when it is this process's turn, or after a pause. A backend with its own
+ *    queue (`blocking`) answers instead.
  *
  * When none of them applies and nobody waits, the queue ends.
  */
 export class LockQueue implements LockKeeper, WaitingQueue {
   private readonly line: WaitingLine;
 
-  // What is held here. One holder is the rule; readers share.
+  // Locks held here. Usually there is one holder; only readers share.
   private holder: HeldLock | undefined = undefined;
   private otherReaders: readonly HeldLock[] = NONE;
 
-  // What is under way.
-  /** Acquisitions without an answer. */
+  // Requests under way.
+  /** The number of unanswered acquisitions. */
   private attempts = 0;
-  /** Releases and transfers without an answer. */
+  /** The number of unanswered releases and transfers. */
   private departures = 0;
-  /** Attempts for several names that have reserved the lock. */
+  /** The number of attempts for several names that have reserved the lock. */
   private claims = 0;
   /**
-   * The head's acquisition, until it is answered: callers that arrive before it is sent are counted in, because
+   * The head's acquisition until it is answered. Callers that arrive before it is sent raise its reserve, because
    * hand-offs need tokens.
    */
   private asking: Attempt | undefined = undefined;
-  /** The backend is waiting for another holder. */
+  /** The request waits in the backend for another holder. */
   private waitsInBackend = false;
 
-  // Created when they are first needed: most locks are held by one caller that nobody disturbs.
+  // Created when first needed: most locks are held by one caller without contention.
   private again: TurnToAsk | undefined = undefined;
   private handOff: HandOffBudget | undefined = undefined;
   private heartbeat: WaiterHeartbeat | undefined = undefined;
 
-  /** Callers that try once may be among the waiters: this saves looking through thousands of waiters for none. */
+  /**
+   * Callers that try once may be among the waiters. Saves a search through thousands of waiters when there are none.
+   */
   private hasTriers = false;
   /**
-   * Spent owners of writers, which stay announced until the next attempt is answered: readers must not slip in between.
+   * Spent owners of writers. They stay registered until the next attempt is answered, so that readers do not slip in
+   * between.
    */
   private formerOwners: readonly string[] = [];
 
@@ -90,7 +93,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     this.line = new WaitingLine(context, this);
   }
 
-  // ── Seen from outside ────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── State ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   get waiting(): LinkedQueue<LockWaiter> {
     return this.line.waiters;
@@ -114,14 +117,14 @@ export class LockQueue implements LockKeeper, WaitingQueue {
   }
 
   /**
-   * A forced release by this process needs nothing here: a waiter gets another owner whenever it is not known what its
-   * request has done.
+   * A forced release by this process needs no action: a waiter gets another owner whenever the effect of its request is
+   * unknown.
    */
   removed(): void {}
 
-  // ── Callers come and go ──────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Callers come and go ────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Serves this waiter, or refuses it, sooner or later. */
+  /** Adds a waiter, which is served or refused later. */
   enqueue(waiter: LockWaiter): void {
     if (waiter.triesOnce && this.isBusyFor(waiter)) {
       waiter.refuse(this.line.refusal(waiter));
@@ -146,12 +149,12 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     this.line.refuseWhere(errorOf);
   }
 
-  /** Removes a waiter; what the backend knows about it is undone, now or when its request is answered. */
+  /** Removes a waiter. Its traces in the backend are removed now, or when its request is answered. */
   leave(waiter: LockWaiter): void {
     this.line.leave(waiter);
     if (this.line.isEmpty) {
       this.again?.onEmpty();
-      // Nobody waits any more for what the backend waits for.
+      // Stops the request that waits in the backend, because nobody waits for its answer.
       if (this.asking !== undefined) this.context.backend.blocking?.stop(this.asking);
     }
     if (waiter.attempt === undefined) this.unregister(waiter);
@@ -165,7 +168,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     return this.waiting.length > 0 && (isResting || (this.attempts === 0 && this.claims === 0));
   }
 
-  /** Refuses the callers that try once, and have seen one attempt. */
+  /** Refuses the callers that try once and whose attempt has ended. */
   private refuseTriers(errorOf: (trier: LockWaiter) => Error): void {
     if (!this.hasTriers) return;
     this.hasTriers = false;
@@ -180,7 +183,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     }
   }
 
-  // ── Who is served next ───────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Serving waiters ────────────────────────────────────────────────────────────────────────────────────────────────
 
   private serveNext(): void {
     if (this.claims > 0 || this.departures > 0 || this.again?.resting) return;
@@ -200,7 +203,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     }
   }
 
-  /** Something has ended. */
+  /** Continues after a request, a hold or a pause has ended. */
   private resume(): void {
     this.serveNext();
     this.endIfIdle();
@@ -220,12 +223,9 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     return this.holder === undefined || (terms.type === 'read' && this.holder.type === 'read');
   }
 
-  // ── Asking the backend ───────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Asking the backend ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /**
-   * How many tokens to reserve for callers behind the next one. A lock that nobody else wants does not pay for
-   * hand-offs.
-   */
+  /** How many tokens to reserve for callers behind the next one. Without contention, no tokens are reserved. */
   private get reserve(): number {
     return this.waiting.length > 1 ? this.budget.block : 0;
   }
@@ -259,7 +259,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     if (state === 'granted') return this.granted(waiter, attempt, reply as Acquired, now);
     if (state === 'busy') return this.foundBusy(waiter, attempt, reply as Busy, now);
     if (state === 'failed') return this.unanswered(waiter, attempt);
-    // Removed by force: the waiter asks again.
+    // The lock was removed by force: the waiter asks again.
     this.abandonOwner(waiter, attempt);
     this.resume();
   }
@@ -304,8 +304,8 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     const { backend, outages } = this.context;
     const error = attempt.error as BackendError;
     this.line.failure = error;
-    // It left while its request was under way: where that achieved nothing, the waiter may still be registered by an
-    // earlier one.
+    // The waiter left while its request was under way. If the request had no effect, an earlier one may still have
+    // registered the waiter.
     if (!this.abandonOwner(waiter, attempt) && waiter.settled) this.unregister(waiter);
     if (!waiter.settled && error.kind !== 'unavailable') this.dismiss(waiter, permanentError(waiter, backend, error));
     this.refuseTriers((trier) => this.line.unavailable(trier));
@@ -315,7 +315,9 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     this.resume();
   }
 
-  /** The backend has begun to wait, for the lock or for something else. Callers that must not wait for that leave. */
+  /**
+   * The request waits in the backend, for the lock or for something else. Refuses callers that must not wait for that.
+   */
   private blocked(reason: Busy | BackendError): void {
     const { line } = this;
     if (reason instanceof BackendError) {
@@ -341,16 +343,16 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     return this.again;
   }
 
-  // ── Owner ids, and waiters that the backend knows ────────────────────────────────────────────────────────────────────
+  // ── Owner ids, and waiters registered in the backend ───────────────────────────────────────────────────────────────
 
-  /** @returns whether the waiter continues under a new owner id */
+  /** @returns whether the waiter gets another owner id */
   private abandonOwner(waiter: LockWaiter, attempt: Attempt): boolean {
     const isAbandoned = attempt.abandon(isRegistered(waiter));
     if (isAbandoned) waiter.renewOwner();
     return isAbandoned;
   }
 
-  /** Gives a waiter another owner whose present one the backend has released; before that owner is sent. */
+  /** Gives a waiter another owner id before it asks again, if the backend has released its present one. */
   private renewSpentOwner(waiter: LockWaiter): void {
     if (!waiter.ownerSpent) return;
     if (isRegistered(waiter)) this.formerOwners = [...this.formerOwners, waiter.owner];
@@ -368,7 +370,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     if (isRegistered(waiter)) unregister(this.context, { key: this.key, type: terms.type, owner });
   }
 
-  /** Keeps the writer registered that is next. */
+  /** Keeps the next writer registered. */
   private keepRegistered(): void {
     const next = () => {
       const { first } = this.waiting;
@@ -378,9 +380,9 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     this.heartbeat.start();
   }
 
-  // ── Several names, and other keepers ─────────────────────────────────────────────────────────────────────────────────
+  // ── Several names, and other keepers ───────────────────────────────────────────────────────────────────────────────
 
-  /** Reserves the queue for an attempt at several names. False: that would mean waiting. */
+  /** Reserves the queue for an attempt at several names. False: the attempt would have to wait. */
   claim(): boolean {
     if (this.waiting.length > 0 || this.isAsking || this.holder !== undefined) return false;
     this.claims++;
@@ -400,9 +402,9 @@ export class LockQueue implements LockKeeper, WaitingQueue {
   }
 
   /**
-   * Holds a lock that was acquired from outside.
+   * Holds a lock that was acquired outside this queue.
    *
-   * @param keeper handles the lock instead of this queue when it is released or lost
+   * @param keeper called instead of this queue when the lock is given back or lost
    */
   adopt(attempt: Attempt, { fixed }: AcquisitionTerms, token: number, keeper: LockKeeper): HeldLock {
     this.again?.acquired();
@@ -413,7 +415,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     return held;
   }
 
-  // ── What is held here, and where it goes ─────────────────────────────────────────────────────────────────────────────
+  // ── Locks held here, and hand-offs ─────────────────────────────────────────────────────────────────────────────────
 
   private hold(held: HeldLock, now: Moment): void {
     this.line.failure = undefined;
@@ -449,7 +451,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
       return 'gone';
     }
     const next = this.waiting.first;
-    // A writer that reads, too, may leave its read lock behind: the next writer cannot have the lock yet.
+    // A writer that reads, too, may leave its read lock behind, so the next writer cannot have the lock yet.
     if (next === undefined || downgrade !== undefined) return this.release(held);
     switch (this.route(held, next, now)) {
       case 'release':
@@ -464,15 +466,15 @@ export class LockQueue implements LockKeeper, WaitingQueue {
   }
 
   /**
-   * Where a lock goes whose last share was given back while a caller of this process waits. `local`: to that waiter,
-   * without the backend. `transfer`: to that waiter, by one command. `release`: out of this process.
+   * Decides where a lock goes when its last share is given back while a caller of this process waits. `local`: to that
+   * waiter, without asking the backend. `transfer`: to that waiter, by one command. `release`: out of this process.
    */
   private route(held: HeldLock, next: LockWaiter, now = this.context.clock.now()): 'local' | 'transfer' | 'release' {
     const { clock, backend } = this.context;
     if (this.budget.isSpent(held, this.waiting.length, now)) return 'release';
     if (next.triesOnce || !isTransferable(held.type) || next.terms.type !== held.type) return 'release';
     if (mayInherit(held, next, clock, now)) return 'local';
-    // A backend that blocks cannot transfer one of several locks that were acquired together.
+    // Locks that a blocking backend acquired together cannot be passed on one by one.
     return held.block === undefined && backend.blocking !== undefined ? 'release' : 'transfer';
   }
 
@@ -481,7 +483,10 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     return this.handOff;
   }
 
-  /** Timers and sockets have had their turn: the lock may be lost, and the waiter gone. */
+  /**
+   * Continues after timers and sockets have had a turn. Meanwhile the lock may have been lost, and the waiter may have
+   * left.
+   */
   private passOnAfterTurn(held: HeldLock): void {
     if (held.lost !== undefined) return;
     const next = this.waiting.first;
@@ -489,7 +494,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     else this.context.events.unawaited(this.giveBack(held));
   }
 
-  /** Lets the next waiter inherit the lock as it is: owner, lease and the next reserved token. */
+  /** Lets the next waiter inherit the lock unchanged: the same owner and lease, and the next reserved token. */
   private passOn(held: HeldLock, next: LockWaiter): void {
     held.handOver();
     this.waiting.remove(next);
@@ -511,7 +516,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
       next.attempt = undefined;
       this.removeFormerOwners();
     };
-    const type = next.terms.type as TransferableType; // as route() has found
+    const type = next.terms.type as TransferableType; // checked by route()
     const { owner: to, leaseTime } = attempt;
     return backend.transfer({ key, type, from: held.owner, to, leaseTime, reserve }).then(
       (reply) => {
@@ -564,8 +569,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
   }
 
   /**
-   * Lets other processes go first that have heard of the release. Readers do not take turns, since they are served side
-   * by side.
+   * Lets processes that received the release go first. Readers do not take turns, since they are served side by side.
    */
   private released(reply: ReleaseReply | undefined): void {
     if (!reply?.published) this.again?.releasedSilently();

@@ -4,20 +4,20 @@ import type { EngineContext } from '../engine-context.js';
 import type { LockWaiter } from '../lease/held-lock.js';
 import type { KnownHolder } from '../waiting/wait-errors.js';
 
-/** A wait longer than this is worth a line in the log. */
+/** A wait longer than this, in milliseconds, is logged. */
 const LONG_WAIT = 30_000;
 
 /**
- * Warns when a caller of a queue has waited for over 30 s, naming the holder: at most one warning in 30 s, and one for
- * each caller.
+ * Warns when a caller of a queue has waited for over 30 s, and names the holder. It warns at most once in 30 s, and
+ * once per caller.
  *
- * A timer of 30 s remembers the first and the last waiter of the queue. If the last one still waits when it fires, so
- * do all waiters before it, for at least as long. Otherwise the first one may still wait, while others have come and
- * left behind it. Callers that arrive meanwhile are checked by the next timer, so a warning comes after 30 to 60 s.
+ * A timer of 30 s remembers the first and the last waiter of the queue. If the last one still waits when the timer
+ * fires, all waiters ahead of it have waited at least as long. Otherwise the first one may still wait while others have
+ * come and left behind it. The next timer checks callers that arrive meanwhile, so a warning comes after 30 to 60 s.
  */
 export class LongWaitWarning {
   private timer: Timer | undefined;
-  /** Waiters for which there was a warning. */
+  /** Waiters that were already warned about. */
   private warned: WeakSet<LockWaiter> | undefined;
 
   constructor(
@@ -26,7 +26,7 @@ export class LongWaitWarning {
     private readonly holder: () => Pick<KnownHolder, 'holder' | 'client'>,
   ) {}
 
-  /** Starts the timer, unless it runs already. */
+  /** Starts the timer, unless it is running already. */
   watch(): void {
     if (this.timer !== undefined) return;
     const { first, last } = this.waiting;

@@ -5,10 +5,10 @@ import type { LockQueue } from './lock-queue.js';
 /** One lock in one process. */
 export type LocalQueue = LockQueue | FairQueue;
 
-/** A map is replaced by a copy after this many removals. */
+/** How many removals it takes until a map is replaced by a copy. */
 const REMOVALS = 1_024;
 
-/** The queues of one engine, by the types and names of their locks. Readers and writers share one. */
+/** The queues of one engine, by the types and names of their locks. Readers and writers share a queue. */
 export class QueueTable {
   private readonly reentrant = new QueueMap();
   private readonly readWrite = new QueueMap();
@@ -31,19 +31,19 @@ export class QueueTable {
     this.mapOf(queue.type).remove(queue);
   }
 
-  /** The queues of every type. */
+  /** The queues of all types under this name. */
   named(name: string): LocalQueue[] {
     return this.maps.flatMap(({ queues }) => queues.get(name) ?? []);
   }
 
-  /** The queues that are present now: none is passed over when others come and go meanwhile. */
+  /** A copy of the queues that exist now, so that none is skipped when others come and go during an iteration. */
   values(): LocalQueue[] {
     return this.maps.flatMap(({ queues }) => [...queues.values()]);
   }
 
   /**
-   * Shows each queue, without a list of them: a service may hold a hundred thousand locks. Queues must not come or go
-   * meanwhile.
+   * Calls `show` with each queue, without copying them: a service may hold a hundred thousand locks. Queues must not
+   * come or go meanwhile.
    */
   forEach(show: (queue: LocalQueue) => void): void {
     for (const { queues } of this.maps) for (const queue of queues.values()) show(queue);
@@ -67,7 +67,7 @@ class QueueMap {
   queues = new Map<string, LocalQueue>();
   private removals = 0;
 
-  /** Does nothing where another queue of the same lock has taken its place. */
+  /** Does nothing if another queue of the same lock has replaced this one. */
   remove(queue: LocalQueue): void {
     if (this.queues.get(queue.name) !== queue) return;
     this.queues.delete(queue.name);

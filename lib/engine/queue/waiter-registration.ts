@@ -3,12 +3,14 @@ import type { Timer } from '../../backends/runtime.js';
 import type { EngineContext } from '../engine-context.js';
 import type { LockWaiter } from '../lease/held-lock.js';
 
-/** Whether the backend knows a waiter while it waits: in the queue of a fair lock, or as a waiting writer. */
+/**
+ * Whether a waiter is registered in the backend while it waits: in the queue of a fair lock, or as a waiting writer.
+ */
 export function isRegistered({ terms, triesOnce }: LockWaiter): boolean {
   return (terms.type === 'fair' || terms.type === 'write') && !triesOnce;
 }
 
-/** Removes a waiter from the backend, in the background where there is no answer. */
+/** Removes a waiter from the backend. Without an answer, repeats this in the background. */
 export function unregister({ backend, backgroundReleases, waiterTimeout }: EngineContext, waiter: OwnerRef): void {
   backend
     .removeWaiter(waiter)
@@ -16,15 +18,15 @@ export function unregister({ backend, backgroundReleases, waiterTimeout }: Engin
 }
 
 /**
- * Keeps the waiters of one queue registered in the backend (fair waiters, waiting writers): all of them by one command,
- * three times within the waiterTimeout, after which the backend takes a silent waiter for dead.
+ * Keeps the waiters of one queue registered in the backend (fair waiters, waiting writers). One command refreshes them
+ * all, three times within the waiterTimeout, after which the backend considers a silent waiter dead.
  */
 export class WaiterHeartbeat {
   private timer: Timer | undefined;
 
   /**
-   * @param waiters those that the backend knows now
-   * @param dropped called for a waiter that the backend had taken for dead
+   * @param waiters returns the waiters that are registered now
+   * @param dropped called for a waiter that the backend had considered dead
    */
   constructor(
     private readonly context: EngineContext,

@@ -9,21 +9,21 @@ import { busyError, type KnownHolder, unavailableError } from '../waiting/wait-e
 import type { Caller } from '../waiting/waiter.js';
 import { LongWaitWarning } from './long-wait-warning.js';
 
-/** What a line needs from its queue. */
+/** The parts of a queue that its line needs. */
 interface LineOwner {
   readonly keys: readonly string[];
   readonly holders: readonly HeldLock[];
-  /** An answer of the backend about the lock is due. */
+  /** A request about the lock is unanswered. */
   readonly isAsking: boolean;
-  /** Removes a waiter that is not served. */
+  /** Removes a waiter that was not served. */
   leave(waiter: LockWaiter): void;
   /** As {@link leave}, and refuses it. */
   dismiss(waiter: LockWaiter, error: Error): void;
 }
 
 /**
- * The callers of one process that wait for one lock, in the order of their arrival, and what they are told when they
- * are not served: that the lock is busy, and who holds it, or that the backend does not answer.
+ * The callers of one process that wait for one lock, in the order of their arrival, and the errors for callers that are
+ * not served: the lock is busy, with its holder, or the backend does not answer.
  */
 export class WaitingLine implements RestingCallers {
   readonly waiters = new LinkedQueue<LockWaiter>();
@@ -31,7 +31,7 @@ export class WaitingLine implements RestingCallers {
   failure: BackendError | undefined = undefined;
   resting = false;
 
-  /** The last answer that named another holder, and when it came. */
+  /** The last answer that named another holder, and when it arrived. */
   private busyReply: Busy | undefined = undefined;
   private busyAt: Moment | undefined = undefined;
   private longWaits: LongWaitWarning | undefined = undefined;
@@ -45,10 +45,10 @@ export class WaitingLine implements RestingCallers {
     return this.waiters.length === 0;
   }
 
-  /** Lets a waiter end its wait by its waitTime or signal. */
+  /** Ends the wait of a waiter after its waitTime or when its signal aborts. */
   watch(waiter: LockWaiter): void {
     waiter.watch((departure) => {
-      // A caller that aborts gets another error instead of this one.
+      // On abort, this error is discarded, and no `busy` event may be emitted.
       const error = departure === 'abort' ? this.unavailable(waiter) : this.refusal(waiter);
       this.queue.leave(waiter);
       return error;
@@ -63,7 +63,10 @@ export class WaitingLine implements RestingCallers {
     }
   }
 
-  /** A waiter leaves without the lock. One that is served is taken from `waiters`: others may follow in a moment. */
+  /**
+   * Removes a waiter that leaves without the lock. A served waiter is only removed from `waiters`, because others may
+   * follow soon.
+   */
   leave(waiter: LockWaiter): void {
     this.waiters.remove(waiter);
     if (this.isEmpty) this.close();
@@ -74,23 +77,23 @@ export class WaitingLine implements RestingCallers {
     return false;
   }
 
-  /** The callers wait until something is heard of the lock. */
+  /** Called when the callers wait for news of the lock. */
   rest(): void {
     this.longWaits ??= new LongWaitWarning(this.context, this.waiters, () => this.knownHolder);
     this.longWaits.watch();
     this.context.outages.rest(this);
   }
 
-  /** Nobody waits any more. */
+  /** Called when nobody waits any more. */
   close(): void {
     this.longWaits?.close();
     if (this.resting) this.context.outages.unrest(this);
   }
 
   /**
-   * The backend has answered that others hold the lock.
+   * Records the backend's answer that others hold the lock.
    *
-   * @param isNeeded a caller may leave, and its error names the holder
+   * @param isNeeded whether a waiter may leave, whose error would name the holder
    */
   foundBusy(reply: Busy, at: Moment, isNeeded: boolean): void {
     this.failure = undefined;
@@ -99,17 +102,17 @@ export class WaitingLine implements RestingCallers {
     if (isNeeded && reply.holder !== undefined) this.context.holders.expect(reply.holder);
   }
 
-  /** The lock is held here, so the last known holder is out of date. */
+  /** The lock is held here now, so the known holder is out of date. */
   forgetHolder(): void {
     this.busyReply = this.busyAt = undefined;
   }
 
-  /** Why a waiter was not served in time. */
+  /** The error for a waiter that was not served in time. */
   refusal(waiter: LockWaiter): Error {
     return this.isUnavailableTo(waiter) ? this.unavailable(waiter) : this.busy(waiter);
   }
 
-  /** Whether a caller whose time is over has met an outage, and not a busy lock. */
+  /** Whether a caller was not served because of an outage, and not because of a busy lock. */
   isUnavailableTo(caller: Caller<never>): boolean {
     const { keys, isAsking } = this.queue;
     return this.failure !== undefined || this.context.outages.isSilent(caller, keys, isAsking);
@@ -130,7 +133,7 @@ export class WaitingLine implements RestingCallers {
     return unavailableError(waiter, backend, this.failure ?? outages.failure(this.queue.keys));
   }
 
-  /** What is known about the holder: from this process, or from the last answer of the backend. */
+  /** The known holder of the lock: from this process, or from the backend's last answer. */
   private get knownHolder(): KnownHolder {
     const { clock, holders } = this.context;
     const [held] = this.queue.holders;

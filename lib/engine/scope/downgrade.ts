@@ -11,29 +11,31 @@ import type { LockQueue } from '../queue/lock-queue.js';
 import { permanentError, unavailableError } from '../waiting/wait-errors.js';
 import type { Waiter } from '../waiting/waiter.js';
 
-/** It is granted `undefined` where the write lock was given back meanwhile: then it is on its own. */
+/**
+ * Granted `undefined` if the write lock was given back meanwhile: the caller then acquires the read lock on its own.
+ */
 type Reader = Waiter<HeldLock | undefined>;
 
 /**
- * How the owner of a write lock comes to read, too: under its own owner id, so that it goes on reading when the write
- * lock is given back; other readers are admitted then, writers are not. All readers in the writer's scope share one
- * read lock, which is kept for the next of them for as long as the write lock is held: otherwise a release that arrives
- * late could free what another reader has just taken. One that was lost is not released before the write lock either,
- * for the same reason.
+ * Lets the owner of a write lock read, too. The read lock is held under the writer's owner id, so that it continues
+ * when the write lock is given back; from then on, other readers are admitted, but writers are not. All readers in the
+ * writer's scope share one read lock, which is kept for later readers for as long as the write lock is held: otherwise
+ * a release that arrives late could free a lock that another reader has just taken. For the same reason, a lost read
+ * lock is not released before the write lock.
  */
 export class Downgrade implements LockKeeper, ReadDowngrade {
-  /** Until it is given back, or lost. */
+  /** Set until the read lock is given back or lost. */
   private read: HeldLock | undefined;
-  /** The queue of the latest read lock: giving back a lost lock must not open a new queue. */
+  /** The queue of the latest read lock. Kept, so that giving back a lost lock does not open a new queue. */
   private queue!: LockQueue;
   private readonly waiting = new Set<Reader>();
   /** The write lock was given back. */
   private over = false;
-  /** The request that is pending. */
+  /** The pending request. */
   private pending: Attempt | undefined;
   /**
-   * An attempt is in doubt, or a read lock was lost: the backend may hold it all the same, or take it until this time
-   * of its clock. The owner id is the writer's, so that nothing is undone before the write lock is given back.
+   * Set when an attempt is in doubt or a read lock was lost: the backend may still hold the lock, or take it until this
+   * time of its clock. It is not released before the write lock, because both have the same owner id.
    */
   private unanswered: Pick<UnusedOwner, 'validUntil'> | undefined;
   private failure: BackendError | undefined;
@@ -72,7 +74,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     this.attempt();
   }
 
-  /** The write lock is given back. An acquisition that is under way is given back when it is answered. */
+  /** Handles the end of the write lock. An acquisition under way is given back when it is answered. */
   abandon(): void {
     this.over = true;
     const { events } = this.context;
@@ -85,7 +87,8 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
   giveBack(read: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
     if (read.lost !== undefined) {
       this.noteUnanswered(read.lateCopiesUntil);
-      // A later reader may hold the read lock under the same owner, or be about to: then it is released with that one.
+      // A later reader may hold, or be about to hold, the read lock under the same owner: then both are released
+      // together.
       if (this.over && this.read === undefined && this.pending === undefined) this.undoUnanswered();
       return 'gone';
     }
@@ -103,7 +106,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
 
   lost(read: HeldLock): void {
     this.read = undefined;
-    // An unused read lock may lapse beside the write lock: it must not be taken away from the next reader.
+    // An unused read lock may lapse beside the write lock, but must not be taken from the next reader.
     if (read.shares.length === 0) this.queue.forget(read);
     else this.queue.lost(read);
   }
@@ -115,7 +118,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     this.unanswered = undefined;
   }
 
-  /** A read lock that proves to be lost is acquired again. */
+  /** Confirms the read lock. If it turns out to be lost, the reader acquires it again. */
   private confirm(read: HeldLock, waiter: Reader): void {
     confirmLease(this.context, read, waiter.terms).then(
       () => this.enqueue(waiter),
@@ -163,7 +166,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     if (leavesTraces) this.noteUnanswered(lateCopiesUntil);
   }
 
-  /** With several attempts, the last one that may still be executed counts. */
+  /** Keeps the latest time until which one of several attempts may still be executed. */
   private noteUnanswered(validUntil: number | undefined): void {
     const known = this.unanswered?.validUntil;
     this.unanswered = { validUntil: known === undefined ? validUntil : Math.max(known, validUntil ?? known) };
@@ -188,7 +191,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     this.timer = runtime.timer(this.backOff.next(), () => this.attempt(), 'keep-alive');
   }
 
-  /** The write lock is not there any more. */
+  /** Settles all readers after the write lock has ended. */
   private dismiss(): void {
     if (this.over && this.write.lost === undefined) for (const waiter of this.takeAll()) waiter.grant(undefined);
     else this.refuseAll((waiter) => this.lossOf(waiter));
@@ -215,7 +218,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
 
   private lossOf({ name }: Reader): LockLostError {
     return new LockLostError(
-      `The write lock '${name}' was lost: it was not there any more when its read lock was requested`,
+      `The write lock '${name}' was lost: it no longer existed when its read lock was requested`,
       name,
     );
   }

@@ -3,30 +3,30 @@ import type { HeldLock } from '../lease/held-lock.js';
 import type { Lease } from '../lease/lease.js';
 import type { ShareGates } from './share-gate.js';
 
-/** A lease as its scopes see it. */
+/** A lease as seen by its scopes. */
 export interface ScopedLease extends Lease {
-  /** Stands for the service that gave it. */
+  /** Identifies the service that created the lease. */
   readonly service: object;
-  /** Neither released nor lost, as far as was noticed. */
+  /** Neither released nor known to be lost. */
   readonly live: boolean;
-  /** Its share was given back, or is on its way. */
+  /** Its share was given back, or is being given back. */
   readonly released: boolean;
   readonly locks: readonly HeldLock[];
   readonly gates: ShareGates;
 }
 
 /**
- * A body of code that runs while a lease is held, and the scope around it. The scopes of one flow of control form a
- * chain; acquiring a lock that a live lease of the chain holds is re-entry.
+ * A body of code that runs while a lease is held. The scopes of one flow of control form a chain. Acquiring a lock that
+ * a live lease of the chain holds is a re-entry.
  */
 export class LockScope {
-  /** The scope around it. */
+  /** The enclosing scope. */
   parent: LockScope | undefined;
   private ended = false;
 
   /**
-   * @param around the scope that the caller runs in
-   * @param shown what `currentLease()` returns in it: the lease of a multi-lock has a scope for each of its members
+   * @param around the scope in which the caller runs
+   * @param shown the lease that `currentLease()` returns: the lease of a multi-lock has a scope for each of its members
    */
   constructor(
     readonly lease: ScopedLease,
@@ -41,7 +41,7 @@ export class LockScope {
     return !this.ended && this.lease.live;
   }
 
-  /** It will never be live again, and nobody asks for it: it may be removed from the chain. */
+  /** Never live again and of no further use, so it may be removed from the chain. */
   get over(): boolean {
     return this.ended || this.lease.released;
   }
@@ -51,7 +51,10 @@ export class LockScope {
   }
 }
 
-/** Removes ended scopes from a chain: a task that starts its successor in its own scope would make it grow for ever. */
+/**
+ * Removes ended scopes from a chain. Without this, a task that starts its successor in its own scope would make the
+ * chain grow for ever.
+ */
 export function withoutEnded(scope: LockScope | undefined): LockScope | undefined {
   const innermost = firstNotOver(scope);
   for (let rest = innermost; rest !== undefined; rest = rest.parent) rest.parent = firstNotOver(rest.parent);
@@ -65,10 +68,10 @@ function firstNotOver(scope: LockScope | undefined): LockScope | undefined {
 }
 
 /**
- * One store for every copy of this library in the process: an ESM and a CommonJS copy re-enter each other's scopes. The
- * number is the version of the scopes' format. It is raised with every change to what {@link LockScope}s, and the
- * leases in them, offer each other: two versions of the library in one process then have a store each, instead of
- * calling methods that the other one's scopes do not have.
+ * One store for every copy of this library in the process, so that an ESM and a CommonJS copy re-enter each other's
+ * scopes. The number is the version of the scopes' format. Raise it with every change to the members of
+ * {@link LockScope} or of the leases in it. Two versions of the library in one process then have separate stores,
+ * instead of calling methods that the other version's scopes do not have.
  */
 const STORE = Symbol.for('nestjs-redis-lock.scopes.4');
 const shared = globalThis as { [STORE]?: AsyncLocalStorage<LockScope | undefined> };
@@ -76,13 +79,13 @@ const shared = globalThis as { [STORE]?: AsyncLocalStorage<LockScope | undefined
 shared[STORE] ??= new AsyncLocalStorage();
 
 /**
- * The scope that each flow of control runs in. A scope is a function that runs: never use `enterWith`, which marks the
- * caller's flow, too.
+ * The scope of each flow of control. A scope is a function that runs: never use `enterWith`, which would also mark the
+ * caller's flow.
  */
 export const lockScopes = shared[STORE];
 
-// Switches AsyncLocalStorage on when the library is loaded. Otherwise Node.js 20 and 22 would give work that was
-// already waiting the scope of the first user. Running with `undefined` does not switch it on.
+// Switches AsyncLocalStorage on when the library is loaded. Otherwise Node.js 20 and 22 would run work that was already
+// waiting in the scope of the first user. Running with `undefined` does not switch it on.
 lockScopes.run({} as never, () => {});
 
 /** The innermost live scope of the running flow. */
@@ -104,9 +107,9 @@ export function inScopeOf(service: object): boolean {
 }
 
 /**
- * The lease of the innermost lock scope around the caller: of any lock, or of the lock `name`. `undefined` outside of a
- * scope, and after the scope has ended. A lease that was lost meanwhile is returned as well: its token keeps late
- * writes out.
+ * The lease of the innermost lock scope around the caller: of any lock, or of the lock `name`. Returns `undefined`
+ * outside a scope, and after the scope has ended. A lease that was lost meanwhile is returned too: its token lets the
+ * resource reject late writes.
  *
  * ```ts
  * @DistributedLock('order:#<args[0]>')
@@ -115,7 +118,8 @@ export function inScopeOf(service: object): boolean {
  * }
  * ```
  *
- * With several names, each has its own fencing token, and `fencingToken` throws if they differ: use `tokens.get(name)`.
+ * With several names, each lock has its own fencing token, and `fencingToken` throws if they differ: use
+ * `tokens.get(name)`.
  *
  * @publicApi
  */

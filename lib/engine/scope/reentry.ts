@@ -12,21 +12,21 @@ import { Downgrade } from './downgrade.js';
 import { currentScope, type LockScope, liveFrom, lockScopes, type ScopedLease } from './lock-scope.js';
 import type { EnteredGate, ShareGate, ShareMode } from './share-gate.js';
 
-// ── Is it re-entry? ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Finding a re-entry ───────────────────────────────────────────────────────────────────────────────────────────────
 
 /** A lock that the running flow of control holds already. */
 export interface Reentry {
-  /** The scope of the innermost share that the flow has in the lock: the new share is a child of that one. */
+  /** The scope of the flow's innermost share in the lock. The new share becomes its child. */
   readonly scope: LockScope;
-  /** The lease by which the shared lock is held. */
+  /** The lease that holds the shared lock. */
   readonly holder: ScopedLease;
   readonly held: HeldLock;
 }
 
 /**
  * Searches the chain of scopes for a live lease of this service on `key`. A lease that has ended by the clock is
- * declared lost and does not count. The caller becomes a child of the innermost share of the lock. If it wants to
- * write, it shares the write lock that an outer scope holds, instead of a read lock of an inner one.
+ * declared lost and does not count. A caller that wants to write also becomes a child of the innermost share of that
+ * lock, but shares the write lock of an outer scope if there is one.
  */
 export function findReentry(context: EngineContext, key: string, wanted: LockType): Reentry | undefined {
   let innermost: LockScope | undefined;
@@ -36,7 +36,7 @@ export function findReentry(context: EngineContext, key: string, wanted: LockTyp
     if (lease.service !== context) continue;
     const held = lease.locks.find((lock) => lock.key === key && lock.lost === undefined);
     if (held === undefined || context.watchdog.judge(held) === 'lost') continue;
-    // Where lease.run() of an outer lease is called inside an inner scope, the inner lease's share is found later.
+    // If lease.run() of an outer lease is called inside an inner scope, the inner lease's share is found later.
     if (innermost === undefined || lease.gates.isBelow(innermost.lease.gates, key)) innermost = scope;
     const mayWrite = found?.held.type === 'read' && held.type !== 'read';
     if (found === undefined || (wanted !== 'read' && mayWrite)) found = { holder: lease, held };
@@ -44,21 +44,18 @@ export function findReentry(context: EngineContext, key: string, wanted: LockTyp
   return innermost && found && { scope: innermost, ...found };
 }
 
-/**
- * Whether the lease that was found before a wait can still be shared. If it has ended by the clock, it is declared
- * lost.
- */
+/** Whether a lock found before a wait can still be shared. A lease that has ended by the clock is declared lost. */
 export function isStillShared({ watchdog }: EngineContext, { scope, holder, held }: Reentry): boolean {
   return scope.live && holder.live && watchdog.judge(held) !== 'lost';
 }
 
-// ── May it share the lock? ─────────────────────────────────────────────────────────────────────────────────────────────
+// ── Rules for sharing ────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * How a share of type `wanted` in a held lock goes together with its siblings.
+ * Whether a share of type `wanted` in a held lock excludes its siblings.
  *
  * @throws LockUpgradeError when a reader asks for the write lock, LockConfigurationError for types that exclude each
- * other
+ *   other
  */
 export function shareMode(held: HeldLock, wanted: LockType): ShareMode {
   const { type, name } = held;
@@ -72,15 +69,15 @@ export function shareMode(held: HeldLock, wanted: LockType): ShareMode {
   if (both) return wanted === 'read' ? 'shared' : 'exclusive';
   if (!isReadWrite(type) && !isReadWrite(wanted)) return 'exclusive';
   throw new LockConfigurationError(
-    `The lock '${name}' is held by this code as type '${type}' and asked for as '${wanted}': it would wait for itself. Use one type for one name`,
+    `The lock '${name}' is held by this code as type '${type}' and requested as '${wanted}', so it would wait for itself. Use one type for one name`,
   );
 }
 
 /**
- * A writer may read inside its write lock, and write again inside that. The inner writer must be alone. This closes, to
- * other readers, all gates between it and the share that holds the write lock.
+ * Closes gates to other readers while a reader inside a writer writes: it has to be alone at all gates between itself
+ * and the share that holds the write lock. Returns the closed gates.
  *
- * @throws LockUpgradeError when another reader is inside as well: both could wait for each other
+ * @throws LockUpgradeError when another reader is inside as well, because both could wait for each other
  */
 export function closeGatesAbove({ scope, holder, held }: Reentry, wanted: LockType): readonly EnteredGate[] {
   const { key, name } = held;
@@ -92,7 +89,7 @@ export function closeGatesAbove({ scope, holder, held }: Reentry, wanted: LockTy
     if (above === undefined) {
       for (const other of closed) other.leave();
       throw new LockUpgradeError(
-        `The write lock '${name}' was requested by code that holds its read lock, while another branch of the same writer holds the read lock, too. Ask for the write lock before the branches part`,
+        `The write lock '${name}' was requested by code that holds its read lock, while another branch of the same writer holds the read lock, too. Request the write lock before the branches start`,
         name,
       );
     }
@@ -102,14 +99,14 @@ export function closeGatesAbove({ scope, holder, held }: Reentry, wanted: LockTy
   return closed;
 }
 
-// ── A share in the lock ────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Creating a share ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Acquires the lock for a caller that turns out to hold it no more. */
+/** Acquires the lock for a caller that turns out not to hold it any more. */
 type AcquireAnew = (terms: AcquisitionTerms) => Promise<LockLease>;
 
 /**
- * Creates a share for a child of the share that holds the lock: same owner, same token, same lease, no round trip.
- * Siblings that asked for the same lock earlier go first.
+ * Gives a child of the share that holds the lock its own share, with the same owner, token and lease, and without a
+ * round trip. Siblings that requested the lock earlier go first.
  *
  * @throws LockUpgradeError when a reader asks for the write lock
  */
@@ -138,9 +135,9 @@ export function reenter(
   });
 }
 
-/** A share that is being created: it waits at its gate, or has just entered it. */
+/** A future share that has entered its gate, or is going to. */
 class Child {
-  /** The async context of the caller. Its turn comes in the async context of a sibling. */
+  /** The caller's flow. Needed because the child's turn comes in the flow of a sibling. */
   private readonly caller = lockScopes.getStore();
   private inside = true;
 
@@ -152,7 +149,7 @@ class Child {
     private readonly anew: AcquireAnew,
   ) {}
 
-  /** The gate is entered: what the child gets depends on whether the lock is still held. */
+  /** Called when the gate is entered. What the child gets depends on whether the lock is still held. */
   enter(terms: AcquisitionTerms): Promise<LockLease> {
     return lockScopes.run(this.caller, async () => {
       try {
@@ -177,10 +174,10 @@ class Child {
     return context.createLease(listOf(held), terms, listOf(gate, ...closeGatesAbove(reentry, terms.type)));
   }
 
-  /** The scope has ended, or the lock was lost: the child is on its own now. */
+  /** Acquires the lock without the parent, because its scope has ended or the lock was lost. */
   private acquireAnew(terms: AcquisitionTerms): Promise<LockLease> {
     const lease = lockScopes.run(this.caller, async () => this.anew(terms));
-    this.leave(); // the next sibling is admitted after this one has asked: they keep their order
+    this.leave(); // only now, so that the next sibling asks after this one and they keep their order
     return lease;
   }
 
@@ -214,7 +211,7 @@ function busySiblingError(context: EngineContext, held: HeldLock, { waitTime }: 
   const remaining = Math.max(0, Math.round(held.validFor - context.clock.age(held.confirmed)));
   const waited = waitTime > 0 ? `, for over ${waitTime} ms` : '';
   return new LockBusyError(
-    `The lock '${held.name}' is busy: another branch of the code that holds it is inside${waited}`,
+    `The lock '${held.name}' is busy: another branch of the code that holds it is using it${waited}`,
     held.name,
     remaining,
     held.owner,

@@ -5,10 +5,11 @@ import { runInHold } from '../trace/trace-hold.js';
 import { LockScope, lockScopes } from './lock-scope.js';
 
 /**
- * Runs `body` in a scope of `lease`, then releases it. An error of the body is thrown whatever the release did; when
- * the body ended well but the lease was lost meanwhile, LockLostError is thrown (unless `onLost: 'warn'`).
+ * Runs `body` in a scope of `lease`, then releases the lease. An error of the body is thrown whatever the outcome of
+ * the release. If the body succeeded but the lease was lost meanwhile, LockLostError is thrown (unless
+ * `onLost: 'warn'`).
  *
- * @param holdAtLeast keeps the lock for this many milliseconds from now, even if the body ends earlier
+ * @param holdAtLeast how many milliseconds from now to keep the lock, even if the body ends earlier
  */
 export async function holdWhile<T>(
   { runtime, work }: EngineContext,
@@ -20,7 +21,7 @@ export async function holdWhile<T>(
   const started = holdAtLeast > 0 ? runtime.monotonic() : 0;
   const finish = (): Promise<void> => {
     work.bodyEnded();
-    // If the body has released the lease itself, shutdown may be waiting for the body alone.
+    // The body has released the lease itself, so shutdown may be waiting for the body.
     if (lease.released) work.changed();
     const rest = holdAtLeast > 0 ? holdAtLeast - (runtime.monotonic() - started) : 0;
     return rest > 0 ? lease.leaveFor(rest) : lease.release();

@@ -1,28 +1,28 @@
 import { LinkedQueue } from '../collections/linked-queue.js';
 import type { LockWaiter } from '../lease/held-lock.js';
 
-/** What a child of a share wants: to be alone among its siblings, or to read beside other readers. */
+/** How a child of a share uses the lock: alone among its siblings, or reading beside other readers. */
 export type ShareMode = 'exclusive' | 'shared';
 
 /** A gate that a share has entered, and leaves when it ends. */
 export interface EnteredGate {
   /** The lock's key. */
   readonly key: string;
-  /** The share whose children it admits. */
+  /** The share whose children the gate admits. */
   readonly share: ShareGates;
   leave(): void;
 }
 
-/** The gates of one share: those that it has entered itself, and those at which its own children exclude each other. */
+/** The gates of one share: the gates that it has entered, and those at which its children exclude each other. */
 export class ShareGates {
-  /** By the lock's key; only those with children inside or waiting. */
+  /** By the lock's key; only gates with children inside or waiting. */
   private readonly below = new Map<string, ShareGate>();
   private leaving = false;
 
-  /** @param entered the gates of the shares that it is a child of */
+  /** @param entered the gates of the shares whose child this share is */
   constructor(readonly entered: readonly EnteredGate[]) {}
 
-  /** The gate for its children in the lock with this key. */
+  /** The gate for this share's children in the lock with this key. */
   gate(key: string): ShareGate {
     let gate = this.below.get(key);
     if (gate === undefined) {
@@ -32,12 +32,12 @@ export class ShareGates {
     return gate;
   }
 
-  /** The gate that it entered, as a child, for its share in the lock with this key. */
+  /** The gate that this share entered as a child in the lock with this key. */
   above(key: string): ShareGate | undefined {
     return this.entered.find((gate) => gate.key === key) as ShareGate | undefined;
   }
 
-  /** Whether it is a share below `other` in the lock with this key. */
+  /** Whether this share is below `other` in the lock with this key. */
   isBelow(other: ShareGates, key: string): boolean {
     for (let share = this.above(key)?.share; share !== undefined; share = share.above(key)?.share) {
       if (share === other) return true;
@@ -46,15 +46,18 @@ export class ShareGates {
   }
 
   /**
-   * The share has ended. A gate for whose lock there are shares below this one is left with the last of them: otherwise
-   * that share and the next child would be inside together.
+   * Handles the end of the share. If there are shares below it in a gate's lock, the gate is left with the last of
+   * them: otherwise that share and the next child would be inside together.
    */
   leave(): void {
     this.leaving = true;
     for (const gate of this.entered) if (!this.below.has(gate.key)) gate.leave();
   }
 
-  /** The last child has left, and none waits. A child that leaves as soon as it is admitted causes a second call. */
+  /**
+   * Called when the last child has left and none waits. A child that leaves as soon as it is admitted causes a second
+   * call.
+   */
   emptied(emptied: ShareGate): void {
     const { key } = emptied;
     if (this.below.get(key) !== emptied) return;
@@ -65,9 +68,9 @@ export class ShareGates {
 }
 
 /**
- * Admits the children of one share to its lock: one at a time, in the order of their arrival, readers side by side. A
- * child is inside until it and the last share below it have ended. A gate is local to the lease; the backend is not
- * asked.
+ * Admits the children of one share to its lock: one at a time, in the order of their arrival, or readers side by side.
+ * A child is inside until it and the last share below it have ended. A gate is local to the lease, and does not ask the
+ * backend.
  */
 export class ShareGate implements EnteredGate {
   private readonly waiting = new LinkedQueue<LockWaiter>();
@@ -85,17 +88,17 @@ export class ShareGate implements EnteredGate {
     return this.waiting.length === 0 && this.admits(mode);
   }
 
-  /** Enters without waiting; only where {@link open}. */
+  /** Enters without waiting. Allowed only while the gate is {@link open}. */
   enter(mode: ShareMode): void {
     this.mode = mode;
     this.inside++;
   }
 
   /**
-   * Waits for its turn, and enters; until then the waiter's own timer and signal may end the wait.
+   * Waits for the waiter's turn, and enters. Until then, the waiter's own timer and signal may end the wait.
    *
-   * @param entered called with the gate entered; not for a waiter that has left
-   * @param departed why a waiter that leaves was not served
+   * @param entered called when the gate was entered; not for a waiter that has left
+   * @param departed returns why a waiter that leaves was not served
    */
   wait(waiter: LockWaiter, mode: ShareMode, entered: () => void, departed: () => Error): void {
     const enter = () => (waiter.settled ? this.leave() : entered());
@@ -123,9 +126,9 @@ export class ShareGate implements EnteredGate {
   }
 
   /**
-   * Admits nobody beside the one reader that is inside, which writes for a while.
+   * Closes the gate to all others while the one reader inside writes.
    *
-   * @returns what ends that; `undefined` where another reader is inside
+   * @returns a gate whose `leave()` reopens this one; `undefined` if another reader is inside
    */
   closeToReaders(): EnteredGate | undefined {
     if (this.inside > 1) return undefined;

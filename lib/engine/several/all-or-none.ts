@@ -9,13 +9,13 @@ import { ofClient } from '../waiting/wait-errors.js';
 import { abortedError, Caller, type WaitTerms } from '../waiting/waiter.js';
 import { HoldAndWait } from './hold-and-wait.js';
 
-/** One of the locks that a caller wants. */
+/** A lock that a caller wants together with others. */
 export interface Wanted {
   readonly name: string;
-  /** Sorts locks in an order that all processes share. */
+  /** Sorts locks in the order that all processes use. */
   readonly sortKey: string;
   readonly taken: boolean;
-  /** It was taken, and is not held any more. */
+  /** The lock was taken, but is not held any more. */
   readonly stale: boolean;
   /** A fixed lease has aged while other locks were waited for. */
   readonly aged: boolean;
@@ -26,37 +26,37 @@ export interface Wanted {
   /** Restarts a fixed lease. A shared lock keeps its lease. */
   restartLease(): Promise<void>;
   giveBack(): Promise<void>;
-  /** Who the holder is, for errors. */
+  /** Describes the holder for errors. */
   describe(holder: string | undefined): { readonly client?: HolderClient | undefined; readonly who: string };
 }
 
-/** A busy lock, and its holder as far as it is known. */
+/** A busy lock, and the known details of its holder. */
 export interface BusyLock {
   readonly wanted: Wanted;
   readonly remaining: number;
   readonly holder: string | undefined;
 }
 
-/** Locks that are tried together, and that one lease stands for in the end: those of one service, say. */
+/** Locks that are tried together and get one lease: for example, those of one service. */
 export interface WantedGroup<L> {
   readonly all: readonly Wanted[];
-  /** @returns why the caller is refused at once, if it is */
+  /** @returns the error if the caller is refused at once */
   arrived(caller: Caller<never>): Error | undefined;
-  /** The caller has got all locks, or has left. */
+  /** Called when the caller has got all locks, or has left. */
   left(): void;
   /**
-   * Takes the locks that are not held yet, without waiting. Locks taken before a busy one was found stay taken: see
+   * Takes the missing locks, without waiting. Locks taken before a busy one was found stay taken: see
    * {@link Wanted.giveBack}.
    *
    * @returns the first lock that is busy
    * @throws BackendError, or the LockError that the caller gets
    */
   takeMissing(): Promise<BusyLock | undefined>;
-  /** Why a caller whose time is over is refused as in an outage; undefined: it has met none here. */
+  /** The outage because of which a caller was not served in time; undefined: there was none here. */
   outage(caller: Caller<never>): BackendError | undefined;
-  /** Says more about a failure of {@link takeMissing}. */
+  /** Adds details to a failure of {@link takeMissing}. */
   explained(failure: BackendError): BackendError;
-  /** The caller tries again after a first failure. */
+  /** Called after a first failure, when the caller continues to wait. */
   failedOnce(error: () => Error): void;
   /** All locks are held. */
   createLease(): L;
@@ -70,13 +70,13 @@ class SeveralCaller<L> extends Caller<readonly L[]> {
 }
 
 /**
- * Acquires the locks of all groups, or none of them. No lock is held while another one is waited for, so that no order
- * of names can deadlock: when one is busy, all that was taken is given back, the busy lock is waited for like any
- * other, and once it is taken the rest is tried again. A caller that was passed over for long may hold and wait for a
+ * Acquires the locks of all groups, or none of them. No lock is held while another one is waited for, so no order of
+ * names can deadlock. When a lock is busy, all taken locks are given back and the caller waits for the busy lock alone.
+ * Once it is taken, the others are tried again. A caller that was passed over for long may hold locks and wait for a
  * bounded time: see {@link HoldAndWait}.
  *
- * @param name of all locks, joined by `, `
- * @param fixed the leaseTime where the leases are not renewed
+ * @param name the names of all locks, joined by `, `
+ * @param fixed the leaseTime if the leases are not renewed
  * @returns a lease for each group
  */
 export function acquireAllOrNone<L>(
@@ -121,7 +121,7 @@ class AllOrNone<L> {
   private asked: WantedGroup<L> | undefined;
   private readonly backOff: BackOff;
   private readonly pause: InterruptibleSleep;
-  /** Created when it was passed over for the first time. */
+  /** Created when the caller was passed over for the first time. */
   private holdAndWait: HoldAndWait | undefined;
 
   constructor(
@@ -136,8 +136,8 @@ class AllOrNone<L> {
   }
 
   /**
-   * The caller was refused: ends its pause, or its wait for one of the locks. Nothing that is held waits for an answer
-   * about the others.
+   * Called when the caller was refused: ends its pause or its wait for a lock. Held locks are given back without
+   * waiting for pending answers.
    */
   end(error: Error): void {
     this.pause.wake();
@@ -154,7 +154,7 @@ class AllOrNone<L> {
         const holdsAndWaits = !waited && this.holdAndWait?.due === true;
         if (holdsAndWaits) await this.holdAndWait?.run();
         this.busy = await this.takeMissing();
-        // Some were held while others were waited for, or while another service was asked.
+        // Locks may have aged while the caller waited for others or asked another service.
         if (this.busy === undefined && (holdsAndWaits || this.groups.length > 1)) await this.restartAgedLeases();
       } catch (error) {
         await this.giveBackAll();
@@ -223,7 +223,7 @@ class AllOrNone<L> {
       group.failedOnce(() => this.departureError());
   }
 
-  /** @throws the error for the caller, where another attempt cannot help */
+  /** @throws the error for the caller, when another attempt cannot help */
   private async pauseAfter(error: Error): Promise<void> {
     if (error instanceof LockError && !(error instanceof LockLostError)) throw error;
     const { name, settled, triesOnce } = this.caller;
@@ -234,12 +234,15 @@ class AllOrNone<L> {
     await this.pause.sleep(this.backOff.next());
   }
 
-  /** Two callers of this process, each with the lock that the other one needs, could swap them for ever. */
+  /**
+   * Pauses for a random time. Without it, two callers of this process that each have the other's missing lock could
+   * keep swapping for ever.
+   */
   private standBack(): Promise<void> {
     const { runtime, fixed } = this;
     this.holdAndWait ??= new HoldAndWait(runtime, {
       all: this.all,
-      // At half of a lease there is enough time to renew it.
+      // Half a lease leaves enough time to renew it.
       longestHold: fixed === undefined ? Number.POSITIVE_INFINITY : fixed / 2,
       waitFor: async (wanted) => {
         if (this.caller.settled) throw this.departureError();
@@ -247,7 +250,7 @@ class AllOrNone<L> {
       },
       sleep: (delay) => this.pause.sleep(delay),
     });
-    return this.pause.sleep(runtime.random() * Math.min(2 ** this.holdAndWait.inVain(), FIRST_PAUSE));
+    return this.pause.sleep(runtime.random() * Math.min(2 ** this.holdAndWait.noteFailedAttempt(), FIRST_PAUSE));
   }
 
   private async waitFor(wanted: Wanted): Promise<void> {
@@ -255,8 +258,8 @@ class AllOrNone<L> {
     try {
       await wanted.wait(remainingWait, this.caller, () => this.departureError());
     } catch (error) {
-      // Its time and the caller's are over at the same moment: the caller hears of all its locks, whichever timer is
-      // first.
+      // The wait and the caller time out at the same moment. Whichever timer fires first, the error names all locks of
+      // the caller.
       throw error instanceof LockBusyError ? this.departureError() : error;
     }
   }
@@ -287,7 +290,7 @@ function bySortKey(one: Wanted, other: Wanted): number {
   return Number(one.sortKey > other.sortKey) - Number(one.sortKey < other.sortKey);
 }
 
-/** Names the holder of a busy lock in an error. */
+/** Describes the holder of a busy lock in an error. */
 export function holderInWords(
   holder: string | undefined,
   client: HolderClient | undefined,

@@ -1,17 +1,17 @@
 import type { Runtime, Timer } from '../../backends/runtime.js';
 import type { Wanted } from './all-or-none.js';
 
-/** After this many failed attempts, or this many milliseconds of them, a caller counts as passed over. */
+/** After this many failed attempts, or after this many milliseconds of them, a caller counts as passed over. */
 const FAILED_ATTEMPTS = 5;
 const FAILED_FOR = 2_000;
 
-/** How long a caller that was passed over for long may hold locks while it waits for others, in milliseconds. */
+/** How long a caller that was passed over may hold locks while it waits for others, in milliseconds. */
 const LONGEST_HOLD = 1_000;
 
-/** It is never reported. */
+/** Never reported to the caller. */
 const NOT_NEEDED = new Error('the position in the queue is not needed any more');
 
-/** What it needs from its acquisition. */
+/** The part of the acquisition that {@link HoldAndWait} needs. */
 export interface HoldAndWaitTerms {
   /** In sorted order. */
   readonly all: readonly Wanted[];
@@ -24,24 +24,24 @@ export interface HoldAndWaitTerms {
 }
 
 /**
- * How a caller gets several locks although others keep each of them busy: it waits for one after the other, in sorted
- * order, and holds those that it has got meanwhile.
+ * Lets a caller get several locks although others keep each of them busy. The caller waits for one lock after another,
+ * in sorted order, and holds the locks that it has got meanwhile.
  *
- * The order keeps such callers from waiting for each other in a circle, but not when the holder of one lock waits for
- * another one inside its scope. So after a second at most all locks are given back, and a second passes before the next
- * attempt. Where a queue is longer than that, the caller keeps its position in it; if its turn comes while a lock that
- * sorts before is missing, it lets the turn go.
+ * The order keeps such callers from waiting for each other in a circle, except when the holder of one lock waits for
+ * another one inside its scope. So all locks are given back after a second at most, and a second passes before the next
+ * attempt. In a queue that is longer than that, the caller keeps its position. If its turn comes while a lock that
+ * sorts earlier is missing, it passes the turn on.
  */
 export class HoldAndWait {
   private failedAttempts = 0;
   private readonly since: number;
-  /** The queues that it is in. */
+  /** The queues in which the caller waits. */
   private readonly turns = new Map<Wanted, Promise<true>>();
   /** The lock whose turn may come now. */
   private next: Wanted | undefined;
   private running = false;
   private refuse: (error: Error) => void = () => {};
-  /** Rejects when one of its turns is refused, whatever it waits for at that moment. */
+  /** Rejects when one of the turns is refused, whatever the caller waits for at that moment. */
   private readonly refused: Promise<never>;
 
   constructor(
@@ -56,16 +56,16 @@ export class HoldAndWait {
   }
 
   /**
-   * The caller had its turn at one lock, and another one was busy.
+   * Notes that the caller got one lock while another one was busy.
    *
    * @returns how often that had happened before
    */
-  inVain(): number {
+  noteFailedAttempt(): number {
     return this.failedAttempts++;
   }
 
   /**
-   * The caller was passed over for long. One that is served sooner never holds and waits, so that no order of locks can
+   * Whether the caller was passed over. Callers that are served sooner never hold and wait, so no order of locks can
    * deadlock.
    */
   get due(): boolean {
@@ -79,7 +79,7 @@ export class HoldAndWait {
     try {
       while (!(await this.takeInOrder())) {
         await Promise.all(all.map((wanted) => wanted.giveBack()));
-        // At least as long as it held them, and longer by chance: two callers that keep step could obstruct each other
+        // At least as long as the locks were held, plus a random time: two callers in step could obstruct each other
         // for ever.
         const pause = this.longestHold * (1 + this.runtime.random() / 2);
         await Promise.race([sleep(pause), this.refused]);
@@ -94,7 +94,7 @@ export class HoldAndWait {
     return Math.min(LONGEST_HOLD, this.terms.longestHold);
   }
 
-  /** False: the time has run out. */
+  /** Resolves to false when the time has run out. */
   private async takeInOrder(): Promise<boolean> {
     let end = () => {};
     const over = new Promise<false>((resolve) => {
@@ -114,7 +114,7 @@ export class HoldAndWait {
     }
   }
 
-  /** Joins the queue, unless it is in it already, and settles when the lock is held. */
+  /** Joins the queue, unless the caller is in it already. Settles when the lock is held. */
   private turn(wanted: Wanted): Promise<true> {
     const waiting = this.turns.get(wanted);
     if (waiting !== undefined) return waiting;
@@ -135,6 +135,6 @@ export class HoldAndWait {
     this.turns.delete(wanted);
     if (wanted === this.next) return;
     wanted.giveBack().catch((error) => this.refuse(error));
-    if (this.running && waited > LONGEST_HOLD) this.turn(wanted).catch(() => {}); // its failure refuses the caller
+    if (this.running && waited > LONGEST_HOLD) this.turn(wanted).catch(() => {}); // a failure refuses the caller
   }
 }

@@ -25,19 +25,19 @@ export async function acquireSeveral(
 }
 
 /**
- * Several locks of one service and type that one caller wants. Each lock has a new owner id in each attempt, because a
- * release that arrives late would free what a later attempt has taken under the same id.
+ * Several locks of one service and type that one caller wants. Each attempt uses new owner ids, because a late release
+ * would otherwise free what a later attempt has taken under the same id.
  */
 export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
   readonly all: readonly WantedLock[];
   readonly keys: readonly string[];
-  /** The caller runs in a lock scope of this service, and may wait even during shutdown. */
+  /** The caller runs in a lock scope of this service, and may continue to wait during shutdown. */
   readonly scoped: boolean;
   private readonly started: number | undefined;
   private caller: Caller<never> | undefined;
 
   /**
-   * @param what how errors name the call
+   * @param what the name of the call in errors
    * @throws LockKeyError, LockUpgradeError, LockConfigurationError; LockAbortedError once shutdown has begun
    */
   constructor(
@@ -54,7 +54,7 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
     this.started = startTime(context);
   }
 
-  /** Runs the acquisition of which this is a part, and publishes how it went. */
+  /** Runs the acquisition that includes these locks, and publishes its outcome. */
   traced(acquire: () => Promise<LockLease>): Promise<LockLease> {
     const { context, names, terms } = this;
     return isTraced(context) ? traceAcquisition(context, names, terms, acquire) : acquire();
@@ -145,7 +145,7 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
     return undefined;
   }
 
-  /** By one command. */
+  /** Takes all these locks by one command. */
   private async takeTogether(locks: readonly WantedLock[]): Promise<BusyLock | undefined> {
     const attempts = locks.map((wanted) => this.attemptAt(wanted));
     const reply = await this.context.backend.acquireAll(attempts).catch((error) => giveUp(attempts, error));
@@ -175,7 +175,7 @@ function busyAt(wanted: WantedLock, { remaining, holder }: Pick<Busy, 'remaining
   return { wanted, remaining, holder };
 }
 
-/** There was no answer: what may have been taken is released in the background. */
+/** Handles a missing answer: locks that may have been taken are released in the background. */
 function giveUp(attempts: readonly Attempt[], error: BackendError): never {
   for (const attempt of attempts) {
     attempt.failed(error);

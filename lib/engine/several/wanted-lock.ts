@@ -10,16 +10,16 @@ import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { type Caller, Waiter } from '../waiting/waiter.js';
 import { holderInWords, type Wanted } from './all-or-none.js';
 
-/** One of several locks that a caller wants: it is taken from its queue, or shared with the scope that holds it. */
+/** One of several locks that a caller wants. It is taken from its queue, or shared with the scope that holds it. */
 export class WantedLock implements Wanted {
   readonly key: string;
-  /** The caller runs in a lock scope of this service, and may wait even during shutdown. */
+  /** The caller runs in a lock scope of this service, and may continue to wait during shutdown. */
   scoped = false;
   /** The lock, once it is acquired. */
   held: HeldLock | undefined;
-  /** Entered, while a shared lock is claimed or held. */
+  /** The gate that was entered, while a shared lock is claimed or held. */
   private gate: ShareGate | undefined;
-  /** Gates that are closed to other readers, while the gate is entered. */
+  /** Gates that are closed to other readers while {@link gate} is entered. */
   private above: readonly EnteredGate[] = [];
   private reentry: Reentry | undefined;
   private waiter: LockWaiter | undefined;
@@ -34,7 +34,7 @@ export class WantedLock implements Wanted {
     this.refreshReentry();
   }
 
-  /** The gates that its share has to leave in the end. */
+  /** The gates that the share has to leave when it ends. */
   get entered(): readonly EnteredGate[] {
     return this.gate === undefined ? [] : [this.gate, ...this.above];
   }
@@ -51,7 +51,7 @@ export class WantedLock implements Wanted {
     return this.reentry !== undefined;
   }
 
-  /** It was lost, its lease has ended, or the scope that it was shared with has ended. */
+  /** The lock was lost, its lease has ended, or the scope that shared it has ended. */
   get stale(): boolean {
     const { held, reentry } = this;
     if (held === undefined || this.context.watchdog.judge(held) !== 'held') return true;
@@ -75,8 +75,8 @@ export class WantedLock implements Wanted {
   }
 
   /**
-   * Finds out whether the running flow holds it already; that changes when a scope ends while other locks are waited
-   * for.
+   * Finds out whether the running flow already holds the lock. That changes when a scope ends while other locks are
+   * waited for.
    *
    * @throws LockUpgradeError and LockConfigurationError as {@link shareMode} does
    */
@@ -85,7 +85,7 @@ export class WantedLock implements Wanted {
     if (this.reentry !== undefined) shareMode(this.reentry.held, this.terms.type);
   }
 
-  /** Reserves it for one attempt. False: that would mean waiting. */
+  /** Reserves the lock for one attempt. False: the attempt would have to wait. */
   claim(): boolean {
     if (this.reentry === undefined) return this.queue.claim();
     const { scope, held } = this.reentry;
@@ -103,7 +103,7 @@ export class WantedLock implements Wanted {
     else this.leaveGate();
   }
 
-  /** Ends a claim: the attempt was granted. */
+  /** Ends a claim after the attempt was granted. */
   fulfil(attempt: Attempt, token: number): void {
     this.held = this.queue.fulfil(attempt, this.terms, token);
   }
@@ -119,12 +119,12 @@ export class WantedLock implements Wanted {
     if (held !== undefined && watchdog.judge(held) === 'unsure') await watchdog.confirmNow(held);
   }
 
-  /** Ends a claim of a lock that is shared. */
+  /** Ends a claim of a shared lock. */
   share(): void {
     this.held = this.reentry?.held;
   }
 
-  /** Whether a caller of all locks, whose time is over, has met an outage at this one. */
+  /** Whether a caller of all locks whose time is over has met an outage at this lock. */
   isUnavailableTo(caller: Caller<never>): boolean {
     const queue = this.context.queues.get(this.terms.type, this.name);
     return queue?.isUnavailableTo(caller) ?? this.context.outages.isSilent(caller, [this.key], false);

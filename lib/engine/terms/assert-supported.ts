@@ -2,8 +2,8 @@ import type { LockBackend, LockType } from '../../backends/lock-backend.js';
 import { LockConfigurationError } from '../errors.js';
 
 /**
- * @param what how errors name the call
- * @throws LockConfigurationError where the backend has no locks of this type, with the reason
+ * @param what the name of the call in errors
+ * @throws LockConfigurationError, with the reason, when the backend does not support locks of this type
  */
 export function assertSupported({ blocking, description }: LockBackend, type: LockType, what: string): void {
   const refusal = blocking?.refusal(type);

@@ -2,15 +2,15 @@ import ms from 'ms';
 import { LockConfigurationError } from '../errors.js';
 
 /**
- * Milliseconds as a number, or a string in the form of the `ms` package: `'250ms'`, `'30s'`, `'2m'`, `'1h'`. Waits and
- * time-outs last 24 days at most (2³¹ − 1 ms, the longest timer of Node.js), leases 10 years. Only a `waitTime` may be
- * `Infinity`: for ever.
+ * Milliseconds as a number, or a string in the format of the `ms` package: `'250ms'`, `'30s'`, `'2m'`, `'1h'`. Waits
+ * and time-outs are at most 24 days (2³¹ − 1 ms, the longest timer of Node.js), leases at most 10 years. Only a
+ * `waitTime` may be `Infinity`: for ever.
  *
  * @publicApi
  */
 export type Duration = number | DurationText;
 
-// As ms declares them: its own types have a default import, which a compiler without esModuleInterop makes `any` of.
+// Copied from ms: its own types need a default import, which becomes `any` for a compiler without esModuleInterop.
 type DurationText = `${number}` | `${number}${DurationUnit}` | `${number} ${DurationUnit}`;
 type DurationUnit = Unit | Uppercase<Unit> | Lowercase<Unit>;
 type Unit =
@@ -24,30 +24,32 @@ type Unit =
 
 declare const resolved: unique symbol;
 
-/** A duration that has been checked. `Infinity` means for ever, where that is allowed. */
+/** A checked duration. `Infinity`, where allowed, means for ever. */
 export type Milliseconds = number & { readonly [resolved]: true };
 
 export const FOREVER = Number.POSITIVE_INFINITY as Milliseconds;
 
-/** The shortest lease: below it, network and event-loop delays alone make a lease expire under a healthy holder. */
+/**
+ * The shortest lease. Below it, network and event-loop delays alone would make the lease of a healthy holder expire.
+ */
 export const MIN_LEASE_TIME = 100;
 
-/** The longest timer of Node.js: setTimeout fires at once when asked for more. */
+/** The longest timer of Node.js. With a longer one, setTimeout would fire at once. */
 export const MAX_TIMEOUT = 2 ** 31 - 1;
 
 /**
- * Ten years as `ms` counts them, so that `'10y'` is allowed: far below the limit of PEXPIRE, and its sum with a time of
- * the server is exact.
+ * Ten years as `ms` counts them, so that `'10y'` is allowed. Far below the limit of PEXPIRE, and exact when added to a
+ * time of the server.
  */
 export const MAX_LEASE_TIME = 10 * 365.25 * 24 * 60 * 60 * 1_000;
 
 /**
  * Checks a duration and returns it in milliseconds.
  *
- * @param what how errors name it: `shutdownTimeout`
- * @param least the smallest value allowed
- * @param most the largest
- * @throws LockConfigurationError for anything that is not a duration between them
+ * @param what the name of the value in errors: `shutdownTimeout`
+ * @param least the smallest allowed value
+ * @param most the largest allowed value
+ * @throws LockConfigurationError for anything else
  */
 export function toMilliseconds(value: Duration, what: string, least = 0, most = MAX_TIMEOUT): Milliseconds {
   const parsed = typeof value === 'string' ? parse(value) : value;
@@ -69,12 +71,12 @@ export function toMilliseconds(value: Duration, what: string, least = 0, most = 
   return Math.ceil(parsed) as Milliseconds;
 }
 
-/** Checks how long a lock or permit is kept: from 100 ms to 10 years. */
+/** Checks a lease time: from 100 ms to 10 years. */
 export function toLeaseTime(value: Duration, what: string): Milliseconds {
   return toMilliseconds(value, what, MIN_LEASE_TIME, MAX_LEASE_TIME);
 }
 
-/** Checks how long a caller waits: `Infinity` is for ever. */
+/** Checks a wait time. `Infinity` means for ever. */
 export function toWaitTime(value: Duration, what: string): Milliseconds {
   return value === FOREVER ? FOREVER : toMilliseconds(value, what);
 }

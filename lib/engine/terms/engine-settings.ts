@@ -4,28 +4,28 @@ import type { ClientIdentity } from '../clients/client-record-writer.js';
 import type { LockLogger } from '../events/lock-logger.js';
 import type { Milliseconds } from './duration.js';
 
-/** The commandTimeout of a backend that has no other, in milliseconds. */
+/** For a backend that does not set its own, in milliseconds. */
 export const DEFAULT_COMMAND_TIMEOUT = 2_000;
 
-/** How an engine is set up; every value has been checked. */
+/** The settings of an engine. Every value has been checked. */
 export interface EngineSettings {
   readonly backend: LockBackend;
   readonly runtime: Runtime;
   readonly logger: LockLogger;
   readonly clientId: string;
-  /** Default: none; the service is not seen by others. */
+  /** Default: none, so that other services do not see this one. */
   readonly identity?: ClientIdentity | undefined;
   readonly keyPrefix: string;
   /** Default false: see {@link refuseSuspiciousName}. */
   readonly allowSuspiciousNames?: boolean | undefined;
   readonly watchdogTimeout: Milliseconds;
   /**
-   * The option `fairWaitTimeout`: how long the backend keeps a waiter (of a fair lock, or a writer) that gives no sign
-   * of life.
+   * The option `fairWaitTimeout`: how long the backend keeps a waiter (of a fair lock, or a writer) that does not
+   * refresh its registration.
    */
   readonly waiterTimeout: Milliseconds;
   readonly waitTime: Milliseconds;
-  /** How long callers wait out an outage. Default 10 s. */
+  /** How long callers wait during an outage. Default 10 s. */
   readonly outageTimeout?: Milliseconds;
   readonly shutdownTimeout: Milliseconds;
   /** The backend answers or rejects within this time. Default 2 s. */

@@ -1,6 +1,6 @@
 import { LockKeyError } from '../errors.js';
 
-/** A lock name that has been checked, see {@link toLockName}. */
+/** A checked lock name, see {@link toLockName}. */
 export type LockName = string;
 
 /** The longest key in Redis, prefix included, in UTF-8 bytes. */
@@ -9,48 +9,48 @@ export const MAX_KEY_BYTES = 1024;
 /**
  * Checks one lock name.
  *
- * @param what how the error begins: `acquire()`, `OrderService.place`
- * @throws LockKeyError when it is not a string, empty, too long, or its braces are unbalanced
+ * @param what the beginning of the error: `acquire()`, `OrderService.place`
+ * @throws LockKeyError when the name is not a string, is empty or too long, or has unbalanced braces
  */
 export function toLockName(value: unknown, what: string): LockName {
   if (typeof value !== 'string') {
     throw new LockKeyError(`${what}: a lock name must be a string, but it is ${describe(value)}`, '');
   }
   if (value.length === 0) throw new LockKeyError(`${what}: the lock name is empty`, '');
-  // A UTF-16 unit takes at most three bytes: most names need not be counted.
+  // A UTF-16 unit has at most three bytes, so most names need not be measured.
   if (value.length * 3 > MAX_KEY_BYTES) {
     const bytes = Buffer.byteLength(value);
     if (bytes > MAX_KEY_BYTES) {
       const start = value.slice(0, 40);
       throw new LockKeyError(
-        `${what}: the lock name '${start}…' has ${bytes} bytes; ${MAX_KEY_BYTES} is the limit: lock by an id, or by a hash of the content`,
+        `${what}: the lock name '${start}…' has ${bytes} bytes; ${MAX_KEY_BYTES} is the limit. Lock by an id, or by a hash of the content`,
         start,
       );
     }
   }
   if (!bracesPair(value)) {
     throw new LockKeyError(
-      `${what}: the lock name '${value}' has an unbalanced or empty brace: Redis Cluster hashes the part inside the first {…}, so that the lock's keys would be in different slots. Encode braces that come from data`,
+      `${what}: the lock name '${value}' has an unbalanced or empty brace: Redis Cluster hashes the part inside the first {…}, so the lock's keys would be in different slots. Encode braces in your data`,
       value,
     );
   }
   return value;
 }
 
-/** A part of a name that says that a value was missing, or was no text. Colons and braces separate parts. */
+/** A part of a name, between colons or braces, that shows that a value was missing or was not text. */
 const SUSPICIOUS = /(?:^|[:{])(undefined|null|NaN|\[object Object\])(?:$|[:}])/;
 
 /**
- * Refuses a name that somebody made from a value that was missing: all callers without the value would share one lock,
- * silently.
+ * Refuses a name that was built from a missing value. Without this, all callers without the value would silently share
+ * one lock.
  *
- * @throws LockKeyError which begins with `what`
+ * @throws LockKeyError, with a message that begins with `what`
  */
 export function refuseSuspiciousName(name: LockName, what: string): void {
   const part = SUSPICIOUS.exec(name)?.[1];
   if (part !== undefined)
     throw new LockKeyError(
-      `${what}: the lock name '${name}' has the part '${part}': a value was missing when the name was made, and all such callers would share one lock. For names that mean it, set allowSuspiciousNames of RedisLockModule`,
+      `${what}: the lock name '${name}' has the part '${part}': a value was missing when the name was built, and all such callers would share one lock. If the name is intended, set allowSuspiciousNames of RedisLockModule`,
       name,
     );
 }
@@ -58,8 +58,8 @@ export function refuseSuspiciousName(name: LockName, what: string): void {
 /**
  * The key of a lock in the backend.
  *
- * @param name a name that was checked
- * @throws LockKeyError, which begins with `what`, when the prefix makes it too long
+ * @param name a checked name
+ * @throws LockKeyError, with a message that begins with `what`, when the prefix makes the key too long
  */
 export function toKey(prefix: string, name: LockName, what: string): string {
   const key = prefix + name;
@@ -68,18 +68,18 @@ export function toKey(prefix: string, name: LockName, what: string): string {
 }
 
 /**
- * Checks a list of names: sorted, each once.
+ * Checks a list of names. Returns them sorted and without duplicates.
  *
- * @throws LockKeyError when the list is empty or a name in it is bad
+ * @throws LockKeyError when the list is empty or contains an invalid name
  */
 export function toLockNames(values: readonly unknown[], what: string): readonly LockName[] {
   if (values.length === 0)
     throw new LockKeyError(`${what}: the list of lock names is empty; nothing would be locked`, '');
-  // Not `map`, which skips the holes of an array, so that they would not be checked.
+  // Not `map`, which would skip the holes of an array and leave them unchecked.
   return [...new Set(Array.from(values, (value) => toLockName(value, what)))].sort();
 }
 
-/** Whether every brace has its partner and none is empty. */
+/** Whether all braces are paired and none is empty. */
 export function bracesPair(text: string): boolean {
   let depth = 0;
   for (let i = text.indexOf('{') === -1 ? text.indexOf('}') : 0; i >= 0 && i < text.length; i++) {

@@ -5,21 +5,21 @@ import { type Duration, type Milliseconds, toLeaseTime, toWaitTime } from './dur
 /** Options of one acquisition. @publicApi */
 export interface LockOptions {
   /**
-   * How long to wait while the lock is held by another owner, at most 2³¹ − 1 ms (24 days). 0: try once. `Infinity`:
-   * for ever. Default: the module's `waitTime`, which is for ever unless it is set.
+   * How long to wait while another owner holds the lock, at most 2³¹ − 1 ms (24 days). 0: try once. `Infinity`: for
+   * ever. Default: the module's `waitTime`, which is for ever unless set.
    */
   readonly waitTime?: Duration;
   /**
-   * How long to wait while Redis does not answer, before LockUnavailableError: it is counted from the first request
-   * that had no answer, or from the call where that came later. `Infinity`: until Redis is back. Default: the module's
-   * `outageTimeout`, 10 s. (`waitTime` bounds the wait for a busy lock and for Redis together.)
+   * How long to wait for Redis to answer before LockUnavailableError, counted from the first unanswered request, or
+   * from this call if that is later. `Infinity`: until Redis is back. Default: the module's `outageTimeout`, 10 s.
+   * (`waitTime` limits the total wait for a busy lock and for Redis.)
    */
   readonly outageTimeout?: Duration;
   /**
    * How long Redis keeps the lock: a fixed time that is never extended, from 100 ms to 10 years. Default: for as long
-   * as it is held, renewed by the watchdog. Re-entry shares the lease of the outer lock: its own leaseTime is not
-   * applied, and if the outer lease is fixed, it ends with it. (The read lock of a writer is a separate lock with its
-   * own lease.)
+   * as the lock is held, renewed by the watchdog. A re-entry shares the lease of the outer lock: its own leaseTime is
+   * not applied, and a fixed outer lease ends for both. (The read lock of a writer is a separate lock with its own
+   * lease.)
    */
   readonly leaseTime?: Duration;
   /** Default `'reentrant'`. */
@@ -27,23 +27,23 @@ export interface LockOptions {
   /** Ends the wait with LockAbortedError. It does not affect a lease that was granted. */
   readonly signal?: AbortSignal;
   /**
-   * What happens when the lease is lost under a body that ends well: `'throw'` LockLostError, or `'warn'`. Default: the
+   * What happens when the lease is lost but the body succeeds: `'throw'` LockLostError, or `'warn'`. Default: the
    * module's `onLost`.
    */
   readonly onLost?: 'throw' | 'warn';
   /**
-   * What this acquisition is called in events, metrics and client records: a word for its purpose, of at most 200
-   * characters, that does not differ from call to call as the lock's name does. Default: none. (The decorator sets it
-   * for its methods.)
+   * The name of this acquisition in events, metrics and client records: a word for its purpose, of at most 200
+   * characters, that is the same for all calls, unlike the lock's name. Default: none. (A decorated method has one
+   * automatically.)
    */
   readonly group?: string;
 }
 
-/** What an acquisition is for, as far as is known: see `HoldRecord`. */
+/** The known purpose of an acquisition: see `HoldRecord`. */
 export interface Purpose {
   readonly group: string;
   readonly method: string;
-  /** If the lock is busy, the decorator's `onBusy` answers instead of an error. */
+  /** When the lock is busy, the decorator's `onBusy` answers instead of throwing an error. */
   readonly skips: boolean;
 }
 
@@ -53,15 +53,15 @@ export interface AcquisitionTerms extends Purpose {
   readonly waitTime: Milliseconds;
   readonly outageTimeout: Milliseconds;
   readonly leaseTime: Milliseconds;
-  /** The leaseTime was given by the user: the watchdog does not renew it. */
+  /** The user set the leaseTime, so the watchdog does not renew the lease. */
   readonly fixed: boolean;
   readonly signal: AbortSignal | undefined;
   readonly onLost: 'throw' | 'warn';
-  /** The caller can do without this lock, so that its wait is no part of a deadlock. */
+  /** The caller can do without this lock, so its wait is not part of a deadlock. */
   readonly tentative: boolean;
 }
 
-/** The defaults of every service. */
+/** The defaults that are the same for every service. */
 export const DEFAULT_TERMS = {
   type: 'reentrant',
   fixed: false,
@@ -78,10 +78,10 @@ const OPTION_NAMES = ['waitTime', 'outageTimeout', 'leaseTime', 'type', 'signal'
 export const LONGEST_GROUP = 200;
 
 /**
- * Fills options up with `defaults`.
+ * Checks options, and fills in `defaults`.
  *
- * @param what how errors name the call: `acquire('order:1')`
- * @throws LockConfigurationError naming the option that is wrong
+ * @param what the name of the call in errors: `acquire('order:1')`
+ * @throws LockConfigurationError naming the invalid option
  */
 export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
   if (typeof options !== 'object' || options === null) {

@@ -3,47 +3,47 @@ import type { LockType } from '../../backends/lock-backend.js';
 import type { HolderClient } from '../clients/describe-holder.js';
 import type { AcquireOutcome, LockEvents } from '../events/lock-events.js';
 
-/** What an acquisition and a hold are about. @publicApi */
+/** The fields that acquisitions and holds have in common. @publicApi */
 interface TracedLocks {
   /** All names, joined by `, `. */
   readonly name: string;
   readonly names: readonly string[];
   readonly type: LockType;
-  /** Fit for a metric's label: see `LockEvent.group`. */
+  /** Suits a metric's label: see `LockEvent.group`. */
   readonly group: string;
   /** `Class.method` of a decorated method; `''` for other callers. */
   readonly method: string;
   /**
-   * A subscriber of `start` may set it: what is traced (the acquisition, or the body of the hold) is then run by it. It
-   * has to call `work` once, at once, and return its result. For contexts that no AsyncLocalStorage keeps; for those
-   * that one keeps, there is `bindStore`.
+   * A subscriber of `start` may set it to run the traced work (the acquisition, or the body of the hold) itself. The
+   * function has to call `work` exactly once, at once, and return its result. Use it for contexts that are not kept in
+   * an AsyncLocalStorage; for those that are, use `bindStore`.
    */
   run: (<T>(work: () => T) => T) | undefined;
 }
 
 /**
- * One acquisition, in the channel `nestjs-redis-lock:acquire`. One object goes through all of its events; what is not
- * known yet is undefined. Times are in milliseconds.
+ * One acquisition, in the channel `nestjs-redis-lock:acquire`. All of its events share one object; fields that are not
+ * known yet are undefined. Times are in milliseconds.
  *
  * @publicApi
  */
 export interface AcquireMessage extends TracedLocks {
   outcome: AcquireOutcome | undefined;
-  /** From the call until the lock was acquired, or the caller was refused. */
+  /** From the call until the lock was acquired or the caller was refused. */
   waited: number | undefined;
-  /** It shares a lock that the caller's scope held already. */
+  /** The acquisition shares a lock that the caller's scope already held. */
   reentry: boolean | undefined;
-  /** Another caller of this process passed it on, without freeing it in between. */
+  /** Another caller of this process passed the lock on, without freeing it in between. */
   handedOff: boolean | undefined;
-  /** With several locks, that of the first. */
+  /** For several locks, the owner of the first. */
   owner: string | undefined;
   /** By the locks' names. */
   owners: ReadonlyMap<string, string> | undefined;
-  /** Undefined also for several locks whose tokens differ. */
+  /** Undefined also for several locks with different tokens. */
   fencingToken: number | undefined;
-  /** Who held the lock when the caller was refused, if that is known. */
+  /** The holder of the lock when the caller was refused, if it was found out. */
   holderClient: HolderClient | undefined;
-  /** Why it failed. */
+  /** Why the acquisition failed. */
   error?: unknown;
 }
 
@@ -52,23 +52,29 @@ export interface HoldMessage extends TracedLocks {
   readonly owner: string;
   readonly owners: ReadonlyMap<string, string>;
   readonly fencingToken: number | undefined;
-  /** It shares a lock that an outer scope holds: the outer hold counts. */
+  /** The hold shares a lock of an outer scope, whose hold counts. */
   readonly reentry: boolean;
-  /** The acquisition that it follows. */
+  /** The acquisition that this hold follows. */
   readonly acquisition: AcquireMessage;
   outcome: 'released' | 'lost' | undefined;
-  /** For how long. */
+  /** The duration of the hold. */
   held: number | undefined;
-  /** How it was lost. */
+  /** Why the lock was lost. */
   error?: unknown;
 }
 
-/** `start` in the caller's context, `asyncEnd` when it has ended, `error` before that when it failed. */
+/**
+ * `start` is published in the caller's context; `asyncEnd` when the acquisition has ended; `error` before that if it
+ * failed.
+ */
 export const acquireChannel: TracingChannel<unknown, AcquireMessage> = tracingChannel('nestjs-redis-lock:acquire');
-/** `start` when the lock is held, around the body where there is one; `asyncEnd` when it is not held any more. */
+/**
+ * `start` is published when the lock is held, around the body if there is one; `asyncEnd` when the lock is not held any
+ * more.
+ */
 export const holdChannel: TracingChannel<unknown, HoldMessage> = tracingChannel('nestjs-redis-lock:hold');
 
-/** Channels with one message for each event. The messages are those of `LockService.on`. */
+/** Channels with one message per event, the same as those of `LockService.on`. */
 export const pointChannels = {
   lost: channel('nestjs-redis-lock:lost'),
   renewed: channel('nestjs-redis-lock:renewed'),
@@ -76,7 +82,7 @@ export const pointChannels = {
   handoff: channel('nestjs-redis-lock:handoff'),
 } satisfies Partial<Record<keyof LockEvents, Channel>>;
 
-/** What is published in each point channel. @publicApi */
+/** The message of each point channel. @publicApi */
 export interface PointMessages {
   'nestjs-redis-lock:lost': LockEvents['lost'];
   'nestjs-redis-lock:renewed': LockEvents['renewed'];

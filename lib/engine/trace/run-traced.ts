@@ -2,10 +2,10 @@ import type { EventHub } from '../events/events.js';
 import type { AcquireMessage } from './channels.js';
 
 /**
- * Runs `work` in what a subscriber has set as `run` of its message. The work runs once, and its outcome is what counts,
- * whatever `run` does: a subscriber that fails must not decide about a lock or a body.
+ * Runs `work` inside the `run` that a subscriber has set on its message, if any. The work runs exactly once and its
+ * outcome counts, whatever `run` does: a failing subscriber must not affect a lock or a body.
  *
- * @param channel how the warning names it
+ * @param channel the name of the channel in the warning
  */
 export function runTraced<T>(
   channel: string,
@@ -19,10 +19,9 @@ export function runTraced<T>(
     outcome ??= outcomeOf(work);
     return outcome();
   };
-  const warn = (why: string) =>
-    logger.warn(`a subscriber of '${channel}' has set a run that ${why}; the work has run all the same`);
+  const warn = (why: string) => logger.warn(`A subscriber of '${channel}' set a run that ${why}; the work ran anyway`);
   try {
-    // Its promise may reject when the work rejects. That error is handled below.
+    // The promise of `run` may reject with the error of the work, which is reported below.
     Promise.resolve(run(once)).catch(() => {});
     if (outcome === undefined) warn('did not call the work at once');
   } catch (error) {
@@ -42,7 +41,7 @@ function outcomeOf<T>(work: () => T): () => T {
   }
 }
 
-/** Whether an error is that of the work, and not of the subscriber. */
+/** Whether an error was thrown by the work, and not by the subscriber. */
 function hasThrown(outcome: () => unknown, error: unknown): boolean {
   try {
     outcome();
@@ -52,11 +51,11 @@ function hasThrown(outcome: () => unknown, error: unknown): boolean {
   }
 }
 
-/** Anything may have been thrown. */
+/** Describes anything that can be thrown. */
 function inWords(error: unknown): string {
   try {
     return String(error);
   } catch {
-    return 'with something that cannot be shown';
+    return 'a value that cannot be shown';
   }
 }

@@ -7,12 +7,12 @@ import { type AcquireMessage, acquireChannel, holdChannel } from './channels.js'
 import { runTraced } from './run-traced.js';
 import { tokenOf, traceHold } from './trace-hold.js';
 
-/** Whether anybody wants to know how acquisitions go. */
+/** Whether anybody listens to acquisitions. */
 export function isTraced({ events }: EngineContext): boolean {
   return events.failures || acquireChannel.hasSubscribers || holdChannel.hasSubscribers;
 }
 
-/** Runs an acquisition, and publishes how it went. */
+/** Runs an acquisition, and publishes its outcome. */
 export function traceAcquisition(
   context: EngineContext,
   names: readonly string[],

@@ -13,10 +13,13 @@ interface TracedHold {
 
 /** The holds of leases that have not ended. */
 const holds = new WeakMap<LockLease, TracedHold>();
-/** How many were traced and have not ended: while it is 0, nothing is looked up. */
+/** The number of traced holds that have not ended. While it is 0, lookups are skipped. */
 let open = 0;
 
-/** A lease was given. Its hold starts with the body that it is given to, else in a moment. */
+/**
+ * Starts to trace the hold of a lease. The hold begins with the body that gets the lease, or in the next turn if there
+ * is none.
+ */
 export function traceHold({ runtime, events }: EngineContext, lease: LockLease, acquisition: AcquireMessage): void {
   if (!holdChannel.hasSubscribers || !lease.live) return;
   const { name, names, type, group, method, fencingToken, reentry = false } = acquisition;
@@ -34,7 +37,7 @@ export function traceHold({ runtime, events }: EngineContext, lease: LockLease, 
   runtime.nextTurn(() => begin(hold));
 }
 
-/** Runs the body of a lease in what the channel's subscribers bind to its hold. */
+/** Runs the body of a lease with the stores that the channel's subscribers bind to its hold. */
 export function runInHold<T>(lease: LockLease, body: () => T): T {
   const hold = open > 0 ? holds.get(lease) : undefined;
   if (hold === undefined || hold.begun) return body();
@@ -47,7 +50,7 @@ export function runInHold<T>(lease: LockLease, body: () => T): T {
   }
 }
 
-/** The lease was given back, or is lost. */
+/** Publishes the end of a hold, when the lease was given back or lost. */
 export function holdEnded(lease: LockLease, isLost: boolean): void {
   if (open === 0) return;
   const hold = holds.get(lease);
@@ -66,7 +69,7 @@ export function holdEnded(lease: LockLease, isLost: boolean): void {
   holdChannel.asyncEnd.publish(message);
 }
 
-/** Several locks may have tokens that differ. */
+/** The common token of all locks; undefined if their tokens differ. */
 export function tokenOf({ tokens }: LockLease): number | undefined {
   const all = new Set(tokens.values());
   return all.size === 1 ? [...all][0] : undefined;

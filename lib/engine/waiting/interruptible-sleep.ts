@@ -1,6 +1,6 @@
 import type { Runtime } from '../../backends/runtime.js';
 
-/** Sleeps one after the other, each of which can be ended early. A sleep keeps the process alive. */
+/** Sleeps one after another. Each can be ended early, and keeps the process alive. */
 export class InterruptibleSleep {
   private end: () => void = () => {};
 

@@ -1,6 +1,6 @@
 import { LockBusyError } from '../errors.js';
 
-/** What was acquired; `null` when it stayed busy until the wait was over. Every other error is passed on. */
+/** Resolves to `null` when the acquisition stayed busy until the wait was over. All other errors are passed on. */
 export async function nullWhenBusy<T>(acquisition: Promise<T>): Promise<T | null> {
   try {
     return await acquisition;
@@ -10,7 +10,10 @@ export async function nullWhenBusy<T>(acquisition: Promise<T>): Promise<T | null
   }
 }
 
-/** Whether it was acquired: false when it stayed busy until the wait was over. Every other error is passed on. */
+/**
+ * Resolves to false when the acquisition stayed busy until the wait was over, and to true otherwise. All other errors
+ * are passed on.
+ */
 export async function falseWhenBusy(acquisition: Promise<unknown>): Promise<boolean> {
   return (await nullWhenBusy(acquisition.then(() => true))) ?? false;
 }

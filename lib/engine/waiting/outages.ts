@@ -4,28 +4,28 @@ import { LockUnavailableError } from '../errors.js';
 import type { EventHub } from '../events/events.js';
 import type { Caller } from './waiter.js';
 
-/** How often a node on which somebody waits is asked for a sign of life, in milliseconds. */
+/** How often a node on which callers wait is pinged, in milliseconds. */
 const PING_INTERVAL = 3_000;
 /**
  * The shortest time between two searches for overdue callers, in milliseconds: each search visits all waiting callers.
  */
 const SHORTEST_PAUSE = 20;
-/** The log has at most one line per node within this many milliseconds, however often the node comes and goes. */
+/** The shortest time between two log lines about the same node, in milliseconds, however often it comes and goes. */
 const QUIET_TIME = 10_000;
-/** A node counts as silent if it sent nothing during the whole wait, and for at least this many milliseconds. */
+/** A node without any answer during a whole wait, of at least this many milliseconds, counts as silent. */
 const SILENCE = 100;
 
-/** Callers that wait for one thing. */
+/** Callers that wait for the same keys. */
 export interface WaitingQueue {
-  /** What they wait for: one key, or several. */
+  /** The awaited key, or keys. */
   readonly keys: readonly string[];
   /** Refuses each caller for which there is an error. */
   refuseWhere(errorOf: (caller: Caller<never>) => Error | undefined): void;
 }
 
-/** Callers that may rest until something is heard of what they wait for. */
+/** Callers that may rest until there is news of what they wait for. */
 export interface RestingCallers {
-  /** They rest. Only {@link Outages} sets it. */
+  /** Whether they rest. Set only by {@link Outages}. */
   resting: boolean;
 }
 
@@ -37,17 +37,19 @@ export interface WaitingQueues {
 }
 
 /**
- * How long the callers of one service wait while the backend does not answer. Which node is away, and since when, is
- * known to the backend (see {@link NodeHealth}); this class has one search for all callers whose `outageTimeout` is
- * over, whatever they wait for, and sees to it that an outage is noticed although everybody rests. Nothing is done here
- * for a caller that meets no outage.
+ * Limits how long the callers of one service wait while the backend does not answer. The backend knows which node does
+ * not answer, and since when (see {@link NodeHealth}). This class searches all waiting callers for those whose
+ * `outageTimeout` is over, and makes sure that an outage is noticed even while all callers rest. Callers that meet no
+ * outage cost nothing here.
  */
 export class Outages {
-  /** A node is away: who calls now has to be noted. A field, because each acquisition reads it. */
+  /**
+   * Whether a node does not answer, so that new callers have to be noted. A field, because each acquisition reads it.
+   */
   active = false;
   private readonly away = new Set<NodeHealth>();
   private readonly lines = new WeakMap<NodeHealth, { readonly at: number; readonly since: number }>();
-  /** How many queues have callers that rest. */
+  /** The number of queues whose callers rest. */
   private resting = 0;
   private pingTimer: Timer | undefined;
   private searchTimer: Timer | undefined;
@@ -64,15 +66,15 @@ export class Outages {
   }
 
   /**
-   * Notes a caller that comes while a node is away.
+   * Notes a caller that arrives during an outage.
    *
-   * @returns why it is refused at once, if it is: it tries once, and there is no connection by which it could
+   * @returns the error if the caller is refused at once: when it tries only once and there is no connection
    */
   arrived(caller: Caller<never>, keys: readonly string[]): LockUnavailableError | undefined {
     const since = this.since(keys);
     if (since === undefined) return undefined;
     if (caller.triesOnce && this.backend.connectionError !== undefined) {
-      // Nobody else may ask, and only an answer ends an outage.
+      // Only an answer ends an outage, and nobody else may be asking.
       this.backend.health?.ping(keys);
       return this.refusal(caller, keys);
     }
@@ -81,7 +83,7 @@ export class Outages {
     return undefined;
   }
 
-  /** These callers rest, until {@link unrest}: the node that they wait for is asked for a sign of life now and then. */
+  /** Notes that these callers rest, until {@link unrest}. Meanwhile, their node is pinged regularly. */
   rest(callers: RestingCallers): void {
     if (callers.resting) return;
     callers.resting = true;
@@ -89,7 +91,7 @@ export class Outages {
     this.schedulePing();
   }
 
-  /** None of these callers waits any more. */
+  /** Notes that these callers do not rest any more. */
   unrest(callers: RestingCallers): void {
     if (!callers.resting) return;
     callers.resting = false;
@@ -99,36 +101,36 @@ export class Outages {
     this.pingTimer = undefined;
   }
 
-  /** Callers have left. */
+  /** Cancels the search when no caller waits any more. */
   left(): void {
     if (this.searchTimer !== undefined && this.queues.isEmpty) this.cancelSearch();
   }
 
   /**
-   * Whether a caller whose time is over gets `unavailable` for these keys, not `busy`: a node is away, or has answered
-   * nothing since the caller began to wait. (A wait that is shorter than a round trip on a healthy connection proves
+   * Whether a caller whose time is over gets `unavailable` for these keys instead of `busy`: a node does not answer, or
+   * has not answered since the caller began to wait. (A wait shorter than a round trip on a healthy connection proves
    * nothing.)
    *
-   * @param asked an answer about the keys is due
+   * @param asked whether a request about the keys is unanswered
    */
   isSilent(caller: Caller<never>, keys: readonly string[], asked: boolean): boolean {
     if (this.since(keys) !== undefined) return true;
     const { calledFor, terms } = caller;
     const { connectionError, health } = this.backend;
-    // Not `calledFor`: it is long, too, where this process has slept.
+    // Not `calledFor`, which is also long if this process was suspended.
     const isShort = terms.waitTime < SILENCE && connectionError === undefined;
     if (!asked || calledFor === 0 || isShort) return false;
     const begin = this.runtime.monotonic() - calledFor;
     return health !== undefined && keys.some((key) => health.node(key).answeredAt < begin);
   }
 
-  /** Whether the outage of this key's node has lasted, for a call that began at `calledAt`, for `outageTimeout`. */
+  /** Whether the outage of this key's node has lasted for `outageTimeout`, for a call that began at `calledAt`. */
   isOver(key: string, calledAt: number, outageTimeout: number): boolean {
     const since = this.since([key]);
     return since !== undefined && this.runtime.monotonic() - Math.max(since, calledAt) >= outageTimeout;
   }
 
-  /** Why there is no answer about these keys; undefined: their nodes answer, as far as is known. */
+  /** Why these keys get no answer; undefined: their nodes answer, as far as is known. */
   failure(keys: readonly string[]): BackendError | undefined {
     const node = this.nodeAway(keys);
     if (node?.since === undefined) return undefined;
@@ -137,7 +139,10 @@ export class Outages {
     return withReason(this.backend, new BackendError(message, 'unavailable', 'unknown'));
   }
 
-  /** Callers keep waiting after a failure. If the backend reports outages, one line in the log covers all of them. */
+  /**
+   * Reports a failure after which callers continue to wait. A backend that reports outages needs no report: one line
+   * covers all failures.
+   */
   attemptFailed(error: () => Error): void {
     if (this.backend.health === undefined) this.events.emit('error', error());
   }
@@ -152,7 +157,7 @@ export class Outages {
     if (node.since === undefined) this.away.delete(node);
     else this.away.add(node);
     this.active = this.away.size > 0;
-    // Later: the backend is about to say to callers what has failed.
+    // Not at once: the backend is about to reject the requests of the callers.
     if (node.since !== undefined) this.runtime.nextTurn(() => this.search());
     else if (!this.active) this.cancelSearch();
   }
@@ -172,14 +177,14 @@ export class Outages {
     return this.nodeAway(keys)?.since;
   }
 
-  /** The error for a caller that does not wait for the end of the outage any more: see {@link isOver}. */
+  /** The error for a caller that stops waiting for the outage to end: see {@link isOver}. */
   refusal(caller: Caller<never>, keys: readonly string[]): LockUnavailableError {
     const cause = this.failure(keys) as BackendError;
     const { what, name } = caller;
     return new LockUnavailableError(`Gave up waiting for ${what}: ${cause.message}`, name, { cause });
   }
 
-  /** A caller is to be refused at this time, unless its own time is over before. */
+  /** Schedules a search for the time when a caller is to be refused, unless the caller times out before. */
   private searchFor(caller: Caller<never>, time: number): void {
     const delay = time - this.runtime.monotonic();
     if (this.closed || time >= this.nextSearch || caller.remainingWait <= delay) return;
@@ -216,7 +221,7 @@ export class Outages {
     for (const [node, crowd] of crowds) this.writeLine(node, crowd, now);
   }
 
-  /** Logs one line for each outage, as soon as a caller waits for its end. */
+  /** Reports each outage once, as soon as a caller waits for it to end. */
   private writeLine(node: NodeHealth, { waiting, until, example }: Crowd, now: number): void {
     const since = node.since as number;
     const line = this.lines.get(node);
@@ -226,7 +231,7 @@ export class Outages {
       waiting === 1 ? `A caller waits for ${example.what}` : `${waiting} callers wait, one for ${example.what}`;
     const first = waiting === 1 ? 'it gets' : 'the first of them gets';
     const limit = Number.isFinite(until)
-      ? `if it does not answer until ${this.timeOfDay(until - now)}, ${first} LockUnavailableError (outageTimeout)`
+      ? `if it does not answer by ${this.timeOfDay(until - now)}, ${first} LockUnavailableError (outageTimeout)`
       : 'for as long as that lasts (outageTimeout: Infinity)';
     const reason = this.backend.connectionError?.message;
     const cause = new BackendError(`${node.description} does not answer`, 'unavailable', 'unknown');

@@ -7,36 +7,37 @@ import type { Runtime, Timer } from '../../backends/runtime.js';
  */
 const TURN = 10;
 /**
- * Extra milliseconds for ranks above 1: with the turn 25, which is how long a process may hand the lock off (see
+ * Extra milliseconds for ranks above 1. With the turn, they make 25 ms: how long a process may hand the lock off (see
  * HandOffBudget).
  */
 const WORK = 15;
 
 /**
- * `open`: the backend may be asked. `asking`: it was asked. `resting`, `yielding`, `backing off`: nothing is to be
- * tried before a message or a timer calls `retry`; see {@link TurnToAsk}.
+ * `open`: the backend may be asked. `asking`: it was asked. `resting`, `yielding`, `backing off`: nothing may be tried
+ * until a message or a timer calls `retry`; see {@link TurnToAsk}.
  */
 type State = 'open' | 'asking' | 'resting' | 'yielding' | 'backing off';
 
 /**
- * When this process may ask the backend for one lock again. It never polls.
+ * Decides when this process may ask the backend for one lock again. It never polls.
  *
- * | state         | entered                                                        | left for `open`, with a retry                        |
- * | ------------- | -------------------------------------------------------------- | ---------------------------------------------------- |
- * | `open`        | at first; when the lock was acquired, or nobody waits any more | -                                                    |
- * | `asking`      | with a request (`begin`)                                       | when the lock was acquired                           |
- * | `resting`     | the lock is busy (`busy`)                                      | by a message at rank 0, or when the holder's lease ends |
- * | `yielding`    | others go first (`yieldTo`, `arrive`, or a message above rank 0) | by a message that leads to rank 0, or when its time is over |
- * | `backing off` | there was no answer (`failed`)                                 | by a message at rank 0, or after a pause that grows  |
+ * | state         | entered                                       | left for `open`, with a retry                   |
+ * | ------------- | --------------------------------------------- | ----------------------------------------------- |
+ * | `open`        | at first; lock acquired, or nobody waits      | -                                               |
+ * | `asking`      | with a request (`begin`)                      | when the lock is acquired                       |
+ * | `resting`     | the lock is busy (`busy`)                     | message at rank 0, or end of the holder's lease |
+ * | `yielding`    | `yieldTo`, `arrive`, or message above rank 0  | message that leads to rank 0, or after its time |
+ * | `backing off` | there was no answer (`failed`)                | message at rank 0, or after a growing pause     |
  *
- * A message that arrives while a request is under way is remembered: a busy answer does not lead to rest then.
+ * A message that arrives while a request is under way is remembered: after a busy answer, the process then asks again
+ * instead of resting.
  *
- * Ranks: a process that released a lock for which n others listen takes rank n. Each message lowers the rank by one. At
+ * Ranks: a process that releases a lock to which n others listen takes rank n. Each message lowers the rank by one. At
  * rank 0 the next attempt comes at once, at rank 1 after 10 ms at the latest, at rank r after 15 + r × 10 ms. A process
  * that releases the lock while none of its own callers waits remembers its rank for a while, so that a caller that
- * comes straight back does not overtake the waiting ones. Newcomers have rank 0; when several are woken at once, the
- * backend gives those that came too late a ticket, whose number is their rank. See docs/decisions/turns.md for what was
- * measured.
+ * comes straight back does not overtake the others. Newcomers have rank 0. When several are woken at once, the backend
+ * gives those that came too late a ticket, whose number is their rank. See docs/decisions/turns.md for the
+ * measurements.
  */
 export class TurnToAsk {
   private state: State = 'open';
@@ -48,7 +49,7 @@ export class TurnToAsk {
   private ownMessagesPending = 0;
   /** Something has changed since the current attempt was sent. */
   private missed = false;
-  /** The current attempt was caused by a message. */
+  /** A message caused the current attempt. */
   private woken = false;
   private messages = 0;
   private failing = false;
@@ -56,7 +57,7 @@ export class TurnToAsk {
 
   /**
    * @param retry called when the backend may be asked again
-   * @param takeTicket numbers this process among those that came too late, where the backend can do so
+   * @param takeTicket numbers the processes that came too late, if the backend supports this
    */
   constructor(
     private readonly subscribe: (listener: (wake: Wake) => void) => Subscription,
@@ -67,19 +68,19 @@ export class TurnToAsk {
     this.backOff = new BackOff(runtime);
   }
 
-  /** Nothing is to be tried now: a message or a timer will call `retry`. */
+  /** Whether nothing may be tried now. A message or a timer will call `retry`. */
   get resting(): boolean {
     return this.state !== 'open' && this.state !== 'asking';
   }
 
-  /** A request is sent. */
+  /** Notes that a request is sent. */
   begin(): void {
     this.missed = false;
-    // Somebody who tries once may ask while the others rest.
+    // A caller that tries once may ask while the others rest.
     if (this.state === 'open') this.state = 'asking';
   }
 
-  /** A request found the lock busy: rest, unless a message arrived meanwhile. */
+  /** Rests after a request that found the lock busy, unless a message arrived meanwhile. */
   busy(remaining: number, holder?: string): void {
     const { woken } = this;
     this.answered();
@@ -90,7 +91,7 @@ export class TurnToAsk {
   }
 
   /**
-   * A request had no answer: pause, longer each time.
+   * Pauses after a request without an answer, longer each time.
    *
    * @returns whether it is the first failure in a row
    */
@@ -107,17 +108,20 @@ export class TurnToAsk {
     this.open();
   }
 
-  /** A release is sent; if it publishes a message, that message arrives here, too. */
+  /** Notes that a release is sent. If it publishes a message, this process receives that message, too. */
   releasing(): void {
     if (this.subscription !== undefined) this.ownMessagesPending++;
   }
 
-  /** The release published no message, or that is not known: a message may still arrive, but must not be waited for. */
+  /**
+   * Notes that the release published no message, or may not have. A message may still arrive, but must not be waited
+   * for.
+   */
   releasedSilently(): void {
     if (this.ownMessagesPending > 0) this.ownMessagesPending--;
   }
 
-  /** `listeners` other processes heard of a release: let them go first. */
+  /** Lets the `listeners` other processes that received a release go first. */
   yieldTo(listeners: number, hasWaiters: boolean): void {
     this.rank = listeners;
     if (listeners === 0) return;
@@ -132,7 +136,7 @@ export class TurnToAsk {
     return this.rank > 0 ? Math.max(0, this.yieldUntil - this.runtime.monotonic()) : 0;
   }
 
-  /** The first caller comes to an empty queue: it waits for the processes that were to go first, but not for long. */
+  /** Handles the first caller of an empty queue: it waits for the processes that should go first, but not for long. */
   arrive(remainingWait: number): void {
     const { yieldRemaining } = this;
     if (yieldRemaining === 0) {
@@ -143,7 +147,7 @@ export class TurnToAsk {
     this.rest('yielding', Math.min(yieldRemaining, remainingWait / 2));
   }
 
-  /** Something changed about which there is no message. */
+  /** Asks again after a change that is not announced by a message. */
   recheck(): void {
     this.wake();
   }
@@ -153,7 +157,7 @@ export class TurnToAsk {
     this.open();
   }
 
-  /** Calls back when this process need not remember any more that others wait. */
+  /** Calls back when this process no longer has to remember that others wait. */
   afterYield(callback: () => void): void {
     this.open();
     this.timer = this.runtime.timer(this.yieldRemaining, callback);
@@ -177,8 +181,8 @@ export class TurnToAsk {
   }
 
   /**
-   * An attempt at the moment when others hand the lock off would take it out of turn: later than this, a message comes
-   * first.
+   * Rests until other processes have had their turns. A message normally comes first; an earlier attempt could take the
+   * lock out of turn.
    */
   private restForTurn(): void {
     this.rest('yielding', this.rank * TURN + (this.rank > 1 ? WORK : 0));
@@ -200,7 +204,7 @@ export class TurnToAsk {
     if (this.subscription !== undefined) return;
     const subscription = this.subscribe((wake) => this.heard(wake));
     this.subscription = subscription;
-    // A release before the subscription was confirmed was not heard, neither by us nor by others: ask once more.
+    // A release before the subscription was confirmed was missed, by this process and by others: ask once more.
     subscription.ready.then(() => {
       if (this.subscription !== subscription) return;
       this.ownMessagesPending = 0;
@@ -208,14 +212,17 @@ export class TurnToAsk {
     });
   }
 
-  /** Other processes were woken as well, and were faster. From now on each message wakes one of them. */
+  /**
+   * Takes a ticket, because other processes woken by the same message were faster. From now on, each process is woken
+   * by a separate message.
+   */
   private queueByTicket(holder: string): void {
     const { messages } = this;
     this.takeTicket(holder)?.then(
       (ticket) => {
         if (this.resting && this.messages === messages) this.rank = ticket;
       },
-      () => {}, // without tickets all of them try again at the next message
+      () => {}, // without tickets, all of them try again at the next message
     );
   }
 
@@ -233,7 +240,7 @@ export class TurnToAsk {
     this.onChange(wake.kind === 'message');
   }
 
-  /** The lock may be free: ask when it is this process's turn, or after the current attempt. */
+  /** Handles a possible release: asks when it is this process's turn, or after the current attempt. */
   private onChange(woken: boolean): void {
     if (!this.resting) this.missed = true;
     else if (this.rank > 0) this.restForTurn();

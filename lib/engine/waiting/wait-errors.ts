@@ -3,18 +3,18 @@ import type { HolderClient } from '../clients/describe-holder.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from '../errors.js';
 import type { WaitTerms } from './waiter.js';
 
-/** What a process knows about the current holder of a lock. */
+/** The known details of a lock's current holder. */
 export interface KnownHolder {
   readonly holder: string | undefined;
   /** The holder is a caller of this process. */
   readonly here: boolean;
   /** Milliseconds until its lease ends unless it is renewed; −1 when unknown or unlimited. */
   readonly remaining: number;
-  /** Its lease is known not to be renewed. */
+  /** Whether the lease is known not to be renewed. */
   readonly fixed?: boolean;
-  /** Who that is. */
+  /** The holder's client. */
   readonly client?: HolderClient | undefined;
-  /** How to name it where it has no record. */
+  /** How to name a holder without a record. */
   readonly unrecorded?: string | undefined;
 }
 
@@ -41,13 +41,13 @@ export function busyError(
   );
 }
 
-/** The message may reach a client of the application: it names neither host nor method. */
+/** The message may reach a client of the application, so it names neither host nor method. */
 export function ofClient(client: HolderClient | undefined, unrecorded: string | undefined): string {
   if (client !== undefined) return ` of '${client.application}'`;
   return unrecorded === undefined ? '' : ` of ${unrecorded}`;
 }
 
-/** @param failure the last failure; `undefined`: no answer came */
+/** @param failure the last failure; `undefined`: there was no answer */
 export function unavailableError(
   { name, terms }: Refused,
   backend: LockBackend,
@@ -58,10 +58,10 @@ export function unavailableError(
 }
 
 export function shutdownError(what: string, name: string): LockAbortedError {
-  return new LockAbortedError(`${what}: the lock service is shutting down and gives no more locks`, name);
+  return new LockAbortedError(`${what}: the lock service is shutting down and grants no more locks`, name);
 }
 
-/** The backend will not grant this lock, however often it is asked. */
+/** The error for a failure that another attempt cannot change. */
 export function permanentError(waiter: Refused, backend: LockBackend, cause: BackendError): Error {
   if (cause.kind !== 'key') return unavailableError(waiter, backend, cause);
   return new LockKeyError(`The lock '${waiter.name}' cannot be used: ${cause.message}`, waiter.name, { cause });

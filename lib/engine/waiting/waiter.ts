@@ -7,7 +7,7 @@ import type { AcquisitionTerms } from '../terms/lock-options.js';
 /** Why a caller left before it was served. */
 export type Departure = 'timeout' | 'abort';
 
-/** What ends a wait. */
+/** The terms that limit a wait. */
 export interface WaitTerms {
   /** 0: try once. */
   readonly waitTime: Milliseconds;
@@ -17,24 +17,22 @@ export interface WaitTerms {
 }
 
 /**
- * A caller that waits: for how long, what ends its wait, and whom to tell. It is settled once; from then on it has no
- * timer, no listener and no position in a queue.
+ * A waiting caller: its waitTime, its signal and its callbacks. It is settled once. After that it has no timer, no
+ * listener and no position in a queue.
  */
 export abstract class Caller<Granted> {
   settled = false;
-  /** It runs in a lock scope, and may wait even during shutdown. */
+  /** The caller runs in a lock scope, and may continue to wait during shutdown. */
   scoped = false;
-  /** Called when it is settled. Only for a wait that has been written down: see WaitJournal. */
+  /** Called when the caller is settled. Set only for a wait that was written to the journal: see WaitJournal. */
   onSettled: (() => void) | undefined;
 
-  /**
-   * When the caller arrived, on the monotonic clock, if an outage was in progress then; 0: before any current outage.
-   */
+  /** When the call was made, on the monotonic clock, if an outage was under way at that time; otherwise 0. */
   calledAt = 0;
 
   /**
-   * When it arrived; only where its wait is limited, because reading the clock for every caller took a tenth of a
-   * hand-off's time.
+   * When the caller arrived. Set only if its wait is limited, because reading the clock for every caller took a tenth
+   * of a hand-off's time.
    */
   private readonly since: number;
   private timer: Timer | undefined;
@@ -50,25 +48,25 @@ export abstract class Caller<Granted> {
     this.since = this.timed ? runtime.monotonic() : 0;
   }
 
-  /** How errors call what it waits for: `the lock 'order:1'`. */
+  /** What the caller waits for, in errors: `the lock 'order:1'`. */
   abstract get what(): string;
 
-  /** Milliseconds that are left of its waitTime. */
+  /** Milliseconds left of its waitTime. */
   get remainingWait(): number {
     return this.terms.waitTime - (this.runtime.monotonic() - this.since);
   }
 
-  /** For how many milliseconds it has waited; 0 where its wait is not limited. */
+  /** How many milliseconds the caller has waited; 0 if its wait is not limited. */
   get calledFor(): number {
     return this.timed ? this.runtime.monotonic() - this.since : 0;
   }
 
-  /** It makes one attempt and does not wait. */
+  /** The caller makes one attempt and does not wait. */
   get triesOnce(): boolean {
     return this.terms.waitTime === 0;
   }
 
-  /** It has a waitTime or a signal that can end its wait. */
+  /** The caller may leave before it is served. */
   get mayLeave(): boolean {
     return this.timed || this.terms.signal !== undefined;
   }
@@ -80,8 +78,8 @@ export abstract class Caller<Granted> {
   /**
    * Starts the timer and listens to the signal.
    *
-   * @param leave removes the caller from its queue and returns the error for it; called before the caller gets that
-   * error
+   * @param leave removes the caller from its queue and returns why it was not served; called before the caller is
+   *   refused
    */
   watch(leave: (departure: Departure) => Error): void {
     const { waitTime, signal } = this.terms;
@@ -121,20 +119,17 @@ export abstract class Caller<Granted> {
 export class Waiter<Granted> extends Caller<Granted> {
   declare readonly terms: AcquisitionTerms;
 
-  /** Links of the queue that it is in. */
+  /** The links of the queue that contains this waiter. */
   previous: this | undefined;
   next: this | undefined;
 
-  /** The request for it that is pending. */
+  /** The waiter's pending request. */
   attempt: Attempt | undefined;
-  /**
-   * For a fair lock: until this time of the backend's clock, earlier acquisitions without an answer may still be
-   * executed.
-   */
+  /** For a fair lock: until this time of the backend's clock, earlier unanswered acquisitions may still be executed. */
   lateCopiesUntil: number | undefined;
-  /** The backend has released this owner id. The next acquisition needs a new one. */
+  /** The backend has released its owner, so the next acquisition needs another one. */
   ownerSpent = false;
-  /** A message for it arrived while its request was pending. */
+  /** A message for the waiter arrived while its request was pending. */
   woken = false;
   private ownerId: string | undefined;
 
@@ -149,21 +144,18 @@ export class Waiter<Granted> extends Caller<Granted> {
     super(name, terms, runtime, granted, refused);
   }
 
-  /** Created when it is first needed: a waiter that is handed the lock uses its predecessor's. */
+  /** Created when first needed: after a hand-off, a waiter uses its predecessor's owner id. */
   get owner(): string {
     this.ownerId ??= this.newOwner();
     return this.ownerId;
   }
 
-  /**
-   * An acquisition under this owner id may have been executed, or may still be executed until this time of the
-   * backend's clock.
-   */
+  /** Notes that an acquisition may have been executed, or may still be until this time of the backend's clock. */
   noteLateCopies(validUntil = 0): void {
     this.lateCopiesUntil = Math.max(this.lateCopiesUntil ?? 0, validUntil);
   }
 
-  /** Gives up the current owner: whatever the backend holds for it belongs to nobody from now on. */
+  /** Abandons the current owner. Locks that the backend holds for it do not belong to this waiter any more. */
   renewOwner(): void {
     this.ownerId = this.lateCopiesUntil = undefined;
     this.ownerSpent = false;
@@ -174,7 +166,7 @@ export class Waiter<Granted> extends Caller<Granted> {
   }
 }
 
-/** The caller's own signal has ended its wait. */
+/** The error for a caller whose own signal has ended its wait. */
 export function abortedError(
   { what, name }: Pick<Caller<never>, 'what' | 'name'>,
   signal: AbortSignal,
@@ -185,8 +177,8 @@ export function abortedError(
 const listeners = new WeakMap<AbortSignal, AbortListener>();
 
 /**
- * The single listener that all waiters with the same signal share: Node.js warns of a leak when a signal has more than
- * ten listeners.
+ * One listener shared by all waiters with the same signal. Node.js warns of a leak when a signal has more than ten
+ * listeners.
  */
 export class AbortListener {
   private readonly callbacks = new Set<() => void>();
@@ -204,7 +196,7 @@ export class AbortListener {
     this.callbacks.add(callback);
   }
 
-  /** With the last callback the listener is gone too. */
+  /** Removes a callback, and the listener with the last one. */
   remove(callback: () => void): void {
     if (!this.callbacks.delete(callback) || this.callbacks.size > 0) return;
     listeners.delete(this.signal);

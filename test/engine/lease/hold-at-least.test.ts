@@ -140,7 +140,7 @@ describe('a lock with holdAtLeast', () => {
     const { locks, backend, runtime, logger } = await world.process();
     backend.disturb(refused, 'renew');
     expect(await locks.holdWhile(await locks.acquire('cron'), () => 42, options)).toBe(42);
-    expect(logger.warnings).toEqual([expect.stringContaining('could not be cut to 5000 ms')]);
+    expect(logger.warnings).toEqual([expect.stringContaining('could not be shortened to 5000 ms')]);
     await runtime.advance(29_000);
     expect(await locks.isLocked('cron')).toBe(true);
     await runtime.advance(1_000);

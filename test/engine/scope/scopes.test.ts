@@ -376,7 +376,7 @@ describe.each(STORES)('lock scopes, on %s', (store) => {
     ] as const)('refuses code that holds a %s lock and asks for a %s one', async (outer, inner) => {
       const error = await errorOf(nest({ type: outer }, { type: inner }));
       expect(error).toBeInstanceOf(LockConfigurationError);
-      expect(error.message).toContain(`held by this code as type '${outer}' and asked for as '${inner}'`);
+      expect(error.message).toContain(`held by this code as type '${outer}' and requested as '${inner}'`);
     });
 
     it('leaves the lock as it was after such a refusal', async () => {

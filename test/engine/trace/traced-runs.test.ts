@@ -58,7 +58,7 @@ describe.each(['acquire', 'hold'])("the run of a subscriber of '%s'", (traced) =
     expect(bodies).toBe(2);
     expect(await locks.isLocked('order')).toBe(false);
     if (_what !== 'calls the work twice' && _what !== 'gives something else')
-      expect(log.warnings.join()).toMatch(/a subscriber of 'nestjs-redis-lock:(acquire|hold)' .* run/);
+      expect(log.warnings.join()).toMatch(/A subscriber of 'nestjs-redis-lock:(acquire|hold)' .* run/);
   });
 
   it('that is right runs the work, and nothing is said', async () => {

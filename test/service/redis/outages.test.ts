@@ -148,7 +148,7 @@ describe('while Redis is away', () => {
     const about = lines.filter((line) => line.includes('callers wait'));
     expect(about).toEqual([
       expect.stringMatching(
-        /^redis 127\.0\.0\.1:\d+\/0 does not answer \(.*\)\. 3 callers wait, one for the lock 'a': if it does not answer until \d\d:\d\d:\d\d UTC, the first of them gets LockUnavailableError \(outageTimeout\)$/,
+        /^redis 127\.0\.0\.1:\d+\/0 does not answer \(.*\)\. 3 callers wait, one for the lock 'a': if it does not answer by \d\d:\d\d:\d\d UTC, the first of them gets LockUnavailableError \(outageTimeout\)$/,
       ),
     ]);
   });
