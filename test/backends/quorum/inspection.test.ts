@@ -48,7 +48,7 @@ describe('a quorum, seen from outside', () => {
     );
     await expect(shop.clients()).rejects.toThrow(LockConfigurationError);
     await expect(shop.clients()).rejects.toThrow(
-      /^clients\(\): the backend \(quorum of .+\) keeps no records of clients; inspect\(name\) tells the owners of one lock$/,
+      /^clients\(\): the backend \(quorum of .+\) keeps no records of clients; inspect\(name\) shows the owners of one lock$/,
     );
   });
 

@@ -10,7 +10,7 @@ import { until } from '../../support/until.js';
 import { RedisWorld } from './redis-world.js';
 
 const BY_ITS_OWNER =
-  /was closed by its owner \(quit\(\) or disconnect\(\)\): close the lock service first, or give it a connection/;
+  /was closed by its owner \(quit\(\) or disconnect\(\)\): close the lock service first, or give it its own connection/;
 
 describe('a client that has ended', () => {
   const world = new RedisWorld();

@@ -33,7 +33,7 @@ describe('a borrowed client that is in a transaction', () => {
     ]) {
       const error = await failure(call);
       expect(error).toMatchObject({ kind: 'denied', outcome: 'unknown' });
-      expect(error.message).toMatch(/in a transaction \(MULTI\).*client of its own/);
+      expect(error.message).toMatch(/in a transaction \(MULTI\).*its own client/);
     }
     await client.discard();
     expect(await world.redis.exists(lock.key)).toBe(0);
