@@ -77,7 +77,7 @@ export class FaultRun {
     }
     for (let i = 1; i <= processes; i++) {
       const spec = { process: `process ${i}`, options: this.options, crews: crewsOf(i, crews) };
-      this.processes.push(new LoadProcess(spec, (record) => this.history.records.push(record)));
+      this.processes.push(new LoadProcess(spec, this.history));
     }
   }
 
@@ -108,11 +108,6 @@ export class FaultRun {
     const wanted = report.count('granted') + calls;
     await until(() => report.count('granted') >= wanted, 60_000);
     await this.resumed();
-  }
-
-  async kill(process: LoadProcess): Promise<void> {
-    this.history.add(process.spec.process, machineTime(), { kind: 'crashed' });
-    await process.kill();
   }
 
   freeze(process: LoadProcess): void {
