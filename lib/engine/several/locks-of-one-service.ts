@@ -91,7 +91,8 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
     let busy: BusyLock | undefined;
     try {
       busy = await this.takeClaimed(missing.filter(({ shared }) => !shared));
-      await Promise.all(this.all.map((wanted) => wanted.confirm()));
+      const unsure = this.all.filter((wanted) => wanted.unsure);
+      if (unsure.length > 0) await Promise.all(unsure.map((wanted) => wanted.confirm()));
     } catch (error) {
       for (const wanted of missing) if (!wanted.taken) wanted.unclaim();
       throw error;
@@ -131,10 +132,16 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
     return lease;
   }
 
-  private async takeClaimed(locks: readonly WantedLock[]): Promise<BusyLock | undefined> {
+  private takeClaimed(locks: readonly WantedLock[]): Promise<BusyLock | undefined> {
+    const isTogether =
+      locks.length > 1 &&
+      this.terms.type !== 'fair' &&
+      this.context.backend.canAcquireTogether(locks.map(({ key }) => key));
+    return isTogether ? this.takeTogether(locks) : this.takeOneByOne(locks);
+  }
+
+  private async takeOneByOne(locks: readonly WantedLock[]): Promise<BusyLock | undefined> {
     const { backend } = this.context;
-    const areTaken = locks.length > 1 && this.terms.type !== 'fair';
-    if (areTaken && backend.canAcquireTogether(locks.map(({ key }) => key))) return this.takeTogether(locks);
     for (const wanted of locks) {
       const attempt = this.attemptAt(wanted);
       const reply = await backend.acquire(attempt).catch((error) => giveUp([attempt], error));
