@@ -23,7 +23,12 @@ const LONGEST_RUN = 3_600_000;
 const logger = { warn() {}, error() {} };
 
 /** The real engine, once for each process, in front of a modelled server in virtual time. */
-export async function simulateCrowd({ processes, costs, together = false, ...plan }: CrowdModel): Promise<ModelledFigures> {
+export async function simulateCrowd({
+  processes,
+  costs,
+  together = false,
+  ...plan
+}: CrowdModel): Promise<ModelledFigures> {
   const time = new VirtualTime();
   const server = new ModelledServer(time, costs);
   const shared = new EventLoop(time);
@@ -45,8 +50,9 @@ export async function simulateCrowd({ processes, costs, together = false, ...pla
     now: () => time.now,
     sleep: (delay) => victim.process.sleep(delay),
     spent: async () => ({
-      commands: [...server.commands.values()].reduce((sum, count) => sum + count, 0),
-      attempts: server.commands.get('acquire') ?? 0,
+      commands: server.count('acquire', 'release', 'transfer', 'ticket', 'renew'),
+      pings: server.count('ping'),
+      attempts: server.count('acquire'),
       messages: server.messages,
       server: server.worked,
       clients: [...loops].reduce((sum, { worked }) => sum + worked, 0),

@@ -28,12 +28,11 @@ export type Socket = object;
  */
 export class ModelledServer {
   readonly store: MemoryStore;
-  /** Commands executed so far, by their kind. */
-  readonly commands = new Map<string, number>();
   /** Messages written so far. */
   messages = 0;
   /** Milliseconds of work so far. */
   worked = 0;
+  private readonly commands = new Map<string, number>();
   private arrived: (() => void)[] = [];
   private readonly outgoing = new Map<Socket, (() => void)[]>();
   private working = false;
@@ -44,6 +43,11 @@ export class ModelledServer {
   ) {
     const wall = () => TODAY + time.now;
     this.store = new MemoryStore({ monotonic: wall, wall });
+  }
+
+  /** Commands of these kinds that were executed so far. */
+  count(...kinds: readonly string[]): number {
+    return kinds.reduce((sum, kind) => sum + (this.commands.get(kind) ?? 0), 0);
   }
 
   /** A command has arrived. Its answer goes to {@link write}. */

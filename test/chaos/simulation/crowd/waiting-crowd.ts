@@ -10,9 +10,11 @@ export interface World {
 }
 
 export interface Spent {
-  /** Commands that the processes sent. */
+  /** Commands about the lock: attempts to acquire it, releases, tickets. */
   readonly commands: number;
-  /** Acquisitions among them; undefined: not counted. */
+  /** PINGs by which processes that wait make sure that they still would hear of a release. */
+  readonly pings: number;
+  /** The attempts among them; undefined: not counted. */
   readonly attempts: number | undefined;
   /** Messages of releases, one for each process that got it. */
   readonly messages: number;
@@ -121,10 +123,9 @@ export class WaitingCrowd {
   /** A lease that is neither renewed nor released: for the others its holder is dead. */
   private async recover(victim: LockService): Promise<readonly [time: number, commands: number]> {
     const { world, plan, grants } = this;
-    const lease = await victim.acquire(NAME, { leaseTime: plan.lease });
+    await victim.acquire(NAME, { leaseTime: plan.lease });
     const died = await this.mark();
     const over = this.until(() => grants.length > died.grants);
-    lease.signal.addEventListener('abort', () => {});
     await over;
     const time = world.now() - died.at - plan.lease;
     return [time, (await world.spent()).commands - died.spent.commands];
@@ -158,6 +159,7 @@ export class WaitingCrowd {
       handOver: (to.at - from.at) / bodies,
       each: {
         commands: each(({ commands }) => commands),
+        pings: each(({ pings }) => pings),
         attempts: counted ? each(({ attempts = 0 }) => attempts) : undefined,
         messages: each(({ messages }) => messages),
         server: each(({ server }) => server),
