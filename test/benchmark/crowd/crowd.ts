@@ -24,6 +24,11 @@ const LATENCY = 0.25;
 const BODIES = 500;
 const IMAGE = new URL('../../../docs/images/crowd.svg', import.meta.url);
 
+const HEAD = [
+  ['', 'processes', 'ms a hand-over', 'messages', 'commands', 'attempts', 'PINGs'],
+  ['server busy', 'ms of clients', 'p99 wait', 'Jain', 'first round: commands, p99', 'recovery', 'commands'],
+].flat();
+
 interface Calibration {
   readonly costs: Costs;
   readonly measured: readonly CrowdFigures[];
@@ -87,11 +92,6 @@ async function model({ costs, measured, stolen }: Calibration): Promise<void> {
   }
   writeFileSync(IMAGE, picture(fleet, measured));
 }
-
-const HEAD = [
-  ['', 'processes', 'ms a hand-over', 'messages', 'commands', 'attempts', 'PINGs'],
-  ['server busy', 'ms of clients', 'p99 wait', 'Jain', 'first round: commands, p99', 'recovery', 'commands'],
-].flat();
 
 function row(kind: string, { processes, first, steady, recovery, recoveryCommands }: CrowdFigures): readonly string[] {
   const { each, handOver } = steady;
