@@ -1,20 +1,26 @@
 import type { Costs } from '../../chaos/simulation/crowd/modelled-server.js';
-import type { CrowdFigures } from '../../chaos/simulation/crowd/waiting-crowd.js';
+import type { CrowdFigures, Spent } from '../../chaos/simulation/crowd/waiting-crowd.js';
 
 /**
- * What things take on this machine, from the CPU times of two real crowds: what a process more costs is what a message
- * costs, and the rest is what commands cost.
+ * What things take on this machine, from the CPU times of two real crowds, whose hand-overs consist of different
+ * numbers of script calls, messages and PINGs.
  *
  * @param roundTrip of a PING, in milliseconds
  */
 export function costsOf(small: CrowdFigures, large: CrowdFigures, roundTrip: number): Costs {
   const [few, many] = [small.steady.each, large.steady.each];
-  const commands = few.commands + few.pings;
-  const more = many.messages - few.messages + many.commands + many.pings - commands;
-  const write = (many.server - few.server) / more;
-  const command = Math.max(0, few.server / commands - write * (1 + few.messages / commands));
-  const message = (many.clients - few.clients) / more;
-  const answer = Math.max(0, (few.clients - message * few.messages) / commands);
-  const latency = Math.max(0.005, (roundTrip - command - write) / 2);
-  return { latency, command, write, message, answer };
+  // A script call is executed and answered; a PING costs one write to execute, and one to answer.
+  const writes = ({ commands, messages, pings }: Spent) => commands + messages + 2 * pings;
+  const reads = ({ messages, pings }: Spent) => messages + pings;
+  const [command, write] = solve([few.commands, writes(few), few.server], [many.commands, writes(many), many.server]);
+  const [answer, message] = solve([few.commands, reads(few), few.clients], [many.commands, reads(many), many.clients]);
+  return { latency: Math.max(0, roundTrip / 2 - write), command, write, message, answer };
+}
+
+type Equation = readonly [a: number, b: number, sum: number];
+
+/** The x and y of a·x + b·y = sum, by Cramer's rule. */
+function solve([a, b, sum]: Equation, [c, d, other]: Equation): readonly [x: number, y: number] {
+  const determinant = a * d - b * c;
+  return [(sum * d - b * other) / determinant, (a * other - sum * c) / determinant];
 }

@@ -125,12 +125,12 @@ export class ModelledBackend implements LockBackend {
 
   private ask<T>(kind: string, execute: () => Promise<T>, socket: Socket = this.commands): Promise<T> {
     const { time, server, process } = this;
-    const { latency, answer } = server.costs;
+    const { latency, answer, message } = server.costs;
     const sent = time.now;
     return new Promise((resolve, reject) => {
       const answered = (settle: () => void) =>
         server.write(socket, () =>
-          process.loop.run(answer, () => {
+          process.loop.run(kind === 'ping' ? message : answer, () => {
             this.slowest = Math.max(this.slowest, time.now - sent);
             settle();
           }),

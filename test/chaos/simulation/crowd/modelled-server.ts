@@ -7,13 +7,13 @@ const TODAY = Date.parse('2025-01-01T00:00:00Z');
 export interface Costs {
   /** One way between a process and the server. */
   readonly latency: number;
-  /** The server reads a command and executes it. */
+  /** The server reads a script call and executes it. A PING is as cheap as a write. */
   readonly command: number;
   /** The server puts something into one connection's socket: an answer, or a message that it publishes. */
   readonly write: number;
   /** A process takes a message out of its socket and decides what to do about it. */
   readonly message: number;
-  /** A process takes an answer out of its socket, and does what follows. */
+  /** A process takes a script's answer out of its socket, and does what follows. A PING's is as cheap as a message. */
   readonly answer: number;
 }
 
@@ -33,7 +33,7 @@ export class ModelledServer {
   /** Milliseconds of work so far. */
   worked = 0;
   private readonly commands = new Map<string, number>();
-  private arrived: (() => void)[] = [];
+  private arrived: { readonly kind: string; readonly execute: () => void }[] = [];
   private readonly outgoing = new Map<Socket, (() => void)[]>();
   private working = false;
 
@@ -52,10 +52,7 @@ export class ModelledServer {
 
   /** A command has arrived. Its answer goes to {@link write}. */
   receive(kind: string, execute: () => void): void {
-    this.arrived.push(() => {
-      this.commands.set(kind, (this.commands.get(kind) ?? 0) + 1);
-      execute();
-    });
+    this.arrived.push({ kind, execute });
     if (!this.working) this.turn();
   }
 
@@ -70,14 +67,19 @@ export class ModelledServer {
     this.working = true;
     const commands = this.arrived;
     this.arrived = [];
-    for (const execute of commands) execute();
+    let cost = 0;
+    for (const { kind, execute } of commands) {
+      this.commands.set(kind, this.count(kind) + 1);
+      cost += kind === 'ping' ? this.costs.write : this.costs.command;
+      execute();
+    }
     // By the next event, their promises have settled.
-    this.time.after(0, () => this.answer(commands.length));
+    this.time.after(0, () => this.answer(cost));
   }
 
-  private answer(commands: number): void {
+  private answer(executed: number): void {
     const { time, costs, outgoing } = this;
-    let now = time.now + commands * costs.command;
+    let now = time.now + executed;
     for (const things of [...outgoing.values()].reverse()) {
       now += costs.write;
       for (const arrive of things) time.at(now + costs.latency, arrive);
