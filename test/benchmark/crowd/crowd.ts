@@ -13,7 +13,7 @@ import { startRedis } from '../../support/servers/redis-server.js';
 import { watchStolenTime } from '../measure/stolen-time.js';
 import { figure, percent } from '../report/figures.js';
 import { costsOf } from './calibrate.js';
-import { lineChart } from './line-chart.js';
+import { picture } from './picture.js';
 import { measureCrowd, roundTrip } from './real-crowd.js';
 
 /** Of the first and the last, the CPU times say what things cost. Everything else the model has to foretell. */
@@ -90,7 +90,7 @@ async function model({ costs, measured, stolen }: Calibration): Promise<void> {
     fleet.push(figures);
     print(row('model', figures), figures.slowest > 2_000 ? ['answers took longer than commandTimeout'] : []);
   }
-  writeFileSync(IMAGE, picture(fleet, measured));
+  writeFileSync(IMAGE, picture(hold, fleet, measured));
 }
 
 function row(kind: string, { processes, first, steady, recovery, recoveryCommands }: CrowdFigures): readonly string[] {
@@ -116,39 +116,4 @@ function print(cells: readonly string[], notes: readonly string[]): void {
 
 function seconds(milliseconds: number): string {
   return `${figure(milliseconds / 1_000)} s`;
-}
-
-function picture(fleet: readonly CrowdFigures[], measured: readonly CrowdFigures[]): string {
-  const line = (of: (figures: CrowdFigures) => number, from = fleet) =>
-    from.map((figures) => [figures.processes, of(figures)] as const);
-  return lineChart(`One hot lock, bodies of ${hold} ms, more and more processes that wait for it`, sizes, [
-    {
-      title: 'Time from one body to the next',
-      unit: 'milliseconds; both axes are logarithmic, to the right: processes',
-      lines: [
-        { name: 'a fleet', kind: 'first', points: line(({ steady }) => steady.handOver) },
-        { name: 'of it, Redis is busy for', kind: 'second', points: line(({ steady }) => steady.each.server) },
-        { name: 'the body alone', kind: 'third', points: line(() => hold) },
-        {
-          name: 'Redis, measured',
-          kind: 'measured',
-          points: line(({ steady }) => steady.each.server, measured),
-        },
-      ],
-    },
-    {
-      title: 'What one hand-over costs',
-      unit: 'in a fleet; to the right: processes',
-      lines: [
-        { name: 'messages', kind: 'first', points: line(({ steady }) => steady.each.messages) },
-        { name: 'PINGs', kind: 'second', points: line(({ steady }) => steady.each.pings) },
-        { name: 'commands about the lock', kind: 'third', points: line(({ steady }) => steady.each.commands) },
-        {
-          name: 'messages, measured',
-          kind: 'measured',
-          points: line(({ steady }) => steady.each.messages, measured),
-        },
-      ],
-    },
-  ]);
 }

@@ -80,7 +80,7 @@ function drawn({ title, unit, lines }: LinePanel, xs: readonly number[], left: n
     const radius = kind === 'measured' ? 6 : 3;
     for (const [at, value] of seen)
       parts.push(`<circle class="${kind}" cx="${x(at)}" cy="${y(value)}" r="${radius}"/>`);
-    const [keyX, keyY] = [left + LEFT + (i % 2) * 180, HEIGHT - 48 + Math.floor(i / 2) * 20];
+    const [keyX, keyY] = [left + LEFT + (i % 2) * 195, HEIGHT - 48 + Math.floor(i / 2) * 20];
     parts.push(`<circle class="${kind}" cx="${keyX}" cy="${keyY - 4}" r="4"/>`);
     parts.push(`<text x="${keyX + 10}" y="${keyY}">${name}</text>`);
   });
