@@ -1,7 +1,7 @@
 // What one hand-over of a hot lock costs as more processes wait for it: the real engine in front of a modelled Redis,
 // calibrated by crowds of lock services in front of a real one.
-//   npm run bench:crowd                                  a quarter of an hour; writes docs/images/crowd.svg
-//   npm run bench:crowd -- --calibrate costs.json        the real crowds alone: two quiet minutes
+//   npm run bench:crowd                                  six minutes; writes docs/images/crowd.svg
+//   npm run bench:crowd -- --calibrate costs.json        the real crowds alone: two and a half quiet minutes
 //   npm run bench:crowd -- --costs costs.json            the model alone, with these costs
 //   npm run bench:crowd -- --hold 50 --processes 10,100  other bodies, other crowds
 import { readFileSync, writeFileSync } from 'node:fs';
