@@ -152,7 +152,7 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
     this.lose(
       permit,
       reason === 'gone'
-        ? 'it no longer existed when it was to be renewed'
+        ? 'it no longer existed at renewal'
         : 'it could not be renewed before its lease ended',
     );
   }

@@ -6,7 +6,7 @@ import type { SynchronizerCalls } from '../synchronizers/synchronizer-calls.js';
 /** What Redisson publishes when a latch gets its count. */
 const COUNT_WAS_SET = '1';
 
-/** Gives a latch its count, and notifies waiters. False: it has one already. */
+/** Gives a latch its count, and notifies waiters. Returns false if it already has one. */
 export async function trySetLatch(
   calls: SynchronizerCalls,
   key: string,
