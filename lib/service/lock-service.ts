@@ -101,7 +101,7 @@ export class LockService extends LockHandles {
       typeof optionsOrBody === 'function' ? [undefined, optionsOrBody] : [optionsOrBody, bodyAfterOptions];
     if (typeof body !== 'function')
       throw new LockConfigurationError('withLock(): the last argument must be the function to run');
-    return this.engine.holdWhile(await this.engine.acquire(names, options, 'withLock()'), body);
+    return this.engine.holdWhile(await this.engine.acquireToRun(names, options, 'withLock()'), body);
   }
 
   /** For the decorator: resolves its options once, instead of at each call. @internal */

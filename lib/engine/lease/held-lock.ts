@@ -1,4 +1,4 @@
-import type { Acquired, LockType } from '../../backends/lock-backend.js';
+import type { Acquired, LockType, ReleaseReply, ReleaseRequest } from '../../backends/lock-backend.js';
 import type { Attempt } from '../attempt.js';
 import { listOf } from '../collections/list-of.js';
 import type { LockLostError } from '../errors.js';
@@ -6,6 +6,7 @@ import type { AcquisitionTerms } from '../terms/lock-options.js';
 import type { Waiter } from '../waiting/waiter.js';
 import type { Renewable, RenewalList } from '../watchdog.js';
 import type { Moment } from './lease-clock.js';
+import type { Departing } from './unsettled-releases.js';
 
 /** Reacts when the last share of a held lock is given back, and when the lock is lost. */
 export interface LockKeeper {
@@ -31,7 +32,7 @@ export interface LockKeeper {
 export type ReleaseOutcome = 'released' | 'gone' | 'unreachable';
 
 /** The terms of an acquisition that its lease keeps. */
-export type LeaseTerms = Pick<AcquisitionTerms, 'onLost' | 'group' | 'method'>;
+export type LeaseTerms = Pick<AcquisitionTerms, 'onLost' | 'release' | 'group' | 'method'>;
 
 /** One lease's part in a held lock. */
 export interface LockShare {
@@ -66,7 +67,7 @@ const NO_SHARES: readonly LockShare[] = [];
  * A lock that the backend holds for one owner of this process. Leases are shares in it: one for the acquisition, one
  * for each re-entry, and one for each waiter after a hand-off.
  */
-export class HeldLock implements Renewable<HeldLock> {
+export class HeldLock implements Renewable<HeldLock>, ReleaseRequest, Departing {
   /** Leases that were not released yet. */
   shares: readonly LockShare[] = NO_SHARES;
   /** It came from another caller of this process, not from the backend. */
@@ -83,6 +84,21 @@ export class HeldLock implements Renewable<HeldLock> {
    * holdAtLeast.
    */
   keepUntil = 0;
+
+  /** Its release waits to be sent, and can be recalled: see {@link recall}. */
+  unsent = false;
+  withdrawn = false;
+  /** How many of its releases were recalled. */
+  recalls = 0;
+  /** The latest release. */
+  departure: Promise<ReleaseReply> | undefined;
+  /** The outcome of the transfer for which its last release was recalled. */
+  transferred: Promise<ReleaseOutcome> | undefined;
+  /** The links of the list of releases without an answer. */
+  previous: Departing | undefined;
+  next: Departing | undefined;
+  readonly underWay = true;
+  whenAnswered: readonly (() => void)[] | undefined;
 
   /** Its position in a list of the watchdog. */
   list: RenewalList<HeldLock> | undefined;
@@ -194,6 +210,12 @@ export class HeldLock implements Renewable<HeldLock> {
     this.token++;
     this.handedOff = true;
     if (this.block !== undefined) this.block.left--;
+  }
+
+  /** Withdraws a release that was not sent yet: the lock is held as before. */
+  recall(): void {
+    this.withdrawn = true;
+    this.recalls++;
   }
 
   lose(error: LockLostError): void {

@@ -1,9 +1,11 @@
 import { type BackendError, withReason } from '../../backends/lock-backend.js';
+import type { ActiveWork } from '../active-work.js';
 import type { EngineContext } from '../engine-context.js';
 import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from '../errors.js';
 import { LockScope, lockScopes, type ScopedLease } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
 import { type Duration, toLeaseTime } from '../terms/duration.js';
+import type { ReleaseMode } from '../terms/lock-options.js';
 import { confirmLeases } from './confirm-lease.js';
 import type { HeldLock, LeaseTerms, LockShare, ReleaseOutcome } from './held-lock.js';
 import { isKept, leaveToLapse } from './hold-at-least.js';
@@ -147,9 +149,17 @@ export class LockLease implements ScopedLease, LockShare {
   }
 
   release(): Promise<void> {
-    if (this.ending !== undefined) return this.ending.catch(() => {});
+    return this.releaseAs('confirmed');
+  }
+
+  /**
+   * As {@link release}; with `'background'`, settles before the release is answered. What only the answer can tell
+   * becomes a `lost` event and a warning.
+   */
+  releaseAs(mode: ReleaseMode): Promise<void> {
+    if (this.ending !== undefined) return mode === 'background' ? ENDED : this.ending.catch(() => {});
     this.ending = ENDED; // an event listener or abort handler may call release() again
-    this.ending = this.end();
+    this.ending = this.end(mode);
     return this.ending;
   }
 
@@ -162,12 +172,12 @@ export class LockLease implements ScopedLease, LockShare {
    * release, renewal or hand-off. If a lock has other shares, this happens when the last of them is released. Used for
    * `holdAtLeast`.
    */
-  leaveFor(duration: number): Promise<void> {
+  leaveFor(duration: number, mode: ReleaseMode): Promise<void> {
     if (this.live && this.left() > 0) {
       const until = this.context.runtime.monotonic() + duration;
       for (const lock of this.locks) lock.keep(until);
     }
-    return this.release();
+    return this.releaseAs(mode);
   }
 
   lose(error: LockLostError): void {
@@ -193,44 +203,70 @@ export class LockLease implements ScopedLease, LockShare {
     if (this.loss !== undefined) throw this.loss;
   }
 
-  private end(): Promise<void> {
+  private end(mode: ReleaseMode): Promise<void> {
     const { clock, events } = this.context;
     const now = clock.now();
     const overdue = this.loss === undefined && this.left(now) <= 0;
     const isFreed = (lock: HeldLock) => lock.shares.length === 1 && !isKept(lock, now);
     const freed = events.timed ? this.locks.filter(isFreed) : NONE;
     const dropped = dropShares(this.context, this.locks, this, now);
-    if (typeof dropped !== 'string') return dropped.then((outcome) => this.ended(outcome, overdue, freed));
-    // Handed off in this process, or still shared: no promise is needed.
+    const isOver = typeof dropped === 'string';
+    if (!isOver && mode === 'confirmed')
+      return dropped.then((outcome) => this.ended(outcome, overdue, freed, outcome !== 'unreachable'));
+    if (!isOver) {
+      this.work.releaseStarted();
+      events.unawaited(dropped.then((outcome) => this.answeredInBackground(outcome)));
+    }
+    // Handed off in this process, still shared, or not waited for: no promise is needed.
     try {
-      this.ended(dropped, overdue, freed);
+      this.ended(isOver ? dropped : 'released', overdue, freed, isOver);
       return ENDED;
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  private ended(outcome: ReleaseOutcome, overdue: boolean, freed: readonly HeldLock[]): void {
+  /** The release was answered after its caller had continued. */
+  private answeredInBackground(outcome: ReleaseOutcome): void {
+    this.work.releaseEnded();
+    if (this.loss !== undefined) return;
+    if (outcome === 'unreachable') return this.warnOfLapse();
+    if (outcome !== 'gone') return;
+    const error = lostOnRelease(this.name, outcome);
+    this.noteLoss(error);
+    this.context.events.logger.warn(error.message);
+  }
+
+  private ended(outcome: ReleaseOutcome, overdue: boolean, freed: readonly HeldLock[], confirmed: boolean): void {
     this.leaveGates();
     const isLost = this.loss !== undefined || overdue || outcome === 'gone';
     this.onEnd(this, isLost);
     if (isLost) return this.reportLoss(outcome);
-    if (outcome === 'unreachable')
-      this.warn(
-        'could not be released in time; the release is retried in the background, and the lock lapses with its lease',
-      );
-    if (freed.length > 0) announceReleased(this.context, this, freed);
+    if (outcome === 'unreachable') this.warnOfLapse();
+    if (freed.length > 0) announceReleased(this.context, this, freed, confirmed);
+  }
+
+  private warnOfLapse(): void {
+    this.warn(
+      'could not be released in time; the release is retried in the background, and the lock lapses with its lease',
+    );
   }
 
   private reportLoss(outcome: ReleaseOutcome): void {
     const error = this.loss ?? lostOnRelease(this.name, outcome);
-    if (this.loss === undefined) {
-      announceLost(this.context, this.locks[0], error, this.terms, this.name);
-      this.loss = error;
-      this.controller?.abort(error);
-    }
+    if (this.loss === undefined) this.noteLoss(error);
     if (this.terms.onLost === 'throw') throw error;
     this.context.events.logger.warn(error.message);
+  }
+
+  private noteLoss(error: LockLostError): void {
+    announceLost(this.context, this.locks[0], error, this.terms, this.name);
+    this.loss = error;
+    this.controller?.abort(error);
+  }
+
+  private get work(): ActiveWork {
+    return this.context.work;
   }
 
   /** Milliseconds for which all locks are certainly held. */

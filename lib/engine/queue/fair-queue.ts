@@ -185,8 +185,26 @@ export class FairQueue implements LockKeeper, WaitingQueue {
   private foundBusy(waiter: LockWaiter, reply: Busy, now: Moment): void {
     this.line.foundBusy(reply, now, waiter.mayLeave);
     if (waiter.settled) this.unregister(waiter);
+    else if (waiter.triesOnce && this.asksBehindRelease(waiter, reply)) return;
     else if (waiter.triesOnce) this.dismiss(waiter, this.line.refusal(waiter));
     else this.waitForWake(waiter, reply.remaining);
+  }
+
+  /**
+   * An owner of this process whose release is not answered yet holds the lock. A caller that tries once asks once more
+   * after that answer; the others are woken.
+   */
+  private asksBehindRelease(waiter: LockWaiter, { holder }: Busy): boolean {
+    if (waiter.askedAgain) return false;
+    const answered = () => {
+      this.departures--;
+      this.ask(waiter);
+      this.endIfIdle();
+    };
+    if (!this.context.unsettledReleases.onAnswer(holder, answered)) return false;
+    waiter.askedAgain = true;
+    this.departures++;
+    return true;
   }
 
   private unanswered(waiter: LockWaiter, attempt: Attempt): void {

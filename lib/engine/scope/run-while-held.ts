@@ -7,7 +7,7 @@ import { LockScope, lockScopes } from './lock-scope.js';
 /**
  * Runs `body` in a scope of `lease`, then releases the lease. An error of the body is thrown whatever the outcome of
  * the release. If the body succeeded but the lease was lost meanwhile, LockLostError is thrown (unless
- * `onLost: 'warn'`).
+ * `onLost: 'warn'`). With `release: 'background'`, it settles before the release is answered.
  *
  * @param holdAtLeast how many milliseconds from now to keep the lock, even if the body ends earlier
  */
@@ -18,13 +18,14 @@ export async function holdWhile<T>(
   holdAtLeast = 0,
 ): Promise<T> {
   const scope = new LockScope(lease, lockScopes.getStore());
+  const { release } = lease.terms;
   const started = holdAtLeast > 0 ? runtime.monotonic() : 0;
   const finish = (): Promise<void> => {
     work.bodyEnded();
     // The body has released the lease itself, so shutdown may be waiting for the body.
     if (lease.released) work.changed();
     const rest = holdAtLeast > 0 ? holdAtLeast - (runtime.monotonic() - started) : 0;
-    return rest > 0 ? lease.leaveFor(rest) : lease.release();
+    return rest > 0 ? lease.leaveFor(rest, release) : lease.releaseAs(release);
   };
   let result: T;
   work.bodyStarted();

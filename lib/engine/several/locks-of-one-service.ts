@@ -81,6 +81,15 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
   }
 
   async takeMissing(): Promise<BusyLock | undefined> {
+    const busy = await this.tryMissing();
+    const answer = this.context.unsettledReleases.nextAnswer(busy?.holder);
+    if (answer === undefined) return busy;
+    // The holder is an owner of this process that has left: ask once more behind its release.
+    await answer;
+    return this.caller?.settled ? busy : this.tryMissing();
+  }
+
+  private async tryMissing(): Promise<BusyLock | undefined> {
     const missing = this.all.filter(({ taken }) => !taken);
     for (const wanted of missing) wanted.refreshReentry();
     for (const [i, wanted] of missing.entries()) {
