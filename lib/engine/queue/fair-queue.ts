@@ -63,6 +63,11 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     return this.line.waiters;
   }
 
+  /** See LockQueue. An attempt for several names asks the backend in any case. */
+  get leaving(): undefined {
+    return undefined;
+  }
+
   get keys(): readonly string[] {
     return [this.key];
   }

@@ -107,6 +107,12 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     return this.otherReaders.length === 0 ? this.holder.alone : [this.holder, ...this.otherReaders];
   }
 
+  /** The owner whose release is unanswered, if nobody else holds the lock or waits for it here. */
+  get leaving(): string | undefined {
+    const isLast = this.holder === undefined && this.waiting.length === 0 && this.claims === 0;
+    return isLast ? this.departing?.owner : undefined;
+  }
+
   get keys(): readonly string[] {
     return [this.key];
   }

@@ -95,7 +95,7 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
     for (const [i, wanted] of missing.entries()) {
       if (wanted.claim()) continue;
       for (const claimed of missing.slice(0, i)) claimed.unclaim();
-      return { wanted, remaining: -1, holder: wanted.holder };
+      return { wanted, remaining: -1, holder: wanted.holder ?? wanted.leaving };
     }
     let busy: BusyLock | undefined;
     try {

@@ -1,6 +1,7 @@
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../../lib/service/redis-lock-options.js';
+import { RELEASE } from '../../support/release-under-test.js';
 import { until } from '../../support/until.js';
 import { History, machineTime } from '../history.js';
 import { checkHistory } from '../history-checker.js';
@@ -70,7 +71,9 @@ export class FaultRun {
 
   private constructor({ connection, options, crews = CREWS, services = 2, processes = 2 }: FaultRunOptions) {
     const defaults = { watchdogTimeout: LEASE, commandTimeout: COMMAND_TIMEOUT, fairWaitTimeout: 1_000 };
-    this.options = { connection, ...defaults, ...options };
+    const confirms =
+      options?.minReplicas !== undefined || options?.quorum !== undefined || options?.backend !== undefined;
+    this.options = { connection, ...defaults, ...(confirms ? {} : { release: RELEASE }), ...options };
     for (let i = 1; i <= services; i++) {
       const locks = this.make();
       this.loads.push(new Load(`service ${i}`, locks, crewsOf(i, crews), this.history));
