@@ -71,9 +71,7 @@ export class FaultRun {
 
   private constructor({ connection, options, crews = CREWS, services = 2, processes = 2 }: FaultRunOptions) {
     const defaults = { watchdogTimeout: LEASE, commandTimeout: COMMAND_TIMEOUT, fairWaitTimeout: 1_000 };
-    const confirms =
-      options?.minReplicas !== undefined || options?.quorum !== undefined || options?.backend !== undefined;
-    this.options = { connection, ...defaults, ...(confirms ? {} : { release: RELEASE }), ...options };
+    this.options = { connection, release: RELEASE, ...defaults, ...options };
     for (let i = 1; i <= services; i++) {
       const locks = this.make();
       this.loads.push(new Load(`service ${i}`, locks, crewsOf(i, crews), this.history));
@@ -166,7 +164,9 @@ export class FaultRun {
 
   private make(options: Partial<RedisLockOptions> = {}): LockService {
     const note = (message: string) => void this.log.push(message);
-    const locks = createLockService({ ...this.options, logger: { warn: note, error: note }, ...options });
+    // What confirms acquisitions confirms releases, too.
+    const { release } = options.minReplicas === undefined ? this.options : { release: undefined };
+    const locks = createLockService({ ...this.options, release, logger: { warn: note, error: note }, ...options });
     this.services.push(locks);
     return locks;
   }
