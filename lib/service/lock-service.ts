@@ -92,16 +92,17 @@ export class LockService extends LockHandles {
   withLock<T>(name: OneName, options: LockOptions, body: (lease: Lease) => T | Promise<T>): Promise<T>;
   withLock<T>(names: LockNames, body: (lease: MultiLease) => T | Promise<T>): Promise<T>;
   withLock<T>(names: LockNames, options: LockOptions, body: (lease: MultiLease) => T | Promise<T>): Promise<T>;
-  async withLock<T>(
+  withLock<T>(
     names: LockNames,
     optionsOrBody: LockOptions | ((lease: Lease) => T | Promise<T>),
     bodyAfterOptions?: (lease: Lease) => T | Promise<T>,
   ): Promise<T> {
-    const [options, body] =
-      typeof optionsOrBody === 'function' ? [undefined, optionsOrBody] : [optionsOrBody, bodyAfterOptions];
+    const hasOptions = typeof optionsOrBody !== 'function';
+    const body = hasOptions ? bodyAfterOptions : optionsOrBody;
     if (typeof body !== 'function')
-      throw new LockConfigurationError('withLock(): the last argument must be the function to run');
-    return this.engine.holdWhile(await this.engine.acquireToRun(names, options, 'withLock()'), body);
+      return Promise.reject(new LockConfigurationError('withLock(): the last argument must be the function to run'));
+    const acquired = this.engine.acquireToRun(names, hasOptions ? optionsOrBody : undefined, 'withLock()');
+    return this.engine.holdWhile(acquired, body);
   }
 
   /** For the decorator: resolves its options once, instead of at each call. @internal */

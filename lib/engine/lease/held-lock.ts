@@ -1,12 +1,12 @@
-import type { Acquired, LockType, ReleaseReply, ReleaseRequest } from '../../backends/lock-backend.js';
+import type { Acquired, LockType } from '../../backends/lock-backend.js';
 import type { Attempt } from '../attempt.js';
 import { listOf } from '../collections/list-of.js';
 import type { LockLostError } from '../errors.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import type { Waiter } from '../waiting/waiter.js';
 import type { Renewable, RenewalList } from '../watchdog.js';
+import type { Departure } from './departure.js';
 import type { Moment } from './lease-clock.js';
-import type { Departing } from './unsettled-releases.js';
 
 /** Reacts when the last share of a held lock is given back, and when the lock is lost. */
 export interface LockKeeper {
@@ -18,8 +18,10 @@ export interface LockKeeper {
    * caller may continue at once.
    *
    * @param now the current moment, to save reading the clocks again
+   * @param listener of a caller that does not wait: with `undefined` as the result, it is told the outcome later
    */
   giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome>;
+  giveBack(held: HeldLock, now: Moment, listener: ReleaseListener | undefined): GivenBack;
   /** Removes the lock from queues and renewals, and lets it lapse. */
   forget(held: HeldLock): void;
   lost(held: HeldLock): void;
@@ -30,6 +32,14 @@ export interface LockKeeper {
  * lease ends.
  */
 export type ReleaseOutcome = 'released' | 'gone' | 'unreachable';
+
+/** See {@link LockKeeper.giveBack}. */
+export type GivenBack = ReleaseOutcome | Promise<ReleaseOutcome> | undefined;
+
+/** A caller that does not wait for its release. */
+export interface ReleaseListener {
+  releaseSettled(outcome: ReleaseOutcome): void;
+}
 
 /** The terms of an acquisition that its lease keeps. */
 export type LeaseTerms = Pick<AcquisitionTerms, 'onLost' | 'release' | 'group' | 'method'>;
@@ -67,7 +77,7 @@ const NO_SHARES: readonly LockShare[] = [];
  * A lock that the backend holds for one owner of this process. Leases are shares in it: one for the acquisition, one
  * for each re-entry, and one for each waiter after a hand-off.
  */
-export class HeldLock implements Renewable<HeldLock>, ReleaseRequest, Departing {
+export class HeldLock implements Renewable<HeldLock> {
   /** Leases that were not released yet. */
   shares: readonly LockShare[] = NO_SHARES;
   /** It came from another caller of this process, not from the backend. */
@@ -85,20 +95,8 @@ export class HeldLock implements Renewable<HeldLock>, ReleaseRequest, Departing 
    */
   keepUntil = 0;
 
-  /** Its release waits to be sent, and can be recalled: see {@link recall}. */
-  unsent = false;
-  withdrawn = false;
-  /** How many of its releases were recalled. */
-  recalls = 0;
   /** The latest release. */
-  departure: Promise<ReleaseReply> | undefined;
-  /** The outcome of the transfer for which its last release was recalled. */
-  transferred: Promise<ReleaseOutcome> | undefined;
-  /** The links of the list of releases without an answer. */
-  previous: Departing | undefined;
-  next: Departing | undefined;
-  readonly underWay = true;
-  whenAnswered: readonly (() => void)[] | undefined;
+  departure: Departure | undefined;
 
   /** Its position in a list of the watchdog. */
   list: RenewalList<HeldLock> | undefined;
@@ -184,10 +182,10 @@ export class HeldLock implements Renewable<HeldLock>, ReleaseRequest, Departing 
   }
 
   /** Removes one share. Removing the last one frees the lock or hands it off. */
-  drop(share: LockShare, now: Moment): ReleaseOutcome | Promise<ReleaseOutcome> {
+  drop(share: LockShare, now: Moment, listener?: ReleaseListener): GivenBack {
     this.shares = this.shares.length === 1 ? NO_SHARES : this.shares.filter((other) => other !== share);
     if (this.shares.length > 0) return 'released';
-    return this.keeper.giveBack(this, now);
+    return this.keeper.giveBack(this, now, listener);
   }
 
   /** Records that the backend has set the lease to `leaseTime`, by a command that was sent after `sent`. */
@@ -210,12 +208,6 @@ export class HeldLock implements Renewable<HeldLock>, ReleaseRequest, Departing 
     this.token++;
     this.handedOff = true;
     if (this.block !== undefined) this.block.left--;
-  }
-
-  /** Withdraws a release that was not sent yet: the lock is held as before. */
-  recall(): void {
-    this.withdrawn = true;
-    this.recalls++;
   }
 
   lose(error: LockLostError): void {

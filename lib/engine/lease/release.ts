@@ -2,8 +2,7 @@ import { BackOff, FIRST_PAUSE } from '../../backends/back-off.js';
 import type { LockBackend, OwnerRef, ReleaseReply } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { EngineContext } from '../engine-context.js';
-import type { HeldLock, ReleaseOutcome } from './held-lock.js';
-import { validity } from './lease-clock.js';
+import type { HeldLock } from './held-lock.js';
 import { announceLost } from './lease-events.js';
 import type { Departing, UnsettledReleases } from './unsettled-releases.js';
 
@@ -14,47 +13,6 @@ const LONGEST_PAUSE = 500;
  * set back would report otherwise for as long as it lags.
  */
 const LONGEST_DOUBT = 60_000;
-
-/**
- * Releases a held lock in the backend. Until the release is sent, it can be recalled (`HeldLock.recall`).
- *
- * @param answered called when the request is settled: with the reply, or without one if there was no answer. Without an
- *   answer, the lock is released in the background
- */
-export function releaseHeld(
-  { backend, backgroundReleases, clock, unsettledReleases }: EngineContext,
-  held: HeldLock,
-  answered: (reply: ReleaseReply | undefined) => void,
-): Promise<ReleaseOutcome> {
-  const { recalls } = held;
-  held.withdrawn = false;
-  // One that was recalled and is still unsent is sent after all.
-  if (!held.unsent || held.departure === undefined) held.departure = backend.release(held);
-  unsettledReleases.begin(held);
-  return held.departure.then(
-    (reply) => {
-      if (held.recalls > recalls) return recalledOutcome(held, recalls);
-      unsettledReleases.end(held);
-      backgroundReleases.followUp(held);
-      answered(reply);
-      // If the client resent a release after its answer was lost, the second copy finds nothing.
-      const executedTwice = reply.resent && clock.age(held.confirmed) < validity(held.validFor);
-      return reply.released || executedTwice ? 'released' : 'gone';
-    },
-    () => {
-      if (held.recalls > recalls) return recalledOutcome(held, recalls);
-      unsettledReleases.end(held);
-      backgroundReleases.release({ ...unusedOwner(held), leaseTime: held.validFor });
-      answered(undefined);
-      return 'unreachable';
-    },
-  );
-}
-
-/** The outcome of a release that was recalled: it is the last one if the lock was transferred then. */
-function recalledOutcome(held: HeldLock, recalls: number): ReleaseOutcome | Promise<ReleaseOutcome> {
-  return held.recalls === recalls + 1 && held.transferred !== undefined ? held.transferred : 'released';
-}
 
 /**
  * Reports a lost lock to the holders of its shares. A lock without shares is released, since the backend may still hold

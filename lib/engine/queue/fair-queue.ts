@@ -4,9 +4,17 @@ import type { Timer } from '../../backends/runtime.js';
 import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { EngineContext } from '../engine-context.js';
-import { HeldLock, type LockKeeper, type LockWaiter, type ReleaseOutcome } from '../lease/held-lock.js';
+import { Departure } from '../lease/departure.js';
+import {
+  type GivenBack,
+  HeldLock,
+  type LockKeeper,
+  type LockWaiter,
+  type ReleaseListener,
+  type ReleaseOutcome,
+} from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
-import { noteLoss, releaseHeld, unusedOwner } from '../lease/release.js';
+import { noteLoss, unusedOwner } from '../lease/release.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import type { WaitingQueue } from '../waiting/outages.js';
 import { permanentError } from '../waiting/wait-errors.js';
@@ -348,18 +356,21 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     this.askFirst();
   }
 
-  giveBack(held: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
-    if (held.lost === undefined) return this.release(held);
+  giveBack(held: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome>;
+  giveBack(held: HeldLock, now: Moment, listener: ReleaseListener | undefined): GivenBack;
+  giveBack(held: HeldLock, _now?: Moment, listener?: ReleaseListener): GivenBack {
+    if (held.lost === undefined) return this.release(held, listener);
     this.context.backgroundReleases.release(unusedOwner(held));
     return 'gone';
   }
 
-  private release(held: HeldLock): Promise<ReleaseOutcome> {
+  private release(held: HeldLock, listener?: ReleaseListener): Promise<ReleaseOutcome> | undefined {
     this.drop(held);
     this.departures++;
-    return releaseHeld(this.context, held, () => {
+    const departure = new Departure(this.context, held, () => {
       this.departures--;
       this.endIfIdle();
     });
+    return departure.send(listener);
   }
 }

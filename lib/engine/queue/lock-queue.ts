@@ -11,9 +11,17 @@ import {
 import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { EngineContext } from '../engine-context.js';
-import { HeldLock, type LockKeeper, type LockWaiter, type ReleaseOutcome } from '../lease/held-lock.js';
+import { Departure } from '../lease/departure.js';
+import {
+  type GivenBack,
+  HeldLock,
+  type LockKeeper,
+  type LockWaiter,
+  type ReleaseListener,
+  type ReleaseOutcome,
+} from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
-import { noteLoss, releaseHeld, unusedOwner } from '../lease/release.js';
+import { noteLoss, unusedOwner } from '../lease/release.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import type { WaitingQueue } from '../waiting/outages.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
@@ -52,8 +60,8 @@ export class LockQueue implements LockKeeper, WaitingQueue {
   // Locks held here. Usually there is one holder; only readers share.
   private holder: HeldLock | undefined = undefined;
   private otherReaders: readonly HeldLock[] = NONE;
-  /** The lock whose release is unanswered. */
-  private departing: HeldLock | undefined = undefined;
+  /** The latest release, until it is answered. */
+  private departing: Departure | undefined = undefined;
 
   // Requests under way.
   /** The number of unanswered acquisitions. */
@@ -141,7 +149,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     }
     const { waiting } = this;
     waiting.push(waiter);
-    if (this.departing?.unsent && this.recall(this.departing, waiter)) return;
+    if (this.departing?.recallable && this.recall(this.departing, waiter)) return;
     this.hasTriers ||= waiter.triesOnce;
     if (this.asking?.reserve === 0) this.asking.reserve = this.reserve;
     if (waiter.mayLeave) this.line.watch(waiter);
@@ -470,7 +478,9 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     noteLoss(this.context, held);
   }
 
-  giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome> {
+  giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome>;
+  giveBack(held: HeldLock, now: Moment, listener: ReleaseListener | undefined): GivenBack;
+  giveBack(held: HeldLock, now?: Moment, listener?: ReleaseListener): GivenBack {
     const { downgrade } = held;
     downgrade?.abandon();
     if (held.lost !== undefined) {
@@ -479,7 +489,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     }
     const next = this.waiting.first;
     const route = next === undefined ? 'release' : this.route(held, next, now);
-    return next === undefined || route === 'release' ? this.release(held) : this.handOver(held, next, route);
+    return next === undefined || route === 'release' ? this.release(held, listener) : this.handOver(held, next, route);
   }
 
   private handOver(
@@ -499,21 +509,19 @@ export class LockQueue implements LockKeeper, WaitingQueue {
    *
    * @returns false if the release is sent all the same
    */
-  private recall(held: HeldLock, next: LockWaiter): boolean {
-    const { clock, unsettledReleases } = this.context;
+  private recall(departure: Departure, next: LockWaiter): boolean {
+    const { held } = departure;
     if (this.waiting.length > 1 || this.departures > 1 || this.claims > 0) return false;
-    const now = clock.now();
+    const now = this.context.clock.now();
     const route = this.route(held, next, now);
     if (route === 'release') return false;
-    held.recall();
-    unsettledReleases.end(held);
+    departure.recall();
     this.departing = undefined;
     this.departures--;
     this.again?.releasedSilently();
     this.budget.followed();
     this.hold(held, now);
-    const outcome = this.handOver(held, next, route);
-    if (typeof outcome !== 'string') held.transferred = outcome;
+    departure.passedOn(this.handOver(held, next, route));
     if (next.settled) return true;
     if (next.mayLeave) this.line.watch(next);
     this.line.rest();
@@ -614,18 +622,23 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     events.emit('handoff', { name, type, group, method, owner, fencingToken: token });
   }
 
-  private release(held: HeldLock): Promise<ReleaseOutcome> {
+  private release(held: HeldLock, listener?: ReleaseListener): Promise<ReleaseOutcome> | undefined {
     if (held.type !== 'read') this.again?.releasing();
     this.drop(held);
     this.departures++;
-    this.departing = held;
-    return releaseHeld(this.context, held, (reply) => {
+    if (held.departure?.resumable) {
+      this.departing = held.departure;
+      return held.departure.resume(listener);
+    }
+    const departure = new Departure(this.context, held, (reply) => {
       this.departures--;
-      if (this.departing === held) this.departing = undefined;
+      if (this.departing === departure) this.departing = undefined;
       if (this.waiting.length === 0) this.handOff?.notFollowed();
       if (held.type !== 'read') this.released(reply);
       this.resume();
     });
+    held.departure = this.departing = departure;
+    return departure.send(listener);
   }
 
   /**
