@@ -124,12 +124,8 @@ export class LockEngine {
   }
 
   /** See {@link holdWhile}. */
-  holdWhile<T>(
-    acquired: LockLease | Promise<LockLease>,
-    body: (lease: Lease) => T | Promise<T>,
-    holdAtLeast?: number,
-  ): Promise<T> {
-    return holdWhile(this.context, acquired, body, holdAtLeast);
+  holdWhile<T>(lease: LockLease, body: (lease: Lease) => T | Promise<T>, holdAtLeast?: number): Promise<T> {
+    return holdWhile(this.context, lease, body, holdAtLeast);
   }
 
   /** @returns a function that removes the listener */

@@ -92,7 +92,7 @@ export class LockService extends LockHandles {
   withLock<T>(name: OneName, options: LockOptions, body: (lease: Lease) => T | Promise<T>): Promise<T>;
   withLock<T>(names: LockNames, body: (lease: MultiLease) => T | Promise<T>): Promise<T>;
   withLock<T>(names: LockNames, options: LockOptions, body: (lease: MultiLease) => T | Promise<T>): Promise<T>;
-  withLock<T>(
+  async withLock<T>(
     names: LockNames,
     optionsOrBody: LockOptions | ((lease: Lease) => T | Promise<T>),
     bodyAfterOptions?: (lease: Lease) => T | Promise<T>,
@@ -100,9 +100,9 @@ export class LockService extends LockHandles {
     const hasOptions = typeof optionsOrBody !== 'function';
     const body = hasOptions ? bodyAfterOptions : optionsOrBody;
     if (typeof body !== 'function')
-      return Promise.reject(new LockConfigurationError('withLock(): the last argument must be the function to run'));
-    const acquired = this.engine.acquireToRun(names, hasOptions ? optionsOrBody : undefined, 'withLock()');
-    return this.engine.holdWhile(acquired, body);
+      throw new LockConfigurationError('withLock(): the last argument must be the function to run');
+    const options = hasOptions ? optionsOrBody : undefined;
+    return this.engine.holdWhile(await this.engine.acquireToRun(names, options, 'withLock()'), body);
   }
 
   /** For the decorator: resolves its options once, instead of at each call. @internal */

@@ -9,16 +9,14 @@ import { LockScope, lockScopes } from './lock-scope.js';
  * the release. If the body succeeded but the lease was lost meanwhile, LockLostError is thrown (unless
  * `onLost: 'warn'`). With `release: 'background'`, it settles before the release is answered.
  *
- * @param acquired the lease, or the acquisition, so that the two need one promise less
  * @param holdAtLeast how many milliseconds from now to keep the lock, even if the body ends earlier
  */
 export async function holdWhile<T>(
   context: EngineContext,
-  acquired: LockLease | Promise<LockLease>,
+  lease: LockLease,
   body: (lease: Lease) => T | Promise<T>,
   holdAtLeast = 0,
 ): Promise<T> {
-  const lease = acquired instanceof Promise ? await acquired : acquired;
   const { runtime, work } = context;
   const scope = new LockScope(lease, lockScopes.getStore());
   const keepUntil = holdAtLeast > 0 ? runtime.monotonic() + holdAtLeast : 0;
