@@ -7,8 +7,8 @@ import type { Departing } from './unsettled-releases.js';
 
 /**
  * The release of a held lock in the backend. Until it is sent, it can be recalled: then the lock is held as before. If
- * the lock is given back again before this request would have been sent, the request is resumed. A second request would
- * find nothing, which means a loss.
+ * the lock is given back again before this request would have been sent, the request is resumed: a loop on one lock
+ * would otherwise make thousands of requests a turn that are all withdrawn.
  */
 export class Departure implements ReleaseRequest, Departing {
   unsent = false;
