@@ -42,8 +42,11 @@ export type AcquireOutcome =
 export interface LockEvents {
   /** `waited` is 0 if there was no listener when the acquisition started. */
   acquired: OwnerEvent & { readonly fencingToken: number; readonly waited: number };
-  /** `held` is undefined if there was no listener when the lock was acquired. */
-  released: OwnerEvent & { readonly held: number | undefined };
+  /**
+   * `held` is undefined if there was no listener when the lock was acquired. `confirmed` is false when Redis has not
+   * answered the release: nobody waits for it with `release: 'background'`, or there was no answer.
+   */
+  released: OwnerEvent & { readonly held: number | undefined; readonly confirmed: boolean };
   renewed: OwnerEvent;
   /** A renewal failed or got no answer. It is retried until the lease ends in `remainingTime`. */
   renewalFailed: OwnerEvent & { readonly remainingTime: number; readonly error: Error };

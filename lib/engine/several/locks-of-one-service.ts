@@ -80,13 +80,14 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
     if (error !== undefined) caller?.refuse(error);
   }
 
-  async takeMissing(): Promise<BusyLock | undefined> {
+  /** @param attempts how often to ask while the holder is an owner of this process whose release is under way */
+  async takeMissing(attempts = 2): Promise<BusyLock | undefined> {
     const missing = this.all.filter(({ taken }) => !taken);
     for (const wanted of missing) wanted.refreshReentry();
     for (const [i, wanted] of missing.entries()) {
       if (wanted.claim()) continue;
       for (const claimed of missing.slice(0, i)) claimed.unclaim();
-      return { wanted, remaining: -1, holder: wanted.holder };
+      return this.behindRelease({ wanted, remaining: -1, holder: wanted.holder ?? wanted.leaving }, attempts);
     }
     let busy: BusyLock | undefined;
     try {
@@ -102,7 +103,15 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
       if (busy !== undefined) wanted.unclaim();
       else wanted.share();
     }
-    return busy;
+    return busy && this.behindRelease(busy, attempts);
+  }
+
+  /** Asks again behind the release if the busy lock is held by an owner of this process that has left. */
+  private async behindRelease(busy: BusyLock, attempts: number): Promise<BusyLock | undefined> {
+    const answer = attempts > 1 ? this.context.unsettledReleases.nextAnswer(busy.holder) : undefined;
+    if (answer === undefined) return busy;
+    await answer;
+    return this.caller?.settled ? busy : this.takeMissing(attempts - 1);
   }
 
   outage(caller: Caller<never>): BackendError | undefined {

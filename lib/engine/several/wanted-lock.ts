@@ -68,6 +68,11 @@ export class WantedLock implements Wanted {
     return this.reentry?.held.owner;
   }
 
+  /** The owner of this process whose unanswered release is all that stands in the way. */
+  get leaving(): string | undefined {
+    return this.reentry === undefined ? this.queue.leaving : undefined;
+  }
+
   describe(holder: string | undefined): { readonly client: HolderClient | undefined; readonly who: string } {
     const { holders } = this.context;
     const client = holders.known(holder);

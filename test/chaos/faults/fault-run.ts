@@ -1,6 +1,7 @@
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../../lib/service/redis-lock-options.js';
+import { RELEASE } from '../../support/release-under-test.js';
 import { until } from '../../support/until.js';
 import { History, machineTime } from '../history.js';
 import { checkHistory } from '../history-checker.js';
@@ -70,7 +71,7 @@ export class FaultRun {
 
   private constructor({ connection, options, crews = CREWS, services = 2, processes = 2 }: FaultRunOptions) {
     const defaults = { watchdogTimeout: LEASE, commandTimeout: COMMAND_TIMEOUT, fairWaitTimeout: 1_000 };
-    this.options = { connection, ...defaults, ...options };
+    this.options = { connection, release: RELEASE, ...defaults, ...options };
     for (let i = 1; i <= services; i++) {
       const locks = this.make();
       this.loads.push(new Load(`service ${i}`, locks, crewsOf(i, crews), this.history));
@@ -158,7 +159,9 @@ export class FaultRun {
 
   private make(options: Partial<RedisLockOptions> = {}): LockService {
     const note = (message: string) => void this.log.push(message);
-    const locks = createLockService({ ...this.options, logger: { warn: note, error: note }, ...options });
+    // What confirms acquisitions confirms releases, too.
+    const { release } = options.minReplicas === undefined ? this.options : { release: undefined };
+    const locks = createLockService({ ...this.options, release, logger: { warn: note, error: note }, ...options });
     this.services.push(locks);
     return locks;
   }
