@@ -40,6 +40,7 @@ const ONLY_THE_LOCK: readonly LockKey<AcquireRequest>[] = [LOCK];
 export class AcquireAllBatch implements BatchedScript<LocksOfCaller, AcquireAllReply> {
   readonly script = scripts['acquire-all-reentrant'];
   readonly limited = true;
+  readonly unsentReply = undefined;
 
   /** @param onAcquired is called with the call that acquired the locks, before the acquisition is answered */
   constructor(
