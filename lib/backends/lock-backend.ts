@@ -1,4 +1,5 @@
 import type { BlockingBackend } from './blocking-backend.js';
+import type { FlightBackend } from './flight-backend.js';
 import type { LockDirectory } from './lock-directory.js';
 import type {
   AcquireAllReply,
@@ -22,6 +23,7 @@ import type { WaitBackend } from './wait-backend.js';
 
 export * from './backend-error.js';
 export type { BlockingBackend } from './blocking-backend.js';
+export type * from './flight-backend.js';
 export * from './lock-directory.js';
 export * from './lock-requests.js';
 export * from './node-health.js';
@@ -66,6 +68,9 @@ export interface LockBackend {
 
   /** Semaphores and latches; undefined: this backend has none. */
   readonly synchronizers: SynchronizerBackend | undefined;
+
+  /** Single flights and their results; undefined: this backend has none. */
+  readonly flights?: FlightBackend | undefined;
 
   /** Stores waits for the deadlock detection; undefined: deadlocks are not found. */
   readonly waits?: WaitBackend | undefined;

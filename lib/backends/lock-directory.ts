@@ -63,6 +63,8 @@ export interface KeyPage {
    * Keys of semaphores and latches that this library has created or found short of permits, if the backend knows them.
    */
   readonly synchronizers?: readonly string[];
+  /** Keys of single flights that have a result, if the backend knows them. */
+  readonly results?: readonly string[];
   /** The cursor of the next page; undefined: this is the last one. */
   readonly cursor: string | undefined;
 }

@@ -1,11 +1,12 @@
 import type { Moment } from './runtime.js';
 
 /**
- * How a lock is shared. See `LockOptions.type`.
+ * How a lock is shared. See `LockOptions.type`. `flight` is the lock of a `singleFlight`, and cannot be asked for
+ * otherwise.
  *
  * @publicApi
  */
-export type LockType = 'reentrant' | 'fair' | 'read' | 'write' | 'fenced';
+export type LockType = 'reentrant' | 'fair' | 'read' | 'write' | 'fenced' | 'flight';
 
 /** Read and write locks share one lock record; any other type under the same name counts as busy, and vice versa. */
 export function isReadWrite(type: LockType): type is 'read' | 'write' {
@@ -14,14 +15,14 @@ export function isReadWrite(type: LockType): type is 'read' | 'write' {
 
 /**
  * The lock types that `LockBackend.transfer` supports. Readers share a lock, and a fair lock goes to the head of its
- * queue, which may be in another process.
+ * queue, which may be in another process. A flight ends with its result.
  *
  * @publicApi
  */
-export type TransferableType = Exclude<LockType, 'fair' | 'read'>;
+export type TransferableType = Exclude<LockType, 'fair' | 'read' | 'flight'>;
 
 export function isTransferable(type: LockType): type is TransferableType {
-  return type !== 'fair' && type !== 'read';
+  return type !== 'fair' && type !== 'read' && type !== 'flight';
 }
 
 /**

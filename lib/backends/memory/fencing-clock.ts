@@ -54,6 +54,11 @@ export class FencingClocks {
     return this.use(key, type, wallMicros, (clock) => clock.next(wallMicros, reserve));
   }
 
+  /** The time by the shared clock, in µs, without a token. */
+  now(wallMicros: number): number {
+    return Math.max(this.shared.last, wallMicros);
+  }
+
   /** Makes the next token of this lock higher than `token`, unless it would be anyway. */
   raise(key: string, type: LockType, token: number, wallMicros: number): void {
     this.use(key, type, wallMicros, (clock) => clock.raise(token, wallMicros));

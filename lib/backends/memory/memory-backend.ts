@@ -22,6 +22,7 @@ import type { SynchronizerBackend } from '../synchronizer-backend.js';
 import { findBusy, grant } from './admission.js';
 import { channelOf } from './channels.js';
 import { MemoryDirectory } from './memory-directory.js';
+import { MemoryFlights } from './memory-flights.js';
 import { type MemoryStore, processStore } from './memory-store.js';
 import { MemorySynchronizers } from './memory-synchronizers.js';
 import { ReleaseMessages } from './release-messages.js';
@@ -52,6 +53,7 @@ export interface MemoryBackendOptions {
 export class MemoryBackend implements LockBackend {
   readonly description = 'memory';
   readonly synchronizers: SynchronizerBackend;
+  readonly flights: MemoryFlights;
   readonly waits: InProcessWaits;
   readonly directory: MemoryDirectory;
   private readonly store: MemoryStore;
@@ -65,6 +67,8 @@ export class MemoryBackend implements LockBackend {
     this.messages = new ReleaseMessages(store, runtime);
     const now = () => this.now();
     this.synchronizers = new MemorySynchronizers(store, this.messages, now);
+    const clocks = { now, wallMicros: () => this.wallMicros() };
+    this.flights = new MemoryFlights(store, this.messages, clocks, (key) => this.refuseCounter(key));
     this.directory = new MemoryDirectory(store, now);
     this.waits = new InProcessWaits(
       store.waits,

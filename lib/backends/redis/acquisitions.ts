@@ -28,7 +28,8 @@ export interface AcquisitionOptions extends ConnectionContext {
 
 /** Everything that acquires a lock. With `minReplicas`, on a separate connection, since WAIT blocks it. */
 export class Acquisitions {
-  private readonly scripts: ScriptContext;
+  /** The connection by which locks are acquired. */
+  readonly scripts: ScriptContext;
   private readonly batches: Record<LockType, NodeBatches<AcquireRequest, AcquireReply>>;
   /** The call that each acquisition came by, if replicas have to confirm it. */
   private readonly calls = new WeakMap<AcquireReply, ScriptCall>();

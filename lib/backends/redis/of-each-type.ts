@@ -8,5 +8,6 @@ export function ofEachType<T>(make: (type: LockType) => T): Record<LockType, T> 
     fair: make('fair'),
     read: make('read'),
     write: make('write'),
+    flight: make('flight'),
   };
 }

@@ -5,6 +5,7 @@ import {
   type AcquireRequest,
   BackendError,
   type ExpectedHolders,
+  type FlightBackend,
   type LockBackend,
   type LockState,
   type LockType,
@@ -28,6 +29,7 @@ type Command = Exclude<
   | 'connectionError'
   | 'synchronizers'
   | 'waits'
+  | 'flights'
   | 'directory'
   | 'health'
   | 'canAcquireTogether'
@@ -111,6 +113,20 @@ export class WatchedBackend implements LockBackend {
 
   get waits(): LockBackend['waits'] {
     return this.backend.waits;
+  }
+
+  /** Its requests are counted and disturbed as `acquire` and `release`; the others are let through. */
+  get flights(): FlightBackend | undefined {
+    const { flights } = this.backend;
+    return (
+      flights && {
+        acquire: (request) => this.run('acquire', request, () => flights.acquire(request)),
+        release: (release) => this.run('release', release, () => flights.release(release)),
+        forgottenAt: (key) => this.run('inspect', key, () => flights.forgottenAt(key)),
+        forget: (key) => this.run('forceRelease', key, () => flights.forget(key)),
+        inspect: (key) => this.run('inspect', key, () => flights.inspect(key)),
+      }
+    );
   }
 
   /** What is asked about semaphores and latches. Only of a backend that has them. */
