@@ -7,8 +7,8 @@ import type {
   AcquireReply,
   AcquireRequest,
   ExpectedHolders,
+  HeldType,
   LockState,
-  LockType,
   OwnerRef,
   ReleaseReply,
   ReleaseRequest,
@@ -137,7 +137,7 @@ export interface LockBackend {
    *
    * @throws BackendError
    */
-  raiseToken(key: string, type: LockType, token: number): Promise<void>;
+  raiseToken(key: string, type: HeldType, token: number): Promise<void>;
 
   /**
    * Keeps these waiters registered (see {@link AcquireRequest.waiterTimeout}) for another `waiterTimeout` ms. Resolves
@@ -184,7 +184,7 @@ export interface LockBackend {
    * Listens for releases of this lock. All subscriptions share one connection; those of one channel share one
    * subscription. For a fair lock, `clientId` names the owners (`<clientId>:*`) whose messages are delivered.
    */
-  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription;
+  subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription;
 
   /**
    * Listens for forced releases that removed owners of this client, whoever requested them. Such a message may come

@@ -1,15 +1,17 @@
 import type { Moment } from './runtime.js';
 
 /**
- * How a lock is shared. See `LockOptions.type`. `flight` is the lock of a `singleFlight`, and cannot be asked for
- * otherwise.
+ * How a lock is shared. See `LockOptions.type`.
  *
  * @publicApi
  */
-export type LockType = 'reentrant' | 'fair' | 'read' | 'write' | 'fenced' | 'flight';
+export type LockType = 'reentrant' | 'fair' | 'read' | 'write' | 'fenced';
+
+/** The type of a lock that is held: one that can be asked for, or the lock of a `singleFlight`. @publicApi */
+export type HeldType = LockType | 'flight';
 
 /** Read and write locks share one lock record; any other type under the same name counts as busy, and vice versa. */
-export function isReadWrite(type: LockType): type is 'read' | 'write' {
+export function isReadWrite(type: HeldType): type is 'read' | 'write' {
   return type === 'read' || type === 'write';
 }
 
@@ -19,9 +21,9 @@ export function isReadWrite(type: LockType): type is 'read' | 'write' {
  *
  * @publicApi
  */
-export type TransferableType = Exclude<LockType, 'fair' | 'read' | 'flight'>;
+export type TransferableType = Exclude<LockType, 'fair' | 'read'>;
 
-export function isTransferable(type: LockType): type is TransferableType {
+export function isTransferable(type: HeldType): type is TransferableType {
   return type !== 'fair' && type !== 'read' && type !== 'flight';
 }
 
@@ -33,7 +35,7 @@ export function isTransferable(type: LockType): type is TransferableType {
  */
 export interface OwnerRef {
   readonly key: string;
-  readonly type: LockType;
+  readonly type: HeldType;
   readonly owner: string;
 }
 

@@ -7,8 +7,8 @@ import type {
   AcquireReply,
   AcquireRequest,
   ExpectedHolders,
+  HeldType,
   LockState,
-  LockType,
   OwnerRef,
   ReleaseReply,
   ReleaseRequest,
@@ -151,7 +151,7 @@ export class MemoryBackend implements LockBackend {
     return true;
   }
 
-  async raiseToken(key: string, type: LockType, token: number): Promise<void> {
+  async raiseToken(key: string, type: HeldType, token: number): Promise<void> {
     this.now();
     this.store.fencing.raise(key, type, token, this.wallMicros());
   }
@@ -213,7 +213,7 @@ export class MemoryBackend implements LockBackend {
     return count;
   }
 
-  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+  subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription {
     return this.messages.subscribe(channelOf(key, type, clientId), listener);
   }
 
@@ -251,7 +251,7 @@ export class MemoryBackend implements LockBackend {
     return this.clock.monotonic();
   }
 
-  private token(key: string, type: LockType, reserve: number): Acquired {
+  private token(key: string, type: HeldType, reserve: number): Acquired {
     return this.store.fencing.next(key, type, reserve, this.wallMicros());
   }
 

@@ -3,7 +3,7 @@ import type {
   Acquired,
   AcquireReply,
   AcquireRequest,
-  LockType,
+  HeldType,
   OwnerRef,
   ReleaseReply,
   TransferRequest,
@@ -30,7 +30,7 @@ export interface AcquisitionOptions extends ConnectionContext {
 export class Acquisitions {
   /** The connection by which locks are acquired. */
   readonly scripts: ScriptContext;
-  private readonly batches: Record<LockType, NodeBatches<AcquireRequest, AcquireReply>>;
+  private readonly batches: Record<HeldType, NodeBatches<AcquireRequest, AcquireReply>>;
   /** The call that each acquisition came by, if replicas have to confirm it. */
   private readonly calls = new WeakMap<AcquireReply, ScriptCall>();
 

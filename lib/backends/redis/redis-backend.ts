@@ -5,9 +5,9 @@ import {
   type AcquireRequest,
   type BackendHealth,
   type ExpectedHolders,
+  type HeldType,
   type LockBackend,
   type LockState,
-  type LockType,
   type NodeWatch,
   type OwnerRef,
   type ReleaseReply,
@@ -63,8 +63,8 @@ export class RedisBackend implements LockBackend {
   private readonly acquisitions: Acquisitions;
   /** For large results of single flights, if there have been any. */
   private largeResults: Pick<ScriptContext, 'connection' | 'single'> | undefined;
-  private readonly releases: Record<LockType, NodeBatches<ReleaseRequest, ReleaseReply>>;
-  private readonly renewals: Record<LockType, NodeBatches<RenewRequest, boolean>>;
+  private readonly releases: Record<HeldType, NodeBatches<ReleaseRequest, ReleaseReply>>;
+  private readonly renewals: Record<HeldType, NodeBatches<RenewRequest, boolean>>;
 
   constructor(private readonly options: RedisBackendOptions) {
     const { runtime, commandTimeout, onError, onWarning = () => {} } = options;
@@ -149,7 +149,7 @@ export class RedisBackend implements LockBackend {
     return this.renewals[request.type].call(request);
   }
 
-  raiseToken(key: string, type: LockType, token: number): Promise<void> {
+  raiseToken(key: string, type: HeldType, token: number): Promise<void> {
     return raiseToken(key, type, token, this.scripts);
   }
 
@@ -174,7 +174,7 @@ export class RedisBackend implements LockBackend {
     return takeTicket(key, holder, this.scripts);
   }
 
-  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+  subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription {
     return this.channels.subscribe(key, type, clientId, listener);
   }
 

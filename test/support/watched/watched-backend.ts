@@ -6,9 +6,9 @@ import {
   BackendError,
   type ExpectedHolders,
   type FlightBackend,
+  type HeldType,
   type LockBackend,
   type LockState,
-  type LockType,
   type NodeWatch,
   type OwnerRef,
   type ReleaseReply,
@@ -184,7 +184,7 @@ export class WatchedBackend implements LockBackend {
     return this.run('renew', request, () => this.backend.renew(request));
   }
 
-  raiseToken(key: string, type: LockType, token: number): Promise<void> {
+  raiseToken(key: string, type: HeldType, token: number): Promise<void> {
     return this.run('raiseToken', token, () => this.backend.raiseToken(key, type, token));
   }
 
@@ -209,7 +209,7 @@ export class WatchedBackend implements LockBackend {
     return takeTicket && ((key, holder) => this.run('takeTicket', holder, () => takeTicket(key, holder)));
   }
 
-  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+  subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription {
     let confirmed = this.silence === undefined;
     const subscription = this.backend.subscribe(key, type, clientId, (wake) => confirmed && listener(wake));
     this.subscriptions++;

@@ -1,4 +1,4 @@
-import type { AcquireRequest, LockType, OwnerRef, TransferableType, TransferRequest } from '../../lock-backend.js';
+import type { AcquireRequest, HeldType, OwnerRef, TransferableType, TransferRequest } from '../../lock-backend.js';
 import { LOCK, type LockKey } from '../calls/item-answer.js';
 import {
   announcedWriters,
@@ -64,7 +64,7 @@ export const FAIR_KEYS: readonly KeyOfLock[] = [
 ];
 
 /** Which scripts each lock type has, and which keys they need. */
-export const LOCK_SCRIPTS: Record<LockType, LockTypeScripts> & Record<TransferableType, TransferScript> = {
+export const LOCK_SCRIPTS: Record<HeldType, LockTypeScripts> & Record<TransferableType, TransferScript> = {
   reentrant: {
     acquire: { name: 'acquire-reentrant', keys: [LOCK] },
     release: { name: 'release-reentrant', keys: [LOCK] },
