@@ -24,8 +24,8 @@ export type Json<T> = T extends string | number | boolean | null
  *
  * @publicApi
  */
-export type JsonResult<T> = [T] extends [undefined] ? T : IsNothing<T> extends true ? T : T extends Json<T> ? T : never;
-type IsNothing<T> = [T] extends [void] ? true : false;
+// biome-ignore lint/suspicious/noConfusingVoidType: a body may return nothing
+export type JsonResult<T> = [T] extends [void] ? T : T extends Json<T> ? T : never;
 
 /** Options of a single flight. @publicApi */
 export interface FlightOptions extends Omit<LockOptions, 'type'> {

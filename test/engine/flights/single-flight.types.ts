@@ -8,7 +8,8 @@ export async function flightTypes(locks: LockService): Promise<void> {
   }
   const price: Price = await locks.singleFlight('a', async (): Promise<Price> => ({ cents: 1 }));
   const list: (string | null)[] = await locks.singleFlight('a', { keepFor: '1m' }, async () => ['a', null]);
-  const nothing: void = await locks.singleFlight('a', async () => {});
+  const nothing: undefined = await locks.singleFlight('a', async () => undefined);
+  await locks.singleFlight('a', async () => {});
   const date: Date = await locks.singleFlight(
     'a',
     { serialize: (date: Date) => date.toISOString(), deserialize: (text) => new Date(text) },
