@@ -25,7 +25,7 @@ export type { LockNames } from './engine/lock-engine.js';
 export { nodeRuntime } from './engine/node-runtime.js';
 export { currentLease } from './engine/scope/lock-scope.js';
 export type { Duration } from './engine/terms/duration.js';
-export type { LockOptions } from './engine/terms/lock-options.js';
+export type { LockOptions, ReleaseMode } from './engine/terms/lock-options.js';
 export type { AcquireMessage, HoldMessage, PointMessages } from './engine/trace/channels.js';
 export type { CountDownLatch } from './locks/count-down-latch.js';
 export type { FairLock } from './locks/fair-lock.js';

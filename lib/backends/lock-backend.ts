@@ -87,6 +87,12 @@ export interface LockBackend {
   /** Waiting in the backend; undefined: waiters listen for releases (see {@link subscribe}) and ask again. */
   readonly blocking?: BlockingBackend | undefined;
 
+  /**
+   * Why nobody may continue before a release is confirmed, as the end of a sentence; undefined: `release: 'background'`
+   * is possible.
+   */
+  readonly confirmsReleases?: string | undefined;
+
   /** Reports which nodes answer, so that callers need not wait for an outage to end; undefined: this backend cannot. */
   readonly health?: NodeWatch | undefined;
 

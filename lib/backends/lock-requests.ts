@@ -119,6 +119,13 @@ export interface ReleaseRequest extends OwnerRef {
    * contenders needlessly.
    */
   readonly quietly?: boolean;
+  /**
+   * A caller that gives this property may withdraw the release. A backend that sends requests together sets it to true
+   * until the release is sent; other backends leave it false.
+   */
+  unsent?: boolean;
+  /** Set by the caller while the release is `unsent`: then it is not sent, and its reply means nothing. */
+  withdrawn?: boolean;
 }
 
 /** @publicApi */

@@ -16,6 +16,7 @@ import { LeaseClock } from './lease/lease-clock.js';
 import { LockLease } from './lease/lock-lease.js';
 import { LockRenewer } from './lease/lock-renewer.js';
 import { BackgroundReleases } from './lease/release.js';
+import { UnsettledReleases } from './lease/unsettled-releases.js';
 import { Synchronizers } from './permits/semaphores-and-latches.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { LockQueue } from './queue/lock-queue.js';
@@ -51,6 +52,7 @@ export class EngineContext implements WaitingQueues {
   readonly events: EventHub;
   readonly watchdog: Watchdog<HeldLock>;
   readonly backgroundReleases: BackgroundReleases;
+  readonly unsettledReleases = new UnsettledReleases();
   readonly forcedReleases: ForcedReleases;
   readonly pendingAttempts: PendingAttempts;
   readonly deadlocks: DeadlockDetector;
@@ -86,7 +88,7 @@ export class EngineContext implements WaitingQueues {
     };
     const renewer = new LockRenewer(backend, this.events);
     this.watchdog = new Watchdog(runtime, this.clock, renewer, watchdogTimeout, onHeartbeat);
-    this.backgroundReleases = new BackgroundReleases(backend, runtime, commandTimeout);
+    this.backgroundReleases = new BackgroundReleases(backend, runtime, commandTimeout, this.unsettledReleases);
     // If the lock was acquired, its lease exists in the next turn.
     this.pendingAttempts = new PendingAttempts((removal) =>
       runtime.nextTurn(() => this.forcedReleases.verify(removal)),

@@ -72,6 +72,8 @@ export class LockInspector {
   /** @throws the library's own errors instead of the backend's */
   private async ask<T>(name: string, question: (key: string) => Promise<T>): Promise<T> {
     const key = toKey(this.keyPrefix, toLockName(name, 'The lock'), 'The lock');
+    // A release that was not awaited comes first.
+    await this.context.unsettledReleases.answersFor(key);
     try {
       return await question(key);
     } catch (error) {

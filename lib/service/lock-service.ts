@@ -98,11 +98,12 @@ export class LockService extends LockHandles {
     optionsOrBody: LockOptions | ((lease: Lease) => T | Promise<T>),
     bodyAfterOptions?: (lease: Lease) => T | Promise<T>,
   ): Promise<T> {
-    const [options, body] =
-      typeof optionsOrBody === 'function' ? [undefined, optionsOrBody] : [optionsOrBody, bodyAfterOptions];
+    const hasOptions = typeof optionsOrBody !== 'function';
+    const body = hasOptions ? bodyAfterOptions : optionsOrBody;
     if (typeof body !== 'function')
       throw new LockConfigurationError('withLock(): the last argument must be the function to run');
-    return this.engine.holdWhile(await this.engine.acquire(names, options, 'withLock()'), body);
+    const options = hasOptions ? optionsOrBody : undefined;
+    return this.engine.holdWhile(await this.engine.acquireToRun(names, options, 'withLock()'), body);
   }
 
   /**

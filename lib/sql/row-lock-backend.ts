@@ -39,6 +39,7 @@ const GOODBYE = 500;
  */
 export class RowLockBackend implements LockBackend {
   readonly synchronizers = undefined;
+  readonly confirmsReleases = 'a lock is released by the COMMIT of its session, which can fail';
   readonly blocking: BlockingBackend;
   /** Deadlocks are found among the callers of this backend alone. */
   readonly waits: InProcessWaits;

@@ -17,6 +17,7 @@ import type {
   TransferRequest,
 } from '../lock-requests.js';
 import type { NodeWatch } from '../node-health.js';
+import { QUORUM_CONFIRMS } from '../reasons-to-confirm.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
 import { busyReply } from './busy-reply.js';
@@ -60,6 +61,7 @@ export class QuorumBackend implements LockBackend {
   readonly description: string;
   /** Nodes that count permits independently do not agree on a number. */
   readonly synchronizers = undefined;
+  readonly confirmsReleases = QUORUM_CONFIRMS;
   /** Independent nodes would not show all waits: deadlocks are found among the callers of this backend alone. */
   readonly waits: InProcessWaits;
   private readonly nodes: QuorumNodes;
@@ -121,10 +123,13 @@ export class QuorumBackend implements LockBackend {
   }
 
   async release(request: ReleaseRequest): Promise<ReleaseReply> {
-    this.assertUsable(request.type);
+    const { key, type, owner, quietly } = request;
+    this.assertUsable(type);
     const { all, majority, nodeTimeout } = this.nodes;
     const calls = all.map((node) =>
-      node.release(request, nodeTimeout, RELEASE_RETRY_TIME, (backend) => backend.release(request)),
+      node.release(request, nodeTimeout, RELEASE_RETRY_TIME, (backend) =>
+        backend.release({ key, type, owner, quietly }),
+      ),
     );
     // When a release was sent twice, the second reply says that the owner was not there.
     const isGone = ({ released, resent }: ReleaseReply) => released || resent;

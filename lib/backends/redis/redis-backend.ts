@@ -18,6 +18,7 @@ import {
   type TransferRequest,
   type Wake,
 } from '../lock-backend.js';
+import { REPLICAS_CONFIRM } from '../reasons-to-confirm.js';
 import { Acquisitions } from './acquisitions.js';
 import { NodeBatches } from './calls/node-batches.js';
 import type { ScriptContext } from './calls/script-context.js';
@@ -57,6 +58,7 @@ export class RedisBackend implements LockBackend {
   readonly flights: RedisFlights;
   readonly waits: RedisWaits;
   readonly directory: RedisDirectory;
+  readonly confirmsReleases: string | undefined;
   private readonly connection: RedisConnection;
   private readonly channels: ReleaseChannels;
   private readonly scripts: ScriptContext;
@@ -67,7 +69,8 @@ export class RedisBackend implements LockBackend {
   private readonly renewals: Record<HeldType, NodeBatches<RenewRequest, boolean>>;
 
   constructor(private readonly options: RedisBackendOptions) {
-    const { runtime, commandTimeout, onError, onWarning = () => {} } = options;
+    const { runtime, commandTimeout, minReplicas, onError, onWarning = () => {} } = options;
+    this.confirmsReleases = minReplicas > 0 ? REPLICAS_CONFIRM : undefined;
     const context: ConnectionContext = {
       runtime,
       commandTimeout,

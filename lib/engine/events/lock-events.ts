@@ -48,8 +48,11 @@ export interface LockEvents {
    * A caller of a single flight got the result of another one's run. `owner` is the run's, `waited` as for `acquired`.
    */
   shared: OwnerEvent & { readonly shared: true; readonly waited: number };
-  /** `held` is undefined if there was no listener when the lock was acquired. */
-  released: OwnerEvent & { readonly held: number | undefined };
+  /**
+   * `held` is undefined if there was no listener when the lock was acquired. `confirmed` is false when Redis has not
+   * answered the release: nobody waits for it with `release: 'background'`, or there was no answer.
+   */
+  released: OwnerEvent & { readonly held: number | undefined; readonly confirmed: boolean };
   renewed: OwnerEvent;
   /** A renewal failed or got no answer. It is retried until the lease ends in `remainingTime`. */
   renewalFailed: OwnerEvent & { readonly remainingTime: number; readonly error: Error };

@@ -9,9 +9,17 @@ import type {
 import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { EngineContext } from '../engine-context.js';
-import { HeldLock, type LockKeeper, type LockWaiter, type ReleaseOutcome } from '../lease/held-lock.js';
+import { Departure } from '../lease/departure.js';
+import {
+  type GivenBack,
+  HeldLock,
+  type LockKeeper,
+  type LockWaiter,
+  type ReleaseListener,
+  type ReleaseOutcome,
+} from '../lease/held-lock.js';
 import { type Moment, validity } from '../lease/lease-clock.js';
-import { noteLoss, releaseHeld, unusedOwner } from '../lease/release.js';
+import { noteLoss, unusedOwner } from '../lease/release.js';
 import { WaitingLine } from '../queue/waiting-line.js';
 import type { WaitingQueue } from '../waiting/outages.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
@@ -323,7 +331,9 @@ export class FlightQueue implements LockKeeper, WaitingQueue {
     if (this.run?.held === held) this.run.outcome = outcome;
   }
 
-  giveBack(held: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
+  giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome>;
+  giveBack(held: HeldLock, now: Moment, listener: ReleaseListener | undefined): GivenBack;
+  giveBack(held: HeldLock, _now?: Moment, listener?: ReleaseListener): GivenBack {
     const { context, run } = this;
     if (held.lost !== undefined || run?.held !== held) {
       context.backgroundReleases.release(unusedOwner(held));
@@ -331,13 +341,20 @@ export class FlightQueue implements LockKeeper, WaitingQueue {
     }
     this.context.watchdog.drop(held);
     this.departures++;
-    return this.depart(run).then((outcome) => {
+    const released = this.depart(run).then((outcome) => {
       this.departures--;
       this.run = undefined;
       this.shareOwn(run, outcome);
       this.resume();
       return outcome;
     });
+    if (listener === undefined) return released;
+    this.context.events.unawaited(released.then((outcome) => listener.releaseSettled(outcome)));
+    return undefined;
+  }
+
+  private releaseWithout(held: HeldLock): Promise<ReleaseOutcome> {
+    return new Departure(this.context, held, () => {}).send(undefined) as Promise<ReleaseOutcome>;
   }
 
   /** Releases the lock, with the result if there is one. */
@@ -346,7 +363,7 @@ export class FlightQueue implements LockKeeper, WaitingQueue {
     const { clock, events, backgroundReleases } = context;
     // Past the deadline the lock is lost by this process's clock, and nothing is stored.
     const isHeld = clock.age(held.confirmed) < validity(held.validFor);
-    if (outcome === undefined || !('value' in outcome) || !isHeld) return releaseHeld(context, held, () => {});
+    if (outcome === undefined || !('value' in outcome) || !isHeld) return this.releaseWithout(held);
     const { value } = outcome;
     const size = Buffer.byteLength(value);
     if (size > terms.maxSize) {
@@ -354,7 +371,7 @@ export class FlightQueue implements LockKeeper, WaitingQueue {
       events.logger.warn(
         `The result of the single flight '${this.name}' has ${size} bytes, more than maxSize (${terms.maxSize}), and is not stored: ${advice}`,
       );
-      return releaseHeld(context, held, () => {});
+      return this.releaseWithout(held);
     }
     const { key, owner, token } = held;
     const flight: FlightRelease = { key, owner, token, keepFor: terms.keepFor, value };

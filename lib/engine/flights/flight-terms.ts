@@ -28,7 +28,7 @@ export type Json<T> = T extends string | number | boolean | null
 export type JsonResult<T> = [T] extends [void] ? T : T extends Json<T> ? T : never;
 
 /** Options of a single flight. @publicApi */
-export interface FlightOptions extends Omit<LockOptions, 'type'> {
+export interface FlightOptions extends Omit<LockOptions, 'type' | 'release'> {
   /**
    * For how long callers get a result that is there already, up to 10 years. A caller gets a result that ended at most
    * this long ago, and never one that its own run has kept for less. Default 0: only callers that asked while it was
@@ -78,6 +78,7 @@ export function toFlightTerms(
     options = {};
   }
   if ('type' in options) refuse(what, "there is no option 'type': a single flight is a type of its own");
+  if ('release' in options) refuse(what, "there is no option 'release': the result is there when the release is");
   const { keepFor = 0, maxSize = DEFAULT_MAX_SIZE, serialize, deserialize } = options;
   const others = Object.entries(options).filter(([option]) => !OWN_OPTIONS.includes(option));
   if (!Number.isSafeInteger(maxSize) || maxSize < 0 || maxSize > LARGEST_MAX_SIZE)

@@ -10,3 +10,23 @@ export function assertSupported({ blocking, description }: LockBackend, type: He
   if (refusal !== undefined)
     throw new LockConfigurationError(`${what}: ${description} has no locks of type '${type}': ${refusal}`);
 }
+
+/**
+ * Refuses `release: 'background'` where a caller relies on the answer to the release.
+ *
+ * @param onLost as it was given; undefined: nobody asked for it
+ * @param what the name of the call in errors
+ * @throws LockConfigurationError with the reason
+ */
+export function assertMayNotConfirm(
+  reason: string | undefined,
+  onLost: 'throw' | 'warn' | undefined,
+  what: string,
+): void {
+  if (reason !== undefined)
+    throw new LockConfigurationError(`${what}: release: 'background' is not possible: ${reason}. Use 'confirmed'`);
+  if (onLost === 'throw')
+    throw new LockConfigurationError(
+      `${what}: onLost: 'throw' and release: 'background' exclude each other: only the answer to the release can tell that the lock was lost, and nobody waits for it. Use release: 'confirmed', or leave out onLost`,
+    );
+}

@@ -17,6 +17,7 @@ const FENCED_ANSWER_LENGTH = 3;
 export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply> {
   readonly script;
   readonly limited = true;
+  readonly unsentReply = undefined;
   private readonly form: AcquireScript;
 
   /** @param onAcquired is called with the call that acquired a lock, before the acquisition is answered */

@@ -13,11 +13,14 @@ import { LOCK_SCRIPTS, type LockScript } from './lock-type-table.js';
 const NOT_HELD = -1;
 const NOBODY_TOLD = -2;
 
+const UNSENT: ReleaseReply = { released: false, listeners: 0, published: false, resent: false };
+
 /** Releases of one lock type, as they travel together. */
 export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply> {
   readonly script;
   /** A release that comes late is as good as one that comes in time. */
   readonly limited = false;
+  readonly unsentReply = UNSENT;
   private readonly form: LockScript;
 
   /**

@@ -15,6 +15,7 @@ export class RenewBatch implements BatchedScript<RenewRequest, boolean> {
   readonly script;
   /** It acquires nothing. */
   readonly limited = false;
+  readonly unsentReply = undefined;
   private readonly form: LockScript;
 
   constructor(

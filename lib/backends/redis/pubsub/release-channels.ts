@@ -5,7 +5,6 @@ import { clientChannel, fairChannelPrefix, lockChannel, readWriteChannel } from 
 import { ChannelSubscriber } from './channel-subscriber.js';
 import { FairWaiterChannels } from './fair-waiter-channels.js';
 import type { PublishMode } from './publish-mode.js';
-import { parseRemoval } from './removal-message.js';
 import { wakeListener } from './wake-listener.js';
 
 type Listener = (wake: Wake) => void;
@@ -128,4 +127,17 @@ function channelOf(key: string, type: HeldType): string {
 /** Matches the channels of all waiters of this client. */
 function fairPattern(key: string, clientId: string): string {
   return `${(fairChannelPrefix(key) + clientId).replace(/[\\*?[\]]/g, '\\$&')}:*`;
+}
+
+/** Reads the message about a forced release; undefined when it is not one of ours. */
+function parseRemoval(text: string): Removal | undefined {
+  let message: Partial<Removal> | null;
+  try {
+    message = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const { key, owners } = message ?? {};
+  if (typeof key !== 'string' || !Array.isArray(owners)) return undefined;
+  return { key, owners: owners.filter((owner) => typeof owner === 'string') };
 }

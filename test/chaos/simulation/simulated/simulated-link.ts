@@ -182,7 +182,14 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return reply;
   }
 
-  release(request: ReleaseRequest): Promise<ReleaseReply> {
+  /** Releases are sent at the end of the tick, behind what is sent at once, and can be withdrawn until then. */
+  async release(request: ReleaseRequest): Promise<ReleaseReply> {
+    if (request.unsent !== undefined) {
+      request.unsent = true;
+      await new Promise<void>((resolve) => process.nextTick(resolve));
+      request.unsent = false;
+      if (request.withdrawn) return { released: false, listeners: 0, published: false, resent: false };
+    }
     this.owners.givingBack(request);
     return this.send(
       this.lineOf('release', request),
