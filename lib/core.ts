@@ -1,5 +1,5 @@
 // The lock service without NestJS: no file that this one imports, directly or indirectly, imports a NestJS package.
-export type { LockType } from './backends/lock-backend.js';
+export type { HeldType, LockType } from './backends/lock-backend.js';
 export { MemoryBackend } from './backends/memory/memory-backend.js';
 export { MemoryStore } from './backends/memory/memory-store.js';
 export type { SemaphoreType, SynchronizerType } from './backends/synchronizer-state.js';
@@ -19,6 +19,7 @@ export {
 } from './engine/errors.js';
 export type { AcquireOutcome, LockEvent, LockEventName, LockEvents, OwnerEvent } from './engine/events/lock-events.js';
 export type { LockLogger } from './engine/events/lock-logger.js';
+export type { FlightOptions, FlightSerializer, Json, JsonResult } from './engine/flights/flight-terms.js';
 export type { Lease, MultiLease } from './engine/lease/lease.js';
 export type { LockNames } from './engine/lock-engine.js';
 export { nodeRuntime } from './engine/node-runtime.js';

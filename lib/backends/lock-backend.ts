@@ -1,4 +1,5 @@
 import type { BlockingBackend } from './blocking-backend.js';
+import type { FlightBackend } from './flight-backend.js';
 import type { LockDirectory } from './lock-directory.js';
 import type {
   AcquireAllReply,
@@ -6,8 +7,8 @@ import type {
   AcquireReply,
   AcquireRequest,
   ExpectedHolders,
+  HeldType,
   LockState,
-  LockType,
   OwnerRef,
   ReleaseReply,
   ReleaseRequest,
@@ -22,6 +23,7 @@ import type { WaitBackend } from './wait-backend.js';
 
 export * from './backend-error.js';
 export type { BlockingBackend } from './blocking-backend.js';
+export type * from './flight-backend.js';
 export * from './lock-directory.js';
 export * from './lock-requests.js';
 export * from './node-health.js';
@@ -66,6 +68,9 @@ export interface LockBackend {
 
   /** Semaphores and latches; undefined: this backend has none. */
   readonly synchronizers: SynchronizerBackend | undefined;
+
+  /** Single flights and their results; undefined: this backend has none. */
+  readonly flights?: FlightBackend | undefined;
 
   /** Stores waits for the deadlock detection; undefined: deadlocks are not found. */
   readonly waits?: WaitBackend | undefined;
@@ -138,7 +143,7 @@ export interface LockBackend {
    *
    * @throws BackendError
    */
-  raiseToken(key: string, type: LockType, token: number): Promise<void>;
+  raiseToken(key: string, type: HeldType, token: number): Promise<void>;
 
   /**
    * Keeps these waiters registered (see {@link AcquireRequest.waiterTimeout}) for another `waiterTimeout` ms. Resolves
@@ -185,7 +190,7 @@ export interface LockBackend {
    * Listens for releases of this lock. All subscriptions share one connection; those of one channel share one
    * subscription. For a fair lock, `clientId` names the owners (`<clientId>:*`) whose messages are delivered.
    */
-  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription;
+  subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription;
 
   /**
    * Listens for forced releases that removed owners of this client, whoever requested them. Such a message may come

@@ -4,6 +4,8 @@ import type { Activity } from './active-work.js';
 import { EngineContext } from './engine-context.js';
 import { LockConfigurationError } from './errors.js';
 import type { LockEventName, LockEvents } from './events/lock-events.js';
+import { type FlightOptions, type FlightSerializer, type FlightTerms, toFlightTerms } from './flights/flight-terms.js';
+import { assertFlights, singleFlight } from './flights/single-flight.js';
 import type { HeldLock } from './lease/held-lock.js';
 import type { Lease } from './lease/lease.js';
 import { announceAcquired, startTime } from './lease/lease-events.js';
@@ -116,6 +118,37 @@ export class LockEngine {
   tryAcquire(names: LockNames, options?: LockOptions, what = 'tryAcquire()'): Promise<LockLease | null> {
     const { waitTime = 0, ...others } = options ?? {};
     return nullWhenBusy(this.acquire(names, { ...others, waitTime }, what));
+  }
+
+  /** See `LockService.singleFlight`. */
+  singleFlight(
+    name: string,
+    terms: FlightTerms,
+    body: (lease: Lease) => unknown,
+    what = 'singleFlight()',
+  ): Promise<unknown> {
+    return singleFlight(this.context, name, terms, what, body);
+  }
+
+  /**
+   * Checks the options of single flights and fills in the defaults.
+   *
+   * @throws LockConfigurationError naming the invalid option, or when the backend has no single flights
+   */
+  flightTermsOf(
+    options: (FlightOptions & Partial<FlightSerializer<unknown>>) | undefined,
+    purpose: Partial<Purpose>,
+    what: string,
+  ): FlightTerms {
+    assertFlights(this.context, what);
+    const defaults = { ...this.defaults, ...purpose, type: 'flight', release: 'confirmed' } as const;
+    return toFlightTerms(options, what, (others) => toTerms(others, defaults, what));
+  }
+
+  /** See `LockService.forgetResult`. */
+  async forgetResult(name: string): Promise<boolean> {
+    assertFlights(this.context, 'forgetResult()');
+    return this.inspector.forgetResult(name);
   }
 
   /** How long a call waits by default. */

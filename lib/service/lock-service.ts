@@ -1,6 +1,7 @@
 import type { ExpectedHolders } from '../backends/lock-backend.js';
 import { LockConfigurationError } from '../engine/errors.js';
 import type { LockEventName, LockEvents } from '../engine/events/lock-events.js';
+import type { FlightOptions, FlightSerializer, JsonResult } from '../engine/flights/flight-terms.js';
 import type { Lease, MultiLease } from '../engine/lease/lease.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine, LockNames } from '../engine/lock-engine.js';
@@ -103,6 +104,70 @@ export class LockService extends LockHandles {
       throw new LockConfigurationError('withLock(): the last argument must be the function to run');
     const options = hasOptions ? optionsOrBody : undefined;
     return this.engine.holdWhile(await this.engine.acquireToRun(names, options, 'withLock()'), body);
+  }
+
+  /**
+   * Runs `body` once for all callers that ask for `name` at the same time, in all processes: one of them runs it, and
+   * the others get its result. With `keepFor: '1m'` also those get it who ask until a minute after it has ended.
+   *
+   * ```ts
+   * const prices = await locks.singleFlight('prices:eur', { keepFor: '1m' }, () => this.computePrices('eur'));
+   * ```
+   *
+   * - The result is stored in the same step in which the lock is released. At most one caller runs *while its lease
+   *   holds*; that is not exactly once.
+   * - Everybody, the caller that ran included, gets a copy of the result as it comes out of JSON. `T` has to be a JSON
+   *   type; for others give `serialize` and `deserialize`. What JSON would change is a LockConfigurationError.
+   * - When `body` throws, nothing is stored. Callers of this process that joined get the error, too; callers of other
+   *   processes run in turn.
+   * - `waitTime` limits the wait until the own run begins, or until the result is there. `signal` ends the wait of this
+   *   caller alone.
+   * - `currentLease()` in the body has the fencing token and the signal.
+   *
+   * @throws LockBusyError when `waitTime` is over
+   * @throws LockLostError when the lock was lost while this caller ran: its result is not stored (see `onLost`)
+   * @throws LockDeadlockError when the caller holds this lock already, or its wait closes a circle of waits
+   * @throws LockAbortedError when `signal` aborts or the service shuts down
+   * @throws LockUnavailableError when the backend does not answer within `waitTime`, or for longer than `outageTimeout`
+   * @throws LockKeyError, LockConfigurationError for a bad name, option or result, and on a quorum or row locks, which
+   * cannot store a result and release the lock in one step
+   * @see docs/single-flight.md
+   * @see singleflight of Go's golang.org/x/sync, which does this in one process
+   */
+  singleFlight<T>(name: string, body: (lease: Lease) => JsonResult<T> | Promise<JsonResult<T>>): Promise<T>;
+  singleFlight<T>(
+    name: string,
+    options: FlightOptions & FlightSerializer<T>,
+    body: (lease: Lease) => T | Promise<T>,
+  ): Promise<T>;
+  singleFlight<T>(
+    name: string,
+    options: FlightOptions,
+    body: (lease: Lease) => JsonResult<T> | Promise<JsonResult<T>>,
+  ): Promise<T>;
+  async singleFlight(
+    name: string,
+    optionsOrBody: FlightOptions | ((lease: Lease) => unknown),
+    bodyAfterOptions?: (lease: Lease) => unknown,
+  ): Promise<unknown> {
+    const [options, body] =
+      typeof optionsOrBody === 'function' ? [undefined, optionsOrBody] : [optionsOrBody, bodyAfterOptions];
+    if (typeof body !== 'function')
+      throw new LockConfigurationError('singleFlight(): the last argument must be the function to run');
+    const terms = this.engine.flightTermsOf(options, {}, `singleFlight() of '${String(name)}'`);
+    return this.engine.singleFlight(name, terms, body);
+  }
+
+  /**
+   * Deletes the kept result of a {@link singleFlight}, because it is out of date. A run that is under way serves those
+   * who wait for it, but its result is not kept, and callers that ask after this has settled get a newer one.
+   *
+   * @returns whether there was a result
+   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name, LockConfigurationError
+   * on a backend without single flights
+   */
+  forgetResult(name: string): Promise<boolean> {
+    return this.engine.forgetResult(name);
   }
 
   /** For the decorator: resolves its options once, instead of at each call. @internal */

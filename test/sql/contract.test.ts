@@ -20,6 +20,7 @@ describe.each(SQL_SERVERS)('%s', (kind) => {
       types: ['reentrant', 'write'],
       publishes: false,
       numbers: false,
+      flights: false,
       sharesOwners: false,
       knowsHolders: false,
       most: 40,

@@ -7,8 +7,8 @@ import type {
   AcquireReply,
   AcquireRequest,
   ExpectedHolders,
+  HeldType,
   LockState,
-  LockType,
   OwnerRef,
   ReleaseReply,
   ReleaseRequest,
@@ -22,6 +22,7 @@ import type { SynchronizerBackend } from '../synchronizer-backend.js';
 import { findBusy, grant } from './admission.js';
 import { channelOf } from './channels.js';
 import { MemoryDirectory } from './memory-directory.js';
+import { MemoryFlights } from './memory-flights.js';
 import { type MemoryStore, processStore } from './memory-store.js';
 import { MemorySynchronizers } from './memory-synchronizers.js';
 import { ReleaseMessages } from './release-messages.js';
@@ -52,6 +53,7 @@ export interface MemoryBackendOptions {
 export class MemoryBackend implements LockBackend {
   readonly description = 'memory';
   readonly synchronizers: SynchronizerBackend;
+  readonly flights: MemoryFlights;
   readonly waits: InProcessWaits;
   readonly directory: MemoryDirectory;
   private readonly store: MemoryStore;
@@ -65,6 +67,8 @@ export class MemoryBackend implements LockBackend {
     this.messages = new ReleaseMessages(store, runtime);
     const now = () => this.now();
     this.synchronizers = new MemorySynchronizers(store, this.messages, now);
+    const clocks = { now, wallMicros: () => this.wallMicros() };
+    this.flights = new MemoryFlights(store, this.messages, clocks, (key) => this.refuseCounter(key));
     this.directory = new MemoryDirectory(store, now);
     this.waits = new InProcessWaits(
       store.waits,
@@ -147,7 +151,7 @@ export class MemoryBackend implements LockBackend {
     return true;
   }
 
-  async raiseToken(key: string, type: LockType, token: number): Promise<void> {
+  async raiseToken(key: string, type: HeldType, token: number): Promise<void> {
     this.now();
     this.store.fencing.raise(key, type, token, this.wallMicros());
   }
@@ -209,7 +213,7 @@ export class MemoryBackend implements LockBackend {
     return count;
   }
 
-  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+  subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription {
     return this.messages.subscribe(channelOf(key, type, clientId), listener);
   }
 
@@ -247,7 +251,7 @@ export class MemoryBackend implements LockBackend {
     return this.clock.monotonic();
   }
 
-  private token(key: string, type: LockType, reserve: number): Acquired {
+  private token(key: string, type: HeldType, reserve: number): Acquired {
     return this.store.fencing.next(key, type, reserve, this.wallMicros());
   }
 

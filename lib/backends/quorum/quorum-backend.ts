@@ -7,8 +7,8 @@ import type {
   AcquireReply,
   AcquireRequest,
   ExpectedHolders,
+  HeldType,
   LockState,
-  LockType,
   OwnerRef,
   ReleaseReply,
   ReleaseRequest,
@@ -168,7 +168,7 @@ export class QuorumBackend implements LockBackend {
     return renewed;
   }
 
-  async raiseToken(key: string, type: LockType, token: number): Promise<void> {
+  async raiseToken(key: string, type: HeldType, token: number): Promise<void> {
     this.assertUsable();
     await this.nodes.askAll((backend) => backend.raiseToken(key, type, token));
   }
@@ -207,7 +207,7 @@ export class QuorumBackend implements LockBackend {
     return this.nodes.inspect(key);
   }
 
-  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+  subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription {
     if (type === 'fair') return { ready: new Promise(() => {}), close: () => {} };
     return new QuorumSubscription(this.nodes, key, type, clientId, listener);
   }
@@ -251,7 +251,7 @@ export class QuorumBackend implements LockBackend {
   }
 
   /** @throws BackendError after {@link close}, and for fair locks */
-  private assertUsable(type?: LockType): void {
+  private assertUsable(type?: HeldType): void {
     if (this.closing !== undefined)
       throw new BackendError(`${this.description}: the lock backend was closed`, 'unavailable', 'refused');
     if (type === 'fair') {

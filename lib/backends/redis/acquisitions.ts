@@ -3,7 +3,7 @@ import type {
   Acquired,
   AcquireReply,
   AcquireRequest,
-  LockType,
+  HeldType,
   OwnerRef,
   ReleaseReply,
   TransferRequest,
@@ -31,8 +31,9 @@ const MOST_LOCKS_IN_BATCH = 8;
 
 /** Everything that acquires a lock. With `minReplicas`, on a separate connection, since WAIT blocks it. */
 export class Acquisitions {
-  private readonly scripts: ScriptContext;
-  private readonly batches: Record<LockType, NodeBatches<AcquireRequest, AcquireReply>>;
+  /** The connection by which locks are acquired. */
+  readonly scripts: ScriptContext;
+  private readonly batches: Record<HeldType, NodeBatches<AcquireRequest, AcquireReply>>;
   private readonly severalBatch: NodeBatches<LocksOfCaller, AcquireAllReply>;
   /** The call that each acquisition came by, if replicas have to confirm it. */
   private readonly calls = new WeakMap<object, ScriptCall>();

@@ -1,4 +1,4 @@
-import type { LockType, ReleaseReply, ReleaseRequest } from '../../backends/lock-backend.js';
+import type { HeldType, ReleaseReply, ReleaseRequest } from '../../backends/lock-backend.js';
 import type { EngineContext } from '../engine-context.js';
 import type { HeldLock, ReleaseListener, ReleaseOutcome } from './held-lock.js';
 import { validity } from './lease-clock.js';
@@ -20,7 +20,7 @@ export class Departure implements ReleaseRequest, Departing {
   whenAnswered: readonly (() => void)[] | undefined;
 
   readonly key: string;
-  readonly type: LockType;
+  readonly type: HeldType;
   readonly owner: string;
   /** Told the outcome; undefined: whoever called {@link send} waits for its promise. */
   private listener: ReleaseListener | undefined;

@@ -1,4 +1,4 @@
-import type { Acquired, LockType } from '../../backends/lock-backend.js';
+import type { Acquired, HeldType } from '../../backends/lock-backend.js';
 import type { Attempt } from '../attempt.js';
 import { listOf } from '../collections/list-of.js';
 import type { LockLostError } from '../errors.js';
@@ -110,7 +110,7 @@ export class HeldLock implements Renewable<HeldLock> {
   private unanswered = 0;
   private aloneInList: readonly HeldLock[] | undefined;
 
-  readonly type: LockType;
+  readonly type: HeldType;
   /** The field in the backend. */
   readonly owner: string;
   /** The lease time that was requested with the acquisition. */

@@ -1,5 +1,5 @@
 import { BackOff, FIRST_PAUSE } from '../../backends/back-off.js';
-import type { LockBackend, OwnerRef, ReleaseReply } from '../../backends/lock-backend.js';
+import type { FlightRelease, LockBackend, OwnerRef, ReleaseReply } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { EngineContext } from '../engine-context.js';
 import type { HeldLock } from './held-lock.js';
@@ -32,6 +32,8 @@ export interface UnusedOwner extends OwnerRef {
   readonly validUntil?: number;
   /** It may also be registered as a waiter in the backend. */
   readonly waits?: boolean;
+  /** The release of a single flight, with its result. */
+  readonly flight?: FlightRelease;
 }
 
 /** The owner of a lock that is not held any more. */
@@ -113,7 +115,8 @@ export class BackgroundReleases {
     );
   }
 
-  private async releaseOnce({ key, type, owner, waits }: UnusedOwner): Promise<ReleaseReply> {
+  private async releaseOnce({ key, type, owner, waits, flight }: UnusedOwner): Promise<ReleaseReply> {
+    if (flight !== undefined) await this.backend.flights?.release(flight);
     const reply = await this.backend.release({ key, type, owner });
     // The lock first, then the waiter: the last repetition, when no copy can arrive any more, removes both.
     if (waits) await this.backend.removeWaiter({ key, type, owner });

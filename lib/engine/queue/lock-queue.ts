@@ -3,8 +3,8 @@ import {
   type AcquireReply,
   BackendError,
   type Busy,
+  type HeldType,
   isTransferable,
-  type LockType,
   type ReleaseReply,
   type TransferableType,
 } from '../../backends/lock-backend.js';
@@ -98,7 +98,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     private readonly context: EngineContext,
     readonly name: string,
     readonly key: string,
-    readonly type: LockType,
+    readonly type: HeldType,
     private readonly onIdle: (queue: LockQueue) => void,
   ) {
     this.line = new WaitingLine(context, this);

@@ -2,7 +2,7 @@ import type { Attempt } from '../attempt.js';
 import type { HolderClient } from '../clients/describe-holder.js';
 import type { EngineContext } from '../engine-context.js';
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
-import type { LocalQueue } from '../queue/queue-table.js';
+import type { LockQueues } from '../queue/queue-table.js';
 import { closeGatesAbove, findReentry, isStillShared, type Reentry, shareMode } from '../scope/reentry.js';
 import type { EnteredGate, ShareGate } from '../scope/share-gate.js';
 import type { Milliseconds } from '../terms/duration.js';
@@ -177,7 +177,7 @@ export class WantedLock implements Wanted {
     else if (held !== undefined) await held.keeper.giveBack(held);
   }
 
-  private waitInQueue(waiter: LockWaiter): LocalQueue {
+  private waitInQueue(waiter: LockWaiter): LockQueues {
     const { queue } = this;
     queue.enqueue(waiter);
     return queue;
@@ -207,7 +207,7 @@ export class WantedLock implements Wanted {
     for (const gate of entered) gate.leave();
   }
 
-  private get queue(): LocalQueue {
+  private get queue(): LockQueues {
     return this.context.queueOf(this.terms.type, this.name, this.key);
   }
 }

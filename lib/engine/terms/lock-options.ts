@@ -1,4 +1,4 @@
-import type { LockType } from '../../backends/lock-backend.js';
+import type { HeldType, LockType } from '../../backends/lock-backend.js';
 import { LockConfigurationError } from '../errors.js';
 import { type Duration, type Milliseconds, toLeaseTime, toWaitTime } from './duration.js';
 
@@ -61,7 +61,7 @@ export interface Purpose {
 
 /** {@link LockOptions} with every default filled in and every value checked. */
 export interface AcquisitionTerms extends Purpose {
-  readonly type: LockType;
+  readonly type: HeldType;
   readonly waitTime: Milliseconds;
   readonly outageTimeout: Milliseconds;
   readonly leaseTime: Milliseconds;
@@ -108,7 +108,7 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
   }
   const { waitTime, outageTimeout, leaseTime, type = defaults.type, signal, onLost = defaults.onLost } = options;
   const { release = defaults.release, group = defaults.group } = options;
-  if (!LOCK_TYPES.includes(type)) {
+  if (options.type !== undefined && !LOCK_TYPES.includes(options.type)) {
     throw new LockConfigurationError(`${what}: type is '${type}'; it must be one of ${LOCK_TYPES.join(', ')}`);
   }
   if (onLost !== 'throw' && onLost !== 'warn') {

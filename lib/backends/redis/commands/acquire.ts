@@ -1,4 +1,4 @@
-import type { Acquired, AcquireReply, AcquireRequest, LockType } from '../../lock-backend.js';
+import type { Acquired, AcquireReply, AcquireRequest, HeldType } from '../../lock-backend.js';
 import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, refuseFailure } from '../calls/item-answer.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
@@ -22,7 +22,7 @@ export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply>
 
   /** @param onAcquired is called with the call that acquired a lock, before the acquisition is answered */
   constructor(
-    type: LockType,
+    type: HeldType,
     private readonly connection: RedisConnection,
     private readonly highestToken: HighestToken,
     private readonly onAcquired?: (reply: Acquired, call: ScriptCall) => void,

@@ -1,4 +1,4 @@
-import type { LockType, OwnerRef, ReleaseReply, ReleaseRequest } from '../../lock-backend.js';
+import type { HeldType, OwnerRef, ReleaseReply, ReleaseRequest } from '../../lock-backend.js';
 import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, refuseFailure } from '../calls/item-answer.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
@@ -29,7 +29,7 @@ export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply>
    * notified
    */
   constructor(
-    type: LockType,
+    type: HeldType,
     private readonly connection: RedisConnection,
     private readonly publish: () => string,
     private readonly others: (owner: OwnerRef, told: number, head: string | undefined) => number,
