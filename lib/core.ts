@@ -19,12 +19,12 @@ export {
 } from './engine/errors.js';
 export type { AcquireOutcome, LockEvent, LockEventName, LockEvents, OwnerEvent } from './engine/events/lock-events.js';
 export type { LockLogger } from './engine/events/lock-logger.js';
-export type { Lease, MultiLease } from './engine/lease/lease.js';
+export type { DetachOptions, Lease, MultiLease } from './engine/lease/lease.js';
 export type { LockNames } from './engine/lock-engine.js';
 export { nodeRuntime } from './engine/node-runtime.js';
 export { currentLease } from './engine/scope/lock-scope.js';
 export type { Duration } from './engine/terms/duration.js';
-export type { LockOptions } from './engine/terms/lock-options.js';
+export type { AdoptOptions, LockOptions } from './engine/terms/lock-options.js';
 export type { AcquireMessage, HoldMessage, PointMessages } from './engine/trace/channels.js';
 export type { CountDownLatch } from './locks/count-down-latch.js';
 export type { FairLock } from './locks/fair-lock.js';

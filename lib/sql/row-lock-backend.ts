@@ -40,6 +40,7 @@ const GOODBYE = 500;
 export class RowLockBackend implements LockBackend {
   readonly synchronizers = undefined;
   readonly blocking: BlockingBackend;
+  readonly adoptRefusal = 'a lock belongs to a database session, which ends with its process';
   /** Deadlocks are found among the callers of this backend alone. */
   readonly waits: InProcessWaits;
   readonly directory: RowDirectory;

@@ -40,10 +40,22 @@ export type AcquireOutcome =
 
 /** The events of `LockService.on`, with the arguments of their listeners. Times are in milliseconds. @publicApi */
 export interface LockEvents {
-  /** `waited` is 0 if there was no listener when the acquisition started. */
-  acquired: OwnerEvent & { readonly fencingToken: number; readonly waited: number };
+  /**
+   * `waited` is 0 if there was no listener when the acquisition started. `ticketOwner`, the owner in the backend until
+   * then, is set if the lock was detached, and this process has adopted it.
+   */
+  acquired: OwnerEvent & { readonly fencingToken: number; readonly waited: number; readonly ticketOwner?: string };
   /** `held` is undefined if there was no listener when the lock was acquired. */
   released: OwnerEvent & { readonly held: number | undefined };
+  /**
+   * The lock was detached. It stays locked for `leaseTime`, with the owner `ticketOwner`, until a process adopts it.
+   * `held` is undefined if there was no listener when the lock was acquired.
+   */
+  detached: OwnerEvent & {
+    readonly held: number | undefined;
+    readonly ticketOwner: string;
+    readonly leaseTime: number;
+  };
   renewed: OwnerEvent;
   /** A renewal failed or got no answer. It is retried until the lease ends in `remainingTime`. */
   renewalFailed: OwnerEvent & { readonly remainingTime: number; readonly error: Error };
@@ -72,6 +84,7 @@ export type LockEventName = keyof LockEvents;
 export const EVENT_NAMES: readonly string[] = [
   'acquired',
   'released',
+  'detached',
   'renewed',
   'renewalFailed',
   'lost',

@@ -24,6 +24,8 @@ export interface Capabilities {
   readonly tokensDiffer?: boolean;
   /** Whether tokens are reserved for hand-offs. Default true. */
   readonly reserves?: boolean;
+  /** Whether locks can be adopted. Default true. */
+  readonly adopts?: boolean;
   /** Whether `takeTicket` is supported. Default true. */
   readonly numbers?: boolean;
   /**
