@@ -11,6 +11,8 @@ export {
   type Acquired,
   type AcquireReply,
   type AcquireRequest,
+  type AdoptReply,
+  type AdoptRequest,
   BackendError,
   type BackendHealth,
   type BlockingBackend,

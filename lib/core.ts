@@ -20,12 +20,12 @@ export {
 export type { AcquireOutcome, LockEvent, LockEventName, LockEvents, OwnerEvent } from './engine/events/lock-events.js';
 export type { LockLogger } from './engine/events/lock-logger.js';
 export type { FlightOptions, FlightSerializer, Json, JsonResult } from './engine/flights/flight-terms.js';
-export type { Lease, MultiLease } from './engine/lease/lease.js';
+export type { DetachOptions, Lease, MultiLease } from './engine/lease/lease.js';
 export type { LockNames } from './engine/lock-engine.js';
 export { nodeRuntime } from './engine/node-runtime.js';
 export { currentLease } from './engine/scope/lock-scope.js';
 export type { Duration } from './engine/terms/duration.js';
-export type { LockOptions, ReleaseMode } from './engine/terms/lock-options.js';
+export type { AdoptOptions, LockOptions, ReleaseMode } from './engine/terms/lock-options.js';
 export type { AcquireMessage, HoldMessage, PointMessages } from './engine/trace/channels.js';
 export type { CountDownLatch } from './locks/count-down-latch.js';
 export type { FairLock } from './locks/fair-lock.js';

@@ -6,6 +6,8 @@ import type {
   Acquired,
   AcquireReply,
   AcquireRequest,
+  AdoptReply,
+  AdoptRequest,
   ExpectedHolders,
   HeldType,
   LockState,
@@ -123,11 +125,24 @@ export interface LockBackend {
   release(request: ReleaseRequest): Promise<ReleaseReply>;
 
   /**
-   * Replaces one owner by another in one step, with a fresh lease; `undefined` when `from` did not hold the lock.
+   * Replaces one owner by another in one step, with a fresh lease; `undefined` when `from` did not hold the lock. If the
+   * lease becomes shorter, waiters are woken, because they would rest until the former lease ended.
    *
    * @throws BackendError
    */
   transfer(request: TransferRequest): Promise<Acquired | undefined>;
+
+  /**
+   * As {@link transfer}, from the owner of a ticket, which only the ticket's secret identifies. Sent twice, it
+   * transfers the lock once, and does not shorten a lease that was extended meanwhile. Without this method, locks cannot
+   * be detached.
+   *
+   * @throws BackendError
+   */
+  adopt?(request: AdoptRequest): Promise<AdoptReply>;
+
+  /** Why locks cannot be detached, for errors, if {@link adopt} is missing. */
+  readonly adoptRefusal?: string;
 
   /**
    * Sets the lease of this owner to `leaseTime` from now on. Resolves to false when this owner does not hold the lock.

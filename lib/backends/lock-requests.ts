@@ -157,6 +157,25 @@ export interface TransferRequest {
   readonly reserve: number;
 }
 
+/** Takes over a detached lock: see {@link LockBackend.adopt}. @publicApi */
+export interface AdoptRequest {
+  readonly key: string;
+  readonly type: TransferableType;
+  /** The client that detached the lock. */
+  readonly clientId: string;
+  /** The secret of the ticket. The lock's owner is `<clientId>:t-<SHA-1 of the secret>`. */
+  readonly secret: string;
+  /** The next owner. */
+  readonly to: string;
+  readonly leaseTime: number;
+}
+
+/** @publicApi */
+export type AdoptReply =
+  | Acquired
+  /** Neither the ticket's owner nor `to` holds the lock. `holder`: who does; undefined: it is free. */
+  | { readonly acquired: false; readonly holder: string | undefined };
+
 /** @publicApi */
 export interface RenewRequest extends OwnerRef {
   readonly leaseTime: number;

@@ -1,6 +1,8 @@
 import type { ExpectedHolders, LockState } from '../backends/lock-backend.js';
 import { isOwnerOf } from '../backends/owner-ids.js';
 import type { Activity } from './active-work.js';
+import { adoptLock, assertDetachable } from './detached/adopt-lock.js';
+import { readTicket } from './detached/lease-ticket.js';
 import { EngineContext } from './engine-context.js';
 import { LockConfigurationError } from './errors.js';
 import type { LockEventName, LockEvents } from './events/lock-events.js';
@@ -21,7 +23,15 @@ import type { Milliseconds } from './terms/duration.js';
 import type { EngineSettings } from './terms/engine-settings.js';
 import { toLockName, toLockNames } from './terms/lock-name.js';
 import { type LockNames, quoted, toWanted } from './terms/lock-names.js';
-import { type AcquisitionTerms, DEFAULT_TERMS, type LockOptions, type Purpose, toTerms } from './terms/lock-options.js';
+import {
+  type AcquisitionTerms,
+  type AdoptOptions,
+  DEFAULT_TERMS,
+  type LockOptions,
+  type Purpose,
+  toAdoptTerms,
+  toTerms,
+} from './terms/lock-options.js';
 import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
 import { nullWhenBusy } from './waiting/null-when-busy.js';
 import { abortedError, Waiter } from './waiting/waiter.js';
@@ -149,6 +159,26 @@ export class LockEngine {
   async forgetResult(name: string): Promise<boolean> {
     assertFlights(this.context, 'forgetResult()');
     return this.inspector.forgetResult(name);
+  }
+
+  /**
+   * Takes over a lock that another lease has detached.
+   *
+   * @param ticket what `Lease.detach` returned. Anything else rejects the promise, too
+   */
+  adopt(ticket: string, options: AdoptOptions = {}, what = 'adopt()'): Promise<LockLease> {
+    const { context } = this;
+    try {
+      assertDetachable(context.backend, what);
+      const read = readTicket(ticket, this.settings.keyPrefix);
+      const name = toLockName(read.key.slice(this.settings.keyPrefix.length), what);
+      context.keyOf(name, what);
+      const terms = { ...toAdoptTerms(options, this.defaults, `${what} of '${name}'`), type: read.type };
+      const adopt = () => adoptLock(context, name, read, terms, what);
+      return isTraced(context) ? traceAcquisition(context, [name], terms, adopt) : adopt();
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /** How long a call waits by default. */

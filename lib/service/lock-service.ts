@@ -6,7 +6,7 @@ import type { Lease, MultiLease } from '../engine/lease/lease.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine, LockNames } from '../engine/lock-engine.js';
 import type { Milliseconds } from '../engine/terms/duration.js';
-import type { AcquisitionTerms, LockOptions, Purpose } from '../engine/terms/lock-options.js';
+import type { AcquisitionTerms, AdoptOptions, LockOptions, Purpose } from '../engine/terms/lock-options.js';
 import type { LockClient } from './lock-client.js';
 import { LockHandles } from './lock-handles.js';
 import type { ForceReleaseOptions, ListOptions, LockInspection, LockList } from './lock-inspection.js';
@@ -168,6 +168,33 @@ export class LockService extends LockHandles {
    */
   forgetResult(name: string): Promise<boolean> {
     return this.engine.forgetResult(name);
+  }
+
+  /**
+   * Takes over a lock that was detached ({@link Lease.detach}), in any process that uses the same Redis and `keyPrefix`.
+   * The lock gets an owner of this service and a new fencing token, and is renewed by the watchdog unless `leaseTime` is
+   * given.
+   *
+   * ```ts
+   * await using lease = await locks.adopt(job.data.ticket);
+   * await lease.run(() => send(job.data.id, { fencingToken: lease.fencingToken }));
+   * ```
+   *
+   * A ticket can be used once. A job that is run again after its process died cannot use it: it waits for the lock with
+   * {@link acquire}, until the lease of the dead process has ended.
+   *
+   * @throws LockLostError when the lock is free: nobody adopted it in time, or it was adopted and released, or released
+   * by force
+   * @throws LockNotOwnedError when somebody else holds the lock, by this ticket or by an acquisition
+   * @throws LockError for a string that is not a ticket
+   * @throws LockUnavailableError when the backend does not answer within `outageTimeout`, LockAbortedError when the
+   * service shuts down
+   * @throws LockConfigurationError for a bad option, for a ticket of a service with another `keyPrefix`, and where locks
+   * cannot be detached (a quorum, SQL)
+   * @see docs/detach-and-adopt.md
+   */
+  adopt(ticket: string, options?: AdoptOptions): Promise<Lease> {
+    return this.engine.adopt(ticket, options);
   }
 
   /** For the decorator: resolves its options once, instead of at each call. @internal */

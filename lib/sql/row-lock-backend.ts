@@ -41,6 +41,7 @@ export class RowLockBackend implements LockBackend {
   readonly synchronizers = undefined;
   readonly confirmsReleases = 'a lock is released by the COMMIT of its session, which can fail';
   readonly blocking: BlockingBackend;
+  readonly adoptRefusal = 'a lock belongs to a database session, which ends with its process';
   /** Deadlocks are found among the callers of this backend alone. */
   readonly waits: InProcessWaits;
   readonly directory: RowDirectory;

@@ -1,5 +1,6 @@
 import './support/matchers.js';
 import { describeAcquireAll } from './clauses/acquire-all.contract.js';
+import { describeAdoption } from './clauses/adoption.contract.js';
 import { describeClose } from './clauses/close.contract.js';
 import { describeConcurrency } from './clauses/concurrency.contract.js';
 import { describeDowngrade } from './clauses/downgrade.contract.js';
@@ -39,6 +40,7 @@ export function describeLockBackend(
       describeOwnership(world, type);
       describeForcedRelease(world, type);
       describeTokens(world, type);
+      describeAdoption(world, type);
       if (capabilities.publishes !== false) describeWakeUps(world, type);
       if (type !== 'read') describeExclusion(world, type);
     });

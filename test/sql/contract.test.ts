@@ -19,6 +19,7 @@ describe.each(SQL_SERVERS)('%s', (kind) => {
     {
       types: ['reentrant', 'write'],
       publishes: false,
+      adopts: false,
       numbers: false,
       flights: false,
       sharesOwners: false,

@@ -6,6 +6,8 @@ import type {
   Acquired,
   AcquireReply,
   AcquireRequest,
+  AdoptReply,
+  AdoptRequest,
   ExpectedHolders,
   HeldType,
   LockState,
@@ -16,6 +18,7 @@ import type {
   RenewRequest,
   TransferRequest,
 } from '../lock-requests.js';
+import { ticketOwner } from '../owner-ids.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
 import type { SynchronizerBackend } from '../synchronizer-backend.js';
@@ -129,6 +132,7 @@ export class MemoryBackend implements LockBackend {
     const { key, type, from, to, leaseTime } = request;
     const record = this.store.locks.get(key, now);
     if (record === undefined) return undefined;
+    const [, end] = record.lastToExpire(now);
     if (record.isHeldBy(from, type, now)) {
       record.remove(from, type);
       if (!record.isEmpty(now) && !record.admits(to, type, now)) {
@@ -140,7 +144,21 @@ export class MemoryBackend implements LockBackend {
       return undefined;
     }
     grant(this.store, { key, type, owner: to }, leaseTime, now);
+    if (now + leaseTime < end) this.messages.wake(key, type, now);
     return this.token(key, type, request.reserve);
+  }
+
+  async adopt({ key, type, clientId, secret, to, leaseTime }: AdoptRequest): Promise<AdoptReply> {
+    const now = this.now();
+    this.refuseCounter(key);
+    const from = ticketOwner(clientId, secret);
+    const record = this.store.locks.get(key, now);
+    if (record?.isHeldBy(from, type, now))
+      return (await this.transfer({ key, type, from, to, leaseTime, reserve: 0 })) as Acquired;
+    if (!record?.isHeldBy(to, type, now)) return { acquired: false, holder: this.holders(key)[0] };
+    const [, end] = record.lastToExpire(now);
+    record.set(to, type, Math.max(end, now + leaseTime), now);
+    return this.token(key, type, 0);
   }
 
   async renew(request: RenewRequest): Promise<boolean> {

@@ -59,6 +59,8 @@ const NOT_THERE: NodeBusy = { granted: false, index: 0, remaining: -1, holder: u
  */
 export class QuorumBackend implements LockBackend {
   readonly description: string;
+  readonly adoptRefusal =
+    'several servers cannot transfer a lock in one step, so that a ticket might work on some of them only';
   /** Nodes that count permits independently do not agree on a number. */
   readonly synchronizers = undefined;
   readonly confirmsReleases = QUORUM_CONFIRMS;

@@ -3,6 +3,8 @@ import type {
   Acquired,
   AcquireReply,
   AcquireRequest,
+  AdoptReply,
+  AdoptRequest,
   HeldType,
   OwnerRef,
   ReleaseReply,
@@ -13,6 +15,7 @@ import type { ScriptContext } from './calls/script-context.js';
 import { SingleCalls } from './calls/single-calls.js';
 import { AcquireBatch } from './commands/acquire.js';
 import { AcquireAllBatch, acquireAll, type LocksOfCaller } from './commands/acquire-all.js';
+import { adopt } from './commands/adopt.js';
 import { transfer } from './commands/transfer.js';
 import type { ScriptCall } from './connection/script-call.js';
 import type { ConnectionContext } from './links/connection-context.js';
@@ -71,6 +74,10 @@ export class Acquisitions {
 
   transfer(request: TransferRequest): Promise<Acquired | undefined> {
     return transfer(request, this.scripts);
+  }
+
+  adopt(request: AdoptRequest): Promise<AdoptReply> {
+    return adopt(request, this.scripts);
   }
 
   async close(): Promise<void> {

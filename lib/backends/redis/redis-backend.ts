@@ -3,6 +3,8 @@ import {
   type Acquired,
   type AcquireReply,
   type AcquireRequest,
+  type AdoptReply,
+  type AdoptRequest,
   type BackendHealth,
   type ExpectedHolders,
   type HeldType,
@@ -146,6 +148,10 @@ export class RedisBackend implements LockBackend {
 
   transfer(request: TransferRequest): Promise<Acquired | undefined> {
     return this.acquisitions.transfer(request);
+  }
+
+  adopt(request: AdoptRequest): Promise<AdoptReply> {
+    return this.acquisitions.adopt(request);
   }
 
   renew(request: RenewRequest): Promise<boolean> {

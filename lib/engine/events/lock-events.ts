@@ -42,8 +42,11 @@ export type AcquireOutcome =
 
 /** The events of `LockService.on`, with the arguments of their listeners. Times are in milliseconds. @publicApi */
 export interface LockEvents {
-  /** `waited` is 0 if there was no listener when the acquisition started. */
-  acquired: OwnerEvent & { readonly fencingToken: number; readonly waited: number };
+  /**
+   * `waited` is 0 if there was no listener when the acquisition started. `ticketOwner`, the owner in the backend until
+   * then, is set if the lock was detached, and this process has adopted it.
+   */
+  acquired: OwnerEvent & { readonly fencingToken: number; readonly waited: number; readonly ticketOwner?: string };
   /**
    * A caller of a single flight got the result of another one's run. `owner` is the run's, `waited` as for `acquired`.
    */
@@ -53,6 +56,15 @@ export interface LockEvents {
    * answered the release: nobody waits for it with `release: 'background'`, or there was no answer.
    */
   released: OwnerEvent & { readonly held: number | undefined; readonly confirmed: boolean };
+  /**
+   * The lock was detached. It stays locked for `leaseTime`, with the owner `ticketOwner`, until a process adopts it.
+   * `held` is undefined if there was no listener when the lock was acquired.
+   */
+  detached: OwnerEvent & {
+    readonly held: number | undefined;
+    readonly ticketOwner: string;
+    readonly leaseTime: number;
+  };
   renewed: OwnerEvent;
   /** A renewal failed or got no answer. It is retried until the lease ends in `remainingTime`. */
   renewalFailed: OwnerEvent & { readonly remainingTime: number; readonly error: Error };
@@ -82,6 +94,7 @@ export const EVENT_NAMES: readonly string[] = [
   'acquired',
   'shared',
   'released',
+  'detached',
   'renewed',
   'renewalFailed',
   'lost',

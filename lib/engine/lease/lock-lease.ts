@@ -1,4 +1,5 @@
 import { type BackendError, withReason } from '../../backends/lock-backend.js';
+import { detachable, detachLock, toDetachedTime } from '../detached/detach-lock.js';
 import type { EngineContext } from '../engine-context.js';
 import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from '../errors.js';
 import { LockScope, lockScopes, type ScopedLease } from '../scope/lock-scope.js';
@@ -8,9 +9,9 @@ import type { ReleaseMode } from '../terms/lock-options.js';
 import { confirmLeases } from './confirm-lease.js';
 import type { GivenBack, HeldLock, LeaseTerms, LockShare, ReleaseListener, ReleaseOutcome } from './held-lock.js';
 import { isKept, leaveToLapse } from './hold-at-least.js';
-import type { Lease } from './lease.js';
+import type { DetachOptions, Lease } from './lease.js';
 import { type Moment, validity } from './lease-clock.js';
-import { announceLost, announceReleased } from './lease-events.js';
+import { announceDetached, announceLost, announceReleased } from './lease-events.js';
 
 const NONE: readonly HeldLock[] = [];
 const ENDED: Promise<void> = Promise.resolve();
@@ -25,6 +26,8 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   private ending: Promise<void> | undefined;
   private controller: AbortController | undefined;
   loss: LockLostError | undefined;
+  /** The lock was detached, and stays locked. */
+  detached = false;
   private shareGates: ShareGates | undefined;
 
   /**
@@ -167,6 +170,32 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     return this.release();
   }
 
+  async detach(options: DetachOptions): Promise<string> {
+    const leaseTime = toDetachedTime(options, this.name);
+    this.assertLive();
+    const held = detachable(this.context, this.name, this.locks);
+    this.context.watchdog.judge(held);
+    this.assertLive(); // the clocks alone may show that it was lost
+    held.disown();
+    const detaching = detachLock(this.context, held, leaseTime);
+    this.ending = detaching.then(
+      () => {},
+      () => {},
+    );
+    try {
+      const detached = await detaching;
+      this.detached = true;
+      announceDetached(this.context, this, detached);
+      return detached.ticket;
+    } catch (error) {
+      this.noteLoss(error as LockLostError);
+      throw error;
+    } finally {
+      this.leaveGates();
+      this.onEnd(this, this.loss !== undefined);
+    }
+  }
+
   /**
    * As {@link releaseAs}, but keeps the locks for `duration` milliseconds from now and then lets them lapse, without a
    * release, renewal or hand-off. If a lock has other shares, this happens when the last of them is released. Used for
@@ -199,6 +228,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   }
 
   private assertLive(): void {
+    if (this.detached) throw new LockNotOwnedError(`The lease of '${this.name}' was detached`, this.name);
     if (this.released) throw new LockNotOwnedError(`The lease of '${this.name}' was released already`, this.name);
     if (this.loss !== undefined) throw this.loss;
   }

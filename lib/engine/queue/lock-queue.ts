@@ -39,10 +39,11 @@ const NONE: readonly HeldLock[] = [];
  *
  * Its behaviour at any moment follows from five states, in this order (only `serveNext` decides):
  *
- * 1. `claimed`: an attempt for several names has reserved the lock. Nobody else asks until `unclaim` or `fulfil`.
- * 2. `departing`: a release or a transfer is unanswered. Nobody asks, because the answer would say that this process
- *    holds the lock. A release that waits to be sent is recalled for a caller that arrives (`recall`), and goes to it
- *    as if that caller had been waiting.
+ * 1. `claimed`: an attempt for several names, or an adoption, has reserved the lock. Nobody else asks until `unclaim`
+ *    or `fulfil`.
+ * 2. `departing`: a release, a transfer or a detachment is unanswered. Nobody asks, because the answer would say that
+ *    this process holds the lock. A release that waits to be sent is recalled for a caller that arrives (`recall`), and
+ *    goes to it as if that caller had been waiting.
  * 3. `held`: a lease of this process holds the lock. Callers wait for it here; readers join readers. When the last
  *    share is given back (`giveBack`), HandOffBudget decides where the lock goes: to the first waiter without asking
  *    the backend (`local`), to the first waiter by one command (`transfer`), or out of this process (`release`).
@@ -66,10 +67,12 @@ export class LockQueue implements LockKeeper, WaitingQueue {
   // Requests under way.
   /** The number of unanswered acquisitions. */
   private attempts = 0;
-  /** The number of unanswered releases and transfers. */
+  /** The number of unanswered releases, transfers and detachments. */
   private departures = 0;
-  /** The number of attempts for several names that have reserved the lock. */
+  /** The number of attempts for several names, and of adoptions, that have reserved the lock. */
   private claims = 0;
+  /** Called when no request is under way any more, while the lock is claimed. */
+  private readonly claimants: (() => void)[] = [];
   /**
    * The head's acquisition until it is answered. Callers that arrive before it is sent raise its reserve, because
    * hand-offs need tokens.
@@ -204,7 +207,8 @@ export class LockQueue implements LockKeeper, WaitingQueue {
   // ── Serving waiters ────────────────────────────────────────────────────────────────────────────────────────────────
 
   private serveNext(): void {
-    if (this.claims > 0 || this.departures > 0 || this.again?.resting) return;
+    if (this.claims > 0) return this.admitClaimants();
+    if (this.departures > 0 || this.again?.resting) return;
     const head = this.waiting.first;
     if (head === undefined) return;
     if (!this.admits(head)) {
@@ -424,6 +428,20 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     return true;
   }
 
+  /**
+   * As {@link claim}, for a detached lock that this process adopts, although callers may wait here. Settles when no
+   * other request about the lock is under way.
+   */
+  async awaitClaim(): Promise<void> {
+    this.claims++;
+    if (this.attempts + this.departures > 0) await new Promise<void>((admit) => this.claimants.push(admit));
+  }
+
+  private admitClaimants(): void {
+    if (this.claimants.length > 0 && this.attempts + this.departures === 0)
+      for (const admit of this.claimants.splice(0)) admit();
+  }
+
   /** Ends a {@link claim} that acquired nothing. */
   unclaim(): void {
     this.claims--;
@@ -458,6 +476,16 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     if (this.holder === undefined) this.holder = held;
     else this.otherReaders = [...this.otherReaders, held];
     this.context.watchdog.guard(held, now);
+  }
+
+  /** Gives up a lock that is being detached. Nobody asks until the returned function is called. */
+  depart(held: HeldLock): () => void {
+    this.drop(held);
+    this.departures++;
+    return () => {
+      this.departures--;
+      this.resume();
+    };
   }
 
   private drop(held: HeldLock): void {

@@ -51,6 +51,9 @@ export interface LockOptions {
   readonly group?: string;
 }
 
+/** Options of `LockService.adopt`, with the meaning that they have in {@link LockOptions}. @publicApi */
+export type AdoptOptions = Pick<LockOptions, 'leaseTime' | 'outageTimeout' | 'onLost' | 'group'>;
+
 /** The known purpose of an acquisition: see `HoldRecord`. */
 export interface Purpose {
   readonly group: string;
@@ -88,6 +91,12 @@ export const DEFAULT_TERMS = {
 export const LOCK_TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];
 const OPTION_NAMES = ['waitTime', 'outageTimeout', 'leaseTime', 'type', 'signal', 'onLost', 'release', 'group'];
 export const RELEASE_MODES: readonly ReleaseMode[] = ['confirmed', 'background'];
+const ADOPT_OPTION_NAMES: readonly string[] = [
+  'leaseTime',
+  'outageTimeout',
+  'onLost',
+  'group',
+] satisfies (keyof AdoptOptions)[];
 /** In characters. */
 export const LONGEST_GROUP = 200;
 
@@ -98,14 +107,7 @@ export const LONGEST_GROUP = 200;
  * @throws LockConfigurationError naming the invalid option
  */
 export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
-  if (typeof options !== 'object' || options === null) {
-    throw new LockConfigurationError(`${what}: the options must be an object, but they are ${String(options)}`);
-  }
-  for (const option of Object.keys(options)) {
-    if (!OPTION_NAMES.includes(option)) {
-      throw new LockConfigurationError(`${what}: there is no option '${option}'; there are ${OPTION_NAMES.join(', ')}`);
-    }
-  }
+  checkNames(options, OPTION_NAMES, what);
   const { waitTime, outageTimeout, leaseTime, type = defaults.type, signal, onLost = defaults.onLost } = options;
   const { release = defaults.release, group = defaults.group } = options;
   if (options.type !== undefined && !LOCK_TYPES.includes(options.type)) {
@@ -138,4 +140,19 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
       outageTimeout === undefined ? defaults.outageTimeout : toWaitTime(outageTimeout, `${what}: outageTimeout`),
     leaseTime: leaseTime === undefined ? defaults.leaseTime : toLeaseTime(leaseTime, `${what}: leaseTime`),
   };
+}
+
+/** As {@link toTerms}, for an adoption. */
+export function toAdoptTerms(options: AdoptOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
+  checkNames(options, ADOPT_OPTION_NAMES, what);
+  return toTerms(options, defaults, what);
+}
+
+function checkNames(options: object, names: readonly string[], what: string): void {
+  if (typeof options !== 'object' || options === null)
+    throw new LockConfigurationError(`${what}: the options must be an object, but they are ${String(options)}`);
+  for (const option of Object.keys(options)) {
+    if (!names.includes(option))
+      throw new LockConfigurationError(`${what}: there is no option '${option}'; there are ${names.join(', ')}`);
+  }
 }

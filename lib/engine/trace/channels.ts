@@ -58,7 +58,8 @@ export interface HoldMessage extends TracedLocks {
   readonly reentry: boolean;
   /** The acquisition that this hold follows. */
   readonly acquisition: AcquireMessage;
-  outcome: 'released' | 'lost' | undefined;
+  /** `detached`: the lock stays locked for the process that adopts it. */
+  outcome: 'released' | 'detached' | 'lost' | undefined;
   /** The duration of the hold. */
   held: number | undefined;
   /** Why the lock was lost. */

@@ -65,7 +65,7 @@ export function holdEnded(lease: LockLease, isLost: boolean): void {
   begin(hold);
   const { message, runtime, since } = hold;
   message.held = runtime.monotonic() - since;
-  message.outcome = isLost ? 'lost' : 'released';
+  message.outcome = isLost ? 'lost' : lease.detached ? 'detached' : 'released';
   if (isLost) {
     message.error = lease.loss;
     holdChannel.error.publish(message);

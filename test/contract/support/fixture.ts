@@ -26,6 +26,8 @@ export interface Capabilities {
   readonly reserves?: boolean;
   /** Whether there are single flights. Default true. */
   readonly flights?: boolean;
+  /** Whether locks can be adopted. Default true. */
+  readonly adopts?: boolean;
   /** Whether `takeTicket` is supported. Default true. */
   readonly numbers?: boolean;
   /**

@@ -3,6 +3,8 @@ import {
   type Acquired,
   type AcquireReply,
   type AcquireRequest,
+  type AdoptReply,
+  type AdoptRequest,
   BackendError,
   type ExpectedHolders,
   type FlightBackend,
@@ -32,6 +34,7 @@ type Command = Exclude<
   | 'flights'
   | 'directory'
   | 'health'
+  | 'adoptRefusal'
   | 'canAcquireTogether'
   | 'subscribe'
   | 'listenToClient'
@@ -62,7 +65,7 @@ export const answerAfter =
     return reply;
   };
 
-const TAKING: readonly Command[] = ['acquire', 'acquireAll', 'transfer'];
+const TAKING: readonly Command[] = ['acquire', 'acquireAll', 'transfer', 'adopt'];
 
 /** A real backend that counts what it is asked, and whose commands can be disturbed. */
 export class WatchedBackend implements LockBackend {
@@ -178,6 +181,15 @@ export class WatchedBackend implements LockBackend {
 
   transfer(request: TransferRequest): Promise<Acquired | undefined> {
     return this.run('transfer', request, () => this.backend.transfer(request));
+  }
+
+  get adopt(): LockBackend['adopt'] {
+    const adopt = this.backend.adopt?.bind(this.backend);
+    return adopt && ((request: AdoptRequest): Promise<AdoptReply> => this.run('adopt', request, () => adopt(request)));
+  }
+
+  get adoptRefusal(): string | undefined {
+    return this.backend.adoptRefusal;
   }
 
   renew(request: RenewRequest): Promise<boolean> {
