@@ -17,11 +17,11 @@
 EXTENDS Integers, FiniteSets
 
 CONSTANTS Clients, Owners,
-          Timeout,   \* commandTimeout: how long a request may be executed
           Error,     \* how much later a client may believe the server's clock to be; never earlier
           Nobody     \* who holds a free lock
 
 CONSTANTS ClientOf(_),       \* the process of an owner id
+          TimeoutOf(_),      \* its commandTimeout: how long its requests may be executed
           Validity(_)        \* what a client counts on, of a lease of this length
 
 VARIABLES now,       \* the server's clock
@@ -61,7 +61,7 @@ Request(kind, o, from, lease, deadline) ==
   [kind |-> kind, owner |-> o, from |-> from, lease |-> lease, sent |-> Clock(o), deadline |-> deadline, copy |-> 1]
 
 (* The deadline is fixed when the request is first sent.  The estimate of the server's clock never refuses falsely. *)
-InTime(deadline) == now + Timeout <= deadline /\ deadline <= now + Timeout + Error
+InTime(o, deadline) == now + TimeoutOf(o) <= deadline /\ deadline <= now + TimeoutOf(o) + Error
 
 CanAsk(o) == own[o].phase = "new"
 
@@ -69,14 +69,14 @@ Ask(o, lease, deadline) ==
   [own[o] EXCEPT !.phase = "asked", !.sent = Clock(o), !.lease = lease, !.deadline = deadline, !.resent = FALSE]
 
 Acquire(o, lease, deadline) ==
-  /\ CanAsk(o) /\ InTime(deadline)
+  /\ CanAsk(o) /\ InTime(o, deadline)
   /\ requests' = requests \cup {Request("acquire", o, o, lease, deadline)}
   /\ own' = [own EXCEPT ![o] = Ask(o, lease, deadline)]
   /\ UNCHANGED <<now, clock, lock, answers>>
 
 (* Hand-off by one script: the old owner is out of use from now on. *)
 Transfer(from, o, lease, deadline) ==
-  /\ CanAsk(o) /\ own[from].phase = "held" /\ ClientOf(from) = ClientOf(o) /\ InTime(deadline)
+  /\ CanAsk(o) /\ own[from].phase = "held" /\ ClientOf(from) = ClientOf(o) /\ InTime(o, deadline)
   /\ requests' = requests \cup {Request("transfer", o, from, lease, deadline)}
   /\ own' = [own EXCEPT ![o] = Ask(o, lease, deadline), ![from].phase = "left", ![from].leftAt = now]
   /\ UNCHANGED <<now, clock, lock, answers>>
@@ -85,8 +85,8 @@ Transfer(from, o, lease, deadline) ==
 DeadlineOfCopy(m) == m.deadline
 
 Resend(m) ==
-  /\ m \in requests \cup {a.request : a \in answers} /\ m.copy = 1
-  /\ m.kind \in Taking => own[m.owner].phase = "asked" /\ own[m.owner].sent = m.sent
+  /\ m.copy = 1
+  /\ m.kind \in Taking => own[m.owner].phase = "asked" /\ own[m.owner].sent = m.sent /\ own[m.owner].deadline = m.deadline
   /\ requests' = requests \cup {[m EXCEPT !.copy = 2, !.deadline = DeadlineOfCopy(m)]}
   /\ own' = IF m.kind \in Taking THEN [own EXCEPT ![m.owner].resent = TRUE] ELSE own
   /\ UNCHANGED <<now, clock, lock, answers>>
@@ -133,7 +133,7 @@ SendRelease(o) ==
   /\ UNCHANGED <<now, clock, lock, answers, own>>
 
 Crash(c) ==
-  /\ own' = [o \in Owners |-> IF ClientOf(o) # c THEN own[o]
+  /\ own' = [o \in DOMAIN own |-> IF ClientOf(o) # c THEN own[o]
                               ELSE [own[o] EXCEPT !.phase = "dead", !.leftAt = IF WillUse(o) THEN now ELSE @]]
   /\ UNCHANGED <<now, clock, lock, requests, answers>>
 
@@ -215,16 +215,16 @@ Read(a) ==
 (* Promises *)
 
 (* Two that believe by their own clock never overlap. *)
-OneBelieves == \A o, p \in Owners : Believes(o) /\ Believes(p) => o = p
+OneBelieves == \A o, p \in DOMAIN own : Believes(o) /\ Believes(p) => o = p
 
 (* More than that: the server keeps the lock for whoever believes in it. *)
-BeliefIsCovered == \A o \in Owners : Believes(o) => Holder = o
+BeliefIsCovered == \A o \in DOMAIN own : Believes(o) => Holder = o
 
 (* A lock that nobody will use is free within a bounded time, whatever arrives late. *)
-FreeInTime == \A o \in Owners : Holder = o /\ ~WillUse(o) => lock.until <= own[o].leftAt + Timeout + Error + own[o].lease
+FreeInTime == \A o \in DOMAIN own : Holder = o /\ ~WillUse(o) => lock.until <= own[o].leftAt + TimeoutOf(o) + Error + own[o].lease
 
 (* A background release stops when nothing can be left, and not before. *)
-NothingIsLeft == \A o \in Owners : own[o].settled =>
+NothingIsLeft == \A o \in DOMAIN own : own[o].settled =>
   /\ Holder # o
   /\ \A m \in requests : m.owner = o /\ m.kind \in Taking => IsLate(m)
 ==============================================================================

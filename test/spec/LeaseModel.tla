@@ -2,13 +2,14 @@
 (* Lease, made finite: how long it runs, and how often what goes wrong. *)
 EXTENDS Lease
 
-CONSTANTS c1, c2, LeaseTime, Margin, MaxTime, MaxInFlight, Attempts, Mishaps
+CONSTANTS c1, c2, Timeout, LeaseTime, Margin, MaxTime, MaxInFlight, Attempts, Mishaps
 
 VARIABLE used  \* what has happened, of what happens once at most
 
 TwoClients == {c1, c2}
 OwnersOfClients == TwoClients \X (1..Attempts)
 FirstOf(o) == o[1]
+SameTimeout(o) == Timeout
 LessMargin(lease) == lease - Margin
 
 Kinds == {"resend", "lose", "force", "crash", "renew", "slip", "error"}

@@ -7,12 +7,13 @@ import type { VirtualTime } from './simulated/virtual-time.js';
 /** What happened to a request, or what a process has recorded about its leases. */
 export type TraceEvent =
   | { readonly kind: 'sent'; readonly request: TracedRequest }
-  /** `clock`: the clock of all tokens afterwards. */
+  /** `reserve`: how many tokens it asked for. `clock`: the clock of all tokens afterwards. */
   | {
       readonly kind: 'executed';
       readonly request: TracedRequest;
       readonly copy: Copy;
       readonly reply: unknown;
+      readonly reserve: number;
       readonly clock: number;
     }
   | { readonly kind: 'late' | 'request-lost'; readonly request: TracedRequest; readonly copy: Copy }
@@ -82,7 +83,10 @@ export class SimulationTrace implements LinkTrace {
     };
     this.add({ kind: 'sent', request });
     return {
-      executed: (reply, copy) => this.add({ kind: 'executed', request, copy, reply, clock: this.clock }),
+      executed: (reply, copy) => {
+        const reserve = 'reserve' in subject ? subject.reserve() : 0;
+        this.add({ kind: 'executed', request, copy, reply, reserve, clock: this.clock });
+      },
       late: (copy) => {
         request.late = true;
         this.add({ kind: 'late', request, copy });

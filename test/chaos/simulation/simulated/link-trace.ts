@@ -8,7 +8,8 @@ export type Subject =
       readonly type: LockType;
       readonly owner: string;
       readonly leaseTime: number;
-      readonly reserve: number;
+      /** It may grow until the request is executed, here where nothing is serialised. */
+      readonly reserve: () => number;
     }
   | {
       readonly kind: 'transfer';
@@ -17,7 +18,7 @@ export type Subject =
       readonly owner: string;
       readonly from: string;
       readonly leaseTime: number;
-      readonly reserve: number;
+      readonly reserve: () => number;
     }
   | { readonly kind: 'acquire-all'; readonly keys: readonly string[]; readonly types: readonly LockType[] }
   | { readonly kind: 'renew'; readonly key: string; readonly owner: string; readonly leaseTime: number }

@@ -332,9 +332,10 @@ export class SimulatedLink implements LockBackend, ServerClient {
 
 function subjectOf<Kind extends 'acquire' | 'transfer'>(
   kind: Kind,
-  { key, type, owner, leaseTime, reserve }: OwnerRef & { leaseTime: number; reserve: number },
+  request: OwnerRef & { leaseTime: number; reserve: number },
 ) {
-  return { kind, key, type, owner, leaseTime, reserve };
+  const { key, type, owner, leaseTime } = request;
+  return { kind, key, type, owner, leaseTime, reserve: () => request.reserve };
 }
 
 function withLimit<T extends object>(reply: T, validUntil: number | undefined): T {
