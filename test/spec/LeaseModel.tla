@@ -1,13 +1,13 @@
 ------------------------------ MODULE LeaseModel ------------------------------
 (* Lease, made finite: how long it runs, and how often what goes wrong. *)
-EXTENDS Lease
+EXTENDS Lease, TLC
 
-CONSTANTS c1, c2, Timeout, LeaseTime, Margin, MaxTime, MaxInFlight, Attempts, Mishaps
+CONSTANTS c1, c2, AttemptsOfFirst, Timeout, LeaseTime, Margin, MaxTime, MaxInFlight, Mishaps, MaxSteps
 
 VARIABLE used  \* what has happened, of what happens once at most
 
 TwoClients == {c1, c2}
-OwnersOfClients == TwoClients \X (1..Attempts)
+OwnersOfClients == {<<c1, n>> : n \in 1..AttemptsOfFirst} \cup {<<c2, 1>>}
 FirstOf(o) == o[1]
 SameTimeout(o) == Timeout
 LessMargin(lease) == lease - Margin
@@ -30,24 +30,35 @@ MayAsk(o) == Cardinality(requests) < MaxInFlight /\ (o[2] > 1 => own[<<o[1], o[2
 Exact == now + Timeout
 IsOnItsWay(kind, o) == \E m \in requests \cup {a.request : a \in answers} : m.kind = kind /\ m.owner = o
 
+DoAcquire(o) == /\ MayAsk(o)
+                /\ \/ Acquire(o, LeaseTime, Exact) /\ Free
+                   \/ Acquire(o, LeaseTime, Exact + Error) /\ Spend("error")
+DoTransfer(from, o) == MayAsk(o) /\ Transfer(from, o, LeaseTime, Exact) /\ Free
+DoRenew(o) == ~IsOnItsWay("renew", o) /\ Renew(o, LeaseTime) /\ Spend("renew")
+DoRelease(o) == Release(o) /\ Free
+DoLapse(o) == Lapse(o) /\ Free
+DoGiveUp(o) == GiveUp(o) /\ Free
+DoSendRelease(o) == ~IsOnItsWay("release", o) /\ SendRelease(o) /\ Free
+DoCrash(c) == Crash(c) /\ Spend("crash")
+DoExecute(m) == Execute(m) /\ Free
+DoRefuse(m) == Refused(m) /\ Spend("lose")
+DoResend(m) == Cardinality(requests) < MaxInFlight /\ Resend(m) /\ Spend("resend")
+DoLose(m) == Lose(m) /\ Spend("lose")
+DoLoseAnswer(a) == LoseAnswer(a) /\ Spend("lose")
+DoRead(a) == Read(a) /\ Free
+DoForceRelease == ForceRelease /\ Spend("force")
+
 ModelNext ==
-  \/ Pass \/ Slip
-  \/ \E o \in Owners : MayAsk(o) /\ Acquire(o, LeaseTime, Exact) /\ Free
-  \/ \E o \in Owners : MayAsk(o) /\ Acquire(o, LeaseTime, Exact + Error) /\ Spend("error")
-  \/ \E from, o \in Owners : MayAsk(o) /\ Transfer(from, o, LeaseTime, Exact) /\ Free
-  \/ \E o \in Owners : ~IsOnItsWay("renew", o) /\ Renew(o, LeaseTime) /\ Spend("renew")
-  \/ \E o \in Owners : Release(o) /\ Free
-  \/ \E o \in Owners : Lapse(o) /\ Free
-  \/ \E o \in Owners : GiveUp(o) /\ Free
-  \/ \E o \in Owners : ~IsOnItsWay("release", o) /\ SendRelease(o) /\ Free
-  \/ \E c \in Clients : Crash(c) /\ Spend("crash")
-  \/ \E m \in requests : Execute(m) /\ Free
-  \/ \E m \in requests : Refused(m) /\ Spend("lose")
-  \/ \E m \in requests \cup {a.request : a \in answers} : Resend(m) /\ Spend("resend")
-  \/ \E m \in requests : Lose(m) /\ Spend("lose")
-  \/ \E a \in answers : LoseAnswer(a) /\ Spend("lose")
-  \/ \E a \in answers : Read(a) /\ Free
-  \/ ForceRelease /\ Spend("force")
+  \/ Pass \/ Slip \/ DoForceRelease
+  \/ \E c \in Clients : DoCrash(c)
+  \/ \E o \in Owners : DoAcquire(o) \/ DoRenew(o) \/ DoRelease(o) \/ DoLapse(o) \/ DoGiveUp(o) \/ DoSendRelease(o)
+  \/ \E from, o \in Owners : DoTransfer(from, o)
+  \/ \E m \in requests : DoExecute(m) \/ DoRefuse(m) \/ DoLose(m)
+  \/ \E m \in requests \cup {a.request : a \in answers} : DoResend(m)
+  \/ \E a \in answers : DoLoseAnswer(a) \/ DoRead(a)
+
+(* All behaviours of this length. *)
+IsShort == TLCGet("level") < MaxSteps
 
 ModelSpec == ModelInit /\ [][ModelNext]_<<vars, used>>
 ==============================================================================

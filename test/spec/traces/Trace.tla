@@ -11,9 +11,10 @@ VARIABLES t,        \* which trace
           i,        \* its next step
           uses,     \* of each owner: the calls whose bodies run
           blocks,   \* of each owner: the tokens that the server has given it, with those reserved for hand-offs
+          told,     \* until when each caller counts on the lock
           given     \* of each owner: the token of the latest body; 0: none
 
-traceVars == <<vars, tokenVars, t, i, uses, blocks, given>>
+traceVars == <<vars, tokenVars, t, i, uses, blocks, given, told>>
 
 (* <<process, number, commandTimeout>> *)
 ProcessOf(o) == o[1]
@@ -31,7 +32,7 @@ TraceInit ==
   /\ LET first == Traces[t].steps[1] owners == Traces[t].owners IN
      /\ now = first.t /\ clock = first.cl /\ time = first.t
      /\ own = [o \in owners |-> NewOwner] /\ uses = [o \in owners |-> {}]
-     /\ blocks = [o \in owners |-> {}] /\ given = [o \in owners |-> 0]
+     /\ blocks = [o \in owners |-> {}] /\ told = {} /\ given = [o \in owners |-> 0]
   /\ lock = [owner |-> Nobody, until |-> 0] /\ requests = {} /\ answers = {}
   /\ last = 0 /\ highest = [l \in Locks |-> 0] /\ latest = [token |-> 1, before |-> 0, at |-> 0]
 
@@ -41,7 +42,7 @@ Abs(n) == IF n < 0 THEN -n ELSE n
 Tick ==
   /\ now <= S.t /\ now' = S.t /\ time' = S.t /\ clock' = S.cl
   /\ \A c \in DOMAIN clock : clock[c] <= S.cl[c] /\ Abs((S.cl[c] - clock[c]) - (S.t - now)) <= (S.t - now) \div 100 + 5
-  /\ UNCHANGED <<lock, requests, answers, own, last, highest, latest, t, i, uses, blocks, given>>
+  /\ UNCHANGED <<lock, requests, answers, own, last, highest, latest, t, i, uses, blocks, given, told>>
 
 (* A lease of several locks ends with the first of them. *)
 IsUntil(until, o) == until <= own[o].until + Rounding /\ (S.alone => until >= own[o].until - Rounding)
@@ -61,41 +62,48 @@ Executed ==
     /\ IF S.kind \notin Taking THEN UNCHANGED <<tokenVars, blocks>>
        ELSE IF S.ok THEN GrantsAsAnswered /\ blocks' = [blocks EXCEPT ![S.o] = @ \cup {<<S.token, S.token + S.reserved>>}]
        ELSE RaisesOnly /\ (S.kind = "acquire" => S.holder = Holder) /\ UNCHANGED blocks
-    /\ UNCHANGED <<uses, given>>
+    /\ UNCHANGED <<uses, given, told>>
 
 IsNextToken(o, token) ==
-  IF uses[o] # {} THEN token = given[o]
-  ELSE IF given[o] = 0 THEN \E b \in blocks[o] : b[1] = token
-  ELSE token = given[o] + 1 /\ \E b \in blocks[o] : b[1] < token /\ token <= b[2]
+  IF given[o] = 0 THEN \E b \in blocks[o] : b[1] = token
+  ELSE IF S.within THEN token = given[o]
+  ELSE token > given[o] /\ \E b \in blocks[o] : b[1] < token /\ token <= b[2]
 
 (* A caller gets the lock: by the answer to a request, by a hand-off in the process, or by re-entry. *)
 Begin ==
   /\ IsCurrent(S.o) /\ IsUntil(S.until, S.o)
-  /\ S.call \notin uses[S.o] /\ IsNextToken(S.o, S.token)
+  /\ S.call \notin uses[S.o] /\ (S.within \/ uses[S.o] = {}) /\ IsNextToken(S.o, S.token)
   /\ uses' = [uses EXCEPT ![S.o] = @ \cup {S.call}] /\ given' = [given EXCEPT ![S.o] = S.token]
+  /\ told' = told \cup {<<S.call, S.until>>}
   /\ UNCHANGED <<vars, tokenVars, blocks>>
 
+(* The process hears of a renewal.  What it knew already is not in the trace. *)
+ToldTo(call) == {pair \in told : pair[1] = call}
+
 Confirm == /\ S.call \in uses[S.o] /\ IsCurrent(S.o) /\ IsUntil(S.until, S.o)
+           /\ <<S.call, S.until>> \notin told
+           /\ told' = (told \ ToldTo(S.call)) \cup {<<S.call, S.until>>}
            /\ UNCHANGED <<vars, tokenVars, uses, blocks, given>>
 
 End == /\ S.call \in uses[S.o] /\ uses' = [uses EXCEPT ![S.o] = @ \ {S.call}]
-       /\ UNCHANGED <<vars, tokenVars, blocks, given>>
+       /\ IsCurrent(S.o) => \A pair \in ToldTo(S.call) : IsUntil(pair[2], S.o)
+       /\ UNCHANGED <<vars, tokenVars, blocks, given, told>>
 
 (* The process has noticed that the lease is lost. *)
-Lost == S.call \in uses[S.o] /\ own[S.o].phase = "left" /\ UNCHANGED <<vars, tokenVars, uses, blocks, given>>
+Lost == S.call \in uses[S.o] /\ own[S.o].phase = "left" /\ UNCHANGED <<vars, tokenVars, uses, blocks, given, told>>
 
 LoseEverything == /\ IF Holder = Nobody THEN UNCHANGED vars ELSE ForceRelease
-                  /\ LoseClock /\ UNCHANGED <<uses, blocks, given>>
+                  /\ LoseClock /\ UNCHANGED <<uses, blocks, given, told>>
 
 Crashed == Crash(S.c) /\ uses' = [o \in DOMAIN uses |-> IF ClientOf(o) = S.c THEN {} ELSE uses[o]]
-           /\ UNCHANGED <<tokenVars, blocks, given>>
+           /\ UNCHANGED <<tokenVars, blocks, given, told>>
 
 (* Every request was executed, refused or lost, every answer was read or lost, and nobody holds anything. *)
 Finish == /\ requests = {} /\ answers = {}
           /\ \A o \in DOMAIN own : uses[o] = {} /\ own[o].phase \in {"new", "left", "dead"}
-          /\ UNCHANGED <<vars, tokenVars, uses, blocks, given>>
+          /\ UNCHANGED <<vars, tokenVars, uses, blocks, given, told>>
 
-OfLease(action) == action /\ UNCHANGED <<tokenVars, uses, blocks, given>>
+OfLease(action) == action /\ UNCHANGED <<tokenVars, uses, blocks, given, told>>
 
 Step ==
   CASE S.e = "acquire"  -> OfLease(Acquire(S.o, S.lease, S.deadline))
@@ -120,8 +128,8 @@ Step ==
     [] S.e = "data lost" -> LoseEverything
     \* Other locks draw from the same clock.
     [] S.e = "other grant" -> /\ Grant(2, S.seen, S.reserve) /\ latest'.token = S.token /\ last' = S.clock
-                              /\ UNCHANGED <<vars, uses, blocks, given>>
-    [] S.e = "other raise" -> RaisesOnly /\ UNCHANGED <<vars, uses, blocks, given>>
+                              /\ UNCHANGED <<vars, uses, blocks, given, told>>
+    [] S.e = "other raise" -> RaisesOnly /\ UNCHANGED <<vars, uses, blocks, given, told>>
     [] S.e = "finish"   -> Finish
 
 (* What the process does without a message: it lets go before it releases, and notices what it has lost. *)

@@ -2,7 +2,7 @@ import type { LockTrace, OwnerId, Step } from './trace-of-lock.js';
 
 /** The module that `Trace.tla` extends: TLC 2.18 has no way to read another format. */
 export function traceDataModule(traces: readonly Pick<LockTrace, 'owners' | 'steps'>[]): string {
-  return `---- MODULE TraceData ----\nTraces == <<\n${traces.map(text).join(',\n')}\n>>\n====\n`;
+  return `---- MODULE TraceData ----\nEXTENDS Integers\nTraces == <<\n${traces.map(text).join(',\n')}\n>>\n====\n`;
 }
 
 function text({ owners, steps }: Pick<LockTrace, 'owners' | 'steps'>): string {

@@ -56,6 +56,7 @@ class Projection {
   private readonly owners = new Map<string, OwnerId>();
   private readonly sentAt = new Map<number, number>();
   private readonly ownerOfCall = new Map<string, string>();
+  private readonly told = new Map<string, number>();
   private readonly locksOfCall = new Map<string, number>();
   private readonly leases = new Map<string, number>();
   private now!: TracedEvent;
@@ -197,12 +198,15 @@ class Projection {
     if (record.kind === 'crashed') return this.add('crash', { c: this.processes.indexOf(record.process) + 1 });
     if (record.kind === 'granted' && record.lock === this.key) {
       this.ownerOfCall.set(record.call, record.owner);
+      const until = this.local(record.process, record.validUntil as number);
+      this.told.set(record.call, until);
       return this.add('begin', {
         call: record.call,
         o: this.owner(record.owner),
         token: tokenOf(record.token as number),
-        until: this.local(record.process, record.validUntil as number),
+        until,
         alone: this.locksOfCall.get(record.call) === 1,
+        within: record.within !== undefined,
       });
     }
     if (record.kind === 'sent') this.locksOfCall.set(record.call, record.locks.length);
@@ -211,14 +215,13 @@ class Projection {
     if (owner === undefined) return;
     const { call } = record;
     const o = this.owner(owner);
-    if (record.kind === 'confirmed')
-      this.add('confirm', {
-        call,
-        o,
-        until: this.local(record.process, record.validUntil),
-        alone: this.locksOfCall.get(call) === 1,
-      });
-    if (record.kind === 'release-asked') this.add('end', { call, o });
+    if (record.kind === 'confirmed') {
+      const until = this.local(record.process, record.validUntil);
+      if (this.told.get(call) === until) return;
+      this.told.set(call, until);
+      return this.add('confirm', { call, o, until, alone: this.locksOfCall.get(call) === 1 });
+    }
+    if (record.kind === 'release-asked') this.add('end', { call, o, alone: this.locksOfCall.get(call) === 1 });
     if (record.kind === 'lost' && record.lock === this.key) this.add('lost', { call, o });
   }
 
