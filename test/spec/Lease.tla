@@ -85,14 +85,14 @@ Transfer(from, o, lease, deadline) ==
 DeadlineOfCopy(m) == m.deadline
 
 Resend(m) ==
-  /\ m.copy = 1
+  /\ m.copy = 1 /\ \A other \in requests : other.copy = 2 => other.owner # m.owner \/ other.sent # m.sent \/ other.kind # m.kind
   /\ m.kind \in Taking => own[m.owner].phase = "asked" /\ own[m.owner].sent = m.sent /\ own[m.owner].deadline = m.deadline
   /\ requests' = requests \cup {[m EXCEPT !.copy = 2, !.deadline = DeadlineOfCopy(m)]}
   /\ own' = IF m.kind \in Taking THEN [own EXCEPT ![m.owner].resent = TRUE] ELSE own
   /\ UNCHANGED <<now, clock, lock, answers>>
 
 Renew(o, lease) ==
-  /\ IsCurrent(o)
+  /\ IsCurrent(o) /\ Request("renew", o, o, lease, 0) \notin requests
   /\ requests' = requests \cup {Request("renew", o, o, lease, 0)}
   /\ UNCHANGED <<now, clock, lock, answers, own>>
 
@@ -129,6 +129,7 @@ Refused(m) ==
 (* Releases have no time limit, and are repeated. *)
 SendRelease(o) ==
   /\ own[o].phase = "left" /\ ~own[o].settled
+  /\ Request("release", o, o, 0, 0) \notin requests
   /\ requests' = requests \cup {Request("release", o, o, 0, 0)}
   /\ UNCHANGED <<now, clock, lock, answers, own>>
 

@@ -41,7 +41,7 @@ TraceInit ==
 Abs(n) == IF n < 0 THEN -n ELSE n
 Tick ==
   /\ now <= S.t /\ now' = S.t /\ time' = S.t /\ clock' = S.cl
-  /\ \A c \in DOMAIN clock : clock[c] <= S.cl[c] /\ Abs((S.cl[c] - clock[c]) - (S.t - now)) <= (S.t - now) \div 100 + 5
+  /\ \A c \in DOMAIN clock : clock[c] <= S.cl[c] /\ Abs((S.cl[c] - clock[c]) - (S.t - now)) <= (S.t - now) \div 100 + 2
   /\ UNCHANGED <<lock, requests, answers, own, last, highest, latest, t, i, uses, blocks, given, told>>
 
 (* A lease of several locks ends with the first of them. *)
@@ -86,11 +86,13 @@ Confirm == /\ S.call \in uses[S.o] /\ IsCurrent(S.o) /\ IsUntil(S.until, S.o)
            /\ UNCHANGED <<vars, tokenVars, uses, blocks, given>>
 
 End == /\ S.call \in uses[S.o] /\ uses' = [uses EXCEPT ![S.o] = @ \ {S.call}]
+       /\ own[S.o].phase = "left" => ToldTo(S.call) = {}
        /\ IsCurrent(S.o) => \A pair \in ToldTo(S.call) : IsUntil(pair[2], S.o)
        /\ UNCHANGED <<vars, tokenVars, blocks, given, told>>
 
 (* The process has noticed that the lease is lost. *)
-Lost == S.call \in uses[S.o] /\ own[S.o].phase = "left" /\ UNCHANGED <<vars, tokenVars, uses, blocks, given, told>>
+Lost == /\ S.call \in uses[S.o] /\ own[S.o].phase = "left" /\ ToldTo(S.call) # {}
+        /\ told' = told \ ToldTo(S.call) /\ UNCHANGED <<vars, tokenVars, uses, blocks, given>>
 
 LoseEverything == /\ IF Holder = Nobody THEN UNCHANGED vars ELSE ForceRelease
                   /\ LoseClock /\ UNCHANGED <<uses, blocks, given, told>>
