@@ -136,7 +136,7 @@ Step ==
 
 (* What the process does without a message: it lets go before it releases, and notices what it has lost. *)
 LetsGo == /\ S.e \in {"release", "lost"} /\ own[S.o].phase = "held"
-          /\ IF S.e = "release" THEN uses[S.o] = {} ELSE Clock(S.o) >= own[S.o].until \/ own[S.o].removed
+          /\ IF S.e = "release" THEN uses[S.o] = {} ELSE own[S.o].removed \/ \E pair \in ToldTo(S.call) : Clock(S.o) >= pair[2] - Rounding
           /\ OfLease(Release(S.o)) /\ UNCHANGED <<t, i>>
 
 IsDone == i > Len(Steps)
