@@ -7,21 +7,24 @@ import type { Moment } from './runtime.js';
  */
 export type LockType = 'reentrant' | 'fair' | 'read' | 'write' | 'fenced';
 
+/** The type of a lock that is held: one that can be asked for, or the lock of a `singleFlight`. @publicApi */
+export type HeldType = LockType | 'flight';
+
 /** Read and write locks share one lock record; any other type under the same name counts as busy, and vice versa. */
-export function isReadWrite(type: LockType): type is 'read' | 'write' {
+export function isReadWrite(type: HeldType): type is 'read' | 'write' {
   return type === 'read' || type === 'write';
 }
 
 /**
  * The lock types that `LockBackend.transfer` supports. Readers share a lock, and a fair lock goes to the head of its
- * queue, which may be in another process.
+ * queue, which may be in another process. A flight ends with its result.
  *
  * @publicApi
  */
 export type TransferableType = Exclude<LockType, 'fair' | 'read'>;
 
-export function isTransferable(type: LockType): type is TransferableType {
-  return type !== 'fair' && type !== 'read';
+export function isTransferable(type: HeldType): type is TransferableType {
+  return type !== 'fair' && type !== 'read' && type !== 'flight';
 }
 
 /**
@@ -32,7 +35,7 @@ export function isTransferable(type: LockType): type is TransferableType {
  */
 export interface OwnerRef {
   readonly key: string;
-  readonly type: LockType;
+  readonly type: HeldType;
   readonly owner: string;
 }
 
@@ -116,6 +119,13 @@ export interface ReleaseRequest extends OwnerRef {
    * contenders needlessly.
    */
   readonly quietly?: boolean;
+  /**
+   * A caller that gives this property may withdraw the release. A backend that sends requests together sets it to true
+   * until the release is sent; other backends leave it false.
+   */
+  unsent?: boolean;
+  /** Set by the caller while the release is `unsent`: then it is not sent, and its reply means nothing. */
+  withdrawn?: boolean;
 }
 
 /** @publicApi */
@@ -146,6 +156,25 @@ export interface TransferRequest {
   readonly leaseTime: number;
   readonly reserve: number;
 }
+
+/** Takes over a detached lock: see {@link LockBackend.adopt}. @publicApi */
+export interface AdoptRequest {
+  readonly key: string;
+  readonly type: TransferableType;
+  /** The client that detached the lock. */
+  readonly clientId: string;
+  /** The secret of the ticket. The lock's owner is `<clientId>:t-<SHA-1 of the secret>`. */
+  readonly secret: string;
+  /** The next owner. */
+  readonly to: string;
+  readonly leaseTime: number;
+}
+
+/** @publicApi */
+export type AdoptReply =
+  | Acquired
+  /** Neither the ticket's owner nor `to` holds the lock. `holder`: who does; undefined: it is free. */
+  | { readonly acquired: false; readonly holder: string | undefined };
 
 /** @publicApi */
 export interface RenewRequest extends OwnerRef {

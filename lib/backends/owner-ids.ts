@@ -1,7 +1,24 @@
+import { createHash } from 'node:crypto';
+
 /** The id of an owner: it stands for one key of one attempt of one client. See docs/decisions/owner-ids.md. */
 export function ownerId(clientId: string, number: number): string {
   return `${clientId}:${number}`;
 }
+
+/**
+ * The owner of a lock that was detached: whoever knows the secret of its ticket may adopt the lock. Scripts compute it,
+ * too.
+ */
+export function ticketOwner(clientId: string, secret: string): string {
+  return `${clientId}:t-${createHash('sha1').update(secret).digest('hex')}`;
+}
+
+/** Whether a lock with this owner was detached and waits to be adopted. */
+export function isTicketOwner(owner: string): boolean {
+  return TICKET_OWNER.test(owner);
+}
+
+const TICKET_OWNER = /:t-[0-9a-f]{40}$/;
 
 /** The client of an owner. An owner without a colon, which this library never creates, counts as its own client. */
 export function clientOf(owner: string): string {

@@ -21,6 +21,8 @@ export interface BoardLock {
 export interface BoardOwner extends Place {
   readonly owner: string;
   readonly redisson: boolean;
+  /** No process holds the lock: its place is the process that has detached it. */
+  readonly detached: boolean;
   readonly since: number;
   /** Its record does not tell since when it holds the lock: `since` is when the dashboard first saw it. */
   readonly atLeast: boolean;

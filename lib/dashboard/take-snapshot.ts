@@ -84,7 +84,7 @@ function toBoardLock(
 }
 
 function toBoardOwner(
-  { owner, redisson, remainingTime, client }: InspectedOwner,
+  { owner, redisson, detached, remainingTime, client }: InspectedOwner,
   now: number,
   before: BoardLock | undefined,
 ): BoardOwner {
@@ -93,6 +93,7 @@ function toBoardOwner(
   return {
     owner,
     redisson: redisson === true,
+    detached: detached === true,
     application: client?.application ?? '',
     host: client?.host ?? '',
     pid: client?.pid ?? 0,

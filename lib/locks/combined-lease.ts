@@ -1,4 +1,4 @@
-import { LockError, LockLostError, LockNotOwnedError } from '../engine/errors.js';
+import { LockConfigurationError, LockError, LockLostError, LockNotOwnedError } from '../engine/errors.js';
 import type { Lease } from '../engine/lease/lease.js';
 import { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
@@ -113,6 +113,12 @@ export class CombinedLease implements Lease {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.release();
+  }
+
+  async detach(): Promise<never> {
+    throw new LockConfigurationError(
+      `detach() of '${this.name}': the lease of a multi-lock or red lock cannot be detached. Detach leases of single locks`,
+    );
   }
 
   /**

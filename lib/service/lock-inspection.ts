@@ -57,7 +57,10 @@ export interface InspectedPermit {
 
 /** Somebody who holds a lock. @publicApi */
 export interface InspectedOwner {
-  /** `<clientId>:<n>`; of a Java process `<clientId>:<threadId>`. */
+  /**
+   * `<clientId>:<n>`; of a Java process `<clientId>:<threadId>`; of a lock that was detached `<clientId>:t-<hash of its
+   * ticket>`.
+   */
   readonly owner: string;
   /** Whether it is an acquisition of the service that was asked. */
   readonly mine: boolean;
@@ -70,6 +73,8 @@ export interface InspectedOwner {
   readonly client?: HolderClient;
   /** It has no record, and an id as clients of Redisson have it. */
   readonly redisson?: true;
+  /** No process holds the lock: `client` has detached it, and it waits to be adopted until its lease ends. */
+  readonly detached?: true;
 }
 
 /** Whom `LockService.forceRelease` removes. @publicApi */

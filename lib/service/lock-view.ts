@@ -1,6 +1,6 @@
 import { chunksOf } from '../backends/chunks.js';
 import type { ClientRecord, LockDirectory, LockState } from '../backends/lock-backend.js';
-import { clientOf, isRedisson } from '../backends/owner-ids.js';
+import { clientOf, isRedisson, isTicketOwner } from '../backends/owner-ids.js';
 import type { HeldPermit, SynchronizerState } from '../backends/synchronizer-state.js';
 import { holderIn } from '../engine/clients/describe-holder.js';
 import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
@@ -156,9 +156,10 @@ export class LockView {
       const client = this.engine.inspector.ownHolder(this.keyOf(name), owner) ?? (record && holderIn(record, owner));
       return {
         owner,
-        mine: this.engine.isMine(owner),
+        mine: this.engine.isMine(owner) && !isTicketOwner(owner),
         remainingTime: remaining,
         ...(client === undefined ? unknownClient(owner, mayHaveRecords) : { client }),
+        ...(isTicketOwner(owner) && { detached: true }),
       };
     });
   }

@@ -1,11 +1,13 @@
 import './support/matchers.js';
 import { describeAcquireAll } from './clauses/acquire-all.contract.js';
+import { describeAdoption } from './clauses/adoption.contract.js';
 import { describeClose } from './clauses/close.contract.js';
 import { describeConcurrency } from './clauses/concurrency.contract.js';
 import { describeDowngrade } from './clauses/downgrade.contract.js';
 import { describeExclusion } from './clauses/exclusion.contract.js';
 import { describeFairness } from './clauses/fair.contract.js';
 import { describeFairWaiters } from './clauses/fair-waiters.contract.js';
+import { describeFlights } from './clauses/flights.contract.js';
 import { describeForcedRelease, describeForcedReleaseOfReaders } from './clauses/forced-release.contract.js';
 import { describeInspection } from './clauses/inspect.contract.js';
 import { describeOwnership } from './clauses/ownership.contract.js';
@@ -38,6 +40,7 @@ export function describeLockBackend(
       describeOwnership(world, type);
       describeForcedRelease(world, type);
       describeTokens(world, type);
+      describeAdoption(world, type);
       if (capabilities.publishes !== false) describeWakeUps(world, type);
       if (type !== 'read') describeExclusion(world, type);
     });
@@ -56,6 +59,7 @@ export function describeLockBackend(
     describeInspection(world);
     describeTickets(world);
     describeWaits(world);
+    describeFlights(world);
     describeClose(world);
   });
 }

@@ -19,7 +19,9 @@ describe.each(SQL_SERVERS)('%s', (kind) => {
     {
       types: ['reentrant', 'write'],
       publishes: false,
+      adopts: false,
       numbers: false,
+      flights: false,
       sharesOwners: false,
       knowsHolders: false,
       most: 40,

@@ -6,9 +6,11 @@ import type {
   Acquired,
   AcquireReply,
   AcquireRequest,
+  AdoptReply,
+  AdoptRequest,
   ExpectedHolders,
+  HeldType,
   LockState,
-  LockType,
   OwnerRef,
   ReleaseReply,
   ReleaseRequest,
@@ -16,12 +18,14 @@ import type {
   RenewRequest,
   TransferRequest,
 } from '../lock-requests.js';
+import { ticketOwner } from '../owner-ids.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
 import type { SynchronizerBackend } from '../synchronizer-backend.js';
 import { findBusy, grant } from './admission.js';
 import { channelOf } from './channels.js';
 import { MemoryDirectory } from './memory-directory.js';
+import { MemoryFlights } from './memory-flights.js';
 import { type MemoryStore, processStore } from './memory-store.js';
 import { MemorySynchronizers } from './memory-synchronizers.js';
 import { ReleaseMessages } from './release-messages.js';
@@ -52,6 +56,7 @@ export interface MemoryBackendOptions {
 export class MemoryBackend implements LockBackend {
   readonly description = 'memory';
   readonly synchronizers: SynchronizerBackend;
+  readonly flights: MemoryFlights;
   readonly waits: InProcessWaits;
   readonly directory: MemoryDirectory;
   private readonly store: MemoryStore;
@@ -65,6 +70,8 @@ export class MemoryBackend implements LockBackend {
     this.messages = new ReleaseMessages(store, runtime);
     const now = () => this.now();
     this.synchronizers = new MemorySynchronizers(store, this.messages, now);
+    const clocks = { now, wallMicros: () => this.wallMicros() };
+    this.flights = new MemoryFlights(store, this.messages, clocks, (key) => this.refuseCounter(key));
     this.directory = new MemoryDirectory(store, now);
     this.waits = new InProcessWaits(
       store.waits,
@@ -125,6 +132,7 @@ export class MemoryBackend implements LockBackend {
     const { key, type, from, to, leaseTime } = request;
     const record = this.store.locks.get(key, now);
     if (record === undefined) return undefined;
+    const [, end] = record.lastToExpire(now);
     if (record.isHeldBy(from, type, now)) {
       record.remove(from, type);
       if (!record.isEmpty(now) && !record.admits(to, type, now)) {
@@ -136,7 +144,21 @@ export class MemoryBackend implements LockBackend {
       return undefined;
     }
     grant(this.store, { key, type, owner: to }, leaseTime, now);
+    if (now + leaseTime < end) this.messages.wake(key, type, now);
     return this.token(key, type, request.reserve);
+  }
+
+  async adopt({ key, type, clientId, secret, to, leaseTime }: AdoptRequest): Promise<AdoptReply> {
+    const now = this.now();
+    this.refuseCounter(key);
+    const from = ticketOwner(clientId, secret);
+    const record = this.store.locks.get(key, now);
+    if (record?.isHeldBy(from, type, now))
+      return (await this.transfer({ key, type, from, to, leaseTime, reserve: 0 })) as Acquired;
+    if (!record?.isHeldBy(to, type, now)) return { acquired: false, holder: this.holders(key)[0] };
+    const [, end] = record.lastToExpire(now);
+    record.set(to, type, Math.max(end, now + leaseTime), now);
+    return this.token(key, type, 0);
   }
 
   async renew(request: RenewRequest): Promise<boolean> {
@@ -147,7 +169,7 @@ export class MemoryBackend implements LockBackend {
     return true;
   }
 
-  async raiseToken(key: string, type: LockType, token: number): Promise<void> {
+  async raiseToken(key: string, type: HeldType, token: number): Promise<void> {
     this.now();
     this.store.fencing.raise(key, type, token, this.wallMicros());
   }
@@ -209,7 +231,7 @@ export class MemoryBackend implements LockBackend {
     return count;
   }
 
-  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+  subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription {
     return this.messages.subscribe(channelOf(key, type, clientId), listener);
   }
 
@@ -247,7 +269,7 @@ export class MemoryBackend implements LockBackend {
     return this.clock.monotonic();
   }
 
-  private token(key: string, type: LockType, reserve: number): Acquired {
+  private token(key: string, type: HeldType, reserve: number): Acquired {
     return this.store.fencing.next(key, type, reserve, this.wallMicros());
   }
 

@@ -25,8 +25,10 @@ function toRow({ name, type, owners, remainingTime, waiting }: ListedLock): stri
   return [name, type, holder + more, method || group || '?', since, leaseText(remainingTime), String(waiting)];
 }
 
-function holderName({ owner, client, redisson }: InspectedOwner): string {
-  if (client !== undefined) return `${client.application} on ${client.host}, pid ${client.pid}`;
+function holderName({ owner, client, redisson, detached }: InspectedOwner): string {
+  const prefix = detached ? 'detached by ' : '';
+  if (client !== undefined) return `${prefix}${client.application} on ${client.host}, pid ${client.pid}`;
+  if (detached) return `detached (${owner})`;
   return redisson ? `a Redisson client (${owner})` : owner;
 }
 

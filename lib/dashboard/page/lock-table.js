@@ -133,10 +133,19 @@ class LockTable extends HTMLElement {
 customElements.define('lock-table', LockTable);
 
 /** `shop-2 on web-7, pid 4242` */
-export function placeOf({ application, host, pid, redisson }) {
+export function placeOf({ application, host, pid, redisson, detached }) {
   if (redisson) return 'a Redisson client';
-  if (!application) return 'a client without a record';
-  return make('span', { class: 'place' }, foreign(application, SHORT), ' on ', foreign(host, SHORT), `, pid ${pid}`);
+  const by = detached ? 'detached by ' : '';
+  if (!application) return `${by}a client without a record`;
+  return make(
+    'span',
+    { class: 'place' },
+    by,
+    foreign(application, SHORT),
+    ' on ',
+    foreign(host, SHORT),
+    `, pid ${pid}`,
+  );
 }
 
 function holderOf({ owners, ownerCount }) {

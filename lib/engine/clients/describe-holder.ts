@@ -1,5 +1,5 @@
 import type { ClientRecord } from '../../backends/lock-backend.js';
-import { isRedisson } from '../../backends/owner-ids.js';
+import { isRedisson, isTicketOwner } from '../../backends/owner-ids.js';
 
 /** The process that holds a lock, according to its record in the backend. @publicApi */
 export interface HolderClient {
@@ -34,6 +34,8 @@ export function holderIn(record: ClientRecord, owner: string): HolderClient {
 export function describeHolder(owner: string | undefined, client: HolderClient | undefined, missing?: string): string {
   if (owner === undefined) return 'an unknown owner';
   const who = client === undefined ? missing : describeClient(client);
+  if (isTicketOwner(owner))
+    return `nobody: it was detached${who === undefined ? '' : ` by ${who}`}, and waits to be adopted (${owner})`;
   return who === undefined ? owner : `${who} (${owner})`;
 }
 

@@ -7,7 +7,7 @@ import { harmless, type LockLogger } from './lock-logger.js';
 export type EventChannels = Partial<Record<LockEventName, Channel>>;
 
 /** Events that carry durations. */
-const TIMED: readonly LockEventName[] = ['acquired', 'released'];
+const TIMED: readonly LockEventName[] = ['acquired', 'released', 'detached'];
 
 /** Describes anything that can be thrown. */
 function inWords(error: unknown): string {

@@ -1,4 +1,5 @@
 import type { Runtime } from '../../backends/runtime.js';
+import type { DetachedLock } from '../detached/detach-lock.js';
 import type { EventHub } from '../events/events.js';
 import type { LockEvent, OwnerEvent } from '../events/lock-events.js';
 import type { HeldLock, LeaseTerms } from './held-lock.js';
@@ -21,18 +22,29 @@ export function startTime({ events, runtime }: Announcer): number | undefined {
   return events.timed ? runtime.monotonic() : undefined;
 }
 
-/** Emits `acquired` for each lock that was not shared before. */
+/**
+ * Emits `acquired` for each lock that was not shared before.
+ *
+ * @param ticketOwner the former owner of a detached lock that was adopted
+ */
 export function announceAcquired(
   { events, runtime }: Announcer,
   lease: AnnouncedLease,
   started: number | undefined,
+  ticketOwner?: string,
 ): void {
   if (!events.timed) return;
   const now = runtime.monotonic();
   given.set(lease, now);
   const waited = started === undefined ? 0 : now - started;
   for (const lock of lease.locks)
-    if (lock.shares.length === 1) events.emit('acquired', { ...eventOf(lock), fencingToken: lock.token, waited });
+    if (lock.shares.length === 1)
+      events.emit('acquired', {
+        ...eventOf(lock),
+        fencingToken: lock.token,
+        waited,
+        ...(ticketOwner && { ticketOwner }),
+      });
 }
 
 /** Emits `released` for locks whose last share was this lease. */
@@ -40,10 +52,25 @@ export function announceReleased(
   { events, runtime }: Announcer,
   lease: AnnouncedLease,
   freed: readonly HeldLock[],
+  confirmed: boolean,
 ): void {
   const since = given.get(lease);
   const held = since === undefined ? undefined : runtime.monotonic() - since;
-  for (const lock of freed) events.emit('released', { ...purposeOf(lock, lease.terms), owner: lock.owner, held });
+  for (const lock of freed)
+    events.emit('released', { ...purposeOf(lock, lease.terms), owner: lock.owner, held, confirmed });
+}
+
+/** Emits `detached`. */
+export function announceDetached(
+  { events, runtime }: Announcer,
+  lease: AnnouncedLease,
+  { owner: ticketOwner, leaseTime }: Pick<DetachedLock, 'owner' | 'leaseTime'>,
+): void {
+  if (!events.hears('detached')) return;
+  const since = given.get(lease);
+  const held = since === undefined ? undefined : runtime.monotonic() - since;
+  const [lock] = lease.locks;
+  events.emit('detached', { ...purposeOf(lock, lease.terms), owner: lock.owner, held, ticketOwner, leaseTime });
 }
 
 /**

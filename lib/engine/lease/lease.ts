@@ -115,4 +115,36 @@ export interface Lease extends MultiLease {
 
   /** See {@link MultiLease.run}. */
   run<T>(body: (lease: Lease) => T | Promise<T>): Promise<T>;
+
+  /**
+   * Keeps the lock locked without a holder, for another process to take over: `locks.adopt(ticket)`. The lock gets
+   * another owner, whose lease lasts for `for` and is not renewed, and a new fencing token; adopting it does so once
+   * more. So nothing late that this process has sent about the lock affects it any more.
+   *
+   * The lease ends here: `held` is false from the call on, `signal` does not abort any more, and neither `release()`,
+   * nor the end of the body that was given this lease, nor shutdown frees the lock. If nobody adopts it in time, it
+   * becomes free.
+   *
+   * ```ts
+   * const lease = await locks.acquire(`invoice:${id}`);
+   * await queue.add('send', { id, ticket: await lease.detach({ for: '5m' }) });
+   * ```
+   *
+   * Locks of type `reentrant`, `fenced` and `write` can be detached, on Redis and in memory, one name at a time and
+   * while no re-entry shares them.
+   *
+   * @returns the ticket. It is a secret, since whoever has it can adopt the lock, and can be used once
+   * @throws LockLostError when the lock was lost, or the backend has not confirmed the transfer before the lease ended;
+   *   the lock is then released. LockNotOwnedError when the lease was released or detached before.
+   *   LockConfigurationError, with the reason, for a lease that cannot be detached or a duration below 100 ms or above
+   *   10 years; the lease is not affected
+   * @see docs/detach-and-adopt.md
+   */
+  detach(options: DetachOptions): Promise<string>;
+}
+
+/** Options of {@link Lease.detach}. @publicApi */
+export interface DetachOptions {
+  /** How long the lock stays locked if nobody adopts it. */
+  readonly for: Duration;
 }

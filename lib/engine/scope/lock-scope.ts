@@ -73,7 +73,7 @@ function firstNotOver(scope: LockScope | undefined): LockScope | undefined {
  * {@link LockScope} or of the leases in it. Two versions of the library in one process then have separate stores,
  * instead of calling methods that the other version's scopes do not have.
  */
-const STORE = Symbol.for('nestjs-redis-lock.scopes.4');
+const STORE = Symbol.for('nestjs-redis-lock.scopes.5');
 const shared = globalThis as { [STORE]?: AsyncLocalStorage<LockScope | undefined> };
 
 shared[STORE] ??= new AsyncLocalStorage();

@@ -1,4 +1,5 @@
 import { type BackendError, type LockBackend, noAnswer, withReason } from '../../backends/lock-backend.js';
+import { isTicketOwner } from '../../backends/owner-ids.js';
 import type { HolderClient } from '../clients/describe-holder.js';
 import { LockAbortedError, LockBusyError, LockKeyError, LockUnavailableError } from '../errors.js';
 import type { WaitTerms } from './waiter.js';
@@ -30,9 +31,10 @@ export function busyError(
 ): LockBusyError {
   const waited = terms.waitTime > 0 ? `: not free within ${terms.waitTime} ms` : '';
   const who = `${holder ?? 'another owner'}${here ? ' (this process)' : ofClient(client, unrecorded)}`;
+  const detached = holder !== undefined && isTicketOwner(holder) ? ' (detached, and waits to be adopted)' : '';
   const lease = remaining >= 0 ? `, its lease ends in ${remaining} ms${fixed ? '' : ' unless renewed'}` : '';
   return new LockBusyError(
-    `The lock '${name}' is busy${waited}; held by ${who}${lease}`,
+    `The lock '${name}' is busy${waited}; held by ${who}${detached}${lease}`,
     name,
     remaining,
     holder,

@@ -15,7 +15,10 @@ export async function startBlock(exports: Exports, url: string): Promise<Running
   const classes = Object.values(exports).filter((value): value is Type => /^class\b/.test(String(value)));
   const has = (key: string) => classes.filter((type) => Reflect.hasMetadata(key, type));
   const modules = [...new Set([...has('imports'), ...has('providers')])];
-  const controllers = has('path').filter((type) => !Reflect.hasMetadata('websockets:is_gateway', type));
+  const ofModules = modules.flatMap((type) => Reflect.getMetadata('controllers', type) ?? []);
+  const controllers = has('path').filter(
+    (type) => !Reflect.hasMetadata('websockets:is_gateway', type) && !ofModules.includes(type),
+  );
   const metadata: ModuleMetadata = {
     imports: modules.length > 0 ? modules : [RedisLockModule.forRoot({ connection: url, shutdownTimeout: 0 })],
     controllers,

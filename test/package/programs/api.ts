@@ -107,5 +107,6 @@ type LeaseKeys =
   | 'extend'
   | 'run'
   | 'release'
+  | 'detach'
   | typeof Symbol.asyncDispose;
 export const onlyPublic: Exclude<keyof Lease, LeaseKeys> extends never ? true : false = true;

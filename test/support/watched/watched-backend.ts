@@ -3,11 +3,14 @@ import {
   type Acquired,
   type AcquireReply,
   type AcquireRequest,
+  type AdoptReply,
+  type AdoptRequest,
   BackendError,
   type ExpectedHolders,
+  type FlightBackend,
+  type HeldType,
   type LockBackend,
   type LockState,
-  type LockType,
   type NodeWatch,
   type OwnerRef,
   type ReleaseReply,
@@ -28,8 +31,10 @@ type Command = Exclude<
   | 'connectionError'
   | 'synchronizers'
   | 'waits'
+  | 'flights'
   | 'directory'
   | 'health'
+  | 'adoptRefusal'
   | 'canAcquireTogether'
   | 'subscribe'
   | 'listenToClient'
@@ -60,7 +65,7 @@ export const answerAfter =
     return reply;
   };
 
-const TAKING: readonly Command[] = ['acquire', 'acquireAll', 'transfer'];
+const TAKING: readonly Command[] = ['acquire', 'acquireAll', 'transfer', 'adopt'];
 
 /** A real backend that counts what it is asked, and whose commands can be disturbed. */
 export class WatchedBackend implements LockBackend {
@@ -111,6 +116,20 @@ export class WatchedBackend implements LockBackend {
 
   get waits(): LockBackend['waits'] {
     return this.backend.waits;
+  }
+
+  /** Its requests are counted and disturbed as `acquire` and `release`; the others are let through. */
+  get flights(): FlightBackend | undefined {
+    const { flights } = this.backend;
+    return (
+      flights && {
+        acquire: (request) => this.run('acquire', request, () => flights.acquire(request)),
+        release: (release) => this.run('release', release, () => flights.release(release)),
+        forgottenAt: (key) => this.run('inspect', key, () => flights.forgottenAt(key)),
+        forget: (key) => this.run('forceRelease', key, () => flights.forget(key)),
+        inspect: (key) => this.run('inspect', key, () => flights.inspect(key)),
+      }
+    );
   }
 
   /** What is asked about semaphores and latches. Only of a backend that has them. */
@@ -164,11 +183,20 @@ export class WatchedBackend implements LockBackend {
     return this.run('transfer', request, () => this.backend.transfer(request));
   }
 
+  get adopt(): LockBackend['adopt'] {
+    const adopt = this.backend.adopt?.bind(this.backend);
+    return adopt && ((request: AdoptRequest): Promise<AdoptReply> => this.run('adopt', request, () => adopt(request)));
+  }
+
+  get adoptRefusal(): string | undefined {
+    return this.backend.adoptRefusal;
+  }
+
   renew(request: RenewRequest): Promise<boolean> {
     return this.run('renew', request, () => this.backend.renew(request));
   }
 
-  raiseToken(key: string, type: LockType, token: number): Promise<void> {
+  raiseToken(key: string, type: HeldType, token: number): Promise<void> {
     return this.run('raiseToken', token, () => this.backend.raiseToken(key, type, token));
   }
 
@@ -193,7 +221,7 @@ export class WatchedBackend implements LockBackend {
     return takeTicket && ((key, holder) => this.run('takeTicket', holder, () => takeTicket(key, holder)));
   }
 
-  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+  subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription {
     let confirmed = this.silence === undefined;
     const subscription = this.backend.subscribe(key, type, clientId, (wake) => confirmed && listener(wake));
     this.subscriptions++;

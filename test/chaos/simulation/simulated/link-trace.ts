@@ -1,11 +1,11 @@
-import type { LockType } from '../../../../lib/backends/lock-backend.js';
+import type { HeldType } from '../../../../lib/backends/lock-backend.js';
 
 /** What a request is about, as far as traces need it. Undefined: it is not in traces. */
 export type Subject =
   | {
       readonly kind: 'acquire';
       readonly key: string;
-      readonly type: LockType;
+      readonly type: HeldType;
       readonly owner: string;
       readonly leaseTime: number;
       /** It may grow until the request is executed, here where nothing is serialised. */
@@ -14,13 +14,13 @@ export type Subject =
   | {
       readonly kind: 'transfer';
       readonly key: string;
-      readonly type: LockType;
+      readonly type: HeldType;
       readonly owner: string;
       readonly from: string;
       readonly leaseTime: number;
       readonly reserve: () => number;
     }
-  | { readonly kind: 'acquire-all'; readonly keys: readonly string[]; readonly types: readonly LockType[] }
+  | { readonly kind: 'acquire-all'; readonly keys: readonly string[]; readonly types: readonly HeldType[] }
   | { readonly kind: 'renew'; readonly key: string; readonly owner: string; readonly leaseTime: number }
   | { readonly kind: 'release'; readonly key: string; readonly owner: string }
   | { readonly kind: 'force'; readonly key: string };

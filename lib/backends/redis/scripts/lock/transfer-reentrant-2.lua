@@ -10,6 +10,7 @@
   ARGV[4]  tokens to reserve
   ARGV[5]  present owner
   ARGV[6]  next owner
+  ARGV[7]  PUBLISH or SPUBLISH
 
   Returns { token, reserved }, or nil when neither of the two holds the lock.
   Returns { 'expired', server time in ms } when it came too late.
@@ -17,11 +18,15 @@
 -- @include acquisition-deadline
 -- @include acquisition-arguments
 -- @include ttl-replies
+-- @include prefixed
+-- @include publish-to
+-- @include wake-if-shorter
 -- @include expire
 -- @include tokens
 -- @include plain/holds-plain
 -- @include plain/take-plain
 local lock, from, to = KEYS[2], ARGV[5], ARGV[6]
+local former = redis.call('PTTL', lock)
 
 if not holdsPlain(lock, from) and not holdsPlain(lock, to) then
   return nil
@@ -29,4 +34,5 @@ end
 reserveTokens(KEYS[1], tonumber(ARGV[4]), 1)
 redis.call('HDEL', lock, from)
 takePlain(lock, to, lease)
+wakeIfShorter(ARGV[7], prefixed('redisson_lock__channel', lock), '0', former, leaseTime)
 return { nextToken(), reserved }

@@ -24,6 +24,7 @@
 -- @include prefixed
 -- @include suffixed
 -- @include publish-to
+-- @include wake-if-shorter
 -- @include expire
 -- @include tokens
 -- @include is-owner
@@ -37,12 +38,13 @@
 -- @include read-write/set-write-lease
 -- @include read-write/take-writer
 local lock, from, to = KEYS[2], ARGV[5], ARGV[6]
+local channel, former = prefixed('redisson_rwlock', lock), redis.call('PTTL', lock)
 
 if isWriter(lock, from) then
   redis.call('HDEL', lock, from .. ':write')
   if longestReader(lock) then
     endWriting(lock)
-    publishTo(ARGV[7], prefixed('redisson_rwlock', lock), '1')
+    publishTo(ARGV[7], channel, '1')
     return nil
   end
 elseif not isWriter(lock, to) then
@@ -50,4 +52,5 @@ elseif not isWriter(lock, to) then
 end
 reserveTokens(KEYS[1], tonumber(ARGV[4]), 1)
 takeWriter(lock, to, KEYS[5], leaseTime)
+wakeIfShorter(ARGV[7], channel, '1', former, leaseTime)
 return { nextToken(), reserved }

@@ -1,0 +1,157 @@
+import { BackOff } from '../../backends/back-off.js';
+import { type Acquired, BackendError, type LockBackend } from '../../backends/lock-backend.js';
+import { ticketOwner } from '../../backends/owner-ids.js';
+import { Attempt } from '../attempt.js';
+import type { EngineContext } from '../engine-context.js';
+import { LockConfigurationError, type LockError, LockLostError, LockNotOwnedError } from '../errors.js';
+import { announceAcquired, startTime } from '../lease/lease-events.js';
+import type { LockLease } from '../lease/lock-lease.js';
+import type { LockQueue } from '../queue/lock-queue.js';
+import type { AcquisitionTerms } from '../terms/lock-options.js';
+import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
+import { permanentError, shutdownError, unavailableError } from '../waiting/wait-errors.js';
+import type { LeaseTicket } from './lease-ticket.js';
+
+/**
+ * @param what the name of the call in errors
+ * @throws LockConfigurationError, with the reason, when locks of this backend cannot change processes
+ */
+export function assertDetachable({ adopt, adoptRefusal, description }: LockBackend, what: string): void {
+  if (adopt !== undefined) return;
+  const reason = adoptRefusal ?? 'it cannot transfer a lock to another process';
+  throw new LockConfigurationError(`${what}: locks of this backend (${description}) cannot be detached: ${reason}`);
+}
+
+/**
+ * Transfers a detached lock to this process. If there is no answer, the same transfer is requested again, until
+ * `outageTimeout` is over.
+ *
+ * @param terms their type is the ticket's
+ * @throws LockLostError when the lock is free, LockNotOwnedError when somebody else holds it, LockUnavailableError,
+ *   LockAbortedError when shutdown has begun
+ */
+export async function adoptLock(
+  context: EngineContext,
+  name: string,
+  ticket: LeaseTicket,
+  terms: AcquisitionTerms,
+  what: string,
+): Promise<LockLease> {
+  const scoped = context.admit(what, name);
+  const started = startTime(context);
+  const queue = context.queueOf(ticket.type, name, ticket.key) as LockQueue;
+  await queue.awaitClaim();
+  const adoption = new Adoption(context, name, ticket, terms, what);
+  let token: number;
+  try {
+    ({ token } = await adoption.run());
+  } catch (error) {
+    queue.unclaim();
+    throw error;
+  }
+  const held = queue.fulfil(adoption.attempt, terms, token);
+  const lease = context.createLease(held.alone, terms);
+  announceAcquired(context, lease, started, adoption.from);
+  // Shutdown may have begun meanwhile, and would not wait for this lease.
+  if (!context.shutdown.isClosing || scoped) return lease;
+  await lease.release();
+  throw shutdownError(what, name);
+}
+
+class Adoption {
+  /** The latest request. */
+  attempt!: Attempt;
+  readonly from: string;
+  private readonly to: string;
+  private readonly calledAt: number;
+  /** One of the requests may have transferred the lock, or may do so until {@link lateCopiesUntil}. */
+  private inDoubt = false;
+  private lateCopiesUntil: number | undefined;
+
+  constructor(
+    private readonly context: EngineContext,
+    private readonly name: string,
+    private readonly ticket: LeaseTicket,
+    private readonly terms: AcquisitionTerms,
+    private readonly what: string,
+  ) {
+    this.to = context.newOwner();
+    this.from = ticketOwner(ticket.clientId, ticket.secret);
+    this.calledAt = context.runtime.monotonic();
+  }
+
+  async run(): Promise<Acquired> {
+    const { runtime } = this.context;
+    const backOff = new BackOff(runtime);
+    const pause = new InterruptibleSleep(runtime);
+    for (;;) {
+      const answer = await this.ask();
+      if (!(answer instanceof Error)) return answer;
+      const final = answer instanceof BackendError ? this.finalError(answer) : answer;
+      if (final !== undefined) {
+        this.undo();
+        throw final;
+      }
+      await pause.sleep(backOff.next());
+    }
+  }
+
+  private async ask(): Promise<Acquired | BackendError | LockError> {
+    const { backend } = this.context;
+    const { key, type, clientId, secret } = this.ticket;
+    const { to, terms } = this;
+    const attempt = new Attempt(this.context, key, to, { type, leaseTime: terms.leaseTime });
+    this.attempt = attempt;
+    try {
+      // Checked by assertDetachable().
+      const reply = await backend.adopt!({ key, type, clientId, secret, to, leaseTime: terms.leaseTime });
+      const state = attempt.answered(reply.acquired ? reply : { ...reply, remaining: -1 });
+      this.note(attempt);
+      if (!reply.acquired) return this.refusal(reply.holder);
+      if (state === 'granted') return reply;
+      return this.lost(attempt.error?.message ?? 'it was force-released');
+    } catch (error) {
+      attempt.failed(error as BackendError);
+      this.note(attempt);
+      return error as BackendError;
+    }
+  }
+
+  private note({ inDoubt, lateCopiesUntil }: Attempt): void {
+    this.inDoubt ||= inDoubt;
+    if (lateCopiesUntil !== undefined) this.lateCopiesUntil = Math.max(this.lateCopiesUntil ?? 0, lateCopiesUntil);
+  }
+
+  /** Releases the lock if one of the requests may have transferred it. */
+  private undo(): void {
+    if (!this.inDoubt) return;
+    const { ticket, to, terms, lateCopiesUntil } = this;
+    const { key, type } = ticket;
+    const { leaseTime } = terms;
+    this.context.backgroundReleases.release({ key, type, owner: to, leaseTime, validUntil: lateCopiesUntil });
+  }
+
+  /** The error for a failure after which the request is not repeated. */
+  private finalError(failure: BackendError): Error | undefined {
+    const { context, name, terms } = this;
+    const { backend, runtime, shutdown } = context;
+    if (failure.kind !== 'unavailable') return permanentError({ name, terms }, backend, failure);
+    if (shutdown.isClosing) return shutdownError(this.what, name);
+    const isOver = runtime.monotonic() - this.calledAt >= terms.outageTimeout;
+    // An owner that the backend has released again is not sent once more.
+    return isOver || failure.spent ? unavailableError({ name, terms }, backend, failure) : undefined;
+  }
+
+  private refusal(holder: string | undefined): LockError {
+    const { name } = this;
+    if (holder === undefined) return this.lost('it is free: its time was over, or it was adopted and released before');
+    return new LockNotOwnedError(
+      `The lock '${name}' cannot be adopted: ${holder} holds it. Its ticket was used before, or its time was over`,
+      name,
+    );
+  }
+
+  private lost(why: string): LockLostError {
+    return new LockLostError(`The lock '${this.name}' cannot be adopted: ${why}`, this.name);
+  }
+}

@@ -1,0 +1,175 @@
+import { BackOff } from '../../backends/back-off.js';
+import {
+  type Acquired,
+  BackendError,
+  type HeldType,
+  isTransferable,
+  type TransferableType,
+  withReason,
+} from '../../backends/lock-backend.js';
+import { ticketOwner } from '../../backends/owner-ids.js';
+import { Attempt } from '../attempt.js';
+import type { EngineContext } from '../engine-context.js';
+import { LockConfigurationError, LockLostError } from '../errors.js';
+import type { HeldLock } from '../lease/held-lock.js';
+import type { DetachOptions } from '../lease/lease.js';
+import { validity } from '../lease/lease-clock.js';
+import { unusedOwner } from '../lease/release.js';
+import type { LockQueue } from '../queue/lock-queue.js';
+import { type Milliseconds, toLeaseTime } from '../terms/duration.js';
+import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
+import { assertDetachable } from './adopt-lock.js';
+import { newSecret, writeTicket } from './lease-ticket.js';
+
+/** A lock that no process holds until its ticket is used, or its lease ends. */
+export interface DetachedLock {
+  readonly ticket: string;
+  /** Its owner in the backend. */
+  readonly owner: string;
+  /** Milliseconds for which it stays locked if nobody adopts it. */
+  readonly leaseTime: number;
+}
+
+const OPTION_NAMES: readonly string[] = ['for'] satisfies (keyof DetachOptions)[];
+
+const NOT_TRANSFERABLE: Readonly<Record<Exclude<HeldType, TransferableType>, string>> = {
+  fair: "a lock of type 'fair' cannot be detached, because it goes to the head of its queue only",
+  read: "a lock of type 'read' cannot be detached, because readers share it",
+  flight: 'a single flight cannot be detached, because its callers wait for its result',
+};
+
+/** @throws LockConfigurationError naming the invalid option */
+export function toDetachedTime(options: DetachOptions, name: string): Milliseconds {
+  const what = `detach() of '${name}'`;
+  if (typeof options !== 'object' || options === null)
+    throw new LockConfigurationError(`${what}: say how long the lock waits to be adopted: detach({ for: '5m' })`);
+  const unknown = Object.keys(options).find((option) => !OPTION_NAMES.includes(option));
+  if (unknown !== undefined)
+    throw new LockConfigurationError(`${what}: there is no option '${unknown}'; there is only 'for'`);
+  return toLeaseTime(options.for, `${what}: for`);
+}
+
+/**
+ * The lock of a lease that can be detached.
+ *
+ * @throws LockConfigurationError with the reason why the lease cannot be detached
+ */
+export function detachable({ backend }: EngineContext, name: string, locks: readonly HeldLock[]): HeldLock {
+  const refuse = (why: string): never => {
+    throw new LockConfigurationError(`detach() of '${name}': ${why}`);
+  };
+  const [held, ...others] = locks;
+  if (others.length > 0) refuse('a lease of several locks cannot be detached. Acquire them one by one');
+  assertDetachable(backend, `detach() of '${name}'`);
+  if (!isTransferable(held.type)) refuse(NOT_TRANSFERABLE[held.type as keyof typeof NOT_TRANSFERABLE]);
+  if (held.shares.length > 1)
+    refuse(
+      `${held.shares.length} leases share the lock by re-entry. Detach the outermost one, after the others were released`,
+    );
+  if (held.downgrade !== undefined)
+    refuse('its holder has acquired the read lock of the same name, too, which would stay behind');
+  return held;
+}
+
+/**
+ * Transfers a lock to the owner of a new ticket. If there is no answer, the same transfer is requested again, until the
+ * lease has ended.
+ *
+ * @throws LockLostError when the lock is gone, or the backend has not confirmed the transfer; then both owners are
+ *   released in the background
+ */
+export async function detachLock(
+  context: EngineContext,
+  held: HeldLock,
+  leaseTime: Milliseconds,
+): Promise<DetachedLock> {
+  const { backgroundReleases, clientId, runtime } = context;
+  const { key, name } = held;
+  const type = held.type as TransferableType; // checked by detachable()
+  const secret = newSecret(runtime);
+  const owner = ticketOwner(clientId, secret);
+  const settled = (held.keeper as LockQueue).depart(held);
+  const transfer = new TicketTransfer(context, held, type, owner, leaseTime);
+  try {
+    await transfer.run();
+    backgroundReleases.followUp(held);
+    return { ticket: writeTicket({ key, type, clientId, secret }), owner, leaseTime };
+  } catch (error) {
+    transfer.undo();
+    const { message } = error as BackendError;
+    throw new LockLostError(`The lock '${name}' was lost when it was to be detached: ${message}`, name, {
+      cause: error,
+    });
+  } finally {
+    settled();
+  }
+}
+
+class TicketTransfer {
+  /** Copies of the requests may be executed until this time of the backend's clock. */
+  private lateCopiesUntil: number | undefined;
+
+  constructor(
+    private readonly context: EngineContext,
+    private readonly held: HeldLock,
+    private readonly type: TransferableType,
+    private readonly to: string,
+    private readonly leaseTime: Milliseconds,
+  ) {}
+
+  /** @throws BackendError */
+  async run(): Promise<Acquired> {
+    const { context } = this;
+    const backOff = new BackOff(context.runtime);
+    const pause = new InterruptibleSleep(context.runtime);
+    for (;;) {
+      const reply = await this.ask();
+      if (!(reply instanceof BackendError)) return reply;
+      const left = this.timeLeft;
+      // An owner that the backend has released again is not sent once more.
+      if (reply.kind !== 'unavailable' || reply.spent || left <= 0) throw withReason(context.backend, reply);
+      await pause.sleep(Math.min(left, backOff.next()));
+    }
+  }
+
+  /** Releases whichever owner holds the lock. */
+  undo(): void {
+    const { held, type, to, leaseTime, lateCopiesUntil } = this;
+    const { backgroundReleases } = this.context;
+    backgroundReleases.release({ ...unusedOwner(held), leaseTime: held.validFor });
+    backgroundReleases.release({ key: held.key, type, owner: to, leaseTime, validUntil: lateCopiesUntil });
+  }
+
+  private async ask(): Promise<Acquired | BackendError> {
+    const { context, held, type, to, leaseTime } = this;
+    const { key, owner: from } = held;
+    const attempt = new Attempt(context, key, to, { type, leaseTime });
+    try {
+      const reply = await context.backend.transfer({ key, type, from, to, leaseTime, reserve: 0 });
+      const state = attempt.answered(reply);
+      this.noteLateCopies(attempt);
+      if (reply === undefined) return permanent('it no longer existed');
+      if (state === 'granted') return reply;
+      return attempt.error ?? permanent('it was force-released');
+    } catch (error) {
+      attempt.failed(error as BackendError);
+      this.noteLateCopies(attempt);
+      return error as BackendError;
+    }
+  }
+
+  private noteLateCopies({ lateCopiesUntil = 0 }: Attempt): void {
+    if (lateCopiesUntil > 0) this.lateCopiesUntil = Math.max(this.lateCopiesUntil ?? 0, lateCopiesUntil);
+  }
+
+  /** Milliseconds for which the present owner certainly holds the lock. */
+  private get timeLeft(): number {
+    const { validFor, confirmed } = this.held;
+    return validity(validFor) - this.context.clock.age(confirmed);
+  }
+}
+
+/** An answer that another attempt cannot change. */
+function permanent(message: string): BackendError {
+  return new BackendError(message, 'key', 'refused');
+}
