@@ -18,6 +18,7 @@ import { SimulatedLink } from './simulated/simulated-link.js';
 import { SimulatedProcess } from './simulated/simulated-process.js';
 import { SimulatedServer } from './simulated/simulated-server.js';
 import { VirtualTime } from './simulated/virtual-time.js';
+import type { SimulationTrace } from './simulation-trace.js';
 
 /** Milliseconds after the last fault in which everybody must be served. */
 const LIVENESS_BOUND = 60_000;
@@ -49,6 +50,8 @@ export interface SimulationOptions {
   readonly disguiseSynchronizers?: (synchronizers: SynchronizerBackend) => SynchronizerBackend;
   /** The server executes requests whose callers have left, for tests of the tests. */
   readonly executesLate?: boolean;
+  /** Writes down all that happens, for the specification. */
+  readonly trace?: SimulationTrace;
 }
 
 /**
@@ -58,7 +61,7 @@ export interface SimulationOptions {
  */
 export class Simulation {
   readonly time = new VirtualTime();
-  readonly history = new History();
+  readonly history: History;
   readonly server: SimulatedServer;
   readonly members: Member[] = [];
   readonly kindName: KindName;
@@ -79,6 +82,7 @@ export class Simulation {
     readonly seed: number,
     private readonly options: SimulationOptions = {},
   ) {
+    this.history = options.trace?.history ?? new History();
     this.kindName = options.kind ?? kindOf(seed);
     this.kind = KINDS[this.kindName];
     const chance = new SeededRandom(seed * 7_919 + 17);
@@ -92,6 +96,7 @@ export class Simulation {
     };
     this.network = new Network(this.conditions, this.fork());
     this.server = new SimulatedServer(this.time, this.rate());
+    options.trace?.begin(this.time, this.server);
     this.window = chance.between(100, 800);
     this.link = {
       commandTimeout: chance.whole(...(this.kind.commandTimeouts ?? ([60, 200] as const))),
@@ -136,7 +141,9 @@ export class Simulation {
       disguise: this.options.disguise,
       disguiseSynchronizers: this.options.disguiseSynchronizers,
       executesLate: this.options.executesLate,
+      trace: this.options.trace,
     });
+    this.options.trace?.joined(process, this.link.commandTimeout);
     const [shortest, longest] = this.kind.longLeases ? LONG_LEASES : SHORT_LEASES;
     const release = RELEASE ?? (this.seed % 2 === 0 ? 'background' : 'confirmed');
     const settings = {

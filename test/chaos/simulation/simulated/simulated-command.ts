@@ -1,5 +1,6 @@
 import { BackendError, type LockBackend } from '../../../../lib/backends/lock-backend.js';
 import type { Timer } from '../../../../lib/backends/runtime.js';
+import type { Copy, RequestTrace } from './link-trace.js';
 import type { Fate } from './network-conditions.js';
 import type { SimulatedLink } from './simulated-link.js';
 
@@ -22,6 +23,7 @@ export class SimulatedCommand<T> {
     private readonly whenResent: WhenResent<T>,
     /** By the server's clock: afterwards it is not executed any more. */
     private readonly validUntil: number | undefined,
+    private readonly trace?: RequestTrace,
   ) {
     this.answer = new Promise((resolve, reject) => {
       this.resolve = resolve;
@@ -33,6 +35,12 @@ export class SimulatedCommand<T> {
       this.fail(`no answer within ${commandTimeout} ms`, 'unknown'),
     );
     link.open.add(this as SimulatedCommand<unknown>);
+    if (trace !== undefined) {
+      this.answer.then(
+        (reply) => trace.answered(reply),
+        ({ outcome }: BackendError) => trace.failed(outcome === 'refused' ? 'refused' : 'unknown'),
+      );
+    }
     this.fate = link.network.fate();
     if (this.fate === 'refused') link.process.receive(0, () => this.fail('the connection is closed', 'refused'));
     else this.depart();
@@ -64,12 +72,14 @@ export class SimulatedCommand<T> {
 
   private arrive(): void {
     const { time, server, isCut, afterCut } = this.link;
-    if (this.connection !== this.link.connection && !this.isResent) return;
+    if (this.connection !== this.link.connection && !this.isResent) return this.trace?.lost(1);
     if (isCut) {
       if (afterCut !== undefined) time.at(afterCut, () => this.arrive());
+      else this.trace?.lost(1);
       return;
     }
     if (server.attentiveAt > time.now) return time.at(server.attentiveAt, () => this.arrive());
+    if (server.isDown || this.fate === 'lost') this.trace?.lost(1);
     if (server.isDown) return this.disconnected();
     if (this.fate === 'lost') return this.breakOff();
     void this.run();
@@ -77,9 +87,12 @@ export class SimulatedCommand<T> {
 
   private async run(): Promise<void> {
     let reply: T;
-    if (this.isExpired) return this.travelBack(() => this.fail('it came after its time', 'refused'));
+    if (this.isExpired) {
+      this.trace?.late(1);
+      return this.travelBack(() => this.fail('it came after its time', 'refused'));
+    }
     try {
-      reply = await this.execute(this.link.backend);
+      reply = await this.perform(1);
     } catch (error) {
       return this.travelBack(() => this.settle() && this.reject(error as Error));
     }
@@ -88,6 +101,12 @@ export class SimulatedCommand<T> {
     if (this.fate === 'answeredLate')
       this.link.stall(this.answers, this.link.network.within(this.link.settings.commandTimeout));
     this.travelBack(() => this.settle() && this.resolve(reply));
+  }
+
+  private async perform(copy: Copy): Promise<T> {
+    const reply = await this.execute(this.link.backend);
+    this.trace?.executed(reply, copy);
+    return reply;
   }
 
   /** Some callers hear at once that the connection broke, others nothing until their time is up. */
@@ -101,15 +120,21 @@ export class SimulatedCommand<T> {
   /** Nobody waits for its answer: the first of two copies, or one whose connection is gone. */
   private arriveUnnoticed(): void {
     const { link } = this;
-    if (!link.server.isDown && !this.isExpired) this.execute(link.backend).catch(() => {});
+    if (link.server.isDown) this.trace?.lost(1);
+    else if (this.isExpired) this.trace?.late(1);
+    else this.perform(1).catch(() => {});
   }
 
   private sendAgain(): void {
-    const { link, whenResent, execute } = this;
+    const { link, whenResent } = this;
     link.time.after(link.network.within(50), () => {
       if (link.process.dead || link.isCut || link.server.isDown) return this.breakOff();
-      if (this.isExpired) return this.travelBack(() => this.fail('it came after its time', 'unknown'));
-      void execute(link.backend).then(
+      this.trace?.resent();
+      if (this.isExpired) {
+        this.trace?.late(2);
+        return this.travelBack(() => this.fail('it came after its time', 'unknown'));
+      }
+      void this.perform(2).then(
         (reply) =>
           this.travelBack(() => {
             const answer = whenResent(reply, this.validUntil);

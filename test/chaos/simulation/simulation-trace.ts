@@ -1,0 +1,129 @@
+import { History, type HistoryEvent, type HistoryRecord } from '../history.js';
+import type { Copy, LinkTrace, RequestTrace, Subject } from './simulated/link-trace.js';
+import type { SimulatedProcess } from './simulated/simulated-process.js';
+import type { SimulatedServer } from './simulated/simulated-server.js';
+import type { VirtualTime } from './simulated/virtual-time.js';
+
+/** What happened to a request, or what a process has recorded about its leases. */
+export type TraceEvent =
+  | { readonly kind: 'sent'; readonly request: TracedRequest }
+  /** `reserve`: how many tokens it asked for. `clock`: the clock of all tokens afterwards. */
+  | {
+      readonly kind: 'executed';
+      readonly request: TracedRequest;
+      readonly copy: Copy;
+      readonly reply: unknown;
+      readonly reserve: number;
+      readonly clock: number;
+    }
+  | { readonly kind: 'late' | 'request-lost'; readonly request: TracedRequest; readonly copy: Copy }
+  | { readonly kind: 'resent'; readonly request: TracedRequest }
+  | { readonly kind: 'answered'; readonly request: TracedRequest; readonly reply: unknown }
+  | { readonly kind: 'failed'; readonly request: TracedRequest; readonly outcome: 'refused' | 'unknown' }
+  | { readonly kind: 'data-lost' }
+  | { readonly kind: 'record'; readonly record: HistoryRecord };
+
+/** `at`: virtual milliseconds. `server`: what the server's clock shows, in milliseconds. */
+export type TracedEvent = TraceEvent & { readonly at: number; readonly server: number };
+
+export interface TracedRequest {
+  readonly id: number;
+  readonly process: string;
+  readonly subject: Subject;
+  readonly seen: number;
+  readonly validUntil: number | undefined;
+  /** The copy whose answer the process has read. */
+  read: Copy | undefined;
+  resent: boolean;
+  late: boolean;
+}
+
+/** Everything that happens in one simulation, in its order: for checks against the specification in test/spec. */
+export class SimulationTrace implements LinkTrace {
+  readonly events: TracedEvent[] = [];
+  readonly history: History;
+  /** By name: how fast the clock of the process runs. */
+  readonly rates = new Map<string, number>();
+  commandTimeout = 0;
+  private time!: VirtualTime;
+  private server!: SimulatedServer;
+  private ids = 0;
+
+  constructor() {
+    this.history = new WatchedHistory((record) => this.add({ kind: 'record', record }));
+  }
+
+  begin(time: VirtualTime, server: SimulatedServer): void {
+    this.time = time;
+    this.server = server;
+    server.onDataLoss = () => this.add({ kind: 'data-lost' });
+  }
+
+  joined(process: SimulatedProcess, commandTimeout: number): void {
+    this.rates.set(process.name, 1 / process.tick);
+    this.commandTimeout = commandTimeout;
+  }
+
+  /** Its times mean something: the server's clock was not set. */
+  get isTimed(): boolean {
+    return !this.server.clockWasSet;
+  }
+
+  sent(process: string, subject: Subject, seen: number, validUntil: number | undefined): RequestTrace {
+    const id = ++this.ids;
+    const request: TracedRequest = {
+      id,
+      process,
+      subject,
+      seen,
+      validUntil,
+      read: undefined,
+      resent: false,
+      late: false,
+    };
+    this.add({ kind: 'sent', request });
+    return {
+      executed: (reply, copy) => {
+        const reserve = 'reserve' in subject ? subject.reserve() : 0;
+        this.add({ kind: 'executed', request, copy, reply, reserve, clock: this.clock });
+      },
+      late: (copy) => {
+        request.late = true;
+        this.add({ kind: 'late', request, copy });
+      },
+      lost: (copy) => this.add({ kind: 'request-lost', request, copy }),
+      resent: () => {
+        request.resent = true;
+        this.add({ kind: 'resent', request });
+      },
+      answered: (reply) => {
+        request.read = request.resent ? 2 : 1;
+        this.add({ kind: 'answered', request, reply });
+      },
+      failed: (outcome) => {
+        if (request.late && outcome === 'refused') request.read = 1;
+        this.add({ kind: 'failed', request, outcome });
+      },
+    };
+  }
+
+  /** The last token of the clock that all locks share. */
+  private get clock(): number {
+    return (this.server.store.fencing as unknown as { shared: { last: number } }).shared.last;
+  }
+
+  private add(event: TraceEvent): void {
+    this.events.push({ ...event, at: this.time.now, server: this.server.wall() });
+  }
+}
+
+class WatchedHistory extends History {
+  constructor(private readonly watch: (record: HistoryRecord) => void) {
+    super();
+  }
+
+  override add(process: string, at: number, event: HistoryEvent): void {
+    super.add(process, at, event);
+    this.watch(this.records[this.records.length - 1]);
+  }
+}

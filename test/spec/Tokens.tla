@@ -1,0 +1,56 @@
+-------------------------------- MODULE Tokens --------------------------------
+(***************************************************************************)
+(* The hybrid clock that fencing tokens come from.                         *)
+(*                                                                         *)
+(* docs/decisions/token-clock.md: "token = max(last + 1, `TIME` in us, the *)
+(* highest token that this process has seen)"; "the clock runs ahead of    *)
+(* `TIME`, by 0.1 s at most.  A clock key that is missing starts 0.15 s    *)
+(* ahead."                                                                 *)
+(* docs/fencing-tokens.md: "If a replica becomes the master without        *)
+(* knowing the latest acquisitions, it can hand out tokens that are lower  *)
+(* than theirs, for up to 0.15 seconds."                                   *)
+(*                                                                         *)
+(* A unit of time stands for 50 ms in the model, for a microsecond in a    *)
+(* trace.                                                                  *)
+(***************************************************************************)
+EXTENDS Integers
+
+CONSTANTS Locks, FirstLead, MaxLead
+
+VARIABLES time,      \* what the server's TIME shows
+          last,      \* the clock key: the last token that was given or reserved; 0: the key is missing
+          highest,   \* of each lock: the highest token that was given or reserved, by whichever server
+          latest     \* the latest acquisition: its token, and what was the highest before it
+
+tokenVars == <<time, last, highest, latest>>
+
+Larger(a, b) == IF a > b THEN a ELSE b
+Smaller(a, b) == IF a < b THEN a ELSE b
+
+TokensInit == /\ time = 1 /\ last = 0 /\ highest = [l \in Locks |-> 0]
+              /\ latest = [token |-> 1, before |-> 0, at |-> 0]
+
+(* What a clock that does not exist begins with. *)
+First == time + FirstLead
+
+(* The clock is at least at what the caller has seen: this server may have lost its data. *)
+Raised(seen) == IF seen = 0 THEN last ELSE Larger(seen, IF last = 0 THEN First ELSE last)
+
+Upcoming(l) == IF l = 0 THEN First ELSE Larger(l + 1, time)
+
+(* Reserved tokens may set the clock ahead of TIME by this much, because a loss of the data could repeat them. *)
+Reserved(token, reserve) == Larger(0, Smaller(reserve, time + MaxLead - token))
+
+(* An acquisition of a lock, with tokens for so many hand-offs. *)
+Grant(l, seen, reserve) ==
+  LET token == Upcoming(Raised(seen)) end == token + Reserved(token, reserve) IN
+  /\ last' = end
+  /\ highest' = [highest EXCEPT ![l] = Larger(@, end)]
+  /\ latest' = [token |-> token, before |-> highest[l], at |-> time]
+  /\ UNCHANGED time
+
+(* The request found the lock busy: it has raised the clock all the same. *)
+Raise(seen) == last' = Raised(seen) /\ UNCHANGED <<time, highest, latest>>
+
+LoseClock == last' = 0 /\ UNCHANGED <<time, highest, latest>>
+==============================================================================

@@ -1,0 +1,159 @@
+-------------------------------- MODULE Trace --------------------------------
+(***************************************************************************)
+(* Histories of the simulation, checked step by step against Lease and     *)
+(* Tokens.  A trace has the steps of one lock; times are microseconds of   *)
+(* each machine's own clock.  Each step must be a step of Lease, with what *)
+(* the code has sent and answered, and tokens must be those of Tokens.     *)
+(***************************************************************************)
+EXTENDS Lease, Tokens, Sequences, TLC, TraceData
+
+VARIABLES t,        \* which trace
+          i,        \* its next step
+          uses,     \* of each owner: the calls whose bodies run
+          blocks,   \* of each owner: the tokens that the server has given it, with those reserved for hand-offs
+          told,     \* until when each caller counts on the lock
+          given     \* of each owner: the token of the latest body; 0: none
+
+traceVars == <<vars, tokenVars, t, i, uses, blocks, given, told>>
+
+(* <<process, number, commandTimeout>> *)
+ProcessOf(o) == o[1]
+TimeoutIn(o) == o[3]
+Unowned == <<0, 0, 0>>
+LessMargin(lease) == lease - lease \div 100 - 2000
+
+Rounding == 3
+
+Steps == Traces[t].steps
+S == Steps[i]
+
+TraceInit ==
+  /\ t \in 1..Len(Traces) /\ i = 1
+  /\ LET first == Traces[t].steps[1] owners == Traces[t].owners IN
+     /\ now = first.t /\ clock = first.cl /\ time = first.t
+     /\ own = [o \in owners |-> NewOwner] /\ uses = [o \in owners |-> {}]
+     /\ blocks = [o \in owners |-> {}] /\ told = {} /\ given = [o \in owners |-> 0]
+  /\ lock = [owner |-> Nobody, until |-> 0] /\ requests = {} /\ answers = {}
+  /\ last = 0 /\ highest = [l \in Locks |-> 0] /\ latest = [token |-> 1, before |-> 0, at |-> 0]
+
+------------------------------------------------------------------------------
+(* Time passes on all clocks, and no two of them drift apart by more than 1 %, which is what the margin is for. *)
+Abs(n) == IF n < 0 THEN -n ELSE n
+Tick ==
+  /\ now <= S.t /\ now' = S.t /\ time' = S.t /\ clock' = S.cl
+  /\ \A c \in DOMAIN clock : clock[c] <= S.cl[c] /\ Abs((S.cl[c] - clock[c]) - (S.t - now)) <= (S.t - now) \div 100 + 2
+  /\ UNCHANGED <<lock, requests, answers, own, last, highest, latest, t, i, uses, blocks, given, told>>
+
+(* A lease of several locks ends with the first of them. *)
+IsUntil(until, o) == until <= own[o].until + Rounding /\ (S.alone => until >= own[o].until - Rounding)
+
+Sent(copy) == {m \in requests : m.kind = S.kind /\ m.owner = S.o /\ m.sent = S.sent /\ m.copy = copy}
+Answered(copy) == {a \in answers : a.request.kind = S.kind /\ a.request.owner = S.o /\ a.request.sent = S.sent /\ a.request.copy = copy}
+
+(* Tokens: what the server has answered is what the clock gives. *)
+GrantsAsAnswered == /\ Grant(1, S.seen, S.reserve)
+                    /\ latest'.token = S.token /\ last' = S.clock /\ last' - S.token = S.reserved
+RaisesOnly == Raise(S.seen) /\ last' = S.clock
+
+Executed ==
+  \E m \in Sent(S.copy) :
+    /\ Succeeds(m) = S.ok /\ IsLate(m) = FALSE
+    /\ Execute(m)
+    /\ IF S.kind \notin Taking THEN UNCHANGED <<tokenVars, blocks>>
+       ELSE IF S.ok THEN GrantsAsAnswered /\ blocks' = [blocks EXCEPT ![S.o] = @ \cup {<<S.token, S.token + S.reserved>>}]
+       ELSE RaisesOnly /\ (S.kind = "acquire" => S.holder = Holder) /\ UNCHANGED blocks
+    /\ UNCHANGED <<uses, given, told>>
+
+IsNextToken(o, token) ==
+  IF given[o] = 0 THEN \E b \in blocks[o] : b[1] = token
+  ELSE IF S.within THEN token = given[o]
+  ELSE token > given[o] /\ \E b \in blocks[o] : b[1] < token /\ token <= b[2]
+
+(* A caller gets the lock: by the answer to a request, by a hand-off in the process, or by re-entry. *)
+Begin ==
+  /\ IsCurrent(S.o) /\ IsUntil(S.until, S.o)
+  /\ S.call \notin uses[S.o] /\ (S.within \/ uses[S.o] = {}) /\ IsNextToken(S.o, S.token)
+  /\ uses' = [uses EXCEPT ![S.o] = @ \cup {S.call}] /\ given' = [given EXCEPT ![S.o] = S.token]
+  /\ told' = told \cup {<<S.call, S.until>>}
+  /\ UNCHANGED <<vars, tokenVars, blocks>>
+
+(* The process hears of a renewal.  What it knew already is not in the trace. *)
+ToldTo(call) == {pair \in told : pair[1] = call}
+
+Confirm == /\ S.call \in uses[S.o] /\ IsCurrent(S.o) /\ IsUntil(S.until, S.o)
+           /\ <<S.call, S.until>> \notin told
+           /\ told' = (told \ ToldTo(S.call)) \cup {<<S.call, S.until>>}
+           /\ UNCHANGED <<vars, tokenVars, uses, blocks, given>>
+
+End == /\ S.call \in uses[S.o] /\ uses' = [uses EXCEPT ![S.o] = @ \ {S.call}]
+       /\ own[S.o].phase = "left" => ToldTo(S.call) = {}
+       /\ IsCurrent(S.o) => \A pair \in ToldTo(S.call) : IsUntil(pair[2], S.o)
+       /\ UNCHANGED <<vars, tokenVars, blocks, given, told>>
+
+(* The process has noticed that the lease is lost. *)
+Lost == /\ S.call \in uses[S.o] /\ own[S.o].phase = "left" /\ ToldTo(S.call) # {}
+        /\ told' = told \ ToldTo(S.call) /\ UNCHANGED <<vars, tokenVars, uses, blocks, given>>
+
+LoseEverything == /\ IF Holder = Nobody THEN UNCHANGED vars ELSE ForceRelease
+                  /\ LoseClock /\ UNCHANGED <<uses, blocks, given, told>>
+
+Crashed == Crash(S.c) /\ uses' = [o \in DOMAIN uses |-> IF ClientOf(o) = S.c THEN {} ELSE uses[o]]
+           /\ UNCHANGED <<tokenVars, blocks, given, told>>
+
+(* Every request was executed, refused or lost, every answer was read or lost, and nobody holds anything. *)
+Finish == /\ requests = {} /\ answers = {}
+          /\ \A o \in DOMAIN own : uses[o] = {} /\ own[o].phase \in {"new", "left", "dead"}
+          /\ UNCHANGED <<vars, tokenVars, uses, blocks, given, told>>
+
+OfLease(action) == action /\ UNCHANGED <<tokenVars, uses, blocks, given, told>>
+
+Step ==
+  CASE S.e = "acquire"  -> OfLease(Acquire(S.o, S.lease, S.deadline))
+    [] S.e = "transfer" -> uses[S.from] = {} /\ OfLease(Transfer(S.from, S.o, S.lease, S.deadline))
+    [] S.e = "renew"    -> OfLease(Renew(S.o, S.lease))
+    [] S.e = "release"  -> OfLease(SendRelease(S.o))
+    [] S.e = "resend"   -> OfLease(Resend([kind |-> S.kind, owner |-> S.o, from |-> S.from, lease |-> S.lease,
+                                           sent |-> S.sent, deadline |-> S.deadline, copy |-> 1]))
+    [] S.e = "execute"  -> Executed
+    [] S.e = "late"     -> \E m \in Sent(S.copy) : IsLate(m) /\ OfLease(Execute(m))
+    [] S.e = "lose"     -> \E m \in Sent(S.copy) : OfLease(Lose(m))
+    [] S.e = "refused"  -> \E m \in Sent(1) : OfLease(Refused(m))
+    [] S.e = "read"     -> \E a \in Answered(S.copy) : a.ok = S.ok /\ OfLease(Read(a))
+    [] S.e = "unread"   -> \E a \in Answered(S.copy) : OfLease(LoseAnswer(a))
+    [] S.e = "give up"  -> own[S.o].sent = S.sent /\ OfLease(GiveUp(S.o))
+    [] S.e = "begin"    -> Begin
+    [] S.e = "confirm"  -> Confirm
+    [] S.e = "end"      -> End
+    [] S.e = "lost"     -> Lost
+    [] S.e = "crash"    -> Crashed
+    [] S.e = "force"    -> Holder = S.o /\ OfLease(ForceRelease)
+    [] S.e = "data lost" -> LoseEverything
+    \* Other locks draw from the same clock.
+    [] S.e = "other grant" -> /\ Grant(2, S.seen, S.reserve) /\ latest'.token = S.token /\ last' = S.clock
+                              /\ UNCHANGED <<vars, uses, blocks, given, told>>
+    [] S.e = "other raise" -> RaisesOnly /\ UNCHANGED <<vars, uses, blocks, given, told>>
+    [] S.e = "finish"   -> Finish
+
+(* What the process does without a message: it lets go before it releases, and notices what it has lost. *)
+LetsGo == /\ S.e \in {"release", "lost"} /\ own[S.o].phase = "held"
+          /\ IF S.e = "release" THEN uses[S.o] = {} ELSE own[S.o].removed \/ \E pair \in ToldTo(S.call) : Clock(S.o) >= pair[2] - Rounding
+          /\ OfLease(Release(S.o)) /\ UNCHANGED <<t, i>>
+
+IsDone == i > Len(Steps)
+
+(* A state that breaks a promise has no successor. *)
+TokensGrow == latest.token > latest.before
+Promises == BeliefIsCovered /\ FreeInTime /\ NothingIsLeft /\ TokensGrow
+
+TraceNext ==
+  /\ Promises
+  /\ IF IsDone THEN UNCHANGED traceVars
+     ELSE IF now # S.t \/ clock # S.cl THEN Tick
+     ELSE IF S.e \in {"release", "lost"} /\ own[S.o].phase = "held" THEN LetsGo
+     ELSE Step /\ i' = i + 1 /\ UNCHANGED t
+
+TraceSpec == TraceInit /\ [][TraceNext]_traceVars
+
+(* An invariant, so that it is evaluated in each state: says what became of each trace. *)
+Report == IF IsDone THEN PrintT(<<"accepted", t>>) ELSE ENABLED TraceNext \/ PrintT(<<"refused", t, i>>)
+==============================================================================

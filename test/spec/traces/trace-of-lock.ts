@@ -1,0 +1,298 @@
+import type { AcquireAllReply, AcquireReply, ReleaseReply } from '../../../lib/backends/lock-backend.js';
+import { isReadWrite } from '../../../lib/backends/lock-requests.js';
+import type { Subject } from '../../chaos/simulation/simulated/link-trace.js';
+import type { SimulationTrace, TracedEvent, TracedRequest } from '../../chaos/simulation/simulation-trace.js';
+
+/** `<<process, number, commandTimeout>>` of the specification. */
+export type OwnerId = readonly [process: number, number: number, timeout: number];
+
+type Field = string | number | boolean | OwnerId;
+
+/** One step of a trace: what happened, the server's time and each process's in µs, and what the specification compares. */
+export interface Step {
+  readonly e: string;
+  readonly t: number;
+  readonly cl: readonly number[];
+  readonly [field: string]: Field | readonly number[];
+}
+
+export interface LockTrace {
+  readonly name: string;
+  readonly owners: readonly OwnerId[];
+  readonly steps: readonly Step[];
+}
+
+/** The beginning of all clocks, in ms: TLC's integers have 32 bits. */
+const EPOCH = Date.parse('2025-01-01T00:00:00Z');
+const NOBODY: OwnerId = [0, 0, 0];
+
+/**
+ * The steps of one lock, as `Trace.tla` reads them; undefined where they are not in the specification: locks that are
+ * acquired together, leases that are extended or kept (`holdAtLeast`), and a server whose clock is set.
+ */
+export function traceOfLock(trace: SimulationTrace, key: string, name: string): LockTrace | undefined {
+  return trace.isTimed ? new Projection(trace, key).trace(name) : undefined;
+}
+
+/** The locks whose steps are worth a trace: exclusive ones, that were acquired alone. */
+export function tracedLocks({ events }: SimulationTrace): readonly string[] {
+  const keys = new Set<string>();
+  const others = new Set<string>();
+  for (const event of events) {
+    if (event.kind !== 'sent') continue;
+    const { subject } = event.request;
+    if (subject.kind === 'acquire-all') for (const key of subject.keys) others.add(key);
+    if (subject.kind !== 'acquire') continue;
+    if (subject.type === 'reentrant') keys.add(subject.key);
+    else others.add(subject.key);
+  }
+  return [...keys].filter((key) => !others.has(key));
+}
+
+class Projection {
+  private readonly steps: Step[] = [];
+  private readonly processes: readonly string[];
+  private readonly rates: readonly number[];
+  private readonly owners = new Map<string, OwnerId>();
+  private readonly sentAt = new Map<number, number>();
+  private readonly ownerOfCall = new Map<string, string>();
+  private readonly told = new Map<string, number>();
+  private readonly locksOfCall = new Map<string, number>();
+  private readonly leases = new Map<string, number>();
+  private now!: TracedEvent;
+  private lastClock = 0;
+  private isSpecified = true;
+
+  constructor(
+    private readonly source: SimulationTrace,
+    private readonly key: string,
+  ) {
+    this.processes = [...source.rates.keys()];
+    this.rates = [...source.rates.values()];
+  }
+
+  trace(name: string): LockTrace | undefined {
+    for (const event of this.source.events) {
+      this.now = event;
+      this.read(event);
+    }
+    this.add('finish', {});
+    return this.isSpecified ? { name, owners: [...this.owners.values()], steps: this.steps } : undefined;
+  }
+
+  private read(event: TracedEvent): void {
+    switch (event.kind) {
+      case 'sent':
+        return this.sent(event.request);
+      case 'executed':
+        return this.executed(event);
+      case 'late':
+        return this.about(event.request, () => {
+          this.add('late', this.copyOf(event.request, event.copy));
+          if (event.request.read !== event.copy) this.add('unread', this.copyOf(event.request, event.copy));
+        });
+      case 'request-lost':
+        return this.about(event.request, () => this.add('lose', this.copyOf(event.request, event.copy)));
+      case 'resent':
+        return this.about(event.request, () => this.resent(event.request));
+      case 'answered':
+        return this.about(event.request, () => {
+          const ok = succeeded(event.request, event.reply);
+          this.add('read', { ...this.copyOf(event.request, event.request.read ?? 1), ok });
+        });
+      case 'failed':
+        return this.about(event.request, () => this.failed(event.request, event.outcome));
+      case 'data-lost':
+        this.lastClock = 0;
+        return this.add('data lost', {});
+      case 'record':
+        return this.recorded(event);
+    }
+  }
+
+  private sent(request: TracedRequest): void {
+    const { subject, validUntil } = request;
+    if (subject.kind === 'acquire-all' || subject.kind === 'force' || subject.key !== this.key) return;
+    this.sentAt.set(request.id, this.clock(request.process));
+    const o = this.owner(subject.owner);
+    if (subject.kind === 'release') return this.add('release', { o });
+    const lease = subject.leaseTime * 1000;
+    if (subject.kind === 'renew') {
+      if (this.leases.get(subject.owner) !== lease) this.isSpecified = false;
+      return this.add('renew', { o, lease });
+    }
+    this.leases.set(subject.owner, lease);
+    const deadline = deadlineOf(subject, validUntil);
+    if (subject.kind === 'acquire') return this.add('acquire', { o, lease, deadline });
+    this.add('transfer', { o, from: this.owner(subject.from), lease, deadline });
+  }
+
+  private resent(request: TracedRequest): void {
+    const { subject, validUntil } = request;
+    const lease = 'leaseTime' in subject ? subject.leaseTime * 1000 : 0;
+    const { copy, ...original } = this.copyOf(request, 1);
+    const from = subject.kind === 'transfer' ? this.owner(subject.from) : original.o;
+    this.add('resend', { ...original, from, lease, deadline: deadlineOf(subject, validUntil) });
+  }
+
+  private executed({ request, copy, reply, reserve, clock: token }: TracedEvent & { kind: 'executed' }): void {
+    const { subject } = request;
+    const seen = tokenOf(request.seen);
+    const clock = tokenOf(token);
+    const before = this.lastClock;
+    this.lastClock = clock;
+    if (subject.kind === 'force') {
+      const [owner] = reply as readonly string[];
+      if (subject.key === this.key && owner !== undefined) this.add('force', { o: this.owner(owner) });
+      return;
+    }
+    if (subject.kind === 'acquire-all')
+      return this.drewAll(reply as AcquireAllReply, subject.types, seen, before, clock);
+    if (subject.key === this.key) {
+      const ok = succeeded(request, reply);
+      const taken = subject.kind === 'acquire' || subject.kind === 'transfer';
+      this.add('execute', {
+        ...this.copyOf(request, copy),
+        ok,
+        ...(taken && { seen, clock }),
+        ...(taken && ok && { reserve, ...tokensOf(reply) }),
+        ...(subject.kind === 'acquire' && !ok && { holder: this.holder(reply) }),
+      });
+      if (request.read !== copy) this.add('unread', this.copyOf(request, copy));
+      return;
+    }
+    if (subject.kind !== 'acquire' && subject.kind !== 'transfer') return;
+    // A fenced lock has a clock of its own, which begins with a token of the one that all share.
+    if (subject.type === 'fenced') {
+      if (clock !== before) this.add('other grant', { seen: 0, reserve: 0, token: clock, clock });
+    } else if (succeeded(request, reply)) {
+      this.add('other grant', { seen, reserve, token: tokensOf(reply).token, clock });
+    } else this.add('other raise', { seen, clock });
+  }
+
+  /** Several locks that were acquired in one step: first the clock is raised, then each draws. */
+  private drewAll(reply: AcquireAllReply, types: readonly string[], seen: number, before: number, clock: number): void {
+    if (types.some((type) => type === 'fenced' || isReadWrite(type as 'read'))) this.isSpecified = false;
+    const raised = reply.acquired ? tokenOf(reply.tokens[0]) : clock;
+    if (!reply.acquired) return this.add('other raise', { seen, clock });
+    for (const [index, token] of reply.tokens.entries())
+      this.add('other grant', {
+        seen: index === 0 ? seen : 0,
+        reserve: 0,
+        token: tokenOf(token),
+        clock: tokenOf(token),
+      });
+    if (raised <= before) this.isSpecified = false;
+  }
+
+  private failed(request: TracedRequest, outcome: 'refused' | 'unknown'): void {
+    const { subject } = request;
+    if (outcome === 'refused' && request.late) return this.add('read', { ...this.copyOf(request, 1), ok: false });
+    if (outcome === 'refused') return this.add('refused', this.copyOf(request, 1));
+    if (subject.kind !== 'acquire' && subject.kind !== 'transfer') return;
+    const { o, sent } = this.copyOf(request, 1);
+    this.add('give up', { o, sent });
+  }
+
+  private recorded({ record }: TracedEvent & { kind: 'record' }): void {
+    if (record.kind === 'crashed') return this.add('crash', { c: this.processes.indexOf(record.process) + 1 });
+    if (record.kind === 'granted' && record.lock === this.key) {
+      this.ownerOfCall.set(record.call, record.owner);
+      const until = this.local(record.process, record.validUntil as number);
+      this.told.set(record.call, until);
+      return this.add('begin', {
+        call: record.call,
+        o: this.owner(record.owner),
+        token: tokenOf(record.token as number),
+        until,
+        alone: this.locksOfCall.get(record.call) === 1,
+        within: record.within !== undefined,
+      });
+    }
+    if (record.kind === 'sent') this.locksOfCall.set(record.call, record.locks.length);
+    if (!('call' in record)) return;
+    const owner = this.ownerOfCall.get(record.call);
+    if (owner === undefined) return;
+    const { call } = record;
+    const o = this.owner(owner);
+    if (record.kind === 'confirmed') {
+      const until = this.local(record.process, record.validUntil);
+      if (this.told.get(call) === until) return;
+      this.told.set(call, until);
+      return this.add('confirm', { call, o, until, alone: this.locksOfCall.get(call) === 1 });
+    }
+    if (record.kind === 'release-asked') this.add('end', { call, o, alone: this.locksOfCall.get(call) === 1 });
+    if (record.kind === 'lost' && record.lock === this.key) this.add('lost', { call, o });
+  }
+
+  private about(request: TracedRequest, then: () => void): void {
+    if (this.sentAt.has(request.id)) then();
+  }
+
+  private copyOf(request: TracedRequest, copy: number) {
+    const { kind, owner } = request.subject as { kind: string; owner: string };
+    return { kind, o: this.owner(owner), sent: this.sentAt.get(request.id) as number, copy };
+  }
+
+  private holder(reply: unknown): OwnerId {
+    const { holder } = reply as { holder?: string };
+    return holder === undefined ? NOBODY : this.owner(holder);
+  }
+
+  private owner(id: string): OwnerId {
+    let owner = this.owners.get(id);
+    if (owner === undefined) {
+      const [process, number] = id.split(':');
+      owner = [this.processes.indexOf(process) + 1, Number(number), this.source.commandTimeout * 1000];
+      this.owners.set(id, owner);
+    }
+    return owner;
+  }
+
+  private clock(process: string): number {
+    return this.local(process, this.now.at);
+  }
+
+  /** A moment of virtual time on a process's own clock. */
+  private local(process: string, at: number): number {
+    return Math.round((1_000 + at * (this.source.rates.get(process) as number)) * 1000);
+  }
+
+  private add(e: string, fields: Readonly<Record<string, Field>>): void {
+    const { at, server } = this.now;
+    const cl = this.rates.map((rate) => Math.round((1_000 + at * rate) * 1000));
+    this.steps.push({ e, t: micros(server - EPOCH), cl, ...fields });
+  }
+}
+
+/** A request that takes something and does not say until when: a time that no clock of a trace shows. */
+function deadlineOf({ kind }: Subject, validUntil: number | undefined): number {
+  if (kind !== 'acquire' && kind !== 'transfer') return 0;
+  return validUntil === undefined ? 2 ** 31 - 1 : micros(validUntil - EPOCH);
+}
+
+function micros(milliseconds: number): number {
+  return Math.floor((milliseconds + EPOCH) * 1000) - EPOCH * 1000;
+}
+
+function tokenOf(token: number): number {
+  return token === 0 ? 0 : token - EPOCH * 1000;
+}
+
+function tokensOf(reply: unknown): { token: number; reserved: number } {
+  const { token, reserved } = reply as AcquireReply & { acquired: true };
+  return { token: tokenOf(token), reserved };
+}
+
+function succeeded({ subject }: TracedRequest, reply: unknown): boolean {
+  switch (subject.kind) {
+    case 'renew':
+      return reply as boolean;
+    case 'release':
+      return (reply as ReleaseReply).released;
+    case 'transfer':
+      return reply !== undefined;
+    default:
+      return (reply as AcquireReply).acquired;
+  }
+}
