@@ -107,7 +107,7 @@ function commandProbes(key: string): Probe[] {
     ...[probe('evalsha', SHA, '0'), probe('eval', 'return 1', '1', key), probe('ping'), probe('info', 'server')],
     ...[probe('scan', '0', 'COUNT', '1'), probe('time'), probe('publish', `${key}:nobody`, '')],
     ...['type', 'exists', 'pttl', 'get', 'hgetall', 'hkeys', 'hlen', 'llen', 'zcard'].map((name) => probe(name, key)),
-    ...['hget', 'hdel', 'hexists', 'zrem', 'zscore'].map((name) => probe(name, key, 'none')),
+    ...['hget', 'hdel', 'hexists', 'hmget', 'hstrlen', 'zrem', 'zscore'].map((name) => probe(name, key, 'none')),
     ...['hset', 'hsetnx'].map((name) => probe(name, key, 'none', '')),
     ...['lrange', 'zrange', 'zcount', 'zremrangebyscore'].map((name) => probe(name, key, '0', '0')),
     ...[probe('lindex', key, '0'), probe('lrem', key, '0', ''), probe('rpush', key, ''), probe('zadd', key, '0', '')],

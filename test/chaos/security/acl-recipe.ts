@@ -25,6 +25,7 @@ export const ACL_RECIPE = {
     ...['+time', '+publish', '+type', '+exists', '+del', '+pexpire', '+pttl'],
     ...['+get', '+set', '+getset', '+incrby', '+decrby'],
     ...['+hget', '+hset', '+hsetnx', '+hdel', '+hexists', '+hgetall', '+hkeys', '+hlen'],
+    ...['+hmget', '+hstrlen'],
     ...['+lindex', '+llen', '+lrange', '+lrem', '+rpush'],
     ...['+zadd', '+zcard', '+zcount', '+zrange', '+zrem', '+zremrangebyscore', '+zscore'],
   ],

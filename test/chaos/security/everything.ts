@@ -29,6 +29,8 @@ export async function useEverything(one: LockService, other: LockService, prefix
     permits(one, other, n('permits')),
     latch(one, other, n('latch')),
     look(one, other, n('seen')),
+    flight(one, other, n('flight')),
+    travel(one, other, n('travels')),
   ];
   const results = await Promise.allSettled(parts);
   return results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
@@ -155,4 +157,22 @@ async function latch(one: LockService, other: LockService, name: string) {
   await mine.trySetCount(1);
   await mine.getCount();
   await mine.delete();
+}
+
+async function flight(one: LockService, other: LockService, name: string) {
+  const run = async () => {
+    await new Promise((resolve) => setTimeout(resolve, A_WHILE));
+    return name;
+  };
+  const results = await Promise.all([
+    one.singleFlight(name, { keepFor: '10s', waitTime: '12s' }, run),
+    other.singleFlight(name, { keepFor: '10s', waitTime: '12s' }, run),
+  ]);
+  if (results.some((result) => result !== name)) throw new Error('the flight gave another result');
+  await one.forgetResult(name);
+}
+
+async function travel(one: LockService, other: LockService, name: string) {
+  const ticket = await (await one.acquire(name)).detach({ for: '10s' });
+  await (await other.adopt(ticket)).release();
 }
