@@ -19,6 +19,7 @@ export {
 } from './engine/errors.js';
 export type { AcquireOutcome, LockEvent, LockEventName, LockEvents, OwnerEvent } from './engine/events/lock-events.js';
 export type { LockLogger } from './engine/events/lock-logger.js';
+export type { Leadership, LeadOptions } from './engine/leadership/leadership.js';
 export type { DetachOptions, Lease, MultiLease } from './engine/lease/lease.js';
 export type { LockNames } from './engine/lock-engine.js';
 export { nodeRuntime } from './engine/node-runtime.js';
