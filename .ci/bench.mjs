@@ -47,6 +47,11 @@ const measurements = {
     build();
     node(...TYPESCRIPT, 'test/benchmark/row-locks.mjs', ...args);
   },
+  /** What a hand-over costs as more processes wait. */
+  crowd(...args) {
+    node('.ci/embed.mjs');
+    node(...TYPESCRIPT, 'test/benchmark/crowd/crowd.ts', ...args);
+  },
 };
 
 function build() {

@@ -1,5 +1,5 @@
 // The lock service without NestJS: no file that this one imports, directly or indirectly, imports a NestJS package.
-export type { LockType } from './backends/lock-backend.js';
+export type { HeldType, LockType } from './backends/lock-backend.js';
 export { MemoryBackend } from './backends/memory/memory-backend.js';
 export { MemoryStore } from './backends/memory/memory-store.js';
 export type { SemaphoreType, SynchronizerType } from './backends/synchronizer-state.js';
@@ -19,13 +19,14 @@ export {
 } from './engine/errors.js';
 export type { AcquireOutcome, LockEvent, LockEventName, LockEvents, OwnerEvent } from './engine/events/lock-events.js';
 export type { LockLogger } from './engine/events/lock-logger.js';
+export type { FlightOptions, FlightSerializer, Json, JsonResult } from './engine/flights/flight-terms.js';
 export type { Leadership, LeadOptions } from './engine/leadership/leadership.js';
 export type { DetachOptions, Lease, MultiLease } from './engine/lease/lease.js';
 export type { LockNames } from './engine/lock-engine.js';
 export { nodeRuntime } from './engine/node-runtime.js';
 export { currentLease } from './engine/scope/lock-scope.js';
 export type { Duration } from './engine/terms/duration.js';
-export type { AdoptOptions, LockOptions } from './engine/terms/lock-options.js';
+export type { AdoptOptions, LockOptions, ReleaseMode } from './engine/terms/lock-options.js';
 export type { AcquireMessage, HoldMessage, PointMessages } from './engine/trace/channels.js';
 export type { CountDownLatch } from './locks/count-down-latch.js';
 export type { FairLock } from './locks/fair-lock.js';

@@ -1,5 +1,5 @@
 import type { BackendError } from './backend-error.js';
-import type { AcquireReply, AcquireRequest, Busy, LockType } from './lock-requests.js';
+import type { AcquireReply, AcquireRequest, Busy, HeldType } from './lock-requests.js';
 
 /**
  * Lets waiters queue in the backend instead of listening for releases. The engine asks for at most one waiter per lock
@@ -9,7 +9,7 @@ import type { AcquireReply, AcquireRequest, Busy, LockType } from './lock-reques
  */
 export interface BlockingBackend {
   /** Why this backend does not support locks of this type, as the end of a sentence; `undefined`: it does. */
-  refusal(type: LockType): string | undefined;
+  refusal(type: HeldType): string | undefined;
 
   /**
    * As `LockBackend.acquire`, but waits until the lock is held or {@link stop} is called, after which the reply says

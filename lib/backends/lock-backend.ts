@@ -1,4 +1,5 @@
 import type { BlockingBackend } from './blocking-backend.js';
+import type { FlightBackend } from './flight-backend.js';
 import type { LockDirectory } from './lock-directory.js';
 import type {
   AcquireAllReply,
@@ -8,8 +9,8 @@ import type {
   AdoptReply,
   AdoptRequest,
   ExpectedHolders,
+  HeldType,
   LockState,
-  LockType,
   OwnerRef,
   ReleaseReply,
   ReleaseRequest,
@@ -24,6 +25,7 @@ import type { WaitBackend } from './wait-backend.js';
 
 export * from './backend-error.js';
 export type { BlockingBackend } from './blocking-backend.js';
+export type * from './flight-backend.js';
 export * from './lock-directory.js';
 export * from './lock-requests.js';
 export * from './node-health.js';
@@ -69,6 +71,9 @@ export interface LockBackend {
   /** Semaphores and latches; undefined: this backend has none. */
   readonly synchronizers: SynchronizerBackend | undefined;
 
+  /** Single flights and their results; undefined: this backend has none. */
+  readonly flights?: FlightBackend | undefined;
+
   /** Stores waits for the deadlock detection; undefined: deadlocks are not found. */
   readonly waits?: WaitBackend | undefined;
 
@@ -83,6 +88,12 @@ export interface LockBackend {
   readonly directory?: LockDirectory | undefined;
   /** Waiting in the backend; undefined: waiters listen for releases (see {@link subscribe}) and ask again. */
   readonly blocking?: BlockingBackend | undefined;
+
+  /**
+   * Why nobody may continue before a release is confirmed, as the end of a sentence; undefined: `release: 'background'`
+   * is possible.
+   */
+  readonly confirmsReleases?: string | undefined;
 
   /** Reports which nodes answer, so that callers need not wait for an outage to end; undefined: this backend cannot. */
   readonly health?: NodeWatch | undefined;
@@ -147,7 +158,7 @@ export interface LockBackend {
    *
    * @throws BackendError
    */
-  raiseToken(key: string, type: LockType, token: number): Promise<void>;
+  raiseToken(key: string, type: HeldType, token: number): Promise<void>;
 
   /**
    * Keeps these waiters registered (see {@link AcquireRequest.waiterTimeout}) for another `waiterTimeout` ms. Resolves
@@ -194,7 +205,7 @@ export interface LockBackend {
    * Listens for releases of this lock. All subscriptions share one connection; those of one channel share one
    * subscription. For a fair lock, `clientId` names the owners (`<clientId>:*`) whose messages are delivered.
    */
-  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription;
+  subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription;
 
   /**
    * Listens for forced releases that removed owners of this client, whoever requested them. Such a message may come

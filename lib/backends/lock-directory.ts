@@ -1,4 +1,4 @@
-import type { LockType } from './lock-requests.js';
+import type { HeldType } from './lock-requests.js';
 
 /**
  * The record that a client keeps of itself: its identity, its locks and its waits. Times are in milliseconds.
@@ -30,7 +30,7 @@ export interface ClientRecord {
 /** A lock that a client holds. @publicApi */
 export interface HoldRecord {
   readonly key: string;
-  readonly type: LockType;
+  readonly type: HeldType;
   readonly owner: string;
   /** The decorator's template, `Class.method` if the key is a function, or the option `group`; `''`: none was given. */
   readonly group: string;
@@ -42,7 +42,7 @@ export interface HoldRecord {
 /** A lock that callers of one client wait for. @publicApi */
 export interface WaitRecord {
   readonly key: string;
-  readonly type: LockType;
+  readonly type: HeldType;
   /** Of the first caller, as in {@link HoldRecord}. */
   readonly group: string;
   readonly method: string;
@@ -63,6 +63,8 @@ export interface KeyPage {
    * Keys of semaphores and latches that this library has created or found short of permits, if the backend knows them.
    */
   readonly synchronizers?: readonly string[];
+  /** Keys of single flights that have a result, if the backend knows them. */
+  readonly results?: readonly string[];
   /** The cursor of the next page; undefined: this is the last one. */
   readonly cursor: string | undefined;
 }

@@ -7,21 +7,24 @@ import type { Moment } from './runtime.js';
  */
 export type LockType = 'reentrant' | 'fair' | 'read' | 'write' | 'fenced';
 
+/** The type of a lock that is held: one that can be asked for, or the lock of a `singleFlight`. @publicApi */
+export type HeldType = LockType | 'flight';
+
 /** Read and write locks share one lock record; any other type under the same name counts as busy, and vice versa. */
-export function isReadWrite(type: LockType): type is 'read' | 'write' {
+export function isReadWrite(type: HeldType): type is 'read' | 'write' {
   return type === 'read' || type === 'write';
 }
 
 /**
  * The lock types that `LockBackend.transfer` supports. Readers share a lock, and a fair lock goes to the head of its
- * queue, which may be in another process.
+ * queue, which may be in another process. A flight ends with its result.
  *
  * @publicApi
  */
 export type TransferableType = Exclude<LockType, 'fair' | 'read'>;
 
-export function isTransferable(type: LockType): type is TransferableType {
-  return type !== 'fair' && type !== 'read';
+export function isTransferable(type: HeldType): type is TransferableType {
+  return type !== 'fair' && type !== 'read' && type !== 'flight';
 }
 
 /**
@@ -32,7 +35,7 @@ export function isTransferable(type: LockType): type is TransferableType {
  */
 export interface OwnerRef {
   readonly key: string;
-  readonly type: LockType;
+  readonly type: HeldType;
   readonly owner: string;
 }
 
@@ -116,6 +119,13 @@ export interface ReleaseRequest extends OwnerRef {
    * contenders needlessly.
    */
   readonly quietly?: boolean;
+  /**
+   * A caller that gives this property may withdraw the release. A backend that sends requests together sets it to true
+   * until the release is sent; other backends leave it false.
+   */
+  unsent?: boolean;
+  /** Set by the caller while the release is `unsent`: then it is not sent, and its reply means nothing. */
+  withdrawn?: boolean;
 }
 
 /** @publicApi */

@@ -29,11 +29,13 @@ export class ActiveWork {
   /** Loops that stand for election. They do not end by themselves. */
   readonly candidates = new Set<{ stop(): Promise<void> }>();
   private bodies = 0;
+  /** Releases that nobody waits for. */
+  private releases = 0;
   private onChange: () => void = () => {};
 
-  /** No lease is held, and no body runs. */
+  /** No lease is held, no body runs, and no release is under way that nobody waits for. */
   get isIdle(): boolean {
-    return this.leases.length === 0 && this.bodies === 0;
+    return this.leases.length === 0 && this.bodies === 0 && this.releases === 0;
   }
 
   /** No acquisition is under way. */
@@ -47,6 +49,15 @@ export class ActiveWork {
 
   bodyEnded(): void {
     this.bodies--;
+  }
+
+  releaseStarted(): void {
+    this.releases++;
+  }
+
+  releaseEnded(): void {
+    this.releases--;
+    this.changed();
   }
 
   severalEnded(locks: LocksOfOneService): void {

@@ -2,7 +2,7 @@ import {
   type AcquireReply,
   type AcquireRequest,
   BackendError,
-  type LockType,
+  type HeldType,
   type Removal,
 } from '../backends/lock-backend.js';
 import { type Linked, LinkedQueue } from './collections/linked-queue.js';
@@ -14,7 +14,7 @@ export type AttemptState = 'pending' | 'granted' | 'busy' | 'removed' | 'failed'
 
 /** The part of the terms that the request needs. */
 interface AttemptTerms {
-  readonly type: LockType;
+  readonly type: HeldType;
   readonly leaseTime: number;
 }
 
@@ -57,7 +57,7 @@ export class Attempt implements AcquireRequest, Linked<Attempt> {
   /** The moment before the request was sent; once granted, the moment from which the lease counts. */
   sent: Moment;
 
-  readonly type: LockType;
+  readonly type: HeldType;
   readonly leaseTime: number;
   /** Forced releases of the owner while the request was pending. */
   private interference: Interference | undefined = undefined;

@@ -1,4 +1,4 @@
-import type { LockBackend, LockType } from '../backends/lock-backend.js';
+import type { HeldType, LockBackend } from '../backends/lock-backend.js';
 import { ownerId } from '../backends/owner-ids.js';
 import type { Runtime } from '../backends/runtime.js';
 import { ActiveWork } from './active-work.js';
@@ -9,16 +9,18 @@ import { HoldsAndWaits } from './clients/holds-and-waits.js';
 import { DeadlockDetector } from './deadlock/deadlock-detector.js';
 import { EventHub } from './events/events.js';
 import { RateLimitedLogger } from './events/lock-logger.js';
+import { FlightQueue } from './flights/flight-queue.js';
 import { ForcedReleases } from './lease/forced-releases.js';
 import type { HeldLock } from './lease/held-lock.js';
 import { LeaseClock } from './lease/lease-clock.js';
 import { LockLease } from './lease/lock-lease.js';
 import { LockRenewer } from './lease/lock-renewer.js';
 import { BackgroundReleases } from './lease/release.js';
+import { UnsettledReleases } from './lease/unsettled-releases.js';
 import { Synchronizers } from './permits/semaphores-and-latches.js';
 import { FairQueue } from './queue/fair-queue.js';
 import { LockQueue } from './queue/lock-queue.js';
-import type { LocalQueue, QueueTable } from './queue/queue-table.js';
+import type { LocalQueue, LockQueues, QueueTable } from './queue/queue-table.js';
 import { lockScopes } from './scope/lock-scope.js';
 import type { EnteredGate } from './scope/share-gate.js';
 import { Shutdown } from './shutdown.js';
@@ -50,6 +52,7 @@ export class EngineContext implements WaitingQueues {
   readonly events: EventHub;
   readonly watchdog: Watchdog<HeldLock>;
   readonly backgroundReleases: BackgroundReleases;
+  readonly unsettledReleases = new UnsettledReleases();
   readonly forcedReleases: ForcedReleases;
   readonly pendingAttempts: PendingAttempts;
   readonly deadlocks: DeadlockDetector;
@@ -85,7 +88,7 @@ export class EngineContext implements WaitingQueues {
     };
     const renewer = new LockRenewer(backend, this.events);
     this.watchdog = new Watchdog(runtime, this.clock, renewer, watchdogTimeout, onHeartbeat);
-    this.backgroundReleases = new BackgroundReleases(backend, runtime, commandTimeout);
+    this.backgroundReleases = new BackgroundReleases(backend, runtime, commandTimeout, this.unsettledReleases);
     // If the lock was acquired, its lease exists in the next turn.
     this.pendingAttempts = new PendingAttempts((removal) =>
       runtime.nextTurn(() => this.forcedReleases.verify(removal)),
@@ -140,8 +143,17 @@ export class EngineContext implements WaitingQueues {
   }
 
   /** The queue of a lock, created if necessary. */
-  queueOf(type: LockType, name: string, key: string): LocalQueue {
+  queueOf(type: HeldType, name: string, key: string): LockQueues {
     return this.queues.get(type, name) ?? this.newQueue(type, name, key);
+  }
+
+  /** The queue of a single flight, created if necessary. */
+  flightQueueOf(name: string, key: string): FlightQueue {
+    const known = this.queues.flight(name);
+    if (known !== undefined) return known;
+    const queue = new FlightQueue(this, name, key, this.queueEnded);
+    this.queues.add(queue);
+    return queue;
   }
 
   /** The locks that this process holds: under one key, or all of them. */
@@ -163,7 +175,7 @@ export class EngineContext implements WaitingQueues {
     return lease;
   }
 
-  private newQueue(type: LockType, name: string, key: string): LocalQueue {
+  private newQueue(type: HeldType, name: string, key: string): LockQueues {
     const queue =
       type === 'fair'
         ? new FairQueue(this, name, key, this.queueEnded)

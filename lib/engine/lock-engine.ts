@@ -4,7 +4,10 @@ import type { Activity } from './active-work.js';
 import { adoptLock, assertDetachable } from './detached/adopt-lock.js';
 import { readTicket } from './detached/lease-ticket.js';
 import { EngineContext } from './engine-context.js';
+import { LockConfigurationError } from './errors.js';
 import type { LockEventName, LockEvents } from './events/lock-events.js';
+import { type FlightOptions, type FlightSerializer, type FlightTerms, toFlightTerms } from './flights/flight-terms.js';
+import { assertFlights, singleFlight } from './flights/single-flight.js';
 import { Candidate, checkLeadOptions, standByTerms } from './leadership/candidate.js';
 import type { Leadership, LeadOptions } from './leadership/leadership.js';
 import type { HeldLock } from './lease/held-lock.js';
@@ -17,7 +20,7 @@ import { lockScopes } from './scope/lock-scope.js';
 import { findReentry, reenter } from './scope/reentry.js';
 import { holdWhile } from './scope/run-while-held.js';
 import { acquireSeveral, LocksOfOneService } from './several/locks-of-one-service.js';
-import { assertSupported } from './terms/assert-supported.js';
+import { assertMayNotConfirm, assertSupported } from './terms/assert-supported.js';
 import type { Milliseconds } from './terms/duration.js';
 import type { EngineSettings } from './terms/engine-settings.js';
 import { toLockName, toLockNames } from './terms/lock-name.js';
@@ -51,12 +54,16 @@ export class LockEngine {
   readonly context: EngineContext;
   readonly inspector: LockInspector;
   private readonly defaults: AcquisitionTerms;
+  /** For leases without a body, whose release is always confirmed. */
+  private readonly leaseDefaults: AcquisitionTerms;
 
   constructor(readonly settings: EngineSettings) {
-    const { watchdogTimeout, waitTime, outageTimeout = OUTAGE_TIMEOUT, onLost, keyPrefix } = settings;
+    const { watchdogTimeout, waitTime, outageTimeout = OUTAGE_TIMEOUT, keyPrefix } = settings;
+    const { onLost = 'throw', release = 'confirmed' } = settings;
     this.context = new EngineContext(settings);
     this.inspector = new LockInspector(this.context, keyPrefix);
-    this.defaults = { ...DEFAULT_TERMS, waitTime, outageTimeout, leaseTime: watchdogTimeout, onLost };
+    this.defaults = { ...DEFAULT_TERMS, waitTime, outageTimeout, leaseTime: watchdogTimeout, onLost, release };
+    this.leaseDefaults = { ...this.defaults, release: 'confirmed' };
   }
 
   get synchronizers(): Synchronizers {
@@ -65,20 +72,25 @@ export class LockEngine {
 
   /** Waits until all names are held. Errors in `names` or `options` also reject the promise. */
   acquire(names: LockNames, options?: LockOptions, what = 'acquire()'): Promise<LockLease> {
-    try {
-      if (options === undefined) return this.acquireUnder(names, this.defaults, what);
-      const wanted = toWanted(names, what);
-      return this.start(wanted, this.resolve(options, this.defaults, `${what} of ${quoted(wanted)}`), what);
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    if (options?.release === 'background')
+      return Promise.reject(
+        new LockConfigurationError(
+          `${what}: release: 'background' is for withLock() and decorated methods: lease.release() waits for its answer`,
+        ),
+      );
+    return this.acquireWith(names, options, this.leaseDefaults, what);
+  }
+
+  /** As {@link acquire}, for {@link holdWhile}, which releases the lease as the option `release` says. */
+  acquireToRun(names: LockNames, options: LockOptions | undefined, what: string): Promise<LockLease> {
+    return this.acquireWith(names, options, this.defaults, what);
   }
 
   /** As {@link acquire}, for a caller that can do without the lock. Its wait is not part of a deadlock. */
   acquireTentatively(names: LockNames, options: LockOptions, what: string): Promise<LockLease> {
     try {
       const wanted = toWanted(names, what);
-      const defaults = { ...this.defaults, tentative: true };
+      const defaults = { ...this.leaseDefaults, tentative: true };
       return this.start(wanted, this.resolve(options, defaults, `${what} of ${quoted(wanted)}`), what);
     } catch (error) {
       return Promise.reject(error);
@@ -92,7 +104,7 @@ export class LockEngine {
    */
   several(names: readonly string[], options: LockOptions, tentative: boolean, what: string): LocksOfOneService {
     const wanted = toLockNames(names, what);
-    const terms = this.resolve(options, { ...this.defaults, tentative }, `${what} of ${quoted(wanted)}`);
+    const terms = this.resolve(options, { ...this.leaseDefaults, tentative }, `${what} of ${quoted(wanted)}`);
     return new LocksOfOneService(this.context, wanted, terms, what);
   }
 
@@ -119,6 +131,37 @@ export class LockEngine {
   tryAcquire(names: LockNames, options?: LockOptions, what = 'tryAcquire()'): Promise<LockLease | null> {
     const { waitTime = 0, ...others } = options ?? {};
     return nullWhenBusy(this.acquire(names, { ...others, waitTime }, what));
+  }
+
+  /** See `LockService.singleFlight`. */
+  singleFlight(
+    name: string,
+    terms: FlightTerms,
+    body: (lease: Lease) => unknown,
+    what = 'singleFlight()',
+  ): Promise<unknown> {
+    return singleFlight(this.context, name, terms, what, body);
+  }
+
+  /**
+   * Checks the options of single flights and fills in the defaults.
+   *
+   * @throws LockConfigurationError naming the invalid option, or when the backend has no single flights
+   */
+  flightTermsOf(
+    options: (FlightOptions & Partial<FlightSerializer<unknown>>) | undefined,
+    purpose: Partial<Purpose>,
+    what: string,
+  ): FlightTerms {
+    assertFlights(this.context, what);
+    const defaults = { ...this.defaults, ...purpose, type: 'flight', release: 'confirmed' } as const;
+    return toFlightTerms(options, what, (others) => toTerms(others, defaults, what));
+  }
+
+  /** See `LockService.forgetResult`. */
+  async forgetResult(name: string): Promise<boolean> {
+    assertFlights(this.context, 'forgetResult()');
+    return this.inspector.forgetResult(name);
   }
 
   /**
@@ -256,9 +299,27 @@ export class LockEngine {
     return this.context.keyOf(name, what);
   }
 
+  private acquireWith(
+    names: LockNames,
+    options: LockOptions | undefined,
+    defaults: AcquisitionTerms,
+    what: string,
+  ): Promise<LockLease> {
+    try {
+      const wanted = toWanted(names, what);
+      if (options === undefined) return this.start(wanted, defaults, what);
+      return this.start(wanted, this.resolve(options, defaults, `${what} of ${quoted(wanted)}`), what);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
   private resolve(options: LockOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
+    const { backend } = this.context;
     const terms = toTerms(options, defaults, what);
-    assertSupported(this.context.backend, terms.type, what);
+    assertSupported(backend, terms.type, what);
+    if (terms.release === 'background')
+      assertMayNotConfirm(backend.confirmsReleases, options.onLost ?? this.settings.onLost, what);
     return terms;
   }
 

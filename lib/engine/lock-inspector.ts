@@ -1,4 +1,10 @@
-import { type BackendError, type ExpectedHolders, type LockState, withReason } from '../backends/lock-backend.js';
+import {
+  type BackendError,
+  type ExpectedHolders,
+  type LockState,
+  type ResultState,
+  withReason,
+} from '../backends/lock-backend.js';
 import { isOwnerOf } from '../backends/owner-ids.js';
 import type { SynchronizerState } from '../backends/synchronizer-state.js';
 import type { HolderClient } from './clients/describe-holder.js';
@@ -20,6 +26,16 @@ export class LockInspector {
   /** The state of a semaphore or latch; undefined: there is none. */
   inspectSynchronizer(name: string): Promise<SynchronizerState | undefined> {
     return this.ask(name, async (key) => this.context.backend.synchronizers?.inspect?.(key));
+  }
+
+  /** The result of a single flight that is kept; undefined: there is none. */
+  inspectResult(name: string): Promise<ResultState | undefined> {
+    return this.ask(name, async (key) => this.context.backend.flights?.inspect(key));
+  }
+
+  /** @returns whether there was a result */
+  forgetResult(name: string): Promise<boolean> {
+    return this.ask(name, async (key) => (await this.context.backend.flights?.forget(key)) ?? false);
   }
 
   /** @returns the removed owners */
@@ -56,6 +72,8 @@ export class LockInspector {
   /** @throws the library's own errors instead of the backend's */
   private async ask<T>(name: string, question: (key: string) => Promise<T>): Promise<T> {
     const key = toKey(this.keyPrefix, toLockName(name, 'The lock'), 'The lock');
+    // A release that was not awaited comes first.
+    await this.context.unsettledReleases.answersFor(key);
     try {
       return await question(key);
     } catch (error) {

@@ -68,7 +68,7 @@ export interface Renewer<Thing> {
 
 /** Why a thing was lost. */
 export type LossReason =
-  /** The backend did not hold it any more when it was to be renewed, extended, confirmed or looked up. */
+  /** The backend no longer held it at renewal, at extend(), or when this process tried to confirm it or looked it up. */
   | 'gone'
   | 'gone-at-extension'
   | 'gone-at-confirmation'

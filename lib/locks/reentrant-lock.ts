@@ -1,4 +1,4 @@
-import type { LockType } from '../backends/lock-backend.js';
+import type { HeldType, LockType } from '../backends/lock-backend.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { currentScope, type LockScope, liveFrom } from '../engine/scope/lock-scope.js';
@@ -85,13 +85,13 @@ export class ReentrantLock extends LockHandle {
   }
 
   private isHeldIn({ lease }: LockScope): boolean {
-    const isThis = ({ name, type }: { name: string; type: LockType }) =>
+    const isThis = ({ name, type }: { name: string; type: HeldType }) =>
       name === this.name && kindOf(type) === kindOf(this.type);
     return this.engine.owns(lease) && lease.locks.some(isThis) && lease.held;
   }
 }
 
 /** Types of one kind exclude and re-enter each other under the same name. */
-function kindOf(type: LockType): 'plain' | 'read' | 'write' {
+function kindOf(type: HeldType): 'plain' | 'read' | 'write' {
   return type === 'read' || type === 'write' ? type : 'plain';
 }

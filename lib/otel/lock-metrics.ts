@@ -1,7 +1,7 @@
 import { type Attributes, type MeterProvider, metrics } from '@opentelemetry/api';
 import type { LockEvent } from '../engine/events/lock-events.js';
 
-/** From a round trip to Redis on the same machine up to a long wait, in seconds. */
+/** Histogram bucket bounds in seconds, from a round trip to a local Redis to a long wait. */
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 /** The instruments of one meter provider. None of their attributes is a lock's name. */
@@ -21,10 +21,10 @@ function createMetrics(provider: MeterProvider) {
     meter.createCounter(`distributed_lock.${name}`, { description, unit });
   return {
     provider,
-    acquireDuration: histogram('acquire.duration', 'From the call until the lock was acquired or refused.'),
-    holdDuration: histogram('hold.duration', 'From the acquisition until the release or the loss.'),
+    acquireDuration: histogram('acquire.duration', 'Time from the call until the lock was acquired or refused.'),
+    holdDuration: histogram('hold.duration', 'Time from acquiring the lock to releasing or losing it.'),
     held: gauge('held', '{lock}', 'Locks that this process holds.'),
-    waiting: gauge('waiting', '{caller}', 'Callers that acquire a lock and have no answer yet.'),
+    waiting: gauge('waiting', '{caller}', 'Callers still waiting to acquire a lock.'),
     lost: counter('lost', '{lock}', 'Locks that were lost while they were held.'),
     renewals: counter('renewals', '{renewal}', 'Renewals of leases, by outcome.'),
     skipped: counter('skipped', '{call}', 'Calls that found the lock busy and were answered by onBusy.'),
@@ -33,7 +33,8 @@ function createMetrics(provider: MeterProvider) {
 }
 
 /**
- * The instruments of a given provider, or of the global one: that may be set after the instrumentation, and replaced.
+ * The instruments of the given provider or, by default, of the global one. The global provider may be set or replaced
+ * after instrumentation starts.
  */
 export class MetricsSource {
   private latest: LockMetrics | undefined;
@@ -48,7 +49,7 @@ export class MetricsSource {
   }
 }
 
-/** What measurements about a lock have in common. */
+/** The attributes shared by all measurements of a lock. */
 export function labelsOf({ group, type }: Pick<LockEvent, 'group' | 'type'>): Attributes {
   return { group, type };
 }

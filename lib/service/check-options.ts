@@ -1,6 +1,9 @@
 import type { LockBackend } from '../backends/lock-backend.js';
+import { QUORUM_CONFIRMS, REPLICAS_CONFIRM } from '../backends/reasons-to-confirm.js';
 import { LockConfigurationError } from '../engine/errors.js';
+import { assertMayNotConfirm } from '../engine/terms/assert-supported.js';
 import { bracesPair, MAX_KEY_BYTES } from '../engine/terms/lock-name.js';
+import { RELEASE_MODES } from '../engine/terms/lock-options.js';
 import type { RedisLockOptions } from './redis-lock-options.js';
 
 const OPTION_NAMES: readonly string[] = [
@@ -18,6 +21,7 @@ const OPTION_NAMES: readonly string[] = [
   'outageTimeout',
   'shutdownTimeout',
   'onLost',
+  'release',
   'minReplicas',
   'replicaTimeout',
   'commandTimeout',
@@ -42,6 +46,15 @@ export function checkOptions(options: RedisLockOptions): void {
   checkNames(options);
   checkPlace(options);
   checkValues(options);
+  if (options.release === 'background')
+    assertMayNotConfirm(reasonToConfirm(options), options.onLost, 'RedisLockModule');
+}
+
+/** Why releases have to be confirmed with these options. */
+function reasonToConfirm({ backend, quorum, minReplicas = 0 }: RedisLockOptions): string | undefined {
+  if (quorum !== undefined) return QUORUM_CONFIRMS;
+  if (minReplicas > 0) return REPLICAS_CONFIRM;
+  return typeof backend === 'object' ? backend.confirmsReleases : undefined;
 }
 
 function checkNames(options: RedisLockOptions): void {
@@ -70,6 +83,7 @@ function checkValues({
   quorum,
   keyPrefix,
   onLost,
+  release,
   minReplicas,
   shardedPubSub,
 }: RedisLockOptions): void {
@@ -97,6 +111,8 @@ function checkValues({
     refuse(`keyPrefix has ${Buffer.byteLength(keyPrefix)} bytes; it may have at most ${MAX_PREFIX_BYTES}`);
   if (onLost !== undefined && onLost !== 'throw' && onLost !== 'warn')
     refuse(`onLost is '${onLost}'; it must be 'throw' or 'warn'`);
+  if (release !== undefined && !RELEASE_MODES.includes(release))
+    refuse(`release is '${release}'; it must be 'confirmed' or 'background'`);
   if (minReplicas !== undefined && !(Number.isInteger(minReplicas) && minReplicas >= 0))
     refuse(`minReplicas is ${minReplicas}; it must be a whole number`);
   if (shardedPubSub !== undefined && !['auto', 'on', 'off'].includes(shardedPubSub))

@@ -66,7 +66,8 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
     runtime,
     keyPrefix,
     allowSuspiciousNames: options.allowSuspiciousNames,
-    onLost: options.onLost ?? 'throw',
+    onLost: options.onLost,
+    release: options.release,
   });
   if (options.connect !== 'eager') warnWhenNotConnected(engine);
   return new LockService(engine);

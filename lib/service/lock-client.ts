@@ -1,4 +1,4 @@
-import type { ClientRecord, HoldRecord, LockType, WaitRecord } from '../backends/lock-backend.js';
+import type { ClientRecord, HeldType, HoldRecord, WaitRecord } from '../backends/lock-backend.js';
 
 /**
  * A process that uses locks, from the record that it has written within the last ten seconds. See
@@ -16,13 +16,13 @@ export interface LockClient extends Omit<ClientRecord, 'holds' | 'waits'> {
 /** A lock that a client holds. @publicApi */
 export interface ClientHold extends Omit<HoldRecord, 'key'> {
   readonly name: string;
-  readonly type: LockType;
+  readonly type: HeldType;
 }
 
 /** A lock that callers of a client wait for. @publicApi */
 export interface ClientWait extends Omit<WaitRecord, 'key'> {
   readonly name: string;
-  readonly type: LockType;
+  readonly type: HeldType;
 }
 
 /** @param clientId of the service that asks */

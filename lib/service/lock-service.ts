@@ -1,14 +1,26 @@
 import type { ExpectedHolders } from '../backends/lock-backend.js';
 import { LockConfigurationError } from '../engine/errors.js';
 import type { LockEventName, LockEvents } from '../engine/events/lock-events.js';
+import type { FlightOptions, FlightSerializer, JsonResult } from '../engine/flights/flight-terms.js';
 import type { Leadership, LeadOptions } from '../engine/leadership/leadership.js';
 import type { Lease, MultiLease } from '../engine/lease/lease.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine, LockNames } from '../engine/lock-engine.js';
 import type { Milliseconds } from '../engine/terms/duration.js';
 import type { AcquisitionTerms, AdoptOptions, LockOptions, Purpose } from '../engine/terms/lock-options.js';
+import { CountDownLatch } from '../locks/count-down-latch.js';
+import { FairLock } from '../locks/fair-lock.js';
+import { FencedLock } from '../locks/fenced-lock.js';
+import type { LockHandle } from '../locks/lock-handle.js';
+import { MultiLock } from '../locks/multi-lock.js';
+import { PermitExpirableSemaphore } from '../locks/permit-semaphore.js';
+import { ReadWriteLock } from '../locks/read-write-lock.js';
+import { RedLock } from '../locks/red-lock.js';
+import { ReentrantLock } from '../locks/reentrant-lock.js';
+import { Semaphore } from '../locks/semaphore.js';
+import type { SemaphoreOptions } from '../locks/semaphore-options.js';
+import { SpinLock } from '../locks/spin-lock.js';
 import type { LockClient } from './lock-client.js';
-import { LockHandles } from './lock-handles.js';
 import type { ForceReleaseOptions, ListOptions, LockInspection, LockList } from './lock-inspection.js';
 import { LockView } from './lock-view.js';
 import { type LockServiceHealth, ServiceHealth } from './service-health.js';
@@ -37,7 +49,7 @@ type OneName = string | readonly [string];
  *
  * @publicApi
  */
-export class LockService extends LockHandles {
+export class LockService {
   private readonly view: LockView;
   private readonly state: ServiceHealth;
 
@@ -45,8 +57,10 @@ export class LockService extends LockHandles {
   readonly [IS_LOCK_SERVICE] = true;
 
   /** @internal */
-  constructor(engine: LockEngine) {
-    super(engine);
+  constructor(
+    /** @internal */
+    readonly engine: LockEngine,
+  ) {
     this.view = new LockView(engine);
     this.state = new ServiceHealth(engine);
   }
@@ -98,11 +112,76 @@ export class LockService extends LockHandles {
     optionsOrBody: LockOptions | ((lease: Lease) => T | Promise<T>),
     bodyAfterOptions?: (lease: Lease) => T | Promise<T>,
   ): Promise<T> {
+    const hasOptions = typeof optionsOrBody !== 'function';
+    const body = hasOptions ? bodyAfterOptions : optionsOrBody;
+    if (typeof body !== 'function')
+      throw new LockConfigurationError('withLock(): the last argument must be the function to run');
+    const options = hasOptions ? optionsOrBody : undefined;
+    return this.engine.holdWhile(await this.engine.acquireToRun(names, options, 'withLock()'), body);
+  }
+
+  /**
+   * Runs `body` once for all callers that ask for `name` at the same time, in all processes: one of them runs it, and
+   * the others get its result. With `keepFor: '1m'` also those get it who ask until a minute after it has ended.
+   *
+   * ```ts
+   * const prices = await locks.singleFlight('prices:eur', { keepFor: '1m' }, () => this.computePrices('eur'));
+   * ```
+   *
+   * - The result is stored in the same step in which the lock is released. At most one caller runs *while its lease
+   *   holds*; that is not exactly once.
+   * - Everybody, the caller that ran included, gets a copy of the result as it comes out of JSON. `T` has to be a JSON
+   *   type; for others give `serialize` and `deserialize`. What JSON would change is a LockConfigurationError.
+   * - When `body` throws, nothing is stored. Callers of this process that joined get the error, too; callers of other
+   *   processes run in turn.
+   * - `waitTime` limits the wait until the own run begins, or until the result is there. `signal` ends the wait of this
+   *   caller alone.
+   * - `currentLease()` in the body has the fencing token and the signal.
+   *
+   * @throws LockBusyError when `waitTime` is over
+   * @throws LockLostError when the lock was lost while this caller ran: its result is not stored (see `onLost`)
+   * @throws LockDeadlockError when the caller holds this lock already, or its wait closes a circle of waits
+   * @throws LockAbortedError when `signal` aborts or the service shuts down
+   * @throws LockUnavailableError when the backend does not answer within `waitTime`, or for longer than `outageTimeout`
+   * @throws LockKeyError, LockConfigurationError for a bad name, option or result, and on a quorum or row locks, which
+   * cannot store a result and release the lock in one step
+   * @see docs/single-flight.md
+   * @see singleflight of Go's golang.org/x/sync, which does this in one process
+   */
+  singleFlight<T>(name: string, body: (lease: Lease) => JsonResult<T> | Promise<JsonResult<T>>): Promise<T>;
+  singleFlight<T>(
+    name: string,
+    options: FlightOptions & FlightSerializer<T>,
+    body: (lease: Lease) => T | Promise<T>,
+  ): Promise<T>;
+  singleFlight<T>(
+    name: string,
+    options: FlightOptions,
+    body: (lease: Lease) => JsonResult<T> | Promise<JsonResult<T>>,
+  ): Promise<T>;
+  async singleFlight(
+    name: string,
+    optionsOrBody: FlightOptions | ((lease: Lease) => unknown),
+    bodyAfterOptions?: (lease: Lease) => unknown,
+  ): Promise<unknown> {
     const [options, body] =
       typeof optionsOrBody === 'function' ? [undefined, optionsOrBody] : [optionsOrBody, bodyAfterOptions];
     if (typeof body !== 'function')
-      throw new LockConfigurationError('withLock(): the last argument must be the function to run');
-    return this.engine.holdWhile(await this.engine.acquire(names, options, 'withLock()'), body);
+      throw new LockConfigurationError('singleFlight(): the last argument must be the function to run');
+    const terms = this.engine.flightTermsOf(options, {}, `singleFlight() of '${String(name)}'`);
+    return this.engine.singleFlight(name, terms, body);
+  }
+
+  /**
+   * Deletes the kept result of a {@link singleFlight}, because it is out of date. A run that is under way serves those
+   * who wait for it, but its result is not kept, and callers that ask after this has settled get a newer one.
+   *
+   * @returns whether there was a result
+   * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name, LockConfigurationError
+   * on a backend without single flights
+   */
+  forgetResult(name: string): Promise<boolean> {
+    return this.engine.forgetResult(name);
   }
 
   /**
@@ -181,6 +260,85 @@ export class LockService extends LockHandles {
   ): Promise<T> {
     return this.engine.holdWhile(lease as LockLease, body, options?.holdAtLeast);
   }
+
+  // ── Handles, by Redisson's names ───────────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * A handle on the lock, with the methods of Redisson's RLock. Making a handle costs nothing and asks nothing: a bad
+   * name is refused when it is locked.
+   */
+  getLock(name: string): ReentrantLock {
+    return new ReentrantLock(this.engine, name);
+  }
+
+  /** A lock that serves its callers in the order of their arrival, over all processes. */
+  getFairLock(name: string): FairLock {
+    return new FairLock(this.engine, name);
+  }
+
+  /** A lock whose fencing tokens come from a counter that it shares with Java. */
+  getFencedLock(name: string): FencedLock {
+    return new FencedLock(this.engine, name);
+  }
+
+  /** A lock for many readers or one writer. */
+  getReadWriteLock(name: string): ReadWriteLock {
+    return new ReadWriteLock(this.engine, name);
+  }
+
+  /** A lock whose callers try again, with an exponential back-off, instead of waiting for a message. */
+  getSpinLock(name: string): SpinLock {
+    return new SpinLock(this.engine, name);
+  }
+
+  /**
+   * All of these locks, or none. They may be of any kind, and of other services.
+   *
+   * @throws LockKeyError when there are none
+   * @throws LockConfigurationError when an argument is not a lock, or when the same lock is given in two ways that
+   * exclude each other
+   */
+  getMultiLock(...locks: LockHandle[]): MultiLock {
+    return new MultiLock(locks);
+  }
+
+  /**
+   * A majority of these locks, each of which belongs to an independent service.
+   *
+   * @throws LockKeyError when there are none, LockConfigurationError when an argument is not a lock
+   */
+  getRedLock(...locks: LockHandle[]): RedLock {
+    return new RedLock(locks);
+  }
+
+  /**
+   * Permits that all processes share: `getSemaphore('mail-connections', { permits: 10 })`.
+   *
+   * @throws LockKeyError for a bad name, LockConfigurationError for a bad option, or when the service is a quorum
+   */
+  getSemaphore(name: string, options?: SemaphoreOptions): Semaphore {
+    return new Semaphore(this.engine, name, options);
+  }
+
+  /**
+   * Permits with an id and a lease each, which come back when their process dies.
+   *
+   * @throws LockKeyError for a bad name, LockConfigurationError for a bad option, or when the service is a quorum
+   */
+  getPermitExpirableSemaphore(name: string, options?: SemaphoreOptions): PermitExpirableSemaphore {
+    return new PermitExpirableSemaphore(this.engine, name, options);
+  }
+
+  /**
+   * Lets callers wait until something has been done a number of times.
+   *
+   * @throws LockKeyError for a bad name, LockConfigurationError when the service is a quorum
+   */
+  getCountDownLatch(name: string): CountDownLatch {
+    return new CountDownLatch(this.engine, name);
+  }
+
+  // ── Seen from outside ──────────────────────────────────────────────────────────────────────────────────────────────
 
   /**
    * Whether anybody holds the lock, here or elsewhere.

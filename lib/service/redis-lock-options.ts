@@ -2,6 +2,7 @@ import type { LockBackend } from '../backends/lock-backend.js';
 import type { Connection } from '../backends/redis/links/connection.js';
 import type { LockLogger } from '../engine/events/lock-logger.js';
 import type { Duration } from '../engine/terms/duration.js';
+import type { ReleaseMode } from '../engine/terms/lock-options.js';
 
 export type { ClusterConnection, Connection, NodeRedisConnection } from '../backends/redis/links/connection.js';
 
@@ -54,6 +55,12 @@ export interface RedisLockOptions {
   readonly shutdownTimeout?: Duration;
   /** When a lock was lost while a body ran: `'throw'` LockLostError (default), or `'warn'` and return the result. */
   readonly onLost?: 'throw' | 'warn';
+  /**
+   * When `withLock` and decorated methods settle: `'confirmed'` (default), when Redis has answered the release;
+   * `'background'`, when the body has ended, a round trip earlier. Not together with a given `onLost: 'throw'`,
+   * `minReplicas`, `quorum`, or row locks. See `LockOptions.release`.
+   */
+  readonly release?: ReleaseMode;
   /** An acquisition counts only when this many replicas have it. Default 0: replicas are not asked. */
   readonly minReplicas?: number;
   /** How long to wait for the replicas. Default `'1s'`. */

@@ -2,7 +2,7 @@ import {
   type Acquired,
   type AcquireRequest,
   BackendError,
-  type LockType,
+  type HeldType,
   type TransferRequest,
 } from '../backends/lock-backend.js';
 import { ConnectionLost } from './driver/sql-connection.js';
@@ -27,7 +27,7 @@ export class HeldRows {
   }
 
   /** False: this owner does not hold it. */
-  async release(key: string, type: LockType, owner: string): Promise<boolean> {
+  async release(key: string, type: HeldType, owner: string): Promise<boolean> {
     const { control, failures, pool, server } = this.tools;
     const holding = this.holdings.find(key, type, owner);
     if (holding === undefined) return false;
@@ -54,7 +54,7 @@ export class HeldRows {
     }
   }
 
-  async renew(key: string, type: LockType, owner: string, leaseTime: number): Promise<boolean> {
+  async renew(key: string, type: HeldType, owner: string, leaseTime: number): Promise<boolean> {
     const holding = this.holdings.find(key, type, owner);
     if (holding === undefined) return false;
     return this.setLease(holding, leaseTime);

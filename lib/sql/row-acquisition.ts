@@ -1,8 +1,9 @@
-import { type AcquireRequest, BackendError } from '../backends/lock-backend.js';
+import type { AcquireRequest } from '../backends/lock-backend.js';
 import type { Moment, Runtime } from '../backends/runtime.js';
 import type { SqlConnection } from './driver/sql-connection.js';
 import type { LockServer, TokenRange } from './server/lock-server.js';
 import type { ControlConnection } from './session/control-connection.js';
+import type { HolderNotes } from './session/holder-notes.js';
 import type { SessionPool } from './session/session-pool.js';
 import type { SqlFailures } from './session/sql-failure.js';
 import type { WaitingSessions } from './session/waiting-sessions.js';
@@ -11,6 +12,7 @@ import type { WaitingSessions } from './session/waiting-sessions.js';
 export interface AcquisitionTools {
   readonly server: LockServer;
   readonly control: ControlConnection;
+  readonly notes: HolderNotes;
   readonly pool: SessionPool;
   readonly waiting: WaitingSessions;
   readonly failures: SqlFailures;
@@ -31,17 +33,24 @@ const STALE_SESSIONS = 3;
 /** A session with an open transaction that has a row locked, or is about to. */
 export class RowAcquisition {
   transaction = 0;
+  /** The row with which the transaction began. */
+  private first: { readonly key: string; readonly isLocked: boolean } | undefined;
 
-  constructor(
+  private constructor(
     private readonly tools: AcquisitionTools,
     readonly connection: SqlConnection,
     private readonly leaseTime: number,
+    /** Before the statement was sent that began the lease. */
+    readonly began: Moment,
   ) {}
 
-  /** Begins a transaction on a session of the pool; `undefined`: the caller has left before it got a session. */
+  /**
+   * Begins a transaction on a session of the pool, and tries the first row in the same trip; `undefined`: the caller
+   * has left before it got a session.
+   */
   static async begin(
     tools: AcquisitionTools,
-    leaseTime: number,
+    { key, leaseTime }: AcquireRequest,
     takeSession: () => Promise<SqlConnection | undefined>,
   ): Promise<RowAcquisition | undefined> {
     // The version and the tables are checked before anything is locked.
@@ -50,8 +59,11 @@ export class RowAcquisition {
       const connection = await takeSession();
       if (connection === undefined) return undefined;
       try {
-        await tools.server.begin(connection, leaseTime);
-        return new RowAcquisition(tools, connection, leaseTime);
+        const acquisition = new RowAcquisition(tools, connection, leaseTime, momentOf(tools.runtime));
+        const locked = await tools.server.begin(connection, leaseTime, key);
+        acquisition.transaction = locked?.transaction ?? 0;
+        acquisition.first = { key, isLocked: locked !== undefined };
+        return acquisition;
       } catch (error) {
         const isStale = connection.ended !== undefined;
         tools.pool.drop(connection);
@@ -63,7 +75,9 @@ export class RowAcquisition {
   /** Locks the row if it is free, making it if need be. */
   async tryRow(key: string): Promise<boolean> {
     const { control, server } = this.tools;
-    if (await this.lock(() => server.tryRow(this.connection, key))) return true;
+    const { first } = this;
+    const isLocked = first?.key === key ? first.isLocked : await this.lock(() => server.tryRow(this.connection, key));
+    if (isLocked) return true;
     if (await control.run((connection) => server.hasRow(connection, key))) return false;
     await control.run((connection) => server.makeRows(connection, key));
     return this.lock(() => server.tryRow(this.connection, key));
@@ -120,25 +134,17 @@ export class RowAcquisition {
   }
 }
 
-/**
- * Writes who holds a lock into the state table, in autocommit: the token outlives a holder whose transaction is rolled
- * back.
- */
-export async function noteHolder(
-  { control, server }: AcquisitionTools,
+/** Writes who holds a lock into the state table. */
+export function noteHolder(
+  { notes }: AcquisitionTools,
   { key, type, owner, leaseTime, reserve }: Omit<AcquireRequest, 'waiterTimeout' | 'pastWaitingWriters'>,
   session: number,
   transaction: number,
 ): Promise<TokenRange> {
   const mode = type === 'write' ? 'write' : 'exclusive';
-  const entry = { key, owner, mode, session, transaction, leaseTime, reserve } as const;
-  return control.run(async (connection) => {
-    const noted = await server.note(connection, entry);
-    if (noted !== undefined) return noted;
-    await server.makeRows(connection, key);
-    const second = await server.note(connection, entry);
-    if (second === undefined)
-      throw new BackendError('the row of the lock in the state table could not be created', 'unavailable', 'refused');
-    return second;
-  });
+  return notes.write({ key, owner, mode, session, transaction, leaseTime, reserve });
+}
+
+export function momentOf(runtime: Runtime): Moment {
+  return { monotonic: runtime.monotonic(), wall: runtime.wall() };
 }

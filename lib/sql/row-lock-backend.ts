@@ -9,9 +9,9 @@ import {
   type BlockingBackend,
   type Busy,
   type ExpectedHolders,
+  type HeldType,
   type LockBackend,
   type LockState,
-  type LockType,
   type NodeWatch,
   type OwnerRef,
   type ReleaseReply,
@@ -39,6 +39,7 @@ const GOODBYE = 500;
  */
 export class RowLockBackend implements LockBackend {
   readonly synchronizers = undefined;
+  readonly confirmsReleases = 'a lock is released by the COMMIT of its session, which can fail';
   readonly blocking: BlockingBackend;
   readonly adoptRefusal = 'a lock belongs to a database session, which ends with its process';
   /** Deadlocks are found among the callers of this backend alone. */
@@ -125,7 +126,7 @@ export class RowLockBackend implements LockBackend {
     return this.held.renew(key, type, owner, leaseTime);
   }
 
-  async raiseToken(key: string, type: LockType, token: number): Promise<void> {
+  async raiseToken(key: string, type: HeldType, token: number): Promise<void> {
     this.check(type);
     const { control, server } = this.tools;
     await control.run(async (connection) => {
@@ -230,7 +231,7 @@ export class RowLockBackend implements LockBackend {
     return { acquired: false, remaining: state?.remaining ?? -1, holder: state?.owner };
   }
 
-  private check(type: LockType = 'reentrant'): void {
+  private check(type: HeldType = 'reentrant'): void {
     if (this.closed) throw new BackendError(`${this.description} was closed`, 'unavailable', 'refused');
     const refusal = refusalOf(type);
     if (refusal !== undefined) throw new BackendError(`no locks of type '${type}': ${refusal}`, 'denied', 'refused');

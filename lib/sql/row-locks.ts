@@ -8,6 +8,7 @@ import { MysqlServer } from './server/mysql-server.js';
 import { PostgresServer } from './server/postgres-server.js';
 import { quoteTable, tableProblem } from './server/table-name.js';
 import { ControlConnection } from './session/control-connection.js';
+import { HolderNotes } from './session/holder-notes.js';
 import { SessionPool } from './session/session-pool.js';
 import { SqlFailures } from './session/sql-failure.js';
 import { WaitingSessions } from './session/waiting-sessions.js';
@@ -42,8 +43,9 @@ export function rowLocks(options: RowLocksOptions): LockBackend {
   const failures = new SqlFailures(driver.description, secrets);
   const control = new ControlConnection(driver, server, failures, runtime, createTable);
   const pool = new SessionPool(driver, server, failures, runtime, connections);
+  const notes = new HolderNotes(server, control, runtime);
   const waiting = new WaitingSessions(server, control, runtime);
-  return new RowLockBackend(driver.description, { server, control, pool, waiting, failures, runtime });
+  return new RowLockBackend(driver.description, { server, control, notes, pool, waiting, failures, runtime });
 }
 
 function checkRowLocksOptions(options: RowLocksOptions): Required<Omit<RowLocksOptions, 'url' | 'pool'>> {

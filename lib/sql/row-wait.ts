@@ -1,5 +1,5 @@
 import type { AcquireRequest, BackendError, Busy } from '../backends/lock-backend.js';
-import { type AcquisitionTools, RowAcquisition, type TakenRows } from './row-acquisition.js';
+import { type AcquisitionTools, momentOf, RowAcquisition, type TakenRows } from './row-acquisition.js';
 import type { SessionClaim } from './session/session-pool.js';
 
 /**
@@ -48,8 +48,7 @@ export class RowWait implements SessionClaim {
 
   private async take(): Promise<TakenRows | undefined> {
     const { pool } = this.tools;
-    const { leaseTime } = this.request;
-    const acquisition = await RowAcquisition.begin(this.tools, leaseTime, () => pool.take(this));
+    const acquisition = await RowAcquisition.begin(this.tools, this.request, () => pool.take(this));
     if (acquisition === undefined) return undefined;
     try {
       return await this.takeRow(acquisition);
@@ -65,9 +64,12 @@ export class RowWait implements SessionClaim {
     const isFree = await acquisition.tryRow(key);
     if (!isFree && !this.stopped) await this.block(acquisition);
     if (this.stopped) return this.giveUp(acquisition);
-    const confirmed = { monotonic: runtime.monotonic(), wall: runtime.wall() };
-    // The lease counts from the statement that is sent now: the grant may be long ago.
-    const [noted] = await Promise.allSettled([acquisition.note(this.request), acquisition.touch()]);
+    // After a wait, the lease counts from the statement that is sent now: the grant may be long ago.
+    const confirmed = isFree ? acquisition.began : momentOf(runtime);
+    const [noted] = await Promise.allSettled([
+      acquisition.note(this.request),
+      ...(isFree ? [] : [acquisition.touch()]),
+    ]);
     if (this.stopped) {
       // It is noted as the holder. If its session stayed alive, it would seem to hold the lock.
       acquisition.abandon();

@@ -17,16 +17,16 @@ export async function tryRows(
   tools: AcquisitionTools,
   requests: readonly [AcquireRequest, ...AcquireRequest[]],
 ): Promise<TakenRows | BusyRow> {
-  const acquisition = await RowAcquisition.begin(tools, requests[0].leaseTime, () => sessionSoon(tools));
+  const acquisition = await RowAcquisition.begin(tools, requests[0], () => sessionSoon(tools));
   if (acquisition === undefined) throw tools.failures.toBackendError(new Error('the lock service was closed'));
-  const tokens: TokenRange[] = [];
+  let tokens: readonly TokenRange[];
   try {
     for (const [index, { key }] of requests.entries()) {
       if (await acquisition.tryRow(key)) continue;
       await acquisition.undo();
       return { index };
     }
-    for (const request of requests) tokens.push(await acquisition.note(request));
+    tokens = await Promise.all(requests.map((request) => acquisition.note(request)));
   } catch (error) {
     acquisition.abandon();
     throw error;

@@ -146,7 +146,8 @@ const LOCAL: readonly (string | symbol)[] = ['canAcquireTogether', 'subscribe', 
 /** A backend whose calls fail, as those to a Redis that is down, while `isDown()`. */
 function failingBackend(backend: LockBackend, isDown: () => boolean): LockBackend {
   const synchronizers = backend.synchronizers && failing(backend.synchronizers, isDown);
-  return failing(backend, isDown, { synchronizers });
+  const flights = backend.flights && failing(backend.flights, isDown);
+  return failing(backend, isDown, { synchronizers, flights });
 }
 
 function failing<T extends object>(target: T, isDown: () => boolean, others: Partial<T> = {}): T {

@@ -65,7 +65,9 @@ export class HistoryRecorder {
     body: (recorded: RecordedLease) => Promise<void>,
     settings: { within?: string; holdAtLeast?: number } = {},
   ): Promise<void> {
-    const recorded = await this.acquire(names, options, settings.within);
+    const { engine } = this.locks;
+    const acquire = () => engine.acquireToRun(names, options, 'withLock()');
+    const recorded = await this.track(names, options, acquire, settings.within);
     if (recorded === undefined) return;
     const { call, lease } = recorded;
     const inside = async () => {
@@ -75,7 +77,7 @@ export class HistoryRecorder {
         this.releaseAsked(call, lease);
       }
     };
-    await this.released(call, this.locks.engine.holdWhile(lease, inside, settings.holdAtLeast));
+    await this.released(call, engine.holdWhile(lease, inside, settings.holdAtLeast));
   }
 
   /** A caller asks for locks; it is the first record of a call. */

@@ -1,8 +1,8 @@
 import { appendFileSync, readFileSync } from 'node:fs';
-import type { LockType } from '../../lib/backends/lock-backend.js';
+import type { HeldType } from '../../lib/backends/lock-backend.js';
 
 /** What is acquired: a lock of some type, permits of a semaphore, or the way through a latch. */
-export type Kind = LockType | 'permits' | 'latch';
+export type Kind = HeldType | 'permits' | 'latch';
 
 /**
  * What one process saw, in the moment in which it saw it. `call` names one acquisition, `<process>/<n>`; one of several locks has

@@ -7,6 +7,7 @@ import { describeDowngrade } from './clauses/downgrade.contract.js';
 import { describeExclusion } from './clauses/exclusion.contract.js';
 import { describeFairness } from './clauses/fair.contract.js';
 import { describeFairWaiters } from './clauses/fair-waiters.contract.js';
+import { describeFlights } from './clauses/flights.contract.js';
 import { describeForcedRelease, describeForcedReleaseOfReaders } from './clauses/forced-release.contract.js';
 import { describeInspection } from './clauses/inspect.contract.js';
 import { describeOwnership } from './clauses/ownership.contract.js';
@@ -58,6 +59,7 @@ export function describeLockBackend(
     describeInspection(world);
     describeTickets(world);
     describeWaits(world);
+    describeFlights(world);
     describeClose(world);
   });
 }

@@ -39,7 +39,7 @@ describe('events', () => {
     await lease.release();
     expect(details).toEqual([
       { name, type: 'reentrant', group: '', method: '', owner, fencingToken, waited: 70 },
-      { name, type: 'reentrant', group: '', method: '', owner, held: 0 },
+      { name, type: 'reentrant', group: '', method: '', owner, held: 0, confirmed: true },
     ]);
   });
 

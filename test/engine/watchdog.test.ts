@@ -178,7 +178,7 @@ describe('the watchdog', () => {
       await runtime.advance(25_000);
       expect(lease.held).toBe(true);
       expect(backend.count('renew')).toBeLessThanOrEqual(35);
-      expect(logger.warnings).toEqual([expect.stringContaining("Renewing the lock 'order' failed")]);
+      expect(logger.warnings).toEqual([expect.stringContaining("Could not renew the lock 'order'")]);
       backend.heal();
       await runtime.advance(60_000);
       expect(lease.held).toBe(true);

@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis';
 import type { LockType } from '../../lib/backends/lock-backend.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { LockService } from '../../lib/service/lock-service.js';
+import { RELEASE } from '../support/release-under-test.js';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { until } from '../support/until.js';
 import { RedissonPeer } from './redisson-peer.js';
@@ -23,7 +24,7 @@ let key: string;
 beforeAll(async () => {
   server = await startRedis();
   java = await RedissonPeer.start(server.port);
-  locks = createLockService({ connection: server.url });
+  locks = createLockService({ connection: server.url, release: RELEASE });
   redis = server.client();
 }, 60_000);
 

@@ -2,6 +2,7 @@ import { LockConfigurationError, LockError, LockKeyError } from '../../lib/engin
 import type { LockOptions } from '../../lib/engine/terms/lock-options.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { RedisLockOptions } from '../../lib/service/redis-lock-options.js';
+import { rowLocks } from '../../lib/sql.js';
 import { leftovers, NOTHING, openWorld } from '../support/lock-world.js';
 import { errorOf } from '../support/section.js';
 
@@ -210,6 +211,27 @@ describe('createLockService()', () => {
     ['a shutdownTimeout that is none', { backend: 'memory', shutdownTimeout: 'later' }, "shutdownTimeout is 'later'"],
     ['a commandTimeout of 0', { backend: 'memory', commandTimeout: 0 }, 'commandTimeout is 0'],
     ['an unknown onLost', { backend: 'memory', onLost: 'ignore' }, "onLost is 'ignore'"],
+    ['an unknown release', { backend: 'memory', release: 'later' }, "release is 'later'"],
+    [
+      "release: 'background' with minReplicas",
+      { connection: 'redis://localhost', release: 'background', minReplicas: 1 },
+      "release: 'background' is not possible: with minReplicas",
+    ],
+    [
+      "release: 'background' with a quorum",
+      { quorum: ['redis://a', 'redis://b', 'redis://c'], release: 'background' },
+      "release: 'background' is not possible: on a quorum",
+    ],
+    [
+      "release: 'background' with onLost: 'throw'",
+      { backend: 'memory', release: 'background', onLost: 'throw' },
+      "onLost: 'throw' and release: 'background' exclude each other",
+    ],
+    [
+      "release: 'background' with row locks",
+      { backend: rowLocks({ url: 'postgres://localhost/nowhere' }), release: 'background' },
+      "release: 'background' is not possible: a lock is released by the COMMIT",
+    ],
     ['minReplicas below 0', { backend: 'memory', minReplicas: -1 }, 'minReplicas is -1'],
     ['a logger that is none', { backend: 'memory', logger: 'x' }, 'logger must have the methods warn and error'],
     ['half a logger', { backend: 'memory', logger: { warn() {} } }, 'logger must have the methods warn and error'],

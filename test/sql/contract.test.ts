@@ -21,6 +21,7 @@ describe.each(SQL_SERVERS)('%s', (kind) => {
       publishes: false,
       adopts: false,
       numbers: false,
+      flights: false,
       sharesOwners: false,
       knowsHolders: false,
       most: 40,

@@ -42,9 +42,7 @@ describe.each(SQL_SERVERS)('row locks under faults, %s', (kind) => {
       const proxy = await startTcpProxy(world.server.port);
       const rows = { url: world.server.urlAt(proxy.port), createTable: true, connections: 6 };
       const options = { watchdogTimeout: LEASE, shutdownTimeout: 100 };
-      const load = new LoadProcess({ process: `process ${++started}`, options, crews: CREWS, rows }, (record) =>
-        history.records.push(record),
-      );
+      const load = new LoadProcess({ process: `process ${++started}`, options, crews: CREWS, rows }, history);
       members[slot] = { load, proxy };
     };
     const report = () => new LoadReport(history, 0);
@@ -55,7 +53,6 @@ describe.each(SQL_SERVERS)('row locks under faults, %s', (kind) => {
     const faults = [
       async (slot: number) => {
         const { load, proxy } = members[slot];
-        history.add(load.spec.process, machineTime(), { kind: 'crashed' });
         await load.kill();
         await proxy.stop();
         await start(slot);

@@ -38,6 +38,8 @@ describe('row locks in a PostgreSQL inside the process', () => {
   const entry = (key: string, reserve = 0) =>
     ({ key, owner: 'client:1', mode: 'exclusive', session: 1, transaction: 7, leaseTime: 30_000, reserve }) as const;
 
+  const note = async (noted: ReturnType<typeof entry>) => (await server.note(session, [noted]))[0];
+
   beforeAll(async () => {
     postgres = await PGlite.create();
     session = new SqlConnection(new OnlySession(postgres), nodeRuntime, { limit: 30_000 });
@@ -65,11 +67,11 @@ describe('row locks in a PostgreSQL inside the process', () => {
 
     it.each(['tryRow', 'waitForRow'] as const)('%s locks a row that is there, in a transaction', async (lock) => {
       const key = newKey();
-      await server.begin(session, 30_000);
+      expect(await server.begin(session, 30_000, key)).toBeUndefined();
       expect(await server[lock](session, key)).toBeUndefined();
       await server.rollback(session);
       await server.makeRows(session, key);
-      await server.begin(session, 1_234);
+      expect(await server.begin(session, 1_234, key)).toMatchObject({ transaction: expect.any(Number) });
       const { rows } = await session.run('SHOW idle_in_transaction_session_timeout');
       expect(rows).toEqual([{ idle_in_transaction_session_timeout: '1234ms' }]);
       const microseconds = Date.now() * 1_000;
@@ -84,26 +86,38 @@ describe('row locks in a PostgreSQL inside the process', () => {
 
     it('gives tokens that grow, of holders, of those reserved for hand-offs, and of tokens from elsewhere', async () => {
       const key = newKey();
-      expect(await server.note(session, entry(key))).toBeUndefined();
+      expect(await note(entry(key))).toBeUndefined();
       await server.makeRows(session, key);
       // More than the clock moves on until the next statement.
-      const first = await server.note(session, entry(key, 90_000));
-      const second = await server.note(session, entry(key));
+      const first = await note(entry(key, 90_000));
+      const second = await note(entry(key));
       if (first === undefined || second === undefined) throw new Error('there is no row');
       expect(first.reserved).toBe(90_000);
       expect(second.token).toBeGreaterThan(first.token + first.reserved);
       expect(second.reserved).toBe(0);
       const far = second.token + 3_600_000_000;
       await server.raiseToken(session, key, far);
-      expect(await server.note(session, entry(key, 10))).toEqual({ token: far + 1, reserved: 0 });
+      expect(await note(entry(key, 10))).toEqual({ token: far + 1, reserved: 0 });
       await server.raiseToken(session, key, 1);
-      expect(await server.note(session, entry(key))).toEqual({ token: far + 2, reserved: 0 });
+      expect(await note(entry(key))).toEqual({ token: far + 2, reserved: 0 });
+    });
+
+    it('notes several holders in one statement, and says whose row is missing', async () => {
+      const [a, b, missing] = [newKey(), newKey(), newKey()];
+      for (const key of [a, b]) await server.makeRows(session, key);
+      const noted = await server.note(session, [entry(b, 5), entry(missing), entry(a)]);
+      expect(noted).toEqual([
+        { token: expect.any(Number), reserved: 5 },
+        undefined,
+        { token: expect.any(Number), reserved: 0 },
+      ]);
+      expect((await note(entry(b)))?.token).toBeGreaterThan((noted[0]?.token ?? 0) + 5);
     });
 
     it('reserves tokens no further ahead of the clock than a tenth of a second', async () => {
       const key = newKey();
       await server.makeRows(session, key);
-      const range = await server.note(session, entry(key, 1_000_000));
+      const range = await note(entry(key, 1_000_000));
       expect(range?.reserved).toBeLessThanOrEqual(MAX_LEAD);
       expect(range?.reserved).toBeGreaterThan(0);
     });

@@ -104,7 +104,6 @@ export class LockWorld {
         waiterTimeout: ms(NEVER),
         waitTime: FOREVER,
         shutdownTimeout: ms(100),
-        onLost: 'throw',
         commandTimeout: commandTimeout as Milliseconds | undefined,
         ...own,
       }),

@@ -1,4 +1,4 @@
-import { isReadWrite, type LockType } from '../lock-requests.js';
+import { type HeldType, isReadWrite } from '../lock-requests.js';
 import type { Runtime } from '../runtime.js';
 import type { Wake } from '../subscription.js';
 
@@ -10,7 +10,7 @@ interface Subscriber<Message> {
 }
 
 /** The channel of a lock that this type listens to. Fair waiters receive only messages for owners of their client. */
-export function channelOf(key: string, type: LockType, clientId: string): string {
+export function channelOf(key: string, type: HeldType, clientId: string): string {
   if (type === 'fair') return `fair:${clientId}:${key}`;
   return isReadWrite(type) ? `rw:${key}` : `lock:${key}`;
 }

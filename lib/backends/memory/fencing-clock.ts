@@ -1,4 +1,4 @@
-import type { Acquired, LockType } from '../lock-requests.js';
+import type { Acquired, HeldType } from '../lock-requests.js';
 import { ExpiringMap } from './expiring-map.js';
 
 /** How far, in µs, reserved tokens may run ahead of the wall clock. */
@@ -50,12 +50,17 @@ export class FencingClocks {
   constructor(private readonly isHeld: (key: string) => boolean) {}
 
   /** The token of an acquisition, and as many reserved tokens as it may have. */
-  next(key: string, type: LockType, reserve: number, wallMicros: number): Acquired {
+  next(key: string, type: HeldType, reserve: number, wallMicros: number): Acquired {
     return this.use(key, type, wallMicros, (clock) => clock.next(wallMicros, reserve));
   }
 
+  /** The time by the shared clock, in µs, without a token. */
+  now(wallMicros: number): number {
+    return Math.max(this.shared.last, wallMicros);
+  }
+
   /** Makes the next token of this lock higher than `token`, unless it would be anyway. */
-  raise(key: string, type: LockType, token: number, wallMicros: number): void {
+  raise(key: string, type: HeldType, token: number, wallMicros: number): void {
     this.use(key, type, wallMicros, (clock) => clock.raise(token, wallMicros));
   }
 
@@ -67,7 +72,7 @@ export class FencingClocks {
    * A new fenced clock starts above the shared one. It is used before it is stored: one that is behind would be swept
    * at once.
    */
-  private use<T>(key: string, type: LockType, wallMicros: number, work: (clock: FencingClock) => T): T {
+  private use<T>(key: string, type: HeldType, wallMicros: number, work: (clock: FencingClock) => T): T {
     if (type !== 'fenced') return work(this.shared);
     const known = this.fenced.get(key, wallMicros);
     const clock = known ?? new FencingClock(Math.max(this.forgotten, this.shared.next(wallMicros, 0).token));

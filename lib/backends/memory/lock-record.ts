@@ -1,4 +1,4 @@
-import { isReadWrite, type LockState, type LockType } from '../lock-requests.js';
+import { type HeldType, isReadWrite, type LockState } from '../lock-requests.js';
 import { ExpiringMap, isPast, latestOf } from './expiring-map.js';
 
 /** Who holds one lock. Every answer ignores owners whose lease has ended; times are on the store's clock. */
@@ -6,13 +6,13 @@ export interface LockRecord {
   /** Nobody holds the lock any more. */
   isEmpty(now: number): boolean;
   /** Whether this owner holds the lock as this type. */
-  isHeldBy(owner: string, type: LockType, now: number): boolean;
+  isHeldBy(owner: string, type: HeldType, now: number): boolean;
   /** Whether this owner, which does not hold the lock, may acquire it beside those that do. */
-  admits(owner: string, type: LockType, now: number): boolean;
+  admits(owner: string, type: HeldType, now: number): boolean;
   /** Adds an owner, or renews its lease. Only for an owner that {@link isHeldBy} or {@link admits} accepts. */
-  set(owner: string, type: LockType, deadline: number, now: number): void;
+  set(owner: string, type: HeldType, deadline: number, now: number): void;
   /** Removes an owner that holds the lock as this type. */
-  remove(owner: string, type: LockType): void;
+  remove(owner: string, type: HeldType): void;
   /** Removes an owner that holds the lock, as whatever type. */
   evict(owner: string): void;
   /** The owner whose lease ends last, and when it ends. */
@@ -40,7 +40,7 @@ export class ExclusiveRecord implements LockRecord {
     return this.deadline <= now;
   }
 
-  isHeldBy(owner: string, type: LockType): boolean {
+  isHeldBy(owner: string, type: HeldType): boolean {
     return this.owner === owner && !isReadWrite(type);
   }
 
@@ -48,7 +48,7 @@ export class ExclusiveRecord implements LockRecord {
     return false;
   }
 
-  set(owner: string, _type: LockType, deadline: number): void {
+  set(owner: string, _type: HeldType, deadline: number): void {
     this.owner = owner;
     this.deadline = deadline;
   }
@@ -84,19 +84,19 @@ export class ReadWriteRecord implements LockRecord {
     return this.writerAt(now) === undefined && this.readers.first(now) === undefined;
   }
 
-  isHeldBy(owner: string, type: LockType, now: number): boolean {
+  isHeldBy(owner: string, type: HeldType, now: number): boolean {
     if (type === 'write') return this.writerAt(now) === owner;
     return type === 'read' && this.readers.get(owner, now) !== undefined;
   }
 
-  admits(owner: string, type: LockType, now: number): boolean {
+  admits(owner: string, type: HeldType, now: number): boolean {
     if (!isReadWrite(type)) return false;
     const writer = this.writerAt(now);
     if (type === 'read') return writer === undefined || writer === owner;
     return writer === undefined && this.readers.first(now) === undefined;
   }
 
-  set(owner: string, type: LockType, deadline: number, now: number): void {
+  set(owner: string, type: HeldType, deadline: number, now: number): void {
     if (type === 'read') {
       this.readers.set(owner, deadline, now);
       if (this.writerAt(now) === owner) this.writerDeadline = Math.max(this.writerDeadline, deadline);
@@ -106,7 +106,7 @@ export class ReadWriteRecord implements LockRecord {
     }
   }
 
-  remove(owner: string, type: LockType): void {
+  remove(owner: string, type: HeldType): void {
     if (type === 'read') this.readers.delete(owner);
     else this.writer = undefined;
   }

@@ -10,14 +10,18 @@ export class MemoryDirectory implements LockDirectory {
   ) {}
 
   async list(prefix: string, match: string, cursor: string | undefined, count: number): Promise<KeyPage | undefined> {
-    const { locks, synchronizers } = this.store;
-    const keys = locks.alive(this.now()).map(([key]) => key);
-    const page = keyPage([...keys, ...synchronizers.notes.keys()], prefix, match, cursor, count);
+    const { locks, synchronizers, flights } = this.store;
+    const now = this.now();
+    const keys = new Set(locks.alive(now).map(([key]) => key));
+    const results = new Set(flights.results.alive(now).map(([key]) => key));
+    const all = new Set([...keys, ...synchronizers.notes.keys(), ...results]);
+    const page = keyPage([...all], prefix, match, cursor, count);
     if (page === undefined) return undefined;
     const isNoted = (key: string) => synchronizers.notes.has(key);
     return {
-      keys: page.keys.filter((key) => !isNoted(key)),
+      keys: page.keys.filter((key) => keys.has(key) && !isNoted(key)),
       synchronizers: page.keys.filter(isNoted),
+      results: page.keys.filter((key) => results.has(key)),
       cursor: page.cursor,
     };
   }

@@ -5,6 +5,7 @@ import type { Runtime } from '../runtime.js';
 import { Channels } from './channels.js';
 import { ExpiringMap } from './expiring-map.js';
 import { FencingClocks } from './fencing-clock.js';
+import { FlightStore } from './flight-store.js';
 import type { LockRecord } from './lock-record.js';
 import { SynchronizerStore } from './synchronizer-store.js';
 import type { WaitingOwners } from './waiting-owners.js';
@@ -50,6 +51,8 @@ export class MemoryStore {
   readonly clients = new ExpiringMap<WrittenRecord>(({ until }, now) => until <= now);
   /** @internal */
   readonly fencing = new FencingClocks((key) => this.locks.has(key));
+  /** @internal Results of single flights. */
+  readonly flights = new FlightStore((key, now) => this.locks.get(key, now) !== undefined);
   /** @internal Semaphores and latches. */
   readonly synchronizers = new SynchronizerStore();
   /** @internal The waits of callers that hold locks. */
@@ -66,7 +69,7 @@ export class MemoryStore {
   constructor(readonly clock?: StoreClock) {}
 }
 
-const PROCESS_STORE = Symbol.for('nestjs-redis-lock.memory-store.4');
+const PROCESS_STORE = Symbol.for('nestjs-redis-lock.memory-store.5');
 
 /**
  * The store that all of this process share, including other copies of this library (one loaded by `import`, one by

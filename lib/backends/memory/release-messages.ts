@@ -1,4 +1,4 @@
-import type { LockType, Removal } from '../lock-requests.js';
+import type { HeldType, Removal } from '../lock-requests.js';
 import { clientOf } from '../owner-ids.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
@@ -21,7 +21,7 @@ export class ReleaseMessages {
    * Tells the waiters of this type that the lock may be available; of a fair lock, only the head. Returns how many
    * other clients listened.
    */
-  wake(key: string, type: LockType, now: number): number {
+  wake(key: string, type: HeldType, now: number): number {
     const { channels, fairWaiters } = this.store;
     if (channels.isSilent) return 0;
     if (type !== 'fair') return this.publish(channelOf(key, type, ''));
@@ -31,7 +31,7 @@ export class ReleaseMessages {
   }
 
   /** As {@link wake}, if nobody holds the lock. */
-  wakeIfFree(key: string, type: LockType, now: number): void {
+  wakeIfFree(key: string, type: HeldType, now: number): void {
     if (this.store.locks.get(key, now) === undefined) this.wake(key, type, now);
   }
 

@@ -1,4 +1,4 @@
-import type { AcquireRequest, LockType, OwnerRef } from '../lock-requests.js';
+import type { AcquireRequest, HeldType, OwnerRef } from '../lock-requests.js';
 import type { ExpiringMap } from './expiring-map.js';
 import type { MemoryStore } from './memory-store.js';
 import { WaitingOwners } from './waiting-owners.js';
@@ -29,7 +29,7 @@ export function removeWaiter(store: MemoryStore, waiter: OwnerRef, now: number):
 }
 
 /** Undefined: waiters of this type are not registered. */
-function waitersOf(store: MemoryStore, type: LockType): ExpiringMap<WaitingOwners> | undefined {
+function waitersOf(store: MemoryStore, type: HeldType): ExpiringMap<WaitingOwners> | undefined {
   if (type === 'fair') return store.fairWaiters;
   return type === 'write' ? store.waitingWriters : undefined;
 }

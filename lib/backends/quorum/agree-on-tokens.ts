@@ -1,10 +1,10 @@
-import type { LockType, OwnerRef } from '../lock-requests.js';
+import type { HeldType, OwnerRef } from '../lock-requests.js';
 import { collectReplies, noMajorityError } from './majority.js';
 import type { QuorumNodes } from './quorum-nodes.js';
 
 interface Raise {
   readonly key: string;
-  readonly type: LockType;
+  readonly type: HeldType;
   readonly token: number;
 }
 

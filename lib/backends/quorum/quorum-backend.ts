@@ -7,8 +7,8 @@ import type {
   AcquireReply,
   AcquireRequest,
   ExpectedHolders,
+  HeldType,
   LockState,
-  LockType,
   OwnerRef,
   ReleaseReply,
   ReleaseRequest,
@@ -17,6 +17,7 @@ import type {
   TransferRequest,
 } from '../lock-requests.js';
 import type { NodeWatch } from '../node-health.js';
+import { QUORUM_CONFIRMS } from '../reasons-to-confirm.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
 import { busyReply } from './busy-reply.js';
@@ -62,6 +63,7 @@ export class QuorumBackend implements LockBackend {
     'several servers cannot transfer a lock in one step, so that a ticket might work on some of them only';
   /** Nodes that count permits independently do not agree on a number. */
   readonly synchronizers = undefined;
+  readonly confirmsReleases = QUORUM_CONFIRMS;
   /** Independent nodes would not show all waits: deadlocks are found among the callers of this backend alone. */
   readonly waits: InProcessWaits;
   private readonly nodes: QuorumNodes;
@@ -123,10 +125,13 @@ export class QuorumBackend implements LockBackend {
   }
 
   async release(request: ReleaseRequest): Promise<ReleaseReply> {
-    this.assertUsable(request.type);
+    const { key, type, owner, quietly } = request;
+    this.assertUsable(type);
     const { all, majority, nodeTimeout } = this.nodes;
     const calls = all.map((node) =>
-      node.release(request, nodeTimeout, RELEASE_RETRY_TIME, (backend) => backend.release(request)),
+      node.release(request, nodeTimeout, RELEASE_RETRY_TIME, (backend) =>
+        backend.release({ key, type, owner, quietly }),
+      ),
     );
     // When a release was sent twice, the second reply says that the owner was not there.
     const isGone = ({ released, resent }: ReleaseReply) => released || resent;
@@ -165,7 +170,7 @@ export class QuorumBackend implements LockBackend {
     return renewed;
   }
 
-  async raiseToken(key: string, type: LockType, token: number): Promise<void> {
+  async raiseToken(key: string, type: HeldType, token: number): Promise<void> {
     this.assertUsable();
     await this.nodes.askAll((backend) => backend.raiseToken(key, type, token));
   }
@@ -204,7 +209,7 @@ export class QuorumBackend implements LockBackend {
     return this.nodes.inspect(key);
   }
 
-  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+  subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription {
     if (type === 'fair') return { ready: new Promise(() => {}), close: () => {} };
     return new QuorumSubscription(this.nodes, key, type, clientId, listener);
   }
@@ -248,7 +253,7 @@ export class QuorumBackend implements LockBackend {
   }
 
   /** @throws BackendError after {@link close}, and for fair locks */
-  private assertUsable(type?: LockType): void {
+  private assertUsable(type?: HeldType): void {
     if (this.closing !== undefined)
       throw new BackendError(`${this.description}: the lock backend was closed`, 'unavailable', 'refused');
     if (type === 'fair') {

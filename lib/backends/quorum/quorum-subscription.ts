@@ -1,4 +1,4 @@
-import type { LockType } from '../lock-requests.js';
+import type { HeldType } from '../lock-requests.js';
 import type { Timer } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
 import { largest } from './majority-view.js';
@@ -29,7 +29,7 @@ export class QuorumSubscription implements Subscription {
   constructor(
     private readonly nodes: QuorumNodes,
     key: string,
-    type: LockType,
+    type: HeldType,
     clientId: string,
     private readonly listener: (wake: Wake) => void,
   ) {

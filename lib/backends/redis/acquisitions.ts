@@ -5,7 +5,7 @@ import type {
   AcquireRequest,
   AdoptReply,
   AdoptRequest,
-  LockType,
+  HeldType,
   OwnerRef,
   ReleaseReply,
   TransferRequest,
@@ -14,7 +14,7 @@ import { NodeBatches } from './calls/node-batches.js';
 import type { ScriptContext } from './calls/script-context.js';
 import { SingleCalls } from './calls/single-calls.js';
 import { AcquireBatch } from './commands/acquire.js';
-import { acquireAll } from './commands/acquire-all.js';
+import { AcquireAllBatch, acquireAll, type LocksOfCaller } from './commands/acquire-all.js';
 import { adopt } from './commands/adopt.js';
 import { transfer } from './commands/transfer.js';
 import type { ScriptCall } from './connection/script-call.js';
@@ -29,12 +29,17 @@ export interface AcquisitionOptions extends ConnectionContext {
   readonly replicaTimeout: number;
 }
 
+/** Callers that want more locks than this at once ask one by one: a long script would keep other clients waiting. */
+const MOST_LOCKS_IN_BATCH = 8;
+
 /** Everything that acquires a lock. With `minReplicas`, on a separate connection, since WAIT blocks it. */
 export class Acquisitions {
-  private readonly scripts: ScriptContext;
-  private readonly batches: Record<LockType, NodeBatches<AcquireRequest, AcquireReply>>;
+  /** The connection by which locks are acquired. */
+  readonly scripts: ScriptContext;
+  private readonly batches: Record<HeldType, NodeBatches<AcquireRequest, AcquireReply>>;
+  private readonly severalBatch: NodeBatches<LocksOfCaller, AcquireAllReply>;
   /** The call that each acquisition came by, if replicas have to confirm it. */
-  private readonly calls = new WeakMap<AcquireReply, ScriptCall>();
+  private readonly calls = new WeakMap<object, ScriptCall>();
 
   /** @param release releases what too few replicas had */
   constructor(
@@ -45,20 +50,26 @@ export class Acquisitions {
     const { runtime, commandTimeout, minReplicas } = options;
     this.scripts = minReplicas > 0 ? replicated(shared, options, release) : shared;
     const { connection, highestToken, replicaCheck } = this.scripts;
-    const onAcquired = replicaCheck && ((reply: Acquired, call: ScriptCall) => void this.calls.set(reply, call));
+    const onAcquired = replicaCheck && ((reply: object, call: ScriptCall) => void this.calls.set(reply, call));
     this.batches = ofEachType((type) => {
       const batch = new AcquireBatch(type, connection, highestToken, onAcquired);
       return new NodeBatches(batch, connection, runtime, commandTimeout);
     });
+    const several = new AcquireAllBatch(connection, highestToken, onAcquired);
+    this.severalBatch = new NodeBatches(several, connection, runtime, commandTimeout);
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
     const reply = this.batches[request.type].call(request);
-    return this.scripts.replicaCheck === undefined ? reply : this.confirmed(request, reply);
+    return this.scripts.replicaCheck === undefined ? reply : this.confirmed([request], reply);
   }
 
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
-    return acquireAll(requests, this.scripts);
+    if (requests.length === 0) return Promise.resolve({ acquired: true, tokens: [] });
+    const isBatched = requests.length <= MOST_LOCKS_IN_BATCH && requests.every(({ type }) => type === 'reentrant');
+    if (!isBatched) return acquireAll(requests, this.scripts);
+    const reply = this.severalBatch.call({ key: requests[0].key, requests });
+    return this.scripts.replicaCheck === undefined ? reply : this.confirmed(requests, reply);
   }
 
   transfer(request: TransferRequest): Promise<Acquired | undefined> {
@@ -71,15 +82,19 @@ export class Acquisitions {
 
   async close(): Promise<void> {
     for (const batch of Object.values(this.batches)) batch.close();
+    this.severalBatch.close();
     if (this.scripts === this.shared) return;
     this.scripts.single.close();
     await this.scripts.connection.close();
   }
 
-  private async confirmed(request: AcquireRequest, answer: Promise<AcquireReply>): Promise<AcquireReply> {
+  private async confirmed<Reply extends object>(
+    requests: readonly AcquireRequest[],
+    answer: Promise<Reply>,
+  ): Promise<Reply> {
     const reply = await answer;
     const call = this.calls.get(reply);
-    if (call !== undefined) await this.scripts.replicaCheck?.confirm(call, [request]);
+    if (call !== undefined) await this.scripts.replicaCheck?.confirm(call, requests);
     return reply;
   }
 }

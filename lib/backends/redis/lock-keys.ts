@@ -23,6 +23,14 @@ export const announcedWriters = (key: string): string => prefixed('nestjs_redis_
 /** The number of the last ticket that was given while the lock had its present holder. */
 export const lastTicket = (key: string): string => prefixed('nestjs_redis_lock_line', key);
 
+/** The result of a single flight: a hash. */
+export const flightResult = (key: string): string => prefixed(FLIGHT_RESULT, key);
+const FLIGHT_RESULT = 'nestjs_redis_lock_result';
+/** Exists while somebody waits for the result of a single flight. */
+export const wantedResult = (key: string): string => prefixed('nestjs_redis_lock_wanted', key);
+/** When the results of a single flight were last forgotten. */
+export const forgottenAt = (key: string): string => prefixed('nestjs_redis_lock_forgotten', key);
+
 /** The waits of callers that hold locks as this owner. They do not belong to one lock, so they have their own slot. */
 export const waitsOf = (owner: string): string => `nestjs_redis_lock_waits:{${owner}}`;
 
@@ -43,13 +51,16 @@ export const semaphoreChannel = (key: string): string => prefixed('redisson_sc',
 /** What a semaphore or latch is, and how many permits or steps there are in all, for people: a hash. */
 export const counterNote = (key: string): string => prefixed(COUNTER_NOTE, key);
 const COUNTER_NOTE = 'nestjs_redis_lock_counter';
-export const ALL_COUNTER_NOTES = `${COUNTER_NOTE}:*`;
+/** A pattern for the notes of semaphores and latches, and for results. It also fits a few other keys of this library. */
+export const ALL_NOTES = 'nestjs_redis_lock_[cr][oe][us]*';
 
-/** The key of the semaphore or latch that a note belongs to. */
-export function notedKey(note: string): string {
-  const name = note.slice(COUNTER_NOTE.length + 1);
+/** The semaphore or latch, or the single flight, that a note or a result belongs to. */
+export function notedKey(note: string): { readonly key: string; readonly isResult: boolean } | undefined {
+  const prefix = [COUNTER_NOTE, FLIGHT_RESULT].find((prefix) => note.startsWith(`${prefix}:`));
+  if (prefix === undefined) return undefined;
+  const name = note.slice(prefix.length + 1);
   const [, plain] = /^\{([^{]*)\}$/s.exec(name) ?? [];
-  return plain ?? name;
+  return { key: plain ?? name, isResult: prefix === FLIGHT_RESULT };
 }
 
 /** Whether it is a key of this library that is no lock: with an empty prefix, these are among the locks. */

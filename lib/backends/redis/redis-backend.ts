@@ -7,9 +7,9 @@ import {
   type AdoptRequest,
   type BackendHealth,
   type ExpectedHolders,
+  type HeldType,
   type LockBackend,
   type LockState,
-  type LockType,
   type NodeWatch,
   type OwnerRef,
   type ReleaseReply,
@@ -20,10 +20,12 @@ import {
   type TransferRequest,
   type Wake,
 } from '../lock-backend.js';
+import { REPLICAS_CONFIRM } from '../reasons-to-confirm.js';
 import { Acquisitions } from './acquisitions.js';
 import { NodeBatches } from './calls/node-batches.js';
 import type { ScriptContext } from './calls/script-context.js';
 import { SingleCalls } from './calls/single-calls.js';
+import { RedisFlights } from './commands/flights/redis-flights.js';
 import { forceRelease } from './commands/force-release.js';
 import { inspect } from './commands/inspect.js';
 import { raiseToken } from './commands/raise-token.js';
@@ -55,17 +57,22 @@ import type { RedisBackendOptions } from './redis-backend-options.js';
 export class RedisBackend implements LockBackend {
   readonly description: string;
   readonly synchronizers: RedisSynchronizers;
+  readonly flights: RedisFlights;
   readonly waits: RedisWaits;
   readonly directory: RedisDirectory;
+  readonly confirmsReleases: string | undefined;
   private readonly connection: RedisConnection;
   private readonly channels: ReleaseChannels;
   private readonly scripts: ScriptContext;
   private readonly acquisitions: Acquisitions;
-  private readonly releases: Record<LockType, NodeBatches<ReleaseRequest, ReleaseReply>>;
-  private readonly renewals: Record<LockType, NodeBatches<RenewRequest, boolean>>;
+  /** For large results of single flights, if there have been any. */
+  private largeResults: Pick<ScriptContext, 'connection' | 'single'> | undefined;
+  private readonly releases: Record<HeldType, NodeBatches<ReleaseRequest, ReleaseReply>>;
+  private readonly renewals: Record<HeldType, NodeBatches<RenewRequest, boolean>>;
 
   constructor(private readonly options: RedisBackendOptions) {
-    const { runtime, commandTimeout, onError, onWarning = () => {} } = options;
+    const { runtime, commandTimeout, minReplicas, onError, onWarning = () => {} } = options;
+    this.confirmsReleases = minReplicas > 0 ? REPLICAS_CONFIRM : undefined;
     const context: ConnectionContext = {
       runtime,
       commandTimeout,
@@ -85,6 +92,11 @@ export class RedisBackend implements LockBackend {
     this.waits = new RedisWaits(this.scripts);
     this.directory = new RedisDirectory(this.scripts, new NodeCommands(connection, runtime, commandTimeout));
     this.acquisitions = new Acquisitions(this.scripts, { ...options, onWarning }, (owner) => this.release(owner));
+    const large = () => {
+      this.largeResults ??= this.openLargeResults(context);
+      return this.largeResults.single;
+    };
+    this.flights = new RedisFlights(this.scripts, this.acquisitions.scripts, large);
     const publish = () => publishMode.known ?? 'PUBLISH';
     const listeners = this.countListeners.bind(this);
     this.releases = ofEachType(
@@ -146,7 +158,7 @@ export class RedisBackend implements LockBackend {
     return this.renewals[request.type].call(request);
   }
 
-  raiseToken(key: string, type: LockType, token: number): Promise<void> {
+  raiseToken(key: string, type: HeldType, token: number): Promise<void> {
     return raiseToken(key, type, token, this.scripts);
   }
 
@@ -171,7 +183,7 @@ export class RedisBackend implements LockBackend {
     return takeTicket(key, holder, this.scripts);
   }
 
-  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+  subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription {
     return this.channels.subscribe(key, type, clientId, listener);
   }
 
@@ -184,8 +196,15 @@ export class RedisBackend implements LockBackend {
       for (const batch of Object.values(batches)) batch.close();
     }
     this.scripts.single.close();
+    this.largeResults?.single.close();
     this.channels.close();
-    await Promise.all([this.acquisitions.close(), this.connection.close()]);
+    await Promise.all([this.acquisitions.close(), this.largeResults?.connection.close(), this.connection.close()]);
+  }
+
+  private openLargeResults(context: ConnectionContext): Pick<ScriptContext, 'connection' | 'single'> {
+    const { runtime, commandTimeout } = this.options;
+    const connection = this.connection.duplicate(context);
+    return { connection, single: new SingleCalls(connection, runtime, commandTimeout) };
   }
 
   /** Acquires a fair lock, or enters its queue. A waiter with its own channel must be subscribed to it first. */

@@ -2,6 +2,7 @@ import { BackOff } from '../../backends/back-off.js';
 import {
   type Acquired,
   BackendError,
+  type HeldType,
   isTransferable,
   type TransferableType,
   withReason,
@@ -31,6 +32,12 @@ export interface DetachedLock {
 
 const OPTION_NAMES: readonly string[] = ['for'] satisfies (keyof DetachOptions)[];
 
+const NOT_TRANSFERABLE: Readonly<Record<Exclude<HeldType, TransferableType>, string>> = {
+  fair: "a lock of type 'fair' cannot be detached, because it goes to the head of its queue only",
+  read: "a lock of type 'read' cannot be detached, because readers share it",
+  flight: 'a single flight cannot be detached, because its callers wait for its result',
+};
+
 /** @throws LockConfigurationError naming the invalid option */
 export function toDetachedTime(options: DetachOptions, name: string): Milliseconds {
   const what = `detach() of '${name}'`;
@@ -54,12 +61,7 @@ export function detachable({ backend }: EngineContext, name: string, locks: read
   const [held, ...others] = locks;
   if (others.length > 0) refuse('a lease of several locks cannot be detached. Acquire them one by one');
   assertDetachable(backend, `detach() of '${name}'`);
-  if (!isTransferable(held.type))
-    refuse(
-      held.type === 'fair'
-        ? "a lock of type 'fair' cannot be detached, because it goes to the head of its queue only"
-        : "a lock of type 'read' cannot be detached, because readers share it",
-    );
+  if (!isTransferable(held.type)) refuse(NOT_TRANSFERABLE[held.type as keyof typeof NOT_TRANSFERABLE]);
   if (held.shares.length > 1)
     refuse(
       `${held.shares.length} leases share the lock by re-entry. Detach the outermost one, after the others were released`,

@@ -1,11 +1,11 @@
-import type { LockType } from '../../backends/lock-backend.js';
+import type { HeldType } from '../../backends/lock-backend.js';
 import type { HolderClient } from '../clients/describe-holder.js';
 
 /** The part that all events of one lock share. @publicApi */
 export interface LockEvent {
   readonly name: string;
   /** `semaphore`: a permit with a lease. */
-  readonly type: LockType | 'semaphore';
+  readonly type: HeldType | 'semaphore';
   /**
    * The purpose of the acquisition: the decorator's template, `Class.method` if its key is a function, or the option
    * `group`; `''`: none was given. Unlike the name, it is the same for all calls, and so suits a metric's label.
@@ -23,6 +23,8 @@ export interface OwnerEvent extends LockEvent {
 /** How an acquisition ended. @publicApi */
 export type AcquireOutcome =
   | 'acquired'
+  /** A single flight: the caller got the result of another one's run. */
+  | 'shared'
   /** The lock was still held by others when `waitTime` was over. */
   | 'busy'
   /** As `busy`, but the decorator's `onBusy` answered instead of throwing an error. */
@@ -45,8 +47,15 @@ export interface LockEvents {
    * then, is set if the lock was detached, and this process has adopted it.
    */
   acquired: OwnerEvent & { readonly fencingToken: number; readonly waited: number; readonly ticketOwner?: string };
-  /** `held` is undefined if there was no listener when the lock was acquired. */
-  released: OwnerEvent & { readonly held: number | undefined };
+  /**
+   * A caller of a single flight got the result of another one's run. `owner` is the run's, `waited` as for `acquired`.
+   */
+  shared: OwnerEvent & { readonly shared: true; readonly waited: number };
+  /**
+   * `held` is undefined if there was no listener when the lock was acquired. `confirmed` is false when Redis has not
+   * answered the release: nobody waits for it with `release: 'background'`, or there was no answer.
+   */
+  released: OwnerEvent & { readonly held: number | undefined; readonly confirmed: boolean };
   /**
    * The lock was detached. It stays locked for `leaseTime`, with the owner `ticketOwner`, until a process adopts it.
    * `held` is undefined if there was no listener when the lock was acquired.
@@ -70,7 +79,7 @@ export interface LockEvents {
   /** An acquisition of one or several locks failed, for any reason. `name` contains all names, joined by `, `. */
   failed: LockEvent & {
     readonly names: readonly string[];
-    readonly outcome: Exclude<AcquireOutcome, 'acquired'>;
+    readonly outcome: Exclude<AcquireOutcome, 'acquired' | 'shared'>;
     readonly waited: number;
     readonly error: Error;
   };
@@ -83,6 +92,7 @@ export type LockEventName = keyof LockEvents;
 
 export const EVENT_NAMES: readonly string[] = [
   'acquired',
+  'shared',
   'released',
   'detached',
   'renewed',

@@ -1,10 +1,11 @@
-import type { Acquired, LockType } from '../../backends/lock-backend.js';
+import type { Acquired, HeldType } from '../../backends/lock-backend.js';
 import type { Attempt } from '../attempt.js';
 import { listOf } from '../collections/list-of.js';
 import type { LockLostError } from '../errors.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import type { Waiter } from '../waiting/waiter.js';
 import type { Renewable, RenewalList } from '../watchdog.js';
+import type { Departure } from './departure.js';
 import type { Moment } from './lease-clock.js';
 
 /** Reacts when the last share of a held lock is given back, and when the lock is lost. */
@@ -17,8 +18,10 @@ export interface LockKeeper {
    * caller may continue at once.
    *
    * @param now the current moment, to save reading the clocks again
+   * @param listener of a caller that does not wait: with `undefined` as the result, it is told the outcome later
    */
   giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome>;
+  giveBack(held: HeldLock, now: Moment, listener: ReleaseListener | undefined): GivenBack;
   /** Removes the lock from queues and renewals, and lets it lapse. */
   forget(held: HeldLock): void;
   lost(held: HeldLock): void;
@@ -30,8 +33,16 @@ export interface LockKeeper {
  */
 export type ReleaseOutcome = 'released' | 'gone' | 'unreachable';
 
+/** See {@link LockKeeper.giveBack}. */
+export type GivenBack = ReleaseOutcome | Promise<ReleaseOutcome> | undefined;
+
+/** A caller that does not wait for its release. */
+export interface ReleaseListener {
+  releaseSettled(outcome: ReleaseOutcome): void;
+}
+
 /** The terms of an acquisition that its lease keeps. */
-export type LeaseTerms = Pick<AcquisitionTerms, 'onLost' | 'group' | 'method'>;
+export type LeaseTerms = Pick<AcquisitionTerms, 'onLost' | 'release' | 'group' | 'method'>;
 
 /** One lease's part in a held lock. */
 export interface LockShare {
@@ -84,6 +95,9 @@ export class HeldLock implements Renewable<HeldLock> {
    */
   keepUntil = 0;
 
+  /** The latest release. */
+  departure: Departure | undefined;
+
   /** Its position in a list of the watchdog. */
   list: RenewalList<HeldLock> | undefined;
   earlier: HeldLock | undefined;
@@ -96,7 +110,7 @@ export class HeldLock implements Renewable<HeldLock> {
   private unanswered = 0;
   private aloneInList: readonly HeldLock[] | undefined;
 
-  readonly type: LockType;
+  readonly type: HeldType;
   /** The field in the backend. */
   readonly owner: string;
   /** The lease time that was requested with the acquisition. */
@@ -168,10 +182,10 @@ export class HeldLock implements Renewable<HeldLock> {
   }
 
   /** Removes one share. Removing the last one frees the lock or hands it off. */
-  drop(share: LockShare, now: Moment): ReleaseOutcome | Promise<ReleaseOutcome> {
+  drop(share: LockShare, now: Moment, listener?: ReleaseListener): GivenBack {
     this.shares = this.shares.length === 1 ? NO_SHARES : this.shares.filter((other) => other !== share);
     if (this.shares.length > 0) return 'released';
-    return this.keeper.giveBack(this, now);
+    return this.keeper.giveBack(this, now, listener);
   }
 
   /** Records that the backend has set the lease to `leaseTime`, by a command that was sent after `sent`. */

@@ -4,15 +4,13 @@ export type { Moment } from '../../backends/runtime.js';
 
 /** How far the two clocks may diverge before neither is trusted, in milliseconds. */
 const DIVERGENCE = 1_000;
-/**
- * How far the wall clock may run ahead before timers, which use the monotonic clock, count as late, in milliseconds.
- */
+/** How many milliseconds the wall clock may gain before timers, which use the monotonic clock, count as late. */
 const TIMER_LAG = 10;
 
 /**
  * The age of a lease, by this process's clocks alone. The monotonic clock may stop while a machine is suspended, and
- * the wall clock may be set. So the age is the larger of both, and when they diverge by over a second, the lease has to
- * be confirmed.
+ * someone may change the wall clock. So the larger age counts, and when the two diverge by over a second, the lease has
+ * to be confirmed.
  */
 export class LeaseClock {
   constructor(private readonly runtime: Runtime) {}
@@ -34,7 +32,8 @@ export class LeaseClock {
   }
 
   /**
-   * Timers set before `since` fire too late for leases: the machine was suspended, or the wall clock was set forward.
+   * True if timers set before `since` would fire too late for leases, because the machine was suspended or the wall
+   * clock was moved forward.
    */
   timersLag(since: Moment): boolean {
     return this.wallGain(since) > TIMER_LAG;
@@ -48,7 +47,8 @@ export class LeaseClock {
 }
 
 /**
- * The part of a lease that is certain despite clock drift between the two machines (Redlock's margin: 1 % and 2 ms).
+ * The part of a lease that is certain despite clock drift between this machine and the server (Redlock's margin: 1 %
+ * and 2 ms).
  */
 export function validity(leaseTime: number): number {
   return leaseTime - leaseTime * 0.01 - 2;

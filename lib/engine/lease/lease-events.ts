@@ -52,10 +52,12 @@ export function announceReleased(
   { events, runtime }: Announcer,
   lease: AnnouncedLease,
   freed: readonly HeldLock[],
+  confirmed: boolean,
 ): void {
   const since = given.get(lease);
   const held = since === undefined ? undefined : runtime.monotonic() - since;
-  for (const lock of freed) events.emit('released', { ...purposeOf(lock, lease.terms), owner: lock.owner, held });
+  for (const lock of freed)
+    events.emit('released', { ...purposeOf(lock, lease.terms), owner: lock.owner, held, confirmed });
 }
 
 /** Emits `detached`. */

@@ -5,8 +5,9 @@ import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } fro
 import { LockScope, lockScopes, type ScopedLease } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
 import { type Duration, toLeaseTime } from '../terms/duration.js';
+import type { ReleaseMode } from '../terms/lock-options.js';
 import { confirmLeases } from './confirm-lease.js';
-import type { HeldLock, LeaseTerms, LockShare, ReleaseOutcome } from './held-lock.js';
+import type { GivenBack, HeldLock, LeaseTerms, LockShare, ReleaseListener, ReleaseOutcome } from './held-lock.js';
 import { isKept, leaveToLapse } from './hold-at-least.js';
 import type { DetachOptions, Lease } from './lease.js';
 import { type Moment, validity } from './lease-clock.js';
@@ -16,7 +17,7 @@ const NONE: readonly HeldLock[] = [];
 const ENDED: Promise<void> = Promise.resolve();
 
 /** The {@link Lease} of one lock, or of several locks of one service. It has a share in each of them. */
-export class LockLease implements ScopedLease, LockShare {
+export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   /** The links of the list that contains this lease. */
   previous: LockLease | undefined;
   next: LockLease | undefined;
@@ -150,10 +151,19 @@ export class LockLease implements ScopedLease, LockShare {
   }
 
   release(): Promise<void> {
-    if (this.ending !== undefined) return this.ending.catch(() => {});
+    return this.releaseAs('confirmed') ?? ENDED;
+  }
+
+  /**
+   * As {@link release}, but gives a promise only if there is something to wait for or to report. With `'background'`,
+   * the answer to the release is not waited for. What only the answer can tell becomes a `lost` event and a warning.
+   */
+  releaseAs(mode: ReleaseMode): Promise<void> | undefined {
+    if (this.ending !== undefined) return mode === 'background' ? undefined : this.ending.catch(() => {});
     this.ending = ENDED; // an event listener or abort handler may call release() again
-    this.ending = this.end();
-    return this.ending;
+    const ending = this.end(mode);
+    if (ending !== undefined) this.ending = ending;
+    return ending;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -187,16 +197,16 @@ export class LockLease implements ScopedLease, LockShare {
   }
 
   /**
-   * As {@link release}, but keeps the locks for `duration` milliseconds from now and then lets them lapse, without a
+   * As {@link releaseAs}, but keeps the locks for `duration` milliseconds from now and then lets them lapse, without a
    * release, renewal or hand-off. If a lock has other shares, this happens when the last of them is released. Used for
    * `holdAtLeast`.
    */
-  leaveFor(duration: number): Promise<void> {
+  leaveFor(duration: number, mode: ReleaseMode): Promise<void> | undefined {
     if (this.live && this.left() > 0) {
       const until = this.context.runtime.monotonic() + duration;
       for (const lock of this.locks) lock.keep(until);
     }
-    return this.release();
+    return this.releaseAs(mode);
   }
 
   lose(error: LockLostError): void {
@@ -228,33 +238,63 @@ export class LockLease implements ScopedLease, LockShare {
     if (this.loss !== undefined) throw this.loss;
   }
 
-  private end(): Promise<void> {
+  private end(mode: ReleaseMode): Promise<void> | undefined {
     const { clock, events } = this.context;
     const now = clock.now();
     const overdue = this.loss === undefined && this.left(now) <= 0;
     const isFreed = (lock: HeldLock) => lock.shares.length === 1 && !isKept(lock, now);
     const freed = events.timed ? this.locks.filter(isFreed) : NONE;
-    const dropped = dropShares(this.context, this.locks, this, now);
-    if (typeof dropped !== 'string') return dropped.then((outcome) => this.ended(outcome, overdue, freed));
-    // Handed off in this process, or still shared: no promise is needed.
+    const dropped = mode === 'confirmed' ? dropShares(this.context, this.locks, this, now) : this.dropInBackground(now);
+    if (typeof dropped === 'object')
+      return dropped.then((outcome) => this.ended(outcome, overdue, freed, outcome !== 'unreachable'));
+    // Handed off in this process, still shared, or not waited for: no promise is needed.
     try {
-      this.ended(dropped, overdue, freed);
-      return ENDED;
+      this.ended(dropped ?? 'released', overdue, freed, dropped !== undefined);
+      return undefined;
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  private ended(outcome: ReleaseOutcome, overdue: boolean, freed: readonly HeldLock[]): void {
+  /** Gives back all shares without waiting. Undefined: some releases are not answered yet. */
+  private dropInBackground(now: Moment): ReleaseOutcome | undefined {
+    const { context, locks } = this;
+    let all: ReleaseOutcome | undefined = 'released';
+    for (const lock of locks) {
+      const outcome = drop(context, lock, this, now, this);
+      if (outcome === 'gone') all = 'gone';
+      if (typeof outcome === 'string') continue;
+      context.work.releaseStarted();
+      if (outcome !== undefined) context.events.unawaited(outcome.then((settled) => this.releaseSettled(settled)));
+      if (all === 'released') all = undefined;
+    }
+    return all;
+  }
+
+  /** The release was answered after its caller had continued. */
+  releaseSettled(outcome: ReleaseOutcome): void {
+    this.context.work.releaseEnded();
+    if (this.loss !== undefined) return;
+    if (outcome === 'unreachable') return this.warnOfLapse();
+    if (outcome !== 'gone') return;
+    const error = lostOnRelease(this.name, outcome);
+    this.noteLoss(error);
+    this.context.events.logger.warn(error.message);
+  }
+
+  private ended(outcome: ReleaseOutcome, overdue: boolean, freed: readonly HeldLock[], confirmed: boolean): void {
     this.leaveGates();
     const isLost = this.loss !== undefined || overdue || outcome === 'gone';
     this.onEnd(this, isLost);
     if (isLost) return this.reportLoss(outcome);
-    if (outcome === 'unreachable')
-      this.warn(
-        'could not be released in time; the release is retried in the background, and the lock lapses with its lease',
-      );
-    if (freed.length > 0) announceReleased(this.context, this, freed);
+    if (outcome === 'unreachable') this.warnOfLapse();
+    if (freed.length > 0) announceReleased(this.context, this, freed, confirmed);
+  }
+
+  private warnOfLapse(): void {
+    this.warn(
+      'could not be released in time; the release is retried in the background, and the lock lapses with its lease',
+    );
   }
 
   private reportLoss(outcome: ReleaseOutcome): void {
@@ -311,8 +351,10 @@ function dropShares(
   share: LockShare,
   now: Moment,
 ): ReleaseOutcome | Promise<ReleaseOutcome> {
-  if (locks.length === 1) return drop(context, locks[0], share, now);
-  return Promise.all(locks.map((lock) => drop(context, lock, share, now))).then(worst);
+  if (locks.length === 1) return drop(context, locks[0], share, now) as Exclude<GivenBack, undefined>;
+  return Promise.all(locks.map((lock) => drop(context, lock, share, now))).then((all) =>
+    worst(all as ReleaseOutcome[]),
+  );
 }
 
 function drop(
@@ -320,9 +362,10 @@ function drop(
   lock: HeldLock,
   share: LockShare,
   now: Moment,
-): ReleaseOutcome | Promise<ReleaseOutcome> {
+  listener?: ReleaseListener,
+): GivenBack {
   const isLast = lock.shares.length === 1;
-  return isLast && isKept(lock, now) ? leaveToLapse(context, lock, now) : lock.drop(share, now);
+  return isLast && isKept(lock, now) ? leaveToLapse(context, lock, now) : lock.drop(share, now, listener);
 }
 
 /** The error for a loss that was noticed when the lock was released. */

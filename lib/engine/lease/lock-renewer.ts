@@ -6,20 +6,20 @@ import type { HeldLock } from './held-lock.js';
 import { announceRenewalFailed, eventOf } from './lease-events.js';
 
 const REASONS: Record<LossReason, string> = {
-  gone: 'it no longer existed when it was to be renewed (force-released, deleted, or the backend lost its data?)',
-  'gone-at-extension': 'it no longer existed when it was to be extended',
-  'gone-at-confirmation': 'it no longer existed when it was to be confirmed',
+  gone: 'it no longer existed at renewal (was it force-released or deleted, or did the backend lose its data?)',
+  'gone-at-extension': 'it no longer existed when extend() was called',
+  'gone-at-confirmation': 'it no longer existed when this process tried to confirm it',
   'gone-at-lookup': 'it no longer existed when it was looked up',
   ended: 'its lease ended',
-  'ended-unnoticed': 'its lease ended while the machine was suspended or its clock was set',
+  'ended-unnoticed': 'its lease ended while the machine was suspended or after its clock was changed',
   'too-late':
     'this process could not renew it before its lease ended (was the event loop blocked, or the machine suspended?)',
   'checked-too-late': 'its lease ended before this process checked it again (was the event loop blocked?)',
-  unanswered: 'the backend confirmed no renewal before its lease ended',
+  unanswered: 'the backend did not confirm a renewal before the lease ended',
   failed: 'it could not be renewed before its lease ended',
 };
 
-/** Renews the locks of one service. Each renewal is one request; the requests of one tick travel together. */
+/** Renews the locks of one service, each by its own request. The backend sends the requests of one tick together. */
 export class LockRenewer implements Renewer<HeldLock> {
   /** The last renewal failed, and a warning was logged. */
   private failing = false;
@@ -55,7 +55,7 @@ export class LockRenewer implements Renewer<HeldLock> {
   }
 
   failed(held: HeldLock, remainingTime: number, error: Error): void {
-    const warning = `Renewing the lock '${held.name}' failed and is retried until the lease ends in ${remainingTime} ms: ${error.message}`;
+    const warning = `Could not renew the lock '${held.name}'; retrying until its lease ends in ${remainingTime} ms: ${error.message}`;
     if (!this.failing) this.events.logger.warn(warning);
     this.failing = true;
     announceRenewalFailed(this.events, held, remainingTime, error);
@@ -66,7 +66,7 @@ export class LockRenewer implements Renewer<HeldLock> {
   }
 
   private lose(held: HeldLock, why: string): void {
-    const advice = 'Others may hold it; stop, or fence your writes with the token';
+    const advice = 'Another caller may hold it now: stop, or fence your writes with the token';
     held.lose(new LockLostError(`The lock '${held.name}' was lost: ${why}. ${advice}`, held.name));
   }
 }

@@ -1,10 +1,10 @@
 import { BackOff, FIRST_PAUSE } from '../../backends/back-off.js';
-import type { LockBackend, OwnerRef, ReleaseReply } from '../../backends/lock-backend.js';
+import type { FlightRelease, LockBackend, OwnerRef, ReleaseReply } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import type { EngineContext } from '../engine-context.js';
-import type { HeldLock, ReleaseOutcome } from './held-lock.js';
-import { validity } from './lease-clock.js';
+import type { HeldLock } from './held-lock.js';
 import { announceLost } from './lease-events.js';
+import type { Departing, UnsettledReleases } from './unsettled-releases.js';
 
 /** The longest pause between two releases, in milliseconds. */
 const LONGEST_PAUSE = 500;
@@ -13,33 +13,6 @@ const LONGEST_PAUSE = 500;
  * set back would report otherwise for as long as it lags.
  */
 const LONGEST_DOUBT = 60_000;
-
-/**
- * Releases a held lock in the backend.
- *
- * @param answered called when the request is settled: with the reply, or without one if there was no answer. Without an
- *   answer, the lock is released in the background
- */
-export function releaseHeld(
-  { backend, backgroundReleases, clock }: EngineContext,
-  held: HeldLock,
-  answered: (reply: ReleaseReply | undefined) => void,
-): Promise<ReleaseOutcome> {
-  return backend.release(held).then(
-    (reply) => {
-      backgroundReleases.followUp(held);
-      answered(reply);
-      // If the client resent a release after its answer was lost, the second copy finds nothing.
-      const executedTwice = reply.resent && clock.age(held.confirmed) < validity(held.validFor);
-      return reply.released || executedTwice ? 'released' : 'gone';
-    },
-    () => {
-      backgroundReleases.release({ ...unusedOwner(held), leaseTime: held.validFor });
-      answered(undefined);
-      return 'unreachable';
-    },
-  );
-}
 
 /**
  * Reports a lost lock to the holders of its shares. A lock without shares is released, since the backend may still hold
@@ -59,6 +32,8 @@ export interface UnusedOwner extends OwnerRef {
   readonly validUntil?: number;
   /** It may also be registered as a waiter in the backend. */
   readonly waits?: boolean;
+  /** The release of a single flight, with its result. */
+  readonly flight?: FlightRelease;
 }
 
 /** The owner of a lock that is not held any more. */
@@ -69,13 +44,30 @@ export function unusedOwner({ key, type, owner, leaseTime, lateCopiesUntil }: He
 }
 
 /** The release of one owner, with the limits for its repetitions on the monotonic clock. */
-interface Work {
-  readonly unused: UnusedOwner;
-  /** While there is no answer: when the lease has ended. */
-  readonly leaseEnd: number;
-  /** While the backend reports that a copy may still arrive: when this is no longer believed. */
-  readonly doubtEnd: number;
-  readonly backOff: BackOff;
+class Work implements Departing {
+  previous: Departing | undefined;
+  next: Departing | undefined;
+  underWay = false;
+  whenAnswered: readonly (() => void)[] | undefined;
+
+  /**
+   * @param leaseEnd while there is no answer: when the lease has ended
+   * @param doubtEnd while the backend reports that a copy may still arrive: when this is no longer believed
+   */
+  constructor(
+    readonly unused: UnusedOwner,
+    readonly leaseEnd: number,
+    readonly doubtEnd: number,
+    readonly backOff: BackOff,
+  ) {}
+
+  get key(): string {
+    return this.unused.key;
+  }
+
+  get owner(): string {
+    return this.unused.owner;
+  }
 }
 
 /**
@@ -90,17 +82,15 @@ export class BackgroundReleases {
     private readonly backend: LockBackend,
     private readonly runtime: Runtime,
     private readonly commandTimeout: number,
+    private readonly unsettled: UnsettledReleases,
   ) {}
 
   release(owner: UnusedOwner): void {
     const { runtime, commandTimeout } = this;
     const now = runtime.monotonic();
-    const work: Work = {
-      unused: owner,
-      leaseEnd: now + owner.leaseTime,
-      doubtEnd: now + commandTimeout + LONGEST_DOUBT,
-      backOff: new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE),
-    };
+    const backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
+    const work = new Work(owner, now + owner.leaseTime, now + commandTimeout + LONGEST_DOUBT, backOff);
+    this.unsettled.begin(work);
     runtime.detached(() => this.attempt(work));
   }
 
@@ -115,15 +105,18 @@ export class BackgroundReleases {
 
   private attempt(work: Work): void {
     const { unused, leaseEnd, doubtEnd, backOff } = work;
+    work.underWay = true;
     this.releaseOnce(unused).then(
       (reply) => {
         if (mayStillArrive(unused, reply)) this.attemptAfter(backOff.next(), work, doubtEnd);
+        else this.unsettled.end(work);
       },
       () => this.attemptAfter(backOff.next(), work, leaseEnd),
     );
   }
 
-  private async releaseOnce({ key, type, owner, waits }: UnusedOwner): Promise<ReleaseReply> {
+  private async releaseOnce({ key, type, owner, waits, flight }: UnusedOwner): Promise<ReleaseReply> {
+    if (flight !== undefined) await this.backend.flights?.release(flight);
     const reply = await this.backend.release({ key, type, owner });
     // The lock first, then the waiter: the last repetition, when no copy can arrive any more, removes both.
     if (waits) await this.backend.removeWaiter({ key, type, owner });
@@ -131,8 +124,11 @@ export class BackgroundReleases {
   }
 
   private attemptAfter(pause: number, work: Work, until: number): void {
-    const { runtime } = this;
-    if (!this.closed && runtime.monotonic() + pause <= until) runtime.timer(pause, () => this.attempt(work));
+    const { runtime, unsettled } = this;
+    work.underWay = false;
+    if (this.closed || runtime.monotonic() + pause > until) return unsettled.end(work);
+    unsettled.answered(work);
+    runtime.timer(pause, () => this.attempt(work));
   }
 }
 

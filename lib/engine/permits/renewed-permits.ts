@@ -151,9 +151,7 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
   lost(permit: RenewedPermit, reason: LossReason): void {
     this.lose(
       permit,
-      reason === 'gone'
-        ? 'it no longer existed when it was to be renewed'
-        : 'it could not be renewed before its lease ended',
+      reason === 'gone' ? 'it no longer existed at renewal' : 'it could not be renewed before its lease ended',
     );
   }
 

@@ -4,9 +4,17 @@ import type { Timer } from '../../backends/runtime.js';
 import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { EngineContext } from '../engine-context.js';
-import { HeldLock, type LockKeeper, type LockWaiter, type ReleaseOutcome } from '../lease/held-lock.js';
+import { Departure } from '../lease/departure.js';
+import {
+  type GivenBack,
+  HeldLock,
+  type LockKeeper,
+  type LockWaiter,
+  type ReleaseListener,
+  type ReleaseOutcome,
+} from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
-import { noteLoss, releaseHeld, unusedOwner } from '../lease/release.js';
+import { noteLoss, unusedOwner } from '../lease/release.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import type { WaitingQueue } from '../waiting/outages.js';
 import { permanentError } from '../waiting/wait-errors.js';
@@ -61,6 +69,11 @@ export class FairQueue implements LockKeeper, WaitingQueue {
 
   get waiting(): LinkedQueue<LockWaiter> {
     return this.line.waiters;
+  }
+
+  /** See LockQueue. An attempt for several names asks the backend in any case. */
+  get leaving(): undefined {
+    return undefined;
   }
 
   get keys(): readonly string[] {
@@ -185,8 +198,26 @@ export class FairQueue implements LockKeeper, WaitingQueue {
   private foundBusy(waiter: LockWaiter, reply: Busy, now: Moment): void {
     this.line.foundBusy(reply, now, waiter.mayLeave);
     if (waiter.settled) this.unregister(waiter);
+    else if (waiter.triesOnce && this.asksBehindRelease(waiter, reply)) return;
     else if (waiter.triesOnce) this.dismiss(waiter, this.line.refusal(waiter));
     else this.waitForWake(waiter, reply.remaining);
+  }
+
+  /**
+   * An owner of this process whose release is not answered yet holds the lock. A caller that tries once asks once more
+   * after that answer; the others are woken.
+   */
+  private asksBehindRelease(waiter: LockWaiter, { holder }: Busy): boolean {
+    if (waiter.askedAgain) return false;
+    const answered = () => {
+      this.departures--;
+      this.ask(waiter);
+      this.endIfIdle();
+    };
+    if (!this.context.unsettledReleases.onAnswer(holder, answered)) return false;
+    waiter.askedAgain = true;
+    this.departures++;
+    return true;
   }
 
   private unanswered(waiter: LockWaiter, attempt: Attempt): void {
@@ -325,18 +356,21 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     this.askFirst();
   }
 
-  giveBack(held: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
-    if (held.lost === undefined) return this.release(held);
+  giveBack(held: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome>;
+  giveBack(held: HeldLock, now: Moment, listener: ReleaseListener | undefined): GivenBack;
+  giveBack(held: HeldLock, _now?: Moment, listener?: ReleaseListener): GivenBack {
+    if (held.lost === undefined) return this.release(held, listener);
     this.context.backgroundReleases.release(unusedOwner(held));
     return 'gone';
   }
 
-  private release(held: HeldLock): Promise<ReleaseOutcome> {
+  private release(held: HeldLock, listener?: ReleaseListener): Promise<ReleaseOutcome> | undefined {
     this.drop(held);
     this.departures++;
-    return releaseHeld(this.context, held, () => {
+    const departure = new Departure(this.context, held, () => {
       this.departures--;
       this.endIfIdle();
     });
+    return departure.send(listener);
   }
 }

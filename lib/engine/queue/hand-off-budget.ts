@@ -17,6 +17,8 @@ const FIRST_BLOCK = 64;
 const SMALLEST_BLOCK = 1;
 /** On a fast machine, empty bodies need some 25,000 tokens within the budget. */
 const LARGEST_BLOCK = 32_768;
+/** After so many callers that came right after one another, tokens are reserved for more of them. */
+const FOLLOWERS = 2;
 /** Timers and sockets get a turn after this many hand-offs. */
 const HAND_OFFS_PER_TURN = 256;
 
@@ -33,6 +35,8 @@ export class HandOffBudget {
    */
   block = FIRST_BLOCK;
   private count = 0;
+  /** How many locks in a row went to a caller that arrived before their release was sent. */
+  private follows = 0;
 
   /**
    * Whether the lock has to leave this process.
@@ -44,6 +48,21 @@ export class HandOffBudget {
     if (block?.left !== 0 && elapsed < (waiting > 1 ? HAND_OFF_BUDGET : LAST_HAND_OFF_BUDGET)) return false;
     if (block !== undefined) this.adapt(block, elapsed);
     return true;
+  }
+
+  /** Notes that a caller arrived before the release was sent. */
+  followed(): void {
+    this.follows++;
+  }
+
+  /** Notes that a release was answered before another caller arrived. */
+  notFollowed(): void {
+    this.follows = 0;
+  }
+
+  /** Callers follow each other, so that tokens are reserved although none waits. */
+  get isFollowed(): boolean {
+    return this.follows >= FOLLOWERS;
   }
 
   /** Whether timers and sockets have to get a turn before the next hand-off. */

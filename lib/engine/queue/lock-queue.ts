@@ -3,17 +3,25 @@ import {
   type AcquireReply,
   BackendError,
   type Busy,
+  type HeldType,
   isTransferable,
-  type LockType,
   type ReleaseReply,
   type TransferableType,
 } from '../../backends/lock-backend.js';
 import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { EngineContext } from '../engine-context.js';
-import { HeldLock, type LockKeeper, type LockWaiter, type ReleaseOutcome } from '../lease/held-lock.js';
+import { Departure } from '../lease/departure.js';
+import {
+  type GivenBack,
+  HeldLock,
+  type LockKeeper,
+  type LockWaiter,
+  type ReleaseListener,
+  type ReleaseOutcome,
+} from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
-import { noteLoss, releaseHeld, unusedOwner } from '../lease/release.js';
+import { noteLoss, unusedOwner } from '../lease/release.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import type { WaitingQueue } from '../waiting/outages.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
@@ -33,8 +41,9 @@ const NONE: readonly HeldLock[] = [];
  *
  * 1. `claimed`: an attempt for several names, or an adoption, has reserved the lock. Nobody else asks until `unclaim`
  *    or `fulfil`.
- * 2. `departing`: a release, a transfer or a detachment is unanswered. Nobody asks, because the answer would say that this process
- *    holds the lock.
+ * 2. `departing`: a release, a transfer or a detachment is unanswered. Nobody asks, because the answer would say that
+ *    this process holds the lock. A release that waits to be sent is recalled for a caller that arrives (`recall`), and
+ *    goes to it as if that caller had been waiting.
  * 3. `held`: a lease of this process holds the lock. Callers wait for it here; readers join readers. When the last
  *    share is given back (`giveBack`), HandOffBudget decides where the lock goes: to the first waiter without asking
  *    the backend (`local`), to the first waiter by one command (`transfer`), or out of this process (`release`).
@@ -52,6 +61,8 @@ export class LockQueue implements LockKeeper, WaitingQueue {
   // Locks held here. Usually there is one holder; only readers share.
   private holder: HeldLock | undefined = undefined;
   private otherReaders: readonly HeldLock[] = NONE;
+  /** The latest release, until it is answered. */
+  private departing: Departure | undefined = undefined;
 
   // Requests under way.
   /** The number of unanswered acquisitions. */
@@ -90,7 +101,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     private readonly context: EngineContext,
     readonly name: string,
     readonly key: string,
-    readonly type: LockType,
+    readonly type: HeldType,
     private readonly onIdle: (queue: LockQueue) => void,
   ) {
     this.line = new WaitingLine(context, this);
@@ -105,6 +116,12 @@ export class LockQueue implements LockKeeper, WaitingQueue {
   get holders(): readonly HeldLock[] {
     if (this.holder === undefined) return NONE;
     return this.otherReaders.length === 0 ? this.holder.alone : [this.holder, ...this.otherReaders];
+  }
+
+  /** The owner whose release is unanswered, if nobody else holds the lock or waits for it here. */
+  get leaving(): string | undefined {
+    const isLast = this.holder === undefined && this.waiting.length === 0 && this.claims === 0;
+    return isLast ? this.departing?.owner : undefined;
   }
 
   get keys(): readonly string[] {
@@ -135,6 +152,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     }
     const { waiting } = this;
     waiting.push(waiter);
+    if (this.departing?.recallable && this.recall(this.departing, waiter)) return;
     this.hasTriers ||= waiter.triesOnce;
     if (this.asking?.reserve === 0) this.asking.reserve = this.reserve;
     if (waiter.mayLeave) this.line.watch(waiter);
@@ -231,7 +249,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
 
   /** How many tokens to reserve for callers behind the next one. Without contention, no tokens are reserved. */
   private get reserve(): number {
-    return this.waiting.length > 1 ? this.budget.block : 0;
+    return this.waiting.length > 1 || this.handOff?.isFollowed ? this.budget.block : 0;
   }
 
   private ask(waiter: LockWaiter): Attempt {
@@ -295,6 +313,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     if (attempt.inDoubt) this.abandonOwner(waiter, attempt);
     else if (attempt.ownerSpent) waiter.ownerSpent = true;
     if (waiter.settled) this.unregister(waiter);
+    else if (this.asksBehindRelease(waiter, reply)) return;
     this.refuseTriers((trier) => this.line.busy(trier));
     if (this.waiting.length > 0 && this.context.backend.blocking === undefined) {
       this.turn.busy(reply.remaining, reply.holder);
@@ -302,6 +321,22 @@ export class LockQueue implements LockKeeper, WaitingQueue {
       if (isRegistered(waiter)) this.keepRegistered();
     }
     this.resume();
+  }
+
+  /**
+   * An owner of this process whose release is not answered yet holds the lock for another queue. The waiter asks once
+   * more after that answer.
+   */
+  private asksBehindRelease(waiter: LockWaiter, { holder }: Busy): boolean {
+    if (waiter.askedAgain) return false;
+    const answered = () => {
+      this.departures--;
+      this.resume();
+    };
+    if (!this.context.unsettledReleases.onAnswer(holder, answered)) return false;
+    waiter.askedAgain = true;
+    this.departures++;
+    return true;
   }
 
   private unanswered(waiter: LockWaiter, attempt: Attempt): void {
@@ -471,7 +506,9 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     noteLoss(this.context, held);
   }
 
-  giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome> {
+  giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome>;
+  giveBack(held: HeldLock, now: Moment, listener: ReleaseListener | undefined): GivenBack;
+  giveBack(held: HeldLock, now?: Moment, listener?: ReleaseListener): GivenBack {
     const { downgrade } = held;
     downgrade?.abandon();
     if (held.lost !== undefined) {
@@ -479,18 +516,44 @@ export class LockQueue implements LockKeeper, WaitingQueue {
       return 'gone';
     }
     const next = this.waiting.first;
-    // A writer that reads, too, may leave its read lock behind, so the next writer cannot have the lock yet.
-    if (next === undefined || downgrade !== undefined) return this.release(held);
-    switch (this.route(held, next, now)) {
-      case 'release':
-        return this.release(held);
-      case 'transfer':
-        return this.transfer(held, next);
-      case 'local':
-        if (this.budget.mustYieldToEventLoop()) this.context.runtime.nextTurn(() => this.passOnAfterTurn(held));
-        else this.passOn(held, next);
-        return 'released';
-    }
+    const route = next === undefined ? 'release' : this.route(held, next, now);
+    return next === undefined || route === 'release' ? this.release(held, listener) : this.handOver(held, next, route);
+  }
+
+  private handOver(
+    held: HeldLock,
+    next: LockWaiter,
+    route: 'local' | 'transfer',
+  ): ReleaseOutcome | Promise<ReleaseOutcome> {
+    if (route === 'transfer') return this.transfer(held, next);
+    if (this.budget.mustYieldToEventLoop()) this.context.runtime.nextTurn(() => this.passOnAfterTurn(held));
+    else this.passOn(held, next);
+    return 'released';
+  }
+
+  /**
+   * Hands a lock whose release was not sent yet to the first caller that arrives meanwhile, by the rules for a caller
+   * that was waiting.
+   *
+   * @returns false if the release is sent all the same
+   */
+  private recall(departure: Departure, next: LockWaiter): boolean {
+    const { held } = departure;
+    if (this.waiting.length > 1 || this.departures > 1 || this.claims > 0) return false;
+    const now = this.context.clock.now();
+    const route = this.route(held, next, now);
+    if (route === 'release') return false;
+    departure.recall();
+    this.departing = undefined;
+    this.departures--;
+    this.again?.releasedSilently();
+    this.budget.followed();
+    this.hold(held, now);
+    departure.passedOn(this.handOver(held, next, route));
+    if (next.settled) return true;
+    if (next.mayLeave) this.line.watch(next);
+    this.line.rest();
+    return true;
   }
 
   /**
@@ -499,6 +562,8 @@ export class LockQueue implements LockKeeper, WaitingQueue {
    */
   private route(held: HeldLock, next: LockWaiter, now = this.context.clock.now()): 'local' | 'transfer' | 'release' {
     const { clock, backend } = this.context;
+    // A writer that reads, too, may leave its read lock behind, so the next writer cannot have the lock yet.
+    if (held.downgrade !== undefined) return 'release';
     if (this.budget.isSpent(held, this.waiting.length, now)) return 'release';
     if (next.triesOnce || !isTransferable(held.type) || next.terms.type !== held.type) return 'release';
     if (mayInherit(held, next, clock, now)) return 'local';
@@ -585,15 +650,23 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     events.emit('handoff', { name, type, group, method, owner, fencingToken: token });
   }
 
-  private release(held: HeldLock): Promise<ReleaseOutcome> {
+  private release(held: HeldLock, listener?: ReleaseListener): Promise<ReleaseOutcome> | undefined {
     if (held.type !== 'read') this.again?.releasing();
     this.drop(held);
     this.departures++;
-    return releaseHeld(this.context, held, (reply) => {
+    if (held.departure?.resumable) {
+      this.departing = held.departure;
+      return held.departure.resume(listener);
+    }
+    const departure = new Departure(this.context, held, (reply) => {
       this.departures--;
+      if (this.departing === departure) this.departing = undefined;
+      if (this.waiting.length === 0) this.handOff?.notFollowed();
       if (held.type !== 'read') this.released(reply);
       this.resume();
     });
+    held.departure = this.departing = departure;
+    return departure.send(listener);
   }
 
   /**

@@ -1,9 +1,12 @@
-import type { LockType } from '../../backends/lock-backend.js';
+import type { HeldType } from '../../backends/lock-backend.js';
+import type { FlightQueue } from '../flights/flight-queue.js';
 import type { FairQueue } from './fair-queue.js';
 import type { LockQueue } from './lock-queue.js';
 
-/** One lock in one process. */
-export type LocalQueue = LockQueue | FairQueue;
+/** One lock in one process, of any type that can be asked for. */
+export type LockQueues = LockQueue | FairQueue;
+/** One lock, or single flight, in one process. */
+export type LocalQueue = LockQueues | FlightQueue;
 
 /** How many removals it takes until a map is replaced by a copy. */
 const REMOVALS = 1_024;
@@ -14,21 +17,29 @@ export class QueueTable {
   private readonly readWrite = new QueueMap();
   private readonly fair = new QueueMap();
   private readonly fenced = new QueueMap();
+  private readonly flights = new QueueMap<FlightQueue>();
 
   get size(): number {
     return this.maps.reduce((sum, { queues }) => sum + queues.size, 0);
   }
 
-  get(type: LockType, name: string): LocalQueue | undefined {
+  /** The queue of a lock that is not a single flight. */
+  get(type: HeldType, name: string): LockQueues | undefined {
     return this.mapOf(type).queues.get(name);
   }
 
+  flight(name: string): FlightQueue | undefined {
+    return this.flights.queues.get(name);
+  }
+
   add(queue: LocalQueue): void {
-    this.mapOf(queue.type).queues.set(queue.name, queue);
+    if (queue.type === 'flight') this.flights.queues.set(queue.name, queue as FlightQueue);
+    else this.mapOf(queue.type).queues.set(queue.name, queue as LockQueues);
   }
 
   remove(queue: LocalQueue): void {
-    this.mapOf(queue.type).remove(queue);
+    if (queue.type === 'flight') this.flights.remove(queue as FlightQueue);
+    else this.mapOf(queue.type).remove(queue as LockQueues);
   }
 
   /** The queues of all types under this name. */
@@ -49,13 +60,13 @@ export class QueueTable {
     for (const { queues } of this.maps) for (const queue of queues.values()) show(queue);
   }
 
-  private mapOf(type: LockType): QueueMap {
+  private mapOf(type: HeldType): QueueMap {
     if (type === 'reentrant') return this.reentrant;
     return type === 'fair' || type === 'fenced' ? this[type] : this.readWrite;
   }
 
-  private get maps(): readonly QueueMap[] {
-    return [this.reentrant, this.readWrite, this.fair, this.fenced];
+  private get maps(): readonly QueueMap<LocalQueue>[] {
+    return [this.reentrant, this.readWrite, this.fair, this.fenced, this.flights] as QueueMap<LocalQueue>[];
   }
 }
 
@@ -63,12 +74,12 @@ export class QueueTable {
  * Replaced by a copy now and then, because V8's Map keeps its former tables: see
  * docs/decisions/classes-on-the-hot-path.md.
  */
-class QueueMap {
-  queues = new Map<string, LocalQueue>();
+class QueueMap<Queue extends LocalQueue = LockQueues> {
+  queues = new Map<string, Queue>();
   private removals = 0;
 
   /** Does nothing if another queue of the same lock has replaced this one. */
-  remove(queue: LocalQueue): void {
+  remove(queue: Queue): void {
     if (this.queues.get(queue.name) !== queue) return;
     this.queues.delete(queue.name);
     if (++this.removals < REMOVALS) return;

@@ -1,4 +1,4 @@
-import type { LockType, OwnerRef } from '../../backends/lock-backend.js';
+import type { HeldType, OwnerRef } from '../../backends/lock-backend.js';
 import type { Timer } from '../../backends/runtime.js';
 import type { EngineContext } from '../engine-context.js';
 import type { LockWaiter } from '../lease/held-lock.js';
@@ -31,7 +31,7 @@ export class WaiterHeartbeat {
   constructor(
     private readonly context: EngineContext,
     private readonly key: string,
-    private readonly type: LockType,
+    private readonly type: HeldType,
     private readonly waiters: () => readonly LockWaiter[],
     private readonly dropped: (waiter: LockWaiter) => void,
   ) {}

@@ -1,4 +1,4 @@
-import { isReadWrite, type LockType } from '../../backends/lock-backend.js';
+import { type HeldType, isReadWrite } from '../../backends/lock-backend.js';
 import { listOf } from '../collections/list-of.js';
 import type { EngineContext } from '../engine-context.js';
 import { LockBusyError, LockConfigurationError, LockUpgradeError } from '../errors.js';
@@ -28,7 +28,7 @@ export interface Reentry {
  * declared lost and does not count. A caller that wants to write also becomes a child of the innermost share of that
  * lock, but shares the write lock of an outer scope if there is one.
  */
-export function findReentry(context: EngineContext, key: string, wanted: LockType): Reentry | undefined {
+export function findReentry(context: EngineContext, key: string, wanted: HeldType): Reentry | undefined {
   let innermost: LockScope | undefined;
   let found: Omit<Reentry, 'scope'> | undefined;
   for (let scope = currentScope(); scope !== undefined; scope = liveFrom(scope.parent)) {
@@ -57,7 +57,7 @@ export function isStillShared({ watchdog }: EngineContext, { scope, holder, held
  * @throws LockUpgradeError when a reader asks for the write lock, LockConfigurationError for types that exclude each
  *   other
  */
-export function shareMode(held: HeldLock, wanted: LockType): ShareMode {
+export function shareMode(held: HeldLock, wanted: HeldType): ShareMode {
   const { type, name } = held;
   if (type === 'read' && wanted === 'write') {
     throw new LockUpgradeError(
@@ -79,7 +79,7 @@ export function shareMode(held: HeldLock, wanted: LockType): ShareMode {
  *
  * @throws LockUpgradeError when another reader is inside as well, because both could wait for each other
  */
-export function closeGatesAbove({ scope, holder, held }: Reentry, wanted: LockType): readonly EnteredGate[] {
+export function closeGatesAbove({ scope, holder, held }: Reentry, wanted: HeldType): readonly EnteredGate[] {
   const { key, name } = held;
   const closed: EnteredGate[] = [];
   for (let share = scope.lease.gates; wanted === 'write' && share !== holder.gates; ) {

@@ -5,37 +5,41 @@ import { runInHold } from '../trace/trace-hold.js';
 import { LockScope, lockScopes } from './lock-scope.js';
 
 /**
- * Runs `body` in a scope of `lease`, then releases the lease. An error of the body is thrown whatever the outcome of
+ * Runs `body` in a scope of a lease, then releases the lease. An error of the body is thrown whatever the outcome of
  * the release. If the body succeeded but the lease was lost meanwhile, LockLostError is thrown (unless
- * `onLost: 'warn'`).
+ * `onLost: 'warn'`). With `release: 'background'`, it settles before the release is answered.
  *
  * @param holdAtLeast how many milliseconds from now to keep the lock, even if the body ends earlier
  */
 export async function holdWhile<T>(
-  { runtime, work }: EngineContext,
+  context: EngineContext,
   lease: LockLease,
   body: (lease: Lease) => T | Promise<T>,
   holdAtLeast = 0,
 ): Promise<T> {
+  const { runtime, work } = context;
   const scope = new LockScope(lease, lockScopes.getStore());
-  const started = holdAtLeast > 0 ? runtime.monotonic() : 0;
-  const finish = (): Promise<void> => {
-    work.bodyEnded();
-    // The body has released the lease itself, so shutdown may be waiting for the body.
-    if (lease.released) work.changed();
-    const rest = holdAtLeast > 0 ? holdAtLeast - (runtime.monotonic() - started) : 0;
-    return rest > 0 ? lease.leaveFor(rest) : lease.release();
-  };
+  const keepUntil = holdAtLeast > 0 ? runtime.monotonic() + holdAtLeast : 0;
   let result: T;
   work.bodyStarted();
   try {
-    result = await runInHold(lease, () => lockScopes.run(scope, body, lease));
+    result = await runInHold(lease, scope, body);
   } catch (error) {
     scope.end();
-    await finish().catch(() => {});
+    await finish(context, lease, keepUntil)?.catch(() => {});
     throw error;
   }
   scope.end();
-  await finish();
+  const released = finish(context, lease, keepUntil);
+  if (released !== undefined) await released;
   return result;
+}
+
+function finish({ runtime, work }: EngineContext, lease: LockLease, keepUntil: number): Promise<void> | undefined {
+  const { release } = lease.terms;
+  work.bodyEnded();
+  // The body has released the lease itself, so shutdown may be waiting for the body.
+  if (lease.released) work.changed();
+  const rest = keepUntil > 0 ? keepUntil - runtime.monotonic() : 0;
+  return rest > 0 ? lease.leaveFor(rest, release) : lease.releaseAs(release);
 }

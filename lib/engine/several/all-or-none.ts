@@ -162,7 +162,8 @@ class AllOrNone<L> {
         continue;
       }
       if (this.busy === undefined) {
-        if (!all.some(({ stale }) => stale)) return this.finish();
+        if (!caller.settled && !all.some(({ stale }) => stale))
+          return caller.grant(this.groups.map((group) => group.createLease()));
         await this.giveBackAll();
         continue;
       }
@@ -270,11 +271,6 @@ class AllOrNone<L> {
 
   private async giveBackAll(): Promise<void> {
     await Promise.all(this.all.map((wanted) => wanted.giveBack()));
-  }
-
-  private async finish(): Promise<void> {
-    if (this.caller.settled) return this.giveBackAll();
-    this.caller.grant(this.groups.map((group) => group.createLease()));
   }
 }
 

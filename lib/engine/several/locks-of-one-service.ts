@@ -80,18 +80,20 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
     if (error !== undefined) caller?.refuse(error);
   }
 
-  async takeMissing(): Promise<BusyLock | undefined> {
+  /** @param attempts how often to ask while the holder is an owner of this process whose release is under way */
+  async takeMissing(attempts = 2): Promise<BusyLock | undefined> {
     const missing = this.all.filter(({ taken }) => !taken);
     for (const wanted of missing) wanted.refreshReentry();
     for (const [i, wanted] of missing.entries()) {
       if (wanted.claim()) continue;
       for (const claimed of missing.slice(0, i)) claimed.unclaim();
-      return { wanted, remaining: -1, holder: wanted.holder };
+      return this.behindRelease({ wanted, remaining: -1, holder: wanted.holder ?? wanted.leaving }, attempts);
     }
     let busy: BusyLock | undefined;
     try {
       busy = await this.takeClaimed(missing.filter(({ shared }) => !shared));
-      await Promise.all(this.all.map((wanted) => wanted.confirm()));
+      const unsure = this.all.filter((wanted) => wanted.unsure);
+      if (unsure.length > 0) await Promise.all(unsure.map((wanted) => wanted.confirm()));
     } catch (error) {
       for (const wanted of missing) if (!wanted.taken) wanted.unclaim();
       throw error;
@@ -101,7 +103,15 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
       if (busy !== undefined) wanted.unclaim();
       else wanted.share();
     }
-    return busy;
+    return busy && this.behindRelease(busy, attempts);
+  }
+
+  /** Asks again behind the release if the busy lock is held by an owner of this process that has left. */
+  private async behindRelease(busy: BusyLock, attempts: number): Promise<BusyLock | undefined> {
+    const answer = attempts > 1 ? this.context.unsettledReleases.nextAnswer(busy.holder) : undefined;
+    if (answer === undefined) return busy;
+    await answer;
+    return this.caller?.settled ? busy : this.takeMissing(attempts - 1);
   }
 
   outage(caller: Caller<never>): BackendError | undefined {
@@ -131,10 +141,16 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
     return lease;
   }
 
-  private async takeClaimed(locks: readonly WantedLock[]): Promise<BusyLock | undefined> {
+  private takeClaimed(locks: readonly WantedLock[]): Promise<BusyLock | undefined> {
+    const isTogether =
+      locks.length > 1 &&
+      this.terms.type !== 'fair' &&
+      this.context.backend.canAcquireTogether(locks.map(({ key }) => key));
+    return isTogether ? this.takeTogether(locks) : this.takeOneByOne(locks);
+  }
+
+  private async takeOneByOne(locks: readonly WantedLock[]): Promise<BusyLock | undefined> {
     const { backend } = this.context;
-    const areTaken = locks.length > 1 && this.terms.type !== 'fair';
-    if (areTaken && backend.canAcquireTogether(locks.map(({ key }) => key))) return this.takeTogether(locks);
     for (const wanted of locks) {
       const attempt = this.attemptAt(wanted);
       const reply = await backend.acquire(attempt).catch((error) => giveUp([attempt], error));

@@ -2,7 +2,7 @@ import type { Attempt } from '../attempt.js';
 import type { HolderClient } from '../clients/describe-holder.js';
 import type { EngineContext } from '../engine-context.js';
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
-import type { LocalQueue } from '../queue/queue-table.js';
+import type { LockQueues } from '../queue/queue-table.js';
 import { closeGatesAbove, findReentry, isStillShared, type Reentry, shareMode } from '../scope/reentry.js';
 import type { EnteredGate, ShareGate } from '../scope/share-gate.js';
 import type { Milliseconds } from '../terms/duration.js';
@@ -68,6 +68,11 @@ export class WantedLock implements Wanted {
     return this.reentry?.held.owner;
   }
 
+  /** The owner of this process whose unanswered release is all that stands in the way. */
+  get leaving(): string | undefined {
+    return this.reentry === undefined ? this.queue.leaving : undefined;
+  }
+
   describe(holder: string | undefined): { readonly client: HolderClient | undefined; readonly who: string } {
     const { holders } = this.context;
     const client = holders.known(holder);
@@ -108,15 +113,20 @@ export class WantedLock implements Wanted {
     this.held = this.queue.fulfil(attempt, this.terms, token);
   }
 
+  /** It is a shared lock, and the clocks have diverged: only the backend knows whether it is still held. */
+  get unsure(): boolean {
+    const held = this.reentry?.held;
+    return held !== undefined && this.context.watchdog.judge(held) === 'unsure';
+  }
+
   /**
-   * Asks the backend about a shared lock after the clocks have diverged.
+   * Asks the backend about an {@link unsure} lock.
    *
    * @throws BackendError when there is no answer
    */
   async confirm(): Promise<void> {
-    const { watchdog } = this.context;
     const held = this.reentry?.held;
-    if (held !== undefined && watchdog.judge(held) === 'unsure') await watchdog.confirmNow(held);
+    if (held !== undefined) await this.context.watchdog.confirmNow(held);
   }
 
   /** Ends a claim of a shared lock. */
@@ -167,7 +177,7 @@ export class WantedLock implements Wanted {
     else if (held !== undefined) await held.keeper.giveBack(held);
   }
 
-  private waitInQueue(waiter: LockWaiter): LocalQueue {
+  private waitInQueue(waiter: LockWaiter): LockQueues {
     const { queue } = this;
     queue.enqueue(waiter);
     return queue;
@@ -197,7 +207,7 @@ export class WantedLock implements Wanted {
     for (const gate of entered) gate.leave();
   }
 
-  private get queue(): LocalQueue {
+  private get queue(): LockQueues {
     return this.context.queueOf(this.terms.type, this.name, this.key);
   }
 }

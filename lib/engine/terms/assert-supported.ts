@@ -1,12 +1,32 @@
-import type { LockBackend, LockType } from '../../backends/lock-backend.js';
+import type { HeldType, LockBackend } from '../../backends/lock-backend.js';
 import { LockConfigurationError } from '../errors.js';
 
 /**
  * @param what the name of the call in errors
  * @throws LockConfigurationError, with the reason, when the backend does not support locks of this type
  */
-export function assertSupported({ blocking, description }: LockBackend, type: LockType, what: string): void {
+export function assertSupported({ blocking, description }: LockBackend, type: HeldType, what: string): void {
   const refusal = blocking?.refusal(type);
   if (refusal !== undefined)
     throw new LockConfigurationError(`${what}: ${description} has no locks of type '${type}': ${refusal}`);
+}
+
+/**
+ * Refuses `release: 'background'` where a caller relies on the answer to the release.
+ *
+ * @param onLost as it was given; undefined: nobody asked for it
+ * @param what the name of the call in errors
+ * @throws LockConfigurationError with the reason
+ */
+export function assertMayNotConfirm(
+  reason: string | undefined,
+  onLost: 'throw' | 'warn' | undefined,
+  what: string,
+): void {
+  if (reason !== undefined)
+    throw new LockConfigurationError(`${what}: release: 'background' is not possible: ${reason}. Use 'confirmed'`);
+  if (onLost === 'throw')
+    throw new LockConfigurationError(
+      `${what}: onLost: 'throw' and release: 'background' exclude each other: only the answer to the release can tell that the lock was lost, and nobody waits for it. Use release: 'confirmed', or leave out onLost`,
+    );
 }

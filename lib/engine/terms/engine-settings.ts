@@ -3,6 +3,7 @@ import type { Runtime } from '../../backends/runtime.js';
 import type { ClientIdentity } from '../clients/client-record-writer.js';
 import type { LockLogger } from '../events/lock-logger.js';
 import type { Milliseconds } from './duration.js';
+import type { ReleaseMode } from './lock-options.js';
 
 /** For a backend that does not set its own, in milliseconds. */
 export const DEFAULT_COMMAND_TIMEOUT = 2_000;
@@ -30,5 +31,8 @@ export interface EngineSettings {
   readonly shutdownTimeout: Milliseconds;
   /** The backend answers or rejects within this time. Default 2 s. */
   readonly commandTimeout?: Milliseconds;
-  readonly onLost: 'throw' | 'warn';
+  /** Undefined: `'throw'`, but nobody asked for it. */
+  readonly onLost?: 'throw' | 'warn' | undefined;
+  /** Default `'confirmed'`. */
+  readonly release?: ReleaseMode | undefined;
 }

@@ -1,6 +1,9 @@
-import type { LockType } from '../../backends/lock-backend.js';
+import type { HeldType, LockType } from '../../backends/lock-backend.js';
 import { LockConfigurationError } from '../errors.js';
 import { type Duration, type Milliseconds, toLeaseTime, toWaitTime } from './duration.js';
+
+/** Whether a call waits until its release is confirmed. See {@link LockOptions.release}. @publicApi */
+export type ReleaseMode = 'confirmed' | 'background';
 
 /** Options of one acquisition. @publicApi */
 export interface LockOptions {
@@ -32,6 +35,15 @@ export interface LockOptions {
    */
   readonly onLost?: 'throw' | 'warn';
   /**
+   * For `withLock` and decorated methods; the release of a lease from `acquire()` is always confirmed. `'confirmed'`:
+   * the call settles when Redis has answered the release. `'background'`: it settles when the body has ended, a round
+   * trip earlier, and the release follows with the requests of this tick. If Redis then reports that the lock was gone,
+   * there is a `lost` event and a warning instead of LockLostError. To `tryAcquire` and `onBusy: 'skip'` of other
+   * processes, the lock may be busy for a round trip longer; callers that wait lose nothing. Not with an `onLost:
+   * 'throw'` that was given, `minReplicas`, `quorum`, or row locks. Default: the module's `release`.
+   */
+  readonly release?: ReleaseMode;
+  /**
    * The name of this acquisition in events, metrics and client records: a word for its purpose, of at most 200
    * characters, that is the same for all calls, unlike the lock's name. Default: none. (A decorated method has one
    * automatically.)
@@ -52,7 +64,7 @@ export interface Purpose {
 
 /** {@link LockOptions} with every default filled in and every value checked. */
 export interface AcquisitionTerms extends Purpose {
-  readonly type: LockType;
+  readonly type: HeldType;
   readonly waitTime: Milliseconds;
   readonly outageTimeout: Milliseconds;
   readonly leaseTime: Milliseconds;
@@ -60,6 +72,7 @@ export interface AcquisitionTerms extends Purpose {
   readonly fixed: boolean;
   readonly signal: AbortSignal | undefined;
   readonly onLost: 'throw' | 'warn';
+  readonly release: ReleaseMode;
   /** The caller can do without this lock, so its wait is not part of a deadlock. */
   readonly tentative: boolean;
   /** The caller waits for as long as others lead, so that a long wait is no reason to warn. */
@@ -78,7 +91,8 @@ export const DEFAULT_TERMS = {
 } satisfies Partial<AcquisitionTerms>;
 
 export const LOCK_TYPES: readonly LockType[] = ['reentrant', 'fair', 'read', 'write', 'fenced'];
-const OPTION_NAMES = ['waitTime', 'outageTimeout', 'leaseTime', 'type', 'signal', 'onLost', 'group'];
+const OPTION_NAMES = ['waitTime', 'outageTimeout', 'leaseTime', 'type', 'signal', 'onLost', 'release', 'group'];
+export const RELEASE_MODES: readonly ReleaseMode[] = ['confirmed', 'background'];
 const ADOPT_OPTION_NAMES: readonly string[] = [
   'leaseTime',
   'outageTimeout',
@@ -97,12 +111,15 @@ export const LONGEST_GROUP = 200;
 export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
   checkNames(options, OPTION_NAMES, what);
   const { waitTime, outageTimeout, leaseTime, type = defaults.type, signal, onLost = defaults.onLost } = options;
-  const { group = defaults.group } = options;
-  if (!LOCK_TYPES.includes(type)) {
+  const { release = defaults.release, group = defaults.group } = options;
+  if (options.type !== undefined && !LOCK_TYPES.includes(options.type)) {
     throw new LockConfigurationError(`${what}: type is '${type}'; it must be one of ${LOCK_TYPES.join(', ')}`);
   }
   if (onLost !== 'throw' && onLost !== 'warn') {
     throw new LockConfigurationError(`${what}: onLost is '${onLost}'; it must be 'throw' or 'warn'`);
+  }
+  if (!RELEASE_MODES.includes(release)) {
+    throw new LockConfigurationError(`${what}: release is '${release}'; it must be 'confirmed' or 'background'`);
   }
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
     throw new LockConfigurationError(`${what}: signal is not an AbortSignal`);
@@ -117,6 +134,7 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
     skips: defaults.skips,
     tentative: defaults.tentative,
     onLost,
+    release,
     signal,
     fixed: leaseTime !== undefined,
     waitTime: waitTime === undefined ? defaults.waitTime : toWaitTime(waitTime, `${what}: waitTime`),

@@ -1,5 +1,5 @@
 import { type Channel, channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
-import type { LockType } from '../../backends/lock-backend.js';
+import type { HeldType } from '../../backends/lock-backend.js';
 import type { HolderClient } from '../clients/describe-holder.js';
 import type { AcquireOutcome, LockEvents } from '../events/lock-events.js';
 
@@ -8,7 +8,7 @@ interface TracedLocks {
   /** All names, joined by `, `. */
   readonly name: string;
   readonly names: readonly string[];
-  readonly type: LockType;
+  readonly type: HeldType;
   /** Suits a metric's label: see `LockEvent.group`. */
   readonly group: string;
   /** `Class.method` of a decorated method; `''` for other callers. */
@@ -33,6 +33,8 @@ export interface AcquireMessage extends TracedLocks {
   waited: number | undefined;
   /** The acquisition shares a lock that the caller's scope already held. */
   reentry: boolean | undefined;
+  /** The caller of a single flight got the result of another one's run, and `owner` is the run's. */
+  shared: boolean | undefined;
   /** Another caller of this process passed the lock on, without freeing it in between. */
   handedOff: boolean | undefined;
   /** For several locks, the owner of the first. */

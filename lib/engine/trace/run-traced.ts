@@ -2,8 +2,8 @@ import type { EventHub } from '../events/events.js';
 import type { AcquireMessage } from './channels.js';
 
 /**
- * Runs `work` inside the `run` that a subscriber has set on its message, if any. The work runs exactly once and its
- * outcome counts, whatever `run` does: a failing subscriber must not affect a lock or a body.
+ * Runs `work` inside the `run` that a subscriber has set on its message, if any. `work` runs exactly once, and its
+ * result is returned whatever `run` does. A failing subscriber must not affect the lock or the caller's code.
  *
  * @param channel the name of the channel in the warning
  */
@@ -19,11 +19,12 @@ export function runTraced<T>(
     outcome ??= outcomeOf(work);
     return outcome();
   };
-  const warn = (why: string) => logger.warn(`A subscriber of '${channel}' set a run that ${why}; the work ran anyway`);
+  const warn = (why: string) =>
+    logger.warn(`A subscriber of '${channel}' set a run() that ${why}; the work ran anyway`);
   try {
-    // The promise of `run` may reject with the error of the work, which is reported below.
+    // If the work rejects, this promise may reject too. The caller gets that error from once() below.
     Promise.resolve(run(once)).catch(() => {});
-    if (outcome === undefined) warn('did not call the work at once');
+    if (outcome === undefined) warn('did not call its callback synchronously');
   } catch (error) {
     if (outcome === undefined || !hasThrown(outcome, error)) warn(`failed: ${inWords(error)}`);
   }

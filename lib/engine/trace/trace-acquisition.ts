@@ -12,13 +12,20 @@ export function isTraced({ events }: EngineContext): boolean {
   return events.failures || acquireChannel.hasSubscribers || holdChannel.hasSubscribers;
 }
 
+/** What the caller of a single flight gets instead of a lease: the result of another one's run. */
+interface Shared {
+  readonly value: string;
+  /** The owner of the run. */
+  readonly run: string;
+}
+
 /** Runs an acquisition, and publishes its outcome. */
-export function traceAcquisition(
+export function traceAcquisition<T extends LockLease | Shared>(
   context: EngineContext,
   names: readonly string[],
   terms: AcquisitionTerms,
-  acquire: () => Promise<LockLease>,
-): Promise<LockLease> {
+  acquire: () => Promise<T>,
+): Promise<T> {
   const { runtime } = context;
   const { type, group, method } = terms;
   const started = runtime.monotonic();
@@ -32,6 +39,7 @@ export function traceAcquisition(
     outcome: undefined,
     waited: undefined,
     reentry: undefined,
+    shared: undefined,
     handedOff: undefined,
     owner: undefined,
     owners: undefined,
@@ -41,8 +49,14 @@ export function traceAcquisition(
   const acquisition = async () => {
     try {
       const lease = await runTraced('nestjs-redis-lock:acquire', message, acquire, context.events);
-      message.outcome = 'acquired';
       message.waited = runtime.monotonic() - started;
+      message.shared = 'value' in lease;
+      if ('value' in lease) {
+        message.outcome = 'shared';
+        message.owner = lease.run;
+        return lease;
+      }
+      message.outcome = 'acquired';
       message.reentry = lease.locks.every(({ shares }) => shares[0] !== lease);
       message.handedOff = !message.reentry && lease.locks.some(({ handedOff }) => handedOff);
       message.owner = lease.owner;
@@ -57,10 +71,10 @@ export function traceAcquisition(
       throw error;
     }
   };
-  return acquireChannel.tracePromise(acquisition, message) as Promise<LockLease>;
+  return acquireChannel.tracePromise(acquisition, message) as Promise<T>;
 }
 
-const OUTCOMES: Readonly<Record<string, Exclude<AcquireOutcome, 'acquired'>>> = {
+const OUTCOMES: Readonly<Record<string, Exclude<AcquireOutcome, 'acquired' | 'shared'>>> = {
   LockBusyError: 'busy',
   LockAbortedError: 'aborted',
   LockUnavailableError: 'unavailable',
@@ -68,7 +82,7 @@ const OUTCOMES: Readonly<Record<string, Exclude<AcquireOutcome, 'acquired'>>> = 
   LockLostError: 'lost',
 };
 
-function outcomeOf({ name }: Error, { skips }: AcquisitionTerms): Exclude<AcquireOutcome, 'acquired'> {
+function outcomeOf({ name }: Error, { skips }: AcquisitionTerms): Exclude<AcquireOutcome, 'acquired' | 'shared'> {
   const outcome = OUTCOMES[name] ?? 'refused';
   return outcome === 'busy' && skips ? 'skipped' : outcome;
 }
@@ -76,7 +90,7 @@ function outcomeOf({ name }: Error, { skips }: AcquisitionTerms): Exclude<Acquir
 function announceFailure(
   { events }: EngineContext,
   message: AcquireMessage,
-  outcome: Exclude<AcquireOutcome, 'acquired'>,
+  outcome: Exclude<AcquireOutcome, 'acquired' | 'shared'>,
   error: Error,
 ): void {
   message.outcome = outcome;

@@ -1,5 +1,7 @@
 import type { EngineContext } from '../engine-context.js';
+import type { Lease } from '../lease/lease.js';
 import type { LockLease } from '../lease/lock-lease.js';
+import { type LockScope, lockScopes } from '../scope/lock-scope.js';
 import { type AcquireMessage, type HoldMessage, holdChannel } from './channels.js';
 import { runTraced } from './run-traced.js';
 
@@ -37,14 +39,17 @@ export function traceHold({ runtime, events }: EngineContext, lease: LockLease, 
   runtime.nextTurn(() => begin(hold));
 }
 
-/** Runs the body of a lease with the stores that the channel's subscribers bind to its hold. */
-export function runInHold<T>(lease: LockLease, body: () => T): T {
+/**
+ * Runs the body of a lease in its scope, with the stores that the channel's subscribers bind to its hold.
+ */
+export function runInHold<T>(lease: LockLease, scope: LockScope, body: (lease: Lease) => T): T {
   const hold = open > 0 ? holds.get(lease) : undefined;
-  if (hold === undefined || hold.begun) return body();
+  if (hold === undefined || hold.begun) return lockScopes.run(scope, body, lease);
   hold.begun = true;
   try {
     const { message, events } = hold;
-    return holdChannel.start.runStores(message, () => runTraced('nestjs-redis-lock:hold', message, body, events));
+    const run = () => lockScopes.run(scope, body, lease);
+    return holdChannel.start.runStores(message, () => runTraced('nestjs-redis-lock:hold', message, run, events));
   } finally {
     holdChannel.end.publish(hold.message);
   }

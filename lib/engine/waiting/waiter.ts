@@ -129,6 +129,8 @@ export class Waiter<Granted> extends Caller<Granted> {
   lateCopiesUntil: number | undefined;
   /** The backend has released its owner, so the next acquisition needs another one. */
   ownerSpent = false;
+  /** It has asked once more after a busy answer that named an owner whose release was under way. */
+  askedAgain = false;
   /** A message for the waiter arrived while its request was pending. */
   woken = false;
   private ownerId: string | undefined;

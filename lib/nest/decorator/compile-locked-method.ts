@@ -80,7 +80,7 @@ function toNamesOf(key: LockKey, where: string, method: string): NamesOf {
 
 /** @returns `undefined` where all are the service's defaults */
 function toLockOptions(
-  { waitTime, outageTimeout, leaseTime, type, onLost, onBusy }: DistributedLockOptions,
+  { waitTime, outageTimeout, leaseTime, type, onLost, release, onBusy }: DistributedLockOptions,
   where: string,
 ): LockOptions | undefined {
   const isAnswered = onBusy !== undefined && onBusy !== 'throw';
@@ -91,6 +91,7 @@ function toLockOptions(
     ...(leaseTime !== undefined && { leaseTime: toLeaseTime(leaseTime, `${where}: leaseTime`) }),
     ...(type !== undefined && { type }),
     ...(onLost !== undefined && { onLost }),
+    ...(release !== undefined && { release }),
   };
   return Object.keys(options).length > 0 ? options : undefined;
 }

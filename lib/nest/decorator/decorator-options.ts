@@ -1,5 +1,6 @@
 import { LockConfigurationError } from '../../engine/errors.js';
-import { LOCK_TYPES } from '../../engine/terms/lock-options.js';
+import { assertMayNotConfirm } from '../../engine/terms/assert-supported.js';
+import { LOCK_TYPES, RELEASE_MODES } from '../../engine/terms/lock-options.js';
 import type { BusyAnswer, DistributedLockOptions, LockKey, ReturnKind } from './distributed-lock.options.js';
 
 type OptionName = keyof DistributedLockOptions;
@@ -14,12 +15,14 @@ const OPTION_NAMES: readonly string[] = [
   'onBusy',
   'holdAtLeast',
   'onLost',
+  'release',
   'returns',
 ] satisfies OptionName[];
 
 const CHOICES: readonly (readonly [OptionName, readonly string[]])[] = [
   ['type', LOCK_TYPES],
   ['onLost', ['throw', 'warn']],
+  ['release', RELEASE_MODES],
   ['returns', ['promise', 'observable', 'iterable'] satisfies ReturnKind[]],
 ];
 
@@ -42,7 +45,8 @@ export function toDecoratorOptions(given: LockKey | DistributedLockOptions, wher
       `${where}: ${option} is ${describeValue(value)}; it must be one of ${values.join(', ')}`,
     );
   }
-  const { service } = given;
+  const { service, release, onLost } = given;
+  if (release === 'background') assertMayNotConfirm(undefined, onLost, where);
   if (service !== undefined && (typeof service !== 'string' || service === '')) {
     throw new LockConfigurationError(
       `${where}: service is ${describeValue(service)}; it must be the name of a RedisLockModule`,

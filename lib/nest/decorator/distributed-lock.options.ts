@@ -1,6 +1,7 @@
 import type { LockType } from '../../backends/lock-backend.js';
 import type { LockBusyError } from '../../engine/errors.js';
 import type { Duration } from '../../engine/terms/duration.js';
+import type { ReleaseMode } from '../../engine/terms/lock-options.js';
 
 // The one place where a type has to accept any method of the user.
 // biome-ignore lint/suspicious/noExplicitAny: see above
@@ -80,6 +81,12 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
    * the module's.
    */
   readonly onLost?: 'throw' | 'warn';
+  /**
+   * When the call settles: `'confirmed'`, when Redis has answered the release; `'background'`, when the method has
+   * ended, a round trip earlier. Not together with a given `onLost: 'throw'`. Default: the module's. See
+   * `LockOptions.release`.
+   */
+  readonly release?: ReleaseMode;
   /**
    * Whether the method returns a promise, an Observable or an AsyncIterable. It is known for `async` and `async *`
    * methods, and for the declared return type `Observable` (with `emitDecoratorMetadata`, unless it is imported with

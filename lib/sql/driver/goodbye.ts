@@ -1,4 +1,4 @@
-/** How long a server may take to close a connection that was said goodbye to, in milliseconds. */
+/** How long, in milliseconds, the server may take to close a connection after the client asks it to. */
 const PATIENCE = 1_000;
 
 /** The members of a socket that are used here. */
@@ -7,15 +7,13 @@ export interface Closable {
   destroy(): void;
 }
 
-/**
- * Closes the socket of a connection if the server does not do so in time. Meanwhile it does not keep the process alive.
- */
+/** Destroys the socket if the server does not close it in time. The wait does not keep the process alive. */
 export function closeSoon(socket: Closable): void {
   socket.unref();
   setTimeout(() => socket.destroy(), PATIENCE).unref();
 }
 
-/** The function does its work the first time only. */
+/** Returns a function that runs `work` on its first call only. */
 export function once(work: () => void): () => void {
   let isDone = false;
   return () => {

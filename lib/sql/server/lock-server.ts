@@ -55,8 +55,11 @@ export interface LockServer {
   checkTables(control: SqlConnection): Promise<void>;
 
   prepareSession(session: SqlConnection): Promise<void>;
-  /** Begins a transaction that the server ends when the session was idle for `leaseTime` ms. Resolves to its number. */
-  begin(session: SqlConnection, leaseTime: number): Promise<void>;
+  /**
+   * Begins a transaction that the server ends when the session was idle for `leaseTime` ms, and tries to lock a row in
+   * it, as {@link tryRow} does. One round trip, unless a session of MySQL needs another lease.
+   */
+  begin(session: SqlConnection, leaseTime: number, key: string): Promise<{ readonly transaction: number } | undefined>;
   /** Locks the row unless somebody else has locked it. False: it is locked, or not there. */
   tryRow(session: SqlConnection, key: string): Promise<{ readonly transaction: number } | undefined>;
   /** Waits until the row is locked; `undefined`: there is no such row. */
@@ -71,8 +74,13 @@ export interface LockServer {
   hasRow(control: SqlConnection, key: string): Promise<boolean>;
   /** Makes the rows of this lock in both tables where they are missing. */
   makeRows(control: SqlConnection, key: string): Promise<void>;
-  /** Notes a holder and gives it its tokens; `undefined`: the row of the state is missing. */
-  note(control: SqlConnection, entry: HolderEntry): Promise<TokenRange | undefined>;
+  /** How many holders {@link note} can note in one statement. */
+  readonly mostNotes: number;
+  /**
+   * Notes holders of different locks and gives them their tokens; `undefined`: the row of the state is missing. Either
+   * all are noted, or it rejects.
+   */
+  note(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]>;
   noteLease(control: SqlConnection, key: string, owner: string, leaseTime: number): Promise<void>;
   /** The owner holds the lock no longer. Nothing is done where the sessions alone show it. */
   forget(control: SqlConnection, key: string, owner: string): Promise<void>;

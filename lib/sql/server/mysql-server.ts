@@ -27,6 +27,8 @@ const NOW = 'CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)';
  */
 export class MysqlServer implements LockServer {
   readonly title = 'MySQL or MariaDB';
+  /** LAST_INSERT_ID() gives one token. */
+  readonly mostNotes = 1;
   readonly tableStatements: readonly string[];
   readonly clients: ClientTable;
   /** The `wait_timeout` that each session has, in seconds. */
@@ -102,8 +104,13 @@ export class MysqlServer implements LockServer {
     await session.run(TRANSACTIONS);
   }
 
-  async begin(session: SqlConnection, leaseTime: number): Promise<void> {
+  async begin(
+    session: SqlConnection,
+    leaseTime: number,
+    key: string,
+  ): Promise<{ readonly transaction: number } | undefined> {
     if (this.timeouts.get(session) !== toSeconds(leaseTime)) await this.setLease(session, leaseTime);
+    return this.tryRow(session, key);
   }
 
   tryRow(session: SqlConnection, key: string): Promise<{ readonly transaction: number } | undefined> {
@@ -151,8 +158,12 @@ export class MysqlServer implements LockServer {
         .catch(unlessErrno(LOCK_TIMEOUT));
   }
 
+  async note(control: SqlConnection, [entry]: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]> {
+    return [await this.noteOne(control, entry)];
+  }
+
   /** Assignments are made from left to right, and see what those before them have set. */
-  async note(control: SqlConnection, entry: HolderEntry): Promise<TokenRange | undefined> {
+  private async noteOne(control: SqlConnection, entry: HolderEntry): Promise<TokenRange | undefined> {
     const { key, owner, mode, session, leaseTime, reserve } = entry;
     const { changed, lastId } = await runPatiently(
       control,

@@ -27,6 +27,7 @@ const micros = (time: string) => `(${MICROS.replace('%', time)}`;
  */
 export class PostgresServer implements LockServer {
   readonly title = 'PostgreSQL';
+  readonly mostNotes = 128;
   readonly tableStatements: readonly string[];
   readonly clients: ClientTable;
 
@@ -92,10 +93,17 @@ export class PostgresServer implements LockServer {
   async prepareSession(): Promise<void> {}
 
   /** `synchronous_commit`: a transaction that only locks rows writes nothing that could be lost. */
-  async begin(session: SqlConnection, leaseTime: number): Promise<void> {
+  async begin(
+    session: SqlConnection,
+    leaseTime: number,
+    key: string,
+  ): Promise<{ readonly transaction: number } | undefined> {
     const settings = ['statement_timeout = 0', 'lock_timeout = 0', 'synchronous_commit = off', ...this.newer];
     const local = settings.map((setting) => `SET LOCAL ${setting}`).join('; ');
-    await session.run(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; ${local}; ${setIdleTimeout(leaseTime)}`);
+    const { rows } = await session.run(
+      `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; ${local}; ${setIdleTimeout(leaseTime)}; ${this.lockStatement(toLiteral(key), ' SKIP LOCKED')}`,
+    );
+    return toTransaction(rows);
   }
 
   tryRow(session: SqlConnection, key: string): Promise<{ readonly transaction: number } | undefined> {
@@ -133,17 +141,33 @@ export class PostgresServer implements LockServer {
       await control.run(`INSERT INTO ${table} (lock_name) VALUES ($1) ON CONFLICT DO NOTHING`, [key]);
   }
 
-  async note(control: SqlConnection, entry: HolderEntry): Promise<TokenRange | undefined> {
-    const { key, owner, mode, session, transaction, leaseTime, reserve } = entry;
+  /** Rows are locked in the order of their names, so that two such statements cannot wait for each other. */
+  async note(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]> {
     const next = 'greatest(s.token + s.reserved + 1, clock.now)';
     const { rows } = await control.run(
-      `WITH clock AS (SELECT ${micros('clock_timestamp()')} AS now)
-       UPDATE ${this.state} AS s SET token = ${next}, reserved = greatest(0, least($2::bigint, clock.now + ${MAX_LEAD} - ${next})),
-         owner = $3, mode = $4, session = $5, transaction = $6, lease = $7, since = clock_timestamp()
-       FROM clock WHERE s.lock_name = $1 RETURNING s.token, s.reserved`,
-      [key, reserve, owner, mode, session, transaction, leaseTime],
+      `WITH clock AS (SELECT ${micros('clock_timestamp()')} AS now),
+       entry AS (SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[])
+         AS e(lock_name, reserve, owner, mode, session, transaction, lease)),
+       locked AS (SELECT lock_name AS locked_name FROM ${this.state} WHERE lock_name = ANY($1::text[]) ORDER BY lock_name FOR UPDATE)
+       UPDATE ${this.state} AS s SET token = ${next}, reserved = greatest(0, least(entry.reserve, clock.now + ${MAX_LEAD} - ${next})),
+         owner = entry.owner, mode = entry.mode, session = entry.session, transaction = entry.transaction, lease = entry.lease,
+         since = clock_timestamp()
+       FROM clock, entry, locked WHERE s.lock_name = entry.lock_name AND s.lock_name = locked.locked_name
+       RETURNING s.lock_name, s.token, s.reserved`,
+      [
+        entries.map(({ key }) => key),
+        entries.map(({ reserve }) => reserve),
+        entries.map(({ owner }) => owner),
+        entries.map(({ mode }) => mode),
+        entries.map(({ session }) => session),
+        entries.map(({ transaction }) => transaction),
+        entries.map(({ leaseTime }) => Math.ceil(leaseTime)),
+      ],
     );
-    return rows.length === 0 ? undefined : { token: Number(rows[0].token), reserved: Number(rows[0].reserved) };
+    const ranges = new Map(
+      rows.map((row) => [String(row.lock_name), { token: Number(row.token), reserved: Number(row.reserved) }]),
+    );
+    return entries.map(({ key }) => ranges.get(key));
   }
 
   async noteLease(control: SqlConnection, key: string, owner: string, leaseTime: number): Promise<void> {
@@ -209,9 +233,12 @@ export class PostgresServer implements LockServer {
   }
 
   private async lockRow(session: SqlConnection, key: string, how: string, limit?: number) {
-    const text = `SELECT ${micros('now()')} AS transaction FROM ${this.rows} WHERE lock_name = $1 FOR UPDATE${how}`;
-    const { rows } = await session.run(text, [key], limit);
-    return rows.length === 0 ? undefined : { transaction: Number(rows[0].transaction) };
+    const { rows } = await session.run(this.lockStatement('$1', how), [key], limit);
+    return toTransaction(rows);
+  }
+
+  private lockStatement(name: string, how: string): string {
+    return `SELECT ${micros('now()')} AS transaction FROM ${this.rows} WHERE lock_name = ${name} FOR UPDATE${how}`;
   }
 }
 
@@ -219,6 +246,22 @@ export class PostgresServer implements LockServer {
  * The transaction that the state names still runs: a session is known by its process and when its transaction began.
  */
 const OF_SESSION = `a.pid = s.session AND ${micros('a.xact_start')} = s.transaction`;
+
+function toTransaction([row]: readonly SqlRow[]): { readonly transaction: number } | undefined {
+  return row && { transaction: Number(row.transaction) };
+}
+
+/**
+ * A string constant for a statement that is sent with others in one text, which can have no parameters. `E` makes
+ * backslashes mean the same whatever `standard_conforming_strings` is.
+ *
+ * @throws an error with PostgreSQL's code for a name with a zero byte, at which the text of a statement ends
+ */
+function toLiteral(text: string): string {
+  if (text.includes('\0'))
+    throw Object.assign(new Error('invalid byte sequence for encoding "UTF8": 0x00'), { code: '22021' });
+  return `E'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
+}
 
 function setIdleTimeout(leaseTime: number): string {
   return `SET LOCAL idle_in_transaction_session_timeout = ${Math.min(Math.ceil(leaseTime), LONGEST_TIMEOUT)}`;

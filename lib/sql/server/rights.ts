@@ -1,9 +1,9 @@
 import type { TableNames } from './table-name.js';
 
 /**
- * Statements that fail where a table, a column or a right on it is missing, and otherwise do nothing.
+ * Statements that fail if a table, a column or a permission is missing, and otherwise change nothing.
  *
- * @param newest the column of the state that came last
+ * @param newest the most recently added column of the state table
  */
 export function probesOf({ rows, state, clients }: TableNames, newest: string): readonly string[] {
   const none = 'WHERE 1 = 0';

@@ -1,3 +1,4 @@
+import type { BackendError } from '../../backends/lock-backend.js';
 import { SingleNodeWatch } from '../../backends/node-health.js';
 import type { Runtime } from '../../backends/runtime.js';
 import { type Driver, NotSent, SqlConnection } from '../driver/sql-connection.js';
@@ -48,6 +49,10 @@ export class ControlConnection {
    */
   run<T>(work: (connection: SqlConnection) => Promise<T>): Promise<T> {
     return this.watch.health.observe(this.runUnobserved(work), true);
+  }
+
+  toBackendError(error: unknown): BackendError {
+    return this.failures.toBackendError(error);
   }
 
   open(): Promise<SqlConnection> {

@@ -1,11 +1,11 @@
-import type { LockType, Removal } from '../../backends/lock-backend.js';
+import type { HeldType, Removal } from '../../backends/lock-backend.js';
 import { isOwnerOf } from '../../backends/owner-ids.js';
 import type { SqlConnection } from '../driver/sql-connection.js';
 
 /** A lock that a session of this process holds. */
 export interface Holding {
   readonly key: string;
-  readonly type: LockType;
+  readonly type: HeldType;
   owner: string;
   readonly session: HoldingSession;
 }
@@ -36,7 +36,7 @@ export class Holdings {
     return () => this.listeners.delete(listener);
   }
 
-  find(key: string, type?: LockType, owner?: string): Holding | undefined {
+  find(key: string, type?: HeldType, owner?: string): Holding | undefined {
     const holding = this.byKey.get(key);
     if (holding === undefined || owner === undefined) return holding;
     return holding.owner === owner && isWrite(holding.type) === isWrite(type) ? holding : undefined;
@@ -88,6 +88,6 @@ export class Holdings {
   }
 }
 
-function isWrite(type: LockType | undefined): boolean {
+function isWrite(type: HeldType | undefined): boolean {
   return type === 'write';
 }

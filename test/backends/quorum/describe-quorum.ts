@@ -12,6 +12,6 @@ export function describeQuorum(count: number): void {
         stop: async () => void (await Promise.all(servers.map((server) => server.stop()))),
       };
     },
-    { types: QUORUM_TYPES, tokensDiffer: false, adopts: false, numbers: false, nodesLag: true },
+    { types: QUORUM_TYPES, tokensDiffer: false, adopts: false, numbers: false, flights: false, nodesLag: true },
   );
 }

@@ -5,7 +5,7 @@ const watched = new WatchedServer();
 
 describeLockBackend('RedisBackend, one server', watched.open);
 watched.describeKeys({
-  folders: ['fair', 'lock', 'read-write', 'waits'],
+  folders: ['fair', 'flight', 'lock', 'read-write', 'waits'],
   scriptsThatReadLeases: [
     'acquire-all',
     'acquire-read',

@@ -106,7 +106,7 @@ describe('a client that has ended', () => {
     await until(() => lease.signal.aborted);
     expect(lease.held).toBe(false);
     expect(lease.signal.reason).toBeInstanceOf(LockLostError);
-    expect(warnings).toEqual([expect.stringMatching(/Renewing the lock 'order' failed.*was closed by its owner/)]);
+    expect(warnings).toEqual([expect.stringMatching(/Could not renew the lock 'order'.*was closed by its owner/)]);
   });
 
   itOfIoredis('refuses every acquisition also when it is ours and its retryStrategy gave up', async () => {

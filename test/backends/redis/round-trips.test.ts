@@ -1,3 +1,4 @@
+import type { AcquireAllReply, Acquired } from '../../../lib/backends/lock-backend.js';
 import { RedisWorld } from './redis-world.js';
 
 describe('commands of the Redis backend', () => {
@@ -37,6 +38,41 @@ describe('commands of the Redis backend', () => {
     expect(evalsha).toBeGreaterThanOrEqual(8);
     expect(evalsha).toBeLessThanOrEqual(14);
     await Promise.all(locks.map((lock) => backend.release(lock)));
+  });
+
+  it('are a few for all callers of one tick that want several locks each, and each caller gets its own answer', async () => {
+    const backend = world.backend();
+    await backend.acquireAll(requests(2));
+    const [foreign, held] = requests(2);
+    await world.redis.set(foreign.key, 'a string');
+    await backend.acquire({ ...held, owner: world.owner() });
+    const free = Array.from({ length: 16 }, () => requests(3));
+    const [unusable, busy] = [
+      [...requests(1), foreign, ...requests(1)],
+      [...requests(1), held],
+    ];
+    const overlapping = [...requests(1), { ...free[0][1], owner: world.owner() }];
+    const callers = [...free.slice(0, 8), unusable, busy, ...free.slice(8), overlapping];
+    let answers: PromiseSettledResult<AcquireAllReply>[] = [];
+    const { evalsha } = await world.commands(async () => {
+      answers = await Promise.allSettled(callers.map((locks) => backend.acquireAll(locks)));
+    });
+    expect(evalsha).toBeLessThanOrEqual(3);
+
+    const answerOf = (locks: (typeof callers)[0]) => answers[callers.indexOf(locks)];
+    const tokens = free.flatMap((locks) => {
+      const answer = answerOf(locks);
+      return answer.status === 'fulfilled' && answer.value.acquired ? answer.value.tokens : [];
+    });
+    expect(new Set(tokens).size).toBe(48);
+    expect(answerOf(unusable)).toMatchObject({ status: 'rejected', reason: { kind: 'key', outcome: 'refused' } });
+    expect(answerOf(busy)).toMatchObject({ value: { acquired: false, index: 1 } });
+    expect(answerOf(overlapping)).toMatchObject({ value: { acquired: false, index: 1, holder: free[0][1].owner } });
+    for (const locks of free) for (const { key, owner } of locks) expect(await world.redis.hkeys(key)).toEqual([owner]);
+    for (const { key } of [unusable[0], unusable[2], busy[0], overlapping[0]])
+      expect(await world.redis.exists(key)).toBe(0);
+    const { token } = (await backend.acquire(world.request())) as Acquired;
+    expect(token).toBeGreaterThan(Math.max(...tokens));
   });
 
   it('share a call only where lease times agree', async () => {

@@ -3,6 +3,10 @@ export interface LockClient<Handle = unknown> {
   /** Waits until the lock is held. */
   acquire(key: string): Promise<Handle>;
   release(handle: Handle): Promise<unknown>;
+  /** Holds the lock while `body` runs. Where there is one, it is used instead of `acquire` and `release`. */
+  hold?(key: string, body: () => Promise<void> | void): Promise<unknown>;
+  /** Settles when everything that was sent is answered, where calls do not wait for that. */
+  settled?(): Promise<unknown>;
   close(): Promise<unknown>;
 }
 

@@ -8,7 +8,7 @@ import { redisson } from './redisson.js';
 import { redlock } from './redlock.js';
 import { redlockUniversal } from './redlock-universal.js';
 import { simpleRedisMutex } from './simple-redis-mutex.js';
-import { thisLibrary } from './this-library.js';
+import { inBackground, thisLibrary } from './this-library.js';
 
 export const PEERS: readonly Contestant[] = [
   redlock,
@@ -23,7 +23,7 @@ export const PEERS: readonly Contestant[] = [
 export const CONTESTANTS: readonly Contestant[] = [thisLibrary, floor, ...PEERS];
 
 export function contestantOf(name: string): Contestant {
-  const contestant = [...CONTESTANTS, bare].find((each) => each.name === name);
+  const contestant = [...CONTESTANTS, inBackground, bare].find((each) => each.name === name);
   if (contestant === undefined) throw new Error(`there is no contestant '${name}'`);
   return contestant;
 }

@@ -1,6 +1,27 @@
 import { createLockService, type Lease } from 'nestjs-redis-lock';
 import type { Contestant, LockClient } from './contestant.js';
 
+/** Its own functions, which do not wait for their releases. */
+export const inBackground: Contestant = {
+  name: "nestjs-redis-lock, release: 'background'",
+  waits: 'listens',
+  does: 'withLock: as above, in a scope; a call settles before its release is answered',
+  async open(port): Promise<LockClient<Lease>> {
+    const locks = createLockService({ connection: `redis://127.0.0.1:${port}`, release: 'background' });
+    let latest = 'none';
+    return {
+      acquire: (key) => locks.acquire(key),
+      release: (lease) => lease.release(),
+      hold: (key, body) => {
+        latest = key;
+        return locks.withLock(key, body);
+      },
+      settled: () => locks.isLocked(latest), // it goes behind the release
+      close: () => locks.close(),
+    };
+  },
+};
+
 /** Its defaults: fencing and watchdog are on in every workload. */
 export const thisLibrary: Contestant = {
   name: 'nestjs-redis-lock',

@@ -5,8 +5,11 @@ import type { Contestant, LockClient } from '../contestants/contestant.js';
 type Library = typeof import('nestjs-redis-lock/core');
 type Lease = Awaited<ReturnType<ReturnType<Library['createLockService']>['acquire']>>;
 
-/** What one operation takes: one lock, two names at once, or a lock and another one in its scope. */
-export type Way = 'one' | 'several' | 'nested';
+/**
+ * What one operation takes: one lock, two names at once, or a lock and another one in its scope; `body`: a lock by
+ * withLock, `background`: without waiting for the release, if the build has that option.
+ */
+export type Way = 'one' | 'several' | 'nested' | 'body' | 'background';
 
 /** The client library of Redis that locks use. */
 export type RedisClient = 'ioredis' | 'node-redis';
@@ -23,7 +26,9 @@ export function libraryAt(folder: string, way: Way = 'one', client: RedisClient 
     async open(port): Promise<LockClient> {
       const { createLockService }: Library = await import(pathToFileURL(join(folder, 'esm', 'core.js')).href);
       const url = `redis://127.0.0.1:${port}`;
-      const locks = createLockService({ connection: client === 'ioredis' ? url : { client, url } });
+      const connection = client === 'ioredis' ? url : { client, url };
+      const make = (options: object) => createLockService({ connection, ...options });
+      const locks = way === 'background' ? inBackground(make) : make({});
       const close = () => locks.close();
       const inner = (key: string) => `${key}:inner`;
       const release = (lease: Lease) => lease.release();
@@ -39,9 +44,25 @@ export function libraryAt(folder: string, way: Way = 'one', client: RedisClient 
         },
         close,
       };
-      return { one, several, nested }[way] as LockClient;
+      let latest = 'none';
+      const hold = (key: string, body: () => void) => {
+        latest = key;
+        return locks.withLock(key, body);
+      };
+      const body: LockClient<Lease> = { ...one, hold };
+      const background: LockClient<Lease> = { ...one, hold, settled: () => locks.isLocked(latest) };
+      return { one, several, nested, body, background }[way] as LockClient;
     },
   };
+}
+
+/** Commits before this option confirm each release. */
+function inBackground<Locks>(make: (options: object) => Locks): Locks {
+  try {
+    return make({ release: 'background' });
+  } catch {
+    return make({});
+  }
 }
 
 /** @param name of a contestant that {@link libraryAt} has made */

@@ -14,6 +14,9 @@ const ONE = { processes: 1, connections: 1, body: 0, rounds: 4 } as const;
 /** By the names of the workloads. */
 export const SHAPES: Readonly<Record<string, readonly Shape[]>> = {
   seq: [{ ...ONE, name: 'seq', callers: 1, keys: 'fresh', duration: 150 }],
+  body: [{ ...ONE, name: 'withLock', callers: 1, keys: 'fresh', duration: 150, way: 'body' }],
+  background: [{ ...ONE, name: 'seq background', callers: 1, keys: 'fresh', duration: 150, way: 'background' }],
+  loop: [{ ...ONE, name: 'loop', callers: 1, keys: 'one', duration: 150, way: 'background' }],
   par: [64, 256].map((callers) => ({ ...ONE, name: `par ${callers}`, callers, keys: 'fresh', duration: 100 })),
   hot1: [{ ...ONE, name: 'hot1', callers: 100, keys: 'one', duration: 250 }],
   hot4: [{ ...ONE, name: 'hot4', processes: 4, callers: 25, keys: 'one', duration: 500 }],

@@ -18,7 +18,9 @@ export async function duel(clients: readonly LockClient[], key: string, turns: n
     for (const [i, client] of clients.entries()) {
       for (let operation = 0; operation < IN_TURN; operation++) {
         const asked = performance.now();
-        await client.release(await client.acquire(`${key}:${i}:${++fresh}`));
+        const name = `${key}:${i}:${++fresh}`;
+        if (client.hold !== undefined) await client.hold(name, () => {});
+        else await client.release(await client.acquire(name));
         latencies[i].push(performance.now() - asked);
       }
     }

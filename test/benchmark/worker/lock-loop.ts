@@ -25,7 +25,7 @@ export interface LoopJob {
 
 export interface LoopResult {
   readonly operations: number;
-  /** Milliseconds from the start to the end of the last operation. */
+  /** Milliseconds from the start to the end of the last operation, and until the last release is answered. */
   readonly elapsed: number;
   /** CPU time of this process in µs. */
   readonly cpu: number;
@@ -57,12 +57,19 @@ export async function runLoop(clients: readonly LockClient[], job: LoopJob): Pro
   async function call(client: LockClient, connection: number, caller: number, index: number): Promise<void> {
     const until = duration === 'once' ? 0 : startAt + duration;
     let asked = sharedNow();
-    do {
-      const handle = await client.acquire(shared ? key : `${key}:${++fresh}`);
+    const hold = async () => {
       const began = shared ? sharedNow() : 0;
       if (body > 0) await delay(body);
       if (shared) holdings.push(began, sharedNow());
-      await client.release(handle);
+    };
+    do {
+      const name = shared ? key : `${key}:${++fresh}`;
+      if (client.hold !== undefined) await client.hold(name, hold);
+      else {
+        const handle = await client.acquire(name);
+        await hold();
+        await client.release(handle);
+      }
       const ended = sharedNow();
       latencies.push(ended - asked);
       if (duration === 'once') arrivals[connection].push(caller);
@@ -81,6 +88,7 @@ export async function runLoop(clients: readonly LockClient[], job: LoopJob): Pro
     }
   }
   await Promise.all(running);
+  await Promise.all(clients.map((client) => client.settled?.()));
   const elapsed = sharedNow() - before.time;
   const { user, system } = process.cpuUsage(before.cpu);
   const loopDelay = stopWatching();

@@ -1,9 +1,10 @@
 import { redisson } from '../contestants/redisson.js';
 import { thisLibrary } from '../contestants/this-library.js';
-import { count, factor, figure } from '../report/figures.js';
+import { factor } from '../report/figures.js';
 import { type Contest, play } from './contest.js';
+import { fairness } from './fairness.js';
 import { Standings } from './standings.js';
-import { type Bar, contenders, type Workload } from './workload.js';
+import { contenders, type Workload } from './workload.js';
 
 const CONTEST = { connections: 1, keys: 'one', body: 0, callers: 25 } as const;
 
@@ -42,16 +43,3 @@ export const hot4: Workload = {
     };
   },
 };
-
-function fairness(name: string, { ours }: Standings, mostWait: number): Bar[] {
-  const { overlaps = Number.NaN, jainOfProcesses: jain = Number.NaN, longestWait: wait = Number.NaN } = ours ?? {};
-  return [
-    { promise: `${name}: no overlap across processes`, measured: count(overlaps), met: overlaps === 0 },
-    { promise: `${name}: Jain index over processes ≥ 0.95`, measured: jain.toFixed(4), met: jain >= 0.95 },
-    {
-      promise: `${name}: no process waits over ${mostWait} ms while others are served`,
-      measured: `${figure(wait)} ms`,
-      met: wait <= mostWait,
-    },
-  ];
-}

@@ -1,6 +1,6 @@
-import { keyOf } from '../contestants/contestant.js';
+import { type Contestant, keyOf } from '../contestants/contestant.js';
 import { floor } from '../contestants/floor.js';
-import { thisLibrary } from '../contestants/this-library.js';
+import { inBackground, thisLibrary } from '../contestants/this-library.js';
 import { median } from '../measure/statistics.js';
 import { factor, figure } from '../report/figures.js';
 import { type Contest, CREWS, play } from './contest.js';
@@ -8,6 +8,10 @@ import { Standings } from './standings.js';
 import type { Bench, Workload } from './workload.js';
 
 const MOST = 1.1;
+/** Of a call that does not wait for its release. */
+const MOST_IN_BACKGROUND = 1;
+/** How much more operations it makes, until the last release is answered. */
+const LEAST_GAIN = 1.2;
 
 export const seq: Workload = {
   name: 'seq',
@@ -15,8 +19,11 @@ export const seq: Workload = {
     const rounds = bench.quick ? 5 : 15;
     const shape = { processes: 1, connections: 1, callers: 1, keys: 'fresh', body: 0 } as const;
     const contest: Contest = { name: 'seq', ...shape, duration: 150, rounds };
-    const standings = new Standings(contest, await play(bench, contest, bench.contestants));
-    const { ours, theirs, ratio } = await duels(bench, rounds);
+    const played = await play(bench, contest, [...bench.contestants, inBackground]);
+    const standings = new Standings(contest, played);
+    const gain = new Standings(contest, played, inBackground).ratio('opsPerSecond', thisLibrary);
+    const { ours, theirs, ratio } = await duels(bench, rounds, thisLibrary);
+    const background = await duels(bench, rounds, inBackground);
     return {
       tables: [
         standings.table('seq: one caller, a fresh key each time, acquire and release', [
@@ -29,6 +36,16 @@ export const seq: Workload = {
           measured: factor(ratio),
           met: ratio <= MOST,
         },
+        {
+          promise: `seq, release: 'background': latency (p50) ≤ ${MOST_IN_BACKGROUND} × floor, in turns within one process`,
+          measured: factor(background.ratio),
+          met: background.ratio <= MOST_IN_BACKGROUND,
+        },
+        {
+          promise: `seq, release: 'background': throughput until the last release is answered ≥ ${LEAST_GAIN} × confirmed`,
+          measured: factor(gain),
+          met: gain >= LEAST_GAIN,
+        },
       ],
       panels: [standings.panel('One caller, a fresh key each time')],
     };
@@ -36,13 +53,13 @@ export const seq: Workload = {
 };
 
 /** The medians of their latencies in µs, and of our ratio to the floor. */
-async function duels(bench: Bench, rounds: number) {
+async function duels(bench: Bench, rounds: number, contestant: Contestant) {
   const results: (readonly number[])[] = [];
   for (let process = 1; process <= CREWS; process++) {
     bench.progress(`seq: in turns with the floor, process ${process} of ${CREWS}`);
-    const crew = await bench.crew(thisLibrary, 1, 1);
+    const crew = await bench.crew(contestant, 1, 1);
     try {
-      const duel = () => crew.run('duel', floor.name, keyOf(thisLibrary, 'duel'), 250);
+      const duel = () => crew.run('duel', floor.name, keyOf(contestant, 'duel'), 250);
       for (let warmUp = 1; warmUp <= 4; warmUp++) await duel();
       for (let round = 1; round <= rounds / CREWS; round++) results.push(...(await duel()));
     } finally {

@@ -2,7 +2,7 @@ import { bare } from '../contestants/bare.js';
 import type { Contestant } from '../contestants/contestant.js';
 import { PEERS } from '../contestants/contestants.js';
 import { floor } from '../contestants/floor.js';
-import { thisLibrary } from '../contestants/this-library.js';
+import { inBackground, thisLibrary } from '../contestants/this-library.js';
 import { median, sum } from '../measure/statistics.js';
 import { count, factor, figure } from '../report/figures.js';
 import type { Contest, Round, Rounds } from './contest.js';
@@ -43,6 +43,7 @@ export class Standings {
   constructor(
     private readonly contest: Contest,
     private readonly rounds: Rounds,
+    private readonly us: Contestant = thisLibrary,
   ) {}
 
   /** Medians over the rounds; of overlaps, disorder and the longest wait, the sum and the worst. */
@@ -64,7 +65,7 @@ export class Standings {
   }
 
   get ours(): Round | undefined {
-    return this.of(thisLibrary);
+    return this.of(this.us);
   }
 
   /** The peer with the most operations. */
@@ -79,7 +80,7 @@ export class Standings {
    * missing.
    */
   ratio(field: keyof Round, other: Contestant | undefined): number {
-    const ours = this.rounds.get(thisLibrary);
+    const ours = this.rounds.get(this.us);
     const theirs = other && this.rounds.get(other);
     if (ours === undefined || theirs === undefined) return Number.NaN;
     const both = Math.min(ours.length, theirs.length);
@@ -117,6 +118,6 @@ export class Standings {
 }
 
 function asListed(one: Contestant, other: Contestant): number {
-  const order = [thisLibrary, floor, ...PEERS, bare];
+  const order = [thisLibrary, inBackground, floor, ...PEERS, bare];
   return order.indexOf(one) - order.indexOf(other);
 }

@@ -4,8 +4,9 @@ import { hold } from './hold.js';
 import { hot1 } from './hot1.js';
 import { hot4 } from './hot4.js';
 import { idle } from './idle.js';
+import { loop } from './loop.js';
 import { par } from './par.js';
 import { seq } from './seq.js';
 import type { Workload } from './workload.js';
 
-export const WORKLOADS: readonly Workload[] = [seq, par, hot1, hot4, handoff, idle, hold, decorator];
+export const WORKLOADS: readonly Workload[] = [seq, loop, par, hot1, hot4, handoff, idle, hold, decorator];

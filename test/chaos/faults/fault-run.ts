@@ -1,6 +1,7 @@
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import type { RedisLockOptions } from '../../../lib/service/redis-lock-options.js';
+import { RELEASE } from '../../support/release-under-test.js';
 import { until } from '../../support/until.js';
 import { History, machineTime } from '../history.js';
 import { checkHistory } from '../history-checker.js';
@@ -70,14 +71,14 @@ export class FaultRun {
 
   private constructor({ connection, options, crews = CREWS, services = 2, processes = 2 }: FaultRunOptions) {
     const defaults = { watchdogTimeout: LEASE, commandTimeout: COMMAND_TIMEOUT, fairWaitTimeout: 1_000 };
-    this.options = { connection, ...defaults, ...options };
+    this.options = { connection, release: RELEASE, ...defaults, ...options };
     for (let i = 1; i <= services; i++) {
       const locks = this.make();
       this.loads.push(new Load(`service ${i}`, locks, crewsOf(i, crews), this.history));
     }
     for (let i = 1; i <= processes; i++) {
       const spec = { process: `process ${i}`, options: this.options, crews: crewsOf(i, crews) };
-      this.processes.push(new LoadProcess(spec, (record) => this.history.records.push(record)));
+      this.processes.push(new LoadProcess(spec, this.history));
     }
   }
 
@@ -108,11 +109,6 @@ export class FaultRun {
     const wanted = report.count('granted') + calls;
     await until(() => report.count('granted') >= wanted, 60_000);
     await this.resumed();
-  }
-
-  async kill(process: LoadProcess): Promise<void> {
-    this.history.add(process.spec.process, machineTime(), { kind: 'crashed' });
-    await process.kill();
   }
 
   freeze(process: LoadProcess): void {
@@ -163,7 +159,9 @@ export class FaultRun {
 
   private make(options: Partial<RedisLockOptions> = {}): LockService {
     const note = (message: string) => void this.log.push(message);
-    const locks = createLockService({ ...this.options, logger: { warn: note, error: note }, ...options });
+    // What confirms acquisitions confirms releases, too.
+    const { release } = options.minReplicas === undefined ? this.options : { release: undefined };
+    const locks = createLockService({ ...this.options, release, logger: { warn: note, error: note }, ...options });
     this.services.push(locks);
     return locks;
   }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { RedisLockOptions } from '../../../lib/service/redis-lock-options.js';
 import type { RowLocksOptions } from '../../../lib/sql.js';
-import type { HistoryRecord } from '../history.js';
+import { type History, type HistoryRecord, machineTime } from '../history.js';
 import type { Crew } from './load.js';
 
 /** What a process of load is told; it must survive JSON. */
@@ -19,12 +19,14 @@ export interface LoadSpec {
 export class LoadProcess {
   killed = false;
   private errors = '';
+  /** When the process wrote its last record. */
+  private lastRecordAt = 0;
   private readonly child: ChildProcess;
   private readonly ended: Promise<unknown>;
 
   constructor(
     readonly spec: LoadSpec,
-    tell: (record: HistoryRecord) => void,
+    private readonly history: History,
   ) {
     const args = ['--import', './test/support/jest/typescript-loader.mjs', 'test/chaos/faults/load-program.ts'];
     const child = spawn(process.execPath, [...args, JSON.stringify(spec)], {
@@ -38,16 +40,26 @@ export class LoadProcess {
     });
     const lines = createInterface({ input: child.stdout });
     lines.on('line', (line) => {
-      if (line.endsWith('}')) tell(JSON.parse(line)); // a killed process may leave half a line
+      if (!line.endsWith('}')) return; // a killed process may leave half a line
+      const record: HistoryRecord = JSON.parse(line);
+      this.lastRecordAt = record.at;
+      history.records.push(record);
     });
     this.ended = Promise.all([once(child, 'exit'), once(lines, 'close')]);
   }
 
-  /** SIGKILL, as the kernel does when memory is out. */
+  /**
+   * SIGKILL, as the kernel does when memory is out. The process may go on for a moment after the signal was sent, and
+   * nobody else can get its locks before it is dead: the history says that it crashed after the last thing that it did.
+   */
   async kill(): Promise<void> {
+    const { child, history, spec } = this;
     this.killed = true;
-    this.child.kill('SIGKILL');
+    if (child.exitCode !== null) return;
+    const killed = machineTime();
+    child.kill('SIGKILL');
     await this.ended;
+    history.add(spec.process, Math.max(killed, this.lastRecordAt), { kind: 'crashed' });
   }
 
   /** SIGSTOP: it does not know that time goes on. */

@@ -20,7 +20,7 @@ describe('a process that holds locks', () => {
     const run = await FaultRun.start({ connection: redis.url });
     const [victim] = run.processes;
     await until(() => run.report.holds(victim.spec.process, 'report'), 30_000);
-    await run.breaks(() => run.kill(victim));
+    await run.breaks(() => victim.kill());
     await run.resumed();
     await run.busy();
     const report = await run.finish();

@@ -1,5 +1,6 @@
 import { LockEngine } from '../../../lib/engine/lock-engine.js';
 import { FOREVER, type Milliseconds } from '../../../lib/engine/terms/duration.js';
+import type { ReleaseMode } from '../../../lib/engine/terms/lock-options.js';
 import { LockService } from '../../../lib/service/lock-service.js';
 import type { History } from '../history.js';
 import { HistoryRecorder } from '../history-recorder.js';
@@ -11,6 +12,7 @@ import type { VirtualTime } from './simulated/virtual-time.js';
 export interface MemberSettings {
   readonly watchdogTimeout: number;
   readonly waiterTimeout: number;
+  readonly release: ReleaseMode;
 }
 
 /** Milliseconds. */
@@ -44,7 +46,7 @@ export class Member {
       waitTime: FOREVER,
       outageTimeout: ms(OUTAGE_TIMEOUT),
       shutdownTimeout: ms(SHUTDOWN_TIMEOUT),
-      onLost: 'throw',
+      release: settings.release,
     });
     this.locks = new LockService(engine);
     this.recorder = new HistoryRecorder(history, process.name, this.locks, () => time.now, process.tick);

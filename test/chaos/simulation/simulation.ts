@@ -1,6 +1,7 @@
 import type { LockBackend } from '../../../lib/backends/lock-backend.js';
 import type { SynchronizerBackend } from '../../../lib/backends/synchronizer-backend.js';
 import { lockScopes } from '../../../lib/engine/scope/lock-scope.js';
+import { RELEASE } from '../../support/release-under-test.js';
 import { SeededRandom } from '../../support/seeded-random.js';
 import { History } from '../history.js';
 import { checkHistory, type Verdict } from '../history-checker.js';
@@ -137,7 +138,12 @@ export class Simulation {
       executesLate: this.options.executesLate,
     });
     const [shortest, longest] = this.kind.longLeases ? LONG_LEASES : SHORT_LEASES;
-    const settings = { watchdogTimeout: chance.whole(shortest, longest), waiterTimeout: chance.whole(200, 600) };
+    const release = RELEASE ?? (this.seed % 2 === 0 ? 'background' : 'confirmed');
+    const settings = {
+      watchdogTimeout: chance.whole(shortest, longest),
+      waiterTimeout: chance.whole(200, 600),
+      release,
+    } as const;
     const member = new Member(time, process, link, this.history, settings);
     this.members.push(member);
     const callers = chance.whole(1, 4);

@@ -1,4 +1,4 @@
-import type { LockType } from '../../../lib/backends/lock-backend.js';
+import type { HeldType, LockType } from '../../../lib/backends/lock-backend.js';
 import { until } from '../../support/until.js';
 import { ALL_TYPES, type Capabilities, type Client, type Fixture } from './fixture.js';
 import { Listener } from './listener.js';
@@ -65,7 +65,7 @@ export class ContractWorld {
   }
 
   /** Owners of one lock, each of another client as far as they go. */
-  owners(type: LockType, count: number, key = this.key()): Owner[] {
+  owners(type: HeldType, count: number, key = this.key()): Owner[] {
     return Array.from({ length: count }, (_, n) => this.owner(type, key, this.clients[n % this.clients.length]));
   }
 
@@ -76,7 +76,7 @@ export class ContractWorld {
     return Array.from({ length: count }, () => this.owner(type, key));
   }
 
-  owner(type: LockType, key = this.key(), client = this.clients[0]): Owner {
+  owner(type: HeldType, key = this.key(), client = this.clients[0]): Owner {
     return new Owner(client, key, type, `${client.id}:${++this.count}`);
   }
 

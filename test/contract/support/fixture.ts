@@ -24,6 +24,8 @@ export interface Capabilities {
   readonly tokensDiffer?: boolean;
   /** Whether tokens are reserved for hand-offs. Default true. */
   readonly reserves?: boolean;
+  /** Whether there are single flights. Default true. */
+  readonly flights?: boolean;
   /** Whether locks can be adopted. Default true. */
   readonly adopts?: boolean;
   /** Whether `takeTicket` is supported. Default true. */

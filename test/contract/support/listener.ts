@@ -1,4 +1,4 @@
-import type { LockType, Wake } from '../../../lib/backends/lock-backend.js';
+import type { HeldType, Wake } from '../../../lib/backends/lock-backend.js';
 import { until } from '../../support/until.js';
 import type { Client } from './fixture.js';
 
@@ -9,7 +9,7 @@ export class Listener {
   readonly ready: Promise<void>;
   readonly close: () => void;
 
-  constructor(client: Client, key: string, type: LockType) {
+  constructor(client: Client, key: string, type: HeldType) {
     const subscription = client.backend.subscribe(key, type, client.id, (wake) => {
       if (wake.kind === 'message') this.heard.push(wake);
     });

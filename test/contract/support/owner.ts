@@ -5,9 +5,9 @@ import {
   type AcquireRequest,
   type Busy,
   type ExpectedHolders,
+  type HeldType,
   isTransferable,
   type LockState,
-  type LockType,
   type OwnerRef,
   type ReleaseReply,
 } from '../../../lib/backends/lock-backend.js';
@@ -23,7 +23,7 @@ export class Owner implements OwnerRef {
   constructor(
     readonly client: Client,
     readonly key: string,
-    readonly type: LockType,
+    readonly type: HeldType,
     readonly owner: string,
   ) {}
 
@@ -105,7 +105,7 @@ export class Owner implements OwnerRef {
   }
 
   /** The same owner, in another kind of lock of this name. */
-  as(type: LockType): Owner {
+  as(type: HeldType): Owner {
     return new Owner(this.client, this.key, type, this.owner);
   }
 

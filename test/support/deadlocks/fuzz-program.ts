@@ -1,5 +1,5 @@
-// A separate process that runs random flows of nested acquisitions, and ends: <url> <keyPrefix> <name> <seed> <flows>
-// <plans> Each line that it prints is an event, as JSON.
+// A child process that runs random flows of nested acquisitions and then exits. Its arguments are <url> <keyPrefix>
+// <name> <seed> <flows> <plans>. Each line that it prints is an event, as JSON.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { SeededRandom } from '../seeded-random.js';

@@ -61,4 +61,4 @@ class SharedEnvironment {
 }
 
 /** What the library keeps for the whole process, for all its copies. */
-const OF_THE_LIBRARY = [Symbol.for('nestjs-redis-lock.memory-store.4')];
+const OF_THE_LIBRARY = [Symbol.for('nestjs-redis-lock.memory-store.5')];

@@ -7,9 +7,10 @@ import {
   type AdoptRequest,
   BackendError,
   type ExpectedHolders,
+  type FlightBackend,
+  type HeldType,
   type LockBackend,
   type LockState,
-  type LockType,
   type NodeWatch,
   type OwnerRef,
   type ReleaseReply,
@@ -30,6 +31,7 @@ type Command = Exclude<
   | 'connectionError'
   | 'synchronizers'
   | 'waits'
+  | 'flights'
   | 'directory'
   | 'health'
   | 'adoptRefusal'
@@ -116,6 +118,20 @@ export class WatchedBackend implements LockBackend {
     return this.backend.waits;
   }
 
+  /** Its requests are counted and disturbed as `acquire` and `release`; the others are let through. */
+  get flights(): FlightBackend | undefined {
+    const { flights } = this.backend;
+    return (
+      flights && {
+        acquire: (request) => this.run('acquire', request, () => flights.acquire(request)),
+        release: (release) => this.run('release', release, () => flights.release(release)),
+        forgottenAt: (key) => this.run('inspect', key, () => flights.forgottenAt(key)),
+        forget: (key) => this.run('forceRelease', key, () => flights.forget(key)),
+        inspect: (key) => this.run('inspect', key, () => flights.inspect(key)),
+      }
+    );
+  }
+
   /** What is asked about semaphores and latches. Only of a backend that has them. */
   get synchronizerRequests(): WatchedSynchronizers {
     return this.watchedSynchronizers as WatchedSynchronizers;
@@ -180,7 +196,7 @@ export class WatchedBackend implements LockBackend {
     return this.run('renew', request, () => this.backend.renew(request));
   }
 
-  raiseToken(key: string, type: LockType, token: number): Promise<void> {
+  raiseToken(key: string, type: HeldType, token: number): Promise<void> {
     return this.run('raiseToken', token, () => this.backend.raiseToken(key, type, token));
   }
 
@@ -205,7 +221,7 @@ export class WatchedBackend implements LockBackend {
     return takeTicket && ((key, holder) => this.run('takeTicket', holder, () => takeTicket(key, holder)));
   }
 
-  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+  subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription {
     let confirmed = this.silence === undefined;
     const subscription = this.backend.subscribe(key, type, clientId, (wake) => confirmed && listener(wake));
     this.subscriptions++;

@@ -7,7 +7,7 @@ export type SynchronizerCommand = Exclude<keyof SynchronizerBackend, 'subscribe'
 /** More than any test sends. */
 const MOST_COMMANDS = 100_000;
 
-/** What a test lets happen to a command: `execute` runs it, and gives its answer. */
+/** How a test interferes with a command. `execute` runs the command and returns its reply. */
 // biome-ignore lint/suspicious/noExplicitAny: the answers differ from command to command
 type Disturbance = (execute: () => Promise<any>, request: unknown) => Promise<any>;
 
@@ -15,21 +15,15 @@ type Disturbance = (execute: () => Promise<any>, request: unknown) => Promise<an
 interface Wait {
   readonly key: string;
   confirmed: boolean;
-  /**
-   * A request was answered that was sent after the subscription was confirmed: no release before it can have been
-   * missed.
-   */
+  /** A request sent after the confirmation was answered. No earlier release can have been missed then. */
   checked: boolean;
 }
 
-/**
- * The semaphores and latches of a real backend, as a service sees them: counts the requests, and lets things happen to
- * them.
- */
+/** Semaphores and latches of a real backend. Counts the requests, and lets a test interfere with them. */
 export class WatchedSynchronizers {
   /** Names of all commands so far. */
   readonly commands: SynchronizerCommand[] = [];
-  /** What the service uses instead of the backend's own. */
+  /** The wrapped backend that is given to the service. */
   readonly port: SynchronizerBackend;
 
   private readonly disturbances = new Map<SynchronizerCommand, Disturbance>();
@@ -52,7 +46,7 @@ export class WatchedSynchronizers {
     return this.waits.size;
   }
 
-  /** No request is under way, and none will be sent until a message comes, a time is over or a caller arrives. */
+  /** No request is under way, and none will be sent until a message arrives, a timer fires or a caller arrives. */
   get isQuiet(): boolean {
     return this.underWay === 0 && [...this.waits].every(({ checked }) => checked);
   }
@@ -61,7 +55,7 @@ export class WatchedSynchronizers {
     return this.commands.filter((name) => name === command).length;
   }
 
-  /** From now on this happens to these commands. */
+  /** Applies the disturbance to these commands from now on. */
   disturb(disturbance: Disturbance, ...commands: SynchronizerCommand[]): void {
     for (const command of commands) this.disturbances.set(command, disturbance);
   }
@@ -73,9 +67,13 @@ export class WatchedSynchronizers {
 
   private async run(command: SynchronizerCommand, args: unknown[], execute: () => Promise<unknown>): Promise<unknown> {
     this.commands.push(command);
-    // In memory, a loop without end would leave no turn of the event loop to jest's limit.
+    // With the memory backend, an endless loop would block the event loop, so jest's timeout could not fire.
     if (this.commands.length > MOST_COMMANDS)
-      throw new BackendError(`${command}() is the ${this.commands.length}th request of one test`, 'denied', 'refused');
+      throw new BackendError(
+        `too many requests in one test (${this.commands.length}); the last one was ${command}()`,
+        'denied',
+        'refused',
+      );
     const confirmed = [...this.waits].filter((wait) => wait.key === args[0] && wait.confirmed);
     const disturbance = this.disturbances.get(command);
     this.underWay++;

@@ -4,7 +4,7 @@ import { callError, mayConcernOneKey, noteFailure } from '../connection/redis-er
 import type { ScriptCall, ScriptRequest } from '../connection/script-call.js';
 import type { Script } from '../scripts.js';
 import type { BatchedRequest } from './batched-request.js';
-import type { BatchedScript } from './batched-script.js';
+import type { Batchable, BatchedScript } from './batched-script.js';
 import { timeoutError } from './call-errors.js';
 
 /** Script calls that were sent together. */
@@ -14,7 +14,7 @@ export class Dispatch {
 }
 
 /** What a {@link BatchCall} reports to its batch. */
-export interface BatchCallOwner<Request extends { readonly key: string }, Reply> {
+export interface BatchCallOwner<Request extends Batchable, Reply> {
   readonly connection: RedisConnection;
   readonly commandTimeout: number;
   resolve(item: BatchedRequest<Request, Reply>, reply: Reply): void;
@@ -27,7 +27,7 @@ export interface BatchCallOwner<Request extends { readonly key: string }, Reply>
 }
 
 /** One script call for several requests. */
-export class BatchCall<Request extends { readonly key: string }, Reply> implements ScriptRequest {
+export class BatchCall<Request extends Batchable, Reply> implements ScriptRequest {
   readonly script: Script;
   readonly keys: readonly string[];
   readonly args: readonly string[];

@@ -1,11 +1,21 @@
 import type { ScriptCall } from '../connection/script-call.js';
 import type { Script } from '../scripts.js';
 
+/** A request as a batch knows it. */
+export interface Batchable {
+  readonly key: string;
+  /** See `ReleaseRequest`. */
+  unsent?: boolean;
+  readonly withdrawn?: boolean;
+}
+
 /** What a batch needs to know about the requests that it sends together. */
-export interface BatchedScript<Request extends { readonly key: string }, Reply> {
+export interface BatchedScript<Request extends Batchable, Reply> {
   readonly script: Script;
   /** Whether it takes something, and must not be executed after the command timeout. */
   readonly limited: boolean;
+  /** Answers requests that were withdrawn before they were sent; undefined: they cannot be withdrawn. */
+  readonly unsentReply: Reply | undefined;
   /** Whether both requests can share the arguments that are sent once for each call. */
   alike(one: Request, other: Request): boolean;
   keys(requests: readonly Request[]): string[];

@@ -3,7 +3,7 @@ import { deadlineTimer, type Runtime, type Timer } from '../../runtime.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { BatchCall, type BatchCallOwner, Dispatch } from './batch-call.js';
 import { BatchedRequest } from './batched-request.js';
-import type { BatchedScript } from './batched-script.js';
+import type { Batchable, BatchedScript } from './batched-script.js';
 import { closedError, timeoutError } from './call-errors.js';
 import { groupRequests } from './group-requests.js';
 
@@ -18,7 +18,7 @@ const MAX_DISPATCHES = 2;
  * and in one slot. At most two such batches are in flight: later requests wait for the next. Each request is answered
  * separately, within the command timeout.
  */
-export class CommandBatch<Request extends { readonly key: string }, Reply> implements BatchCallOwner<Request, Reply> {
+export class CommandBatch<Request extends Batchable, Reply> implements BatchCallOwner<Request, Reply> {
   private queue: BatchedRequest<Request, Reply>[] = [];
   private readonly calls: BatchCall<Request, Reply>[] = [];
   private dispatches = 0;
@@ -41,6 +41,7 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> imple
     return new Promise((resolve, reject) => {
       if (this.closed) return reject(closedError(this.connection));
       this.queue.push(new BatchedRequest(request, resolve, reject));
+      if (request.unsent !== undefined) request.unsent = true;
       this.fresh++;
       this.pending++;
       this.connection.requestAdded();
@@ -126,11 +127,28 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> imple
     return Math.min(LARGEST_BATCH, Math.max(SMALLEST_FULL_BATCH, half));
   }
 
-  private dispatch(items: BatchedRequest<Request, Reply>[]): void {
+  private dispatch(queued: BatchedRequest<Request, Reply>[]): void {
+    const items = this.command.unsentReply === undefined ? queued : this.notWithdrawn(queued, this.command.unsentReply);
+    if (items.length === 0) return;
     const groups = groupRequests(items, this.command, this.connection.isCluster);
     const dispatch = new Dispatch();
     this.dispatches++;
     for (const group of groups) this.send(dispatch, group);
+  }
+
+  /** From now on, none of these requests can be withdrawn. */
+  private notWithdrawn(items: BatchedRequest<Request, Reply>[], unsentReply: Reply): BatchedRequest<Request, Reply>[] {
+    let withdrawn = 0;
+    for (const item of items) {
+      if (item.request.withdrawn) withdrawn++;
+      else if (item.request.unsent) item.request.unsent = false;
+    }
+    if (withdrawn === 0) return items;
+    return items.filter((item) => {
+      if (!item.request.withdrawn) return true;
+      this.resolve(item, unsentReply);
+      return false;
+    });
   }
 
   private send(dispatch: Dispatch, items: readonly BatchedRequest<Request, Reply>[]): void {
@@ -163,6 +181,7 @@ export class CommandBatch<Request extends { readonly key: string }, Reply> imple
 
   private settle(item: BatchedRequest<Request, Reply>): void {
     item.settled = true;
+    if (item.request.unsent) item.request.unsent = false;
     this.pending--;
     this.connection.requestSettled();
   }

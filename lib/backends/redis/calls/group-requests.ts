@@ -1,9 +1,9 @@
 import { slotOf } from '../hash-slot.js';
 import type { BatchedRequest } from './batched-request.js';
-import type { BatchedScript } from './batched-script.js';
+import type { Batchable, BatchedScript } from './batched-script.js';
 
 /** Divides requests into groups that can share a script call: alike, and in a cluster also in one slot. */
-export function groupRequests<Request extends { readonly key: string }, Reply>(
+export function groupRequests<Request extends Batchable, Reply>(
   items: BatchedRequest<Request, Reply>[],
   command: BatchedScript<Request, Reply>,
   isCluster: boolean,

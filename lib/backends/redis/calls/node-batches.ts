@@ -1,10 +1,10 @@
 import type { Runtime } from '../../runtime.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
-import type { BatchedScript } from './batched-script.js';
+import type { Batchable, BatchedScript } from './batched-script.js';
 import { CommandBatch } from './command-batch.js';
 
 /** The requests of one command, batched for each node separately: a slow node delays only its own requests. */
-export class NodeBatches<Request extends { readonly key: string }, Reply> {
+export class NodeBatches<Request extends Batchable, Reply> {
   private readonly batches = new Map<string, CommandBatch<Request, Reply>>();
 
   constructor(

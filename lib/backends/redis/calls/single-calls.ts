@@ -34,6 +34,11 @@ export class SingleCalls {
     return this.send(script, keys, args, this.runtime.monotonic() + this.commandTimeout);
   }
 
+  /** As {@link call}, and tells how the script was sent. */
+  callAnyTime(script: Script, keys: readonly string[], args: readonly string[]): Promise<SingleReply> {
+    return this.send(script, keys, args, undefined);
+  }
+
   /** Rejects all calls that have no answer. */
   close(): void {
     this.closed = true;

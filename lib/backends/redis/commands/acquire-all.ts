@@ -1,6 +1,10 @@
 import { type AcquireAllReply, type AcquireRequest, isReadWrite } from '../../lock-backend.js';
+import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, LOCK, type LockKey, refuseFailure } from '../calls/item-answer.js';
 import type { ScriptContext } from '../calls/script-context.js';
+import type { RedisConnection } from '../connection/redis-connection.js';
+import type { ScriptCall } from '../connection/script-call.js';
+import type { HighestToken } from '../highest-token.js';
 import { readLease } from '../lock-keys.js';
 import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
@@ -21,13 +25,72 @@ const KEYS_OF_EACH: readonly LockKey<AcquireRequest>[] = [LOCK, TOKEN_COUNTER, R
 /** The script's first number when it acquired all; otherwise it is ONE_IS_BUSY (0), or ONE_FAILED (2). */
 const ALL_ACQUIRED = 1;
 
-/** Acquires all of several locks in one step, or none. Their keys are in one slot. */
+/** Re-entrant locks that one caller wants: all of them, or none. */
+export interface LocksOfCaller {
+  /** The first of them. */
+  readonly key: string;
+  readonly requests: readonly AcquireRequest[];
+}
+
+type AllAcquired = AcquireAllReply & { readonly acquired: true };
+
+const ONLY_THE_LOCK: readonly LockKey<AcquireRequest>[] = [LOCK];
+
+/** Callers that each want several re-entrant locks, as their requests travel together. */
+export class AcquireAllBatch implements BatchedScript<LocksOfCaller, AcquireAllReply> {
+  readonly script = scripts['acquire-all-reentrant'];
+  readonly limited = true;
+  readonly unsentReply = undefined;
+
+  /** @param onAcquired is called with the call that acquired the locks, before the acquisition is answered */
+  constructor(
+    private readonly connection: RedisConnection,
+    private readonly highestToken: HighestToken,
+    private readonly onAcquired?: (reply: AllAcquired, call: ScriptCall) => void,
+  ) {}
+
+  alike(one: LocksOfCaller, other: LocksOfCaller): boolean {
+    return one.requests[0].leaseTime === other.requests[0].leaseTime;
+  }
+
+  keys(callers: readonly LocksOfCaller[]): string[] {
+    const keys = [clockOf(this.connection, callers[0].key)];
+    for (const { requests } of callers) for (const { key } of requests) keys.push(key);
+    return keys;
+  }
+
+  args(callers: readonly LocksOfCaller[]): string[] {
+    const args = [this.highestToken.seen, String(callers[0].requests[0].leaseTime), String(callers.length)];
+    for (const { requests } of callers) args.push(String(requests.length));
+    for (const { requests } of callers) for (const { owner } of requests) args.push(owner);
+    return args;
+  }
+
+  /** The answer of one caller: its first token, { index, ttl, holder }, or { index, { error, type of the lock } }. */
+  read(reply: unknown, index: number, { requests }: LocksOfCaller, call: ScriptCall): AcquireAllReply {
+    const { connection, highestToken } = this;
+    const server = connection.description;
+    const answer = Array.isArray(reply) ? reply[index] : reply;
+    if (Array.isArray(answer)) {
+      const [busy, ttl, holder] = answer;
+      const at = integerOf(busy, server);
+      refuseFailure([ttl], ONLY_THE_LOCK, requests[at], call, connection);
+      return { ...busyReply(ttl, holder, server), index: at, ...copyOf(call) };
+    }
+    const first = integerOf(answer, server);
+    highestToken.acquired(first, requests.length - 1);
+    const acquired: AllAcquired = { acquired: true, tokens: requests.map((_, n) => first + n), ...copyOf(call) };
+    this.onAcquired?.(acquired, call);
+    return acquired;
+  }
+}
+
+/** Acquires several locks of any type in one step, or none. Their keys are in one slot. */
 export async function acquireAll(
   requests: readonly AcquireRequest[],
   context: ScriptContext,
 ): Promise<AcquireAllReply> {
   const { connection, highestToken, single, replicaCheck } = context;
-  if (requests.length === 0) return { acquired: true, tokens: [] };
   const [{ key, leaseTime }] = requests;
   const { reply, call } = await single.callInTime(
     scripts['acquire-all'],

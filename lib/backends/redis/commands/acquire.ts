@@ -1,4 +1,4 @@
-import type { Acquired, AcquireReply, AcquireRequest, LockType } from '../../lock-backend.js';
+import type { Acquired, AcquireReply, AcquireRequest, HeldType } from '../../lock-backend.js';
 import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, refuseFailure } from '../calls/item-answer.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
@@ -17,11 +17,12 @@ const FENCED_ANSWER_LENGTH = 3;
 export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply> {
   readonly script;
   readonly limited = true;
+  readonly unsentReply = undefined;
   private readonly form: AcquireScript;
 
   /** @param onAcquired is called with the call that acquired a lock, before the acquisition is answered */
   constructor(
-    type: LockType,
+    type: HeldType,
     private readonly connection: RedisConnection,
     private readonly highestToken: HighestToken,
     private readonly onAcquired?: (reply: Acquired, call: ScriptCall) => void,

@@ -1,6 +1,14 @@
-import type { AcquireRequest, LockType, OwnerRef, TransferableType, TransferRequest } from '../../lock-backend.js';
+import type { AcquireRequest, HeldType, OwnerRef, TransferableType, TransferRequest } from '../../lock-backend.js';
 import { LOCK, type LockKey } from '../calls/item-answer.js';
-import { announcedWriters, fairHeartbeats, fairQueue, fairTimeouts, fencingToken, readLease } from '../lock-keys.js';
+import {
+  announcedWriters,
+  fairHeartbeats,
+  fairQueue,
+  fairTimeouts,
+  fencingToken,
+  forgottenAt,
+  readLease,
+} from '../lock-keys.js';
 import type { ScriptName } from '../scripts.js';
 
 type KeyOfLock = LockKey<Pick<OwnerRef, 'key'>>;
@@ -45,6 +53,8 @@ export const WAITING_WRITERS: KeyOfLock = { of: ({ key }) => announcedWriters(ke
 /** Of a reader. A writer may also read, and then its scripts use this lease. */
 const READ_LEASE: KeyOfOwner = { of: ({ key, owner }) => readLease(key, owner), type: 'string' };
 
+const FORGOTTEN: KeyOfLock = { of: ({ key }) => forgottenAt(key), type: 'string' };
+
 /** A lock of any type, and its queue if it is fair. */
 export const FAIR_KEYS: readonly KeyOfLock[] = [
   LOCK,
@@ -54,7 +64,7 @@ export const FAIR_KEYS: readonly KeyOfLock[] = [
 ];
 
 /** Which scripts each lock type has, and which keys they need. */
-export const LOCK_SCRIPTS: Record<LockType, LockTypeScripts> & Record<TransferableType, TransferScript> = {
+export const LOCK_SCRIPTS: Record<HeldType, LockTypeScripts> & Record<TransferableType, TransferScript> = {
   reentrant: {
     acquire: { name: 'acquire-reentrant', keys: [LOCK] },
     release: { name: 'release-reentrant', keys: [LOCK] },
@@ -80,6 +90,12 @@ export const LOCK_SCRIPTS: Record<LockType, LockTypeScripts> & Record<Transferab
     acquire: { name: 'acquire-read', keys: [LOCK, READ_LEASE, WAITING_WRITERS], option: 'pastWaitingWriters' },
     release: { name: 'release-read', keys: [LOCK, READ_LEASE] },
     renew: { name: 'renew-read', keys: [LOCK, READ_LEASE] },
+  },
+  // How it is acquired with a result, and released with one: flights/redis-flights.ts.
+  flight: {
+    acquire: { name: 'acquire-reentrant', keys: [LOCK] },
+    release: { name: 'release-reentrant', keys: [LOCK] },
+    renew: { name: 'renew-flight', keys: [LOCK, FORGOTTEN] },
   },
   write: {
     acquire: { name: 'acquire-write', keys: [LOCK, READ_LEASE, WAITING_WRITERS], option: 'waiterTimeout' },

@@ -1,4 +1,4 @@
-import type { LockType, OwnerRef, ReleaseReply, ReleaseRequest } from '../../lock-backend.js';
+import type { HeldType, OwnerRef, ReleaseReply, ReleaseRequest } from '../../lock-backend.js';
 import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, refuseFailure } from '../calls/item-answer.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
@@ -13,11 +13,14 @@ import { LOCK_SCRIPTS, type LockScript } from './lock-type-table.js';
 const NOT_HELD = -1;
 const NOBODY_TOLD = -2;
 
+const UNSENT: ReleaseReply = { released: false, listeners: 0, published: false, resent: false };
+
 /** Releases of one lock type, as they travel together. */
 export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply> {
   readonly script;
   /** A release that comes late is as good as one that comes in time. */
   readonly limited = false;
+  readonly unsentReply = UNSENT;
   private readonly form: LockScript;
 
   /**
@@ -26,7 +29,7 @@ export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply>
    * notified
    */
   constructor(
-    type: LockType,
+    type: HeldType,
     private readonly connection: RedisConnection,
     private readonly publish: () => string,
     private readonly others: (owner: OwnerRef, told: number, head: string | undefined) => number,

@@ -1,4 +1,4 @@
-import type { LockType, RenewRequest } from '../../lock-backend.js';
+import type { HeldType, RenewRequest } from '../../lock-backend.js';
 import type { BatchedScript } from '../calls/batched-script.js';
 import { keysOf, refuseFailure } from '../calls/item-answer.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
@@ -15,10 +15,11 @@ export class RenewBatch implements BatchedScript<RenewRequest, boolean> {
   readonly script;
   /** It acquires nothing. */
   readonly limited = false;
+  readonly unsentReply = undefined;
   private readonly form: LockScript;
 
   constructor(
-    type: LockType,
+    type: HeldType,
     private readonly connection: RedisConnection,
   ) {
     this.form = LOCK_SCRIPTS[type].renew;

@@ -1,4 +1,4 @@
-import type { LockType } from '../../lock-backend.js';
+import type { HeldType } from '../../lock-backend.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { slotOf } from '../hash-slot.js';
 import { fencingToken, tokenClock } from '../lock-keys.js';
@@ -9,6 +9,6 @@ export function clockOf(connection: RedisConnection, key: string): string {
 }
 
 /** Where the next token of a lock comes from: for a fenced lock that exists, its own counter. */
-export function tokenSource(connection: RedisConnection, key: string, type: LockType): string {
+export function tokenSource(connection: RedisConnection, key: string, type: HeldType): string {
   return type === 'fenced' ? fencingToken(key) : clockOf(connection, key);
 }

@@ -4,7 +4,6 @@ import type { ConnectionContext } from '../links/connection-context.js';
 import { openTopology } from '../links/open-topology.js';
 import type { Topology } from '../links/topology.js';
 import { serverName } from './check-version.js';
-import { warnOfEviction } from './eviction-warning.js';
 import { NodeHealths } from './node-healths.js';
 import type { ScriptCall, ScriptRequest } from './script-call.js';
 import { ScriptRunner } from './script-runner.js';
@@ -134,4 +133,16 @@ export class RedisConnection {
   close(): Promise<void> {
     return this.topology.close();
   }
+}
+
+/**
+ * Warns of a server that evicts keys when its memory is full: it could evict a lock that is held, and grant it again.
+ */
+function warnOfEviction(info: string, server: string, warn: (message: string) => void): void {
+  const limit = /^maxmemory:(\d+)/m.exec(info)?.[1] ?? '0';
+  const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1] ?? 'noeviction';
+  if (limit === '0' || policy === 'noeviction') return;
+  warn(
+    `${server}: maxmemory-policy is '${policy}', so Redis may evict locks that are held and grant them twice. Set it to 'noeviction', or use a separate Redis for locks`,
+  );
 }

@@ -2,7 +2,7 @@ import { globPattern } from '../../directory/glob-pattern.js';
 import { BackendError, type KeyPage } from '../../lock-backend.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import type { Link } from '../links/link.js';
-import { ALL_COUNTER_NOTES, isBesideLocks, notedKey } from '../lock-keys.js';
+import { ALL_NOTES, isBesideLocks, notedKey } from '../lock-keys.js';
 import { arrayOf } from '../reply-shape.js';
 import type { NodeCommands } from './node-commands.js';
 
@@ -20,7 +20,7 @@ const CURSOR = /^(?:(.+)\/)?(n?)(\d{1,20})$/;
 
 /**
  * The next page of keys, one master after the other: of each one the locks, and then the semaphores and latches by
- * their notes. (There may be millions of other strings under the prefix.)
+ * their notes, and results of single flights. (There may be millions of other strings under the prefix.)
  */
 export async function scanLocks(
   prefix: string,
@@ -41,22 +41,31 @@ export async function scanLocks(
   if (at === undefined) return undefined;
   const keys = new Set<string>();
   const synchronizers = new Set<string>();
+  const results = new Set<string>();
   const pattern = escapeGlob(prefix) + match;
   const isWanted = globPattern(pattern);
-  const size = () => keys.size + synchronizers.size;
+  const size = () => keys.size + synchronizers.size + results.size;
   for (let scans = 0; at.node < masters.length && scans < MOST_SCANS && size() < count; scans++) {
     const master: Link = masters[at.node];
-    const [wanted, most] = at.notes ? [ALL_COUNTER_NOTES, Math.max(count, FEWEST_FOR_NOTES)] : [pattern, count];
+    const [wanted, most] = at.notes ? [ALL_NOTES, Math.max(count, FEWEST_FOR_NOTES)] : [pattern, count];
     const args = [at.position, 'MATCH', wanted, 'COUNT', String(most), 'TYPE', 'hash'];
     const [next, found] = arrayOf(await commands.send(master, 'scan', args), description);
     for (const name of arrayOf(found, description).map(String)) {
       if (!at.notes) {
         if (!isBesideLocks(name)) keys.add(name);
-      } else if (isWanted.test(notedKey(name))) synchronizers.add(notedKey(name));
+        continue;
+      }
+      const noted = notedKey(name);
+      if (noted !== undefined && isWanted.test(noted.key)) (noted.isResult ? results : synchronizers).add(noted.key);
     }
     at = following(at, String(next));
   }
-  return { keys: [...keys], synchronizers: [...synchronizers], cursor: nameOf(at, masters, isCluster) };
+  return {
+    keys: [...keys],
+    synchronizers: [...synchronizers],
+    results: [...results],
+    cursor: nameOf(at, masters, isCluster),
+  };
 }
 
 function following({ node, notes }: Place, position: string): Place {

@@ -1,11 +1,10 @@
-import { isReadWrite, type LockType, type Removal, type Subscription, type Wake } from '../../lock-backend.js';
+import { type HeldType, isReadWrite, type Removal, type Subscription, type Wake } from '../../lock-backend.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import type { ConnectionContext } from '../links/connection-context.js';
 import { clientChannel, fairChannelPrefix, lockChannel, readWriteChannel } from '../lock-keys.js';
 import { ChannelSubscriber } from './channel-subscriber.js';
 import { FairWaiterChannels } from './fair-waiter-channels.js';
 import type { PublishMode } from './publish-mode.js';
-import { parseRemoval } from './removal-message.js';
 import { wakeListener } from './wake-listener.js';
 
 type Listener = (wake: Wake) => void;
@@ -28,7 +27,7 @@ export class ReleaseChannels {
     this.fairWaiters = new FairWaiterChannels(this.subscriber, context);
   }
 
-  subscribe(key: string, type: LockType, clientId: string, listener: Listener): Subscription {
+  subscribe(key: string, type: HeldType, clientId: string, listener: Listener): Subscription {
     return this.whenModeIsKnown(key, () => {
       if (type !== 'fair') return this.subscribeToChannel(channelOf(key, type), this.isSharded, listener);
       if (this.isSharded) return this.fairWaiters.listen(key, listener);
@@ -65,7 +64,7 @@ export class ReleaseChannels {
   }
 
   /** Whether this process is among the listeners that a release reached. */
-  isSubscribed(key: string, type: LockType, clientId: string, head: string | undefined): boolean {
+  isSubscribed(key: string, type: HeldType, clientId: string, head: string | undefined): boolean {
     if (type !== 'fair') return this.subscriber.isSubscribed(channelOf(key, type));
     if (this.isSharded) return this.subscriber.isSubscribed(fairChannelPrefix(key) + head);
     return head?.startsWith(`${clientId}:`) === true && this.subscriber.isSubscribed(fairPattern(key, clientId));
@@ -121,11 +120,24 @@ export class ReleaseChannels {
   }
 }
 
-function channelOf(key: string, type: LockType): string {
+function channelOf(key: string, type: HeldType): string {
   return isReadWrite(type) ? readWriteChannel(key) : lockChannel(key);
 }
 
 /** Matches the channels of all waiters of this client. */
 function fairPattern(key: string, clientId: string): string {
   return `${(fairChannelPrefix(key) + clientId).replace(/[\\*?[\]]/g, '\\$&')}:*`;
+}
+
+/** Reads the message about a forced release; undefined when it is not one of ours. */
+function parseRemoval(text: string): Removal | undefined {
+  let message: Partial<Removal> | null;
+  try {
+    message = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const { key, owners } = message ?? {};
+  if (typeof key !== 'string' || !Array.isArray(owners)) return undefined;
+  return { key, owners: owners.filter((owner) => typeof owner === 'string') };
 }

@@ -1,10 +1,13 @@
+import { chunksOf } from '../../chunks.js';
 import { BackendError } from '../../lock-backend.js';
 import { deadlineTimer, type Timer } from '../../runtime.js';
 import { errorCode, messageOf, withoutSecrets } from '../connection/redis-errors.js';
 import type { ConnectionContext } from '../links/connection-context.js';
 import type { ChannelKind, SubscriberConnection } from '../links/link.js';
 import { isClientChannel } from '../lock-keys.js';
-import { ChannelCommands } from './channel-commands.js';
+
+const CHANNEL_KINDS: readonly ChannelKind[] = ['channel', 'pattern', 'sharded'];
+const MAX_CHANNELS_PER_COMMAND = 512;
 
 /**
  * A connection that receives no messages may be half open: it is checked this often while somebody waits for a message.
@@ -230,4 +233,22 @@ function consequenceOf(channel: string): string {
   return isClientChannel(channel)
     ? 'a forced release is noticed only at the next renewal'
     : 'waiters for this lock sleep longer';
+}
+
+/** Channels to subscribe to, or to unsubscribe from, grouped by the commands that do so. */
+class ChannelCommands {
+  private readonly channels: Record<ChannelKind, string[]> = { channel: [], pattern: [], sharded: [] };
+
+  add(kind: ChannelKind, channel: string): void {
+    this.channels[kind].push(channel);
+  }
+
+  /** One for each command. */
+  *groups(): Iterable<readonly [kind: ChannelKind, channels: readonly string[]]> {
+    for (const kind of CHANNEL_KINDS) {
+      // Sharded channels of one command must be in one slot, so each has its own command.
+      const size = kind === 'sharded' ? 1 : MAX_CHANNELS_PER_COMMAND;
+      for (const channels of chunksOf(this.channels[kind], size)) yield [kind, channels];
+    }
+  }
 }

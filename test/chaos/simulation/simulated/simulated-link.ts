@@ -5,9 +5,9 @@ import {
   type AcquireRequest,
   BackendError,
   type ExpectedHolders,
+  type HeldType,
   type LockBackend,
   type LockState,
-  type LockType,
   type OwnerRef,
   type ReleaseReply,
   type ReleaseRequest,
@@ -182,7 +182,14 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return reply;
   }
 
-  release(request: ReleaseRequest): Promise<ReleaseReply> {
+  /** Releases are sent at the end of the tick, behind what is sent at once, and can be withdrawn until then. */
+  async release(request: ReleaseRequest): Promise<ReleaseReply> {
+    if (request.unsent !== undefined) {
+      request.unsent = true;
+      await new Promise<void>((resolve) => process.nextTick(resolve));
+      request.unsent = false;
+      if (request.withdrawn) return { released: false, listeners: 0, published: false, resent: false };
+    }
     this.owners.givingBack(request);
     return this.send(
       this.lineOf('release', request),
@@ -209,7 +216,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
     return this.send(this.lineOf('renew', request), (backend) => backend.renew(request));
   }
 
-  raiseToken(key: string, type: LockType, token: number): Promise<void> {
+  raiseToken(key: string, type: HeldType, token: number): Promise<void> {
     return this.send('token', (backend) => backend.raiseToken(key, type, token));
   }
 
@@ -240,7 +247,7 @@ export class SimulatedLink implements LockBackend, ServerClient {
     );
   }
 
-  subscribe(key: string, type: LockType, clientId: string, listener: (wake: Wake) => void): Subscription {
+  subscribe(key: string, type: HeldType, clientId: string, listener: (wake: Wake) => void): Subscription {
     if (this.closed) return { ready: new Promise(() => {}), close: () => {} };
     const ask = (hear: (wake: Wake) => void) => this.backend.subscribe(key, type, clientId, hear);
     return new SimulatedSubscription(this, ask, listener, () => listener({ kind: 'resync' }));
@@ -306,7 +313,7 @@ function withLimit<T extends object>(reply: T, validUntil: number | undefined): 
 }
 
 /** The same backend, whose tokens are higher than what the client has seen, also when its data was lost. */
-function raised(backend: LockBackend, locks: readonly { key: string; type: LockType }[], seen: number): LockBackend {
+function raised(backend: LockBackend, locks: readonly { key: string; type: HeldType }[], seen: number): LockBackend {
   if (seen > 0) for (const { key, type } of locks) void backend.raiseToken(key, type, seen);
   return backend;
 }

@@ -62,6 +62,11 @@ export class SqlServer {
     return `${this.program.scheme}://locks:${PASSWORD}@127.0.0.1:${port}/locks`;
   }
 
+  /** What the server has printed since it was started. */
+  get log(): string {
+    return this.output;
+  }
+
   /** Runs statements in the tests' database with all rights. */
   asAdmin(...statements: string[]): Promise<void> {
     return this.program.asAdmin(this.folder, this.port, statements);

@@ -1,0 +1,114 @@
+import type { Acquired, Busy } from './lock-requests.js';
+
+/**
+ * A request for the result of a single flight, or for its lock. Its lock has the type `flight`.
+ *
+ * @publicApi
+ */
+export interface FlightRequest {
+  /** The key of the lock, prefix included. */
+  readonly key: string;
+  /** `<clientId>:<n>`. An owner that has stored a result never gets the lock again. */
+  readonly owner: string;
+  /** Milliseconds until the backend frees the lock if nobody renews it. */
+  readonly leaseTime: number;
+  /** The reading with which the caller was first told that the lock is busy; undefined: it asks for the first time. */
+  readonly begin: number | undefined;
+  /** How old a result may be, in milliseconds; 0: it must have ended after {@link begin}. */
+  readonly keepFor: number;
+  /** The size of the largest result that the caller takes, in bytes. */
+  readonly maxSize: number;
+}
+
+/** A stored result. Times are readings: see {@link FlightBackend}. @publicApi */
+export interface StoredResult {
+  readonly value: string;
+  /** The owner that has stored it. */
+  readonly run: string;
+  /** When it was stored. */
+  readonly ended: number;
+  /** Callers that began to ask before that may have it. It is earlier than `ended` for a result that was forgotten. */
+  readonly before: number;
+  /** Callers that accept an older result may have it until then. */
+  readonly kept: number;
+}
+
+/** The lock is busy, or there is a result. @publicApi */
+export interface FlightBusy extends Busy {
+  /** When the backend answered. */
+  readonly reading: number;
+  /** A result that the caller may have. `remaining` and `holder` mean nothing then. */
+  readonly result?: StoredResult;
+}
+
+/** @publicApi */
+export type FlightReply = Acquired | FlightBusy;
+
+/** The release of a flight's lock, with its result. @publicApi */
+export interface FlightRelease {
+  readonly key: string;
+  readonly owner: string;
+  /** The fencing token of the run. */
+  readonly token: number;
+  /** How long to keep the result, in milliseconds; 0: only for callers that wait for it now. */
+  readonly keepFor: number;
+  readonly value: string;
+}
+
+/** @publicApi */
+export interface FlightReleaseReply {
+  /** `gone`: the owner held the lock no longer, and nothing was stored. `before`: an earlier copy has stored it. */
+  readonly released: 'now' | 'before' | 'gone';
+  /** Why a result that was to be stored is not. */
+  readonly refusal?: string;
+  /** The connection broke while the release was under way, so it may have been executed twice. */
+  readonly resent: boolean;
+}
+
+/** A result that is kept. Its value is not shown. @publicApi */
+export interface ResultState {
+  /** In bytes. */
+  readonly size: number;
+  /** Milliseconds until it is forgotten. */
+  readonly remaining: number;
+}
+
+/**
+ * The locks of single flights, and their results. A flight's lock excludes the locks of all other types under its key.
+ * It is renewed, inspected and released by force as any other, by the methods of `LockBackend` with the type `flight`;
+ * `LockBackend.release` releases it without a result.
+ *
+ * Moments are *readings*: numbers of microseconds from the clock that gives fencing tokens. They only grow, also when
+ * the server's time is set back, and may be compared with fencing tokens.
+ *
+ * All methods may be called at any time, concurrently. Promises reject with `BackendError` only.
+ *
+ * @publicApi
+ */
+export interface FlightBackend {
+  /** Answers with a result that the caller may have. Otherwise acquires the lock if it is free. */
+  acquire(request: FlightRequest): Promise<FlightReply>;
+
+  /**
+   * Stores the result if the owner holds the lock, then releases the lock and wakes waiters, all in one step. The
+   * result is not stored if nobody waits for it and it is not to be kept. If it was forgotten after the run's token,
+   * only callers that began to ask before that may have it. If it cannot be stored, the lock is released all the same.
+   */
+  release(release: FlightRelease): Promise<FlightReleaseReply>;
+
+  /**
+   * When results of this key were last forgotten; 0 if that was before the present run. A run with a smaller token must
+   * not be joined.
+   */
+  forgottenAt(key: string): Promise<number>;
+
+  /**
+   * Deletes the result, and lets a present run keep none.
+   *
+   * @returns whether there was a result
+   */
+  forget(key: string): Promise<boolean>;
+
+  /** The result that is kept; undefined: there is none. */
+  inspect(key: string): Promise<ResultState | undefined>;
+}

@@ -1,0 +1,41 @@
+import type { StoredResult } from '../flight-backend.js';
+import { ExpiringMap, isPast } from './expiring-map.js';
+
+/** How long after the end of a run it is still known that its result was forgotten, in milliseconds. */
+const LONGER = 10_000;
+
+/** A note that results were forgotten. */
+interface Forgotten {
+  /** A reading of the clock of fencing tokens. */
+  readonly at: number;
+  /** Until when the note is kept although nobody holds the lock. */
+  until: number;
+}
+
+/** The results of single flights, by the keys of their locks, and the notes beside them. */
+export class FlightStore {
+  readonly results = new ExpiringMap<{ readonly result: StoredResult; readonly until: number }>(
+    ({ until }, now) => until <= now,
+  );
+  /** Until when somebody waits for a result. */
+  readonly wanted = new ExpiringMap(isPast);
+  /** Lasts as long as the lock is held, and a little longer. */
+  private readonly forgotten: ExpiringMap<Forgotten>;
+
+  /** @param isHeld whether somebody holds the lock */
+  constructor(isHeld: (key: string, now: number) => boolean) {
+    this.forgotten = new ExpiringMap((note, now, key) => {
+      if (isHeld(key, now)) note.until = now + LONGER;
+      return note.until <= now;
+    });
+  }
+
+  forget(key: string, at: number, now: number): void {
+    this.forgotten.set(key, { at, until: now + LONGER }, now);
+  }
+
+  /** When results were last forgotten; 0: not known. */
+  forgottenAt(key: string, now: number): number {
+    return this.forgotten.get(key, now)?.at ?? 0;
+  }
+}

@@ -1,0 +1,105 @@
+import type {
+  FlightBackend,
+  FlightRelease,
+  FlightReleaseReply,
+  FlightReply,
+  FlightRequest,
+  ResultState,
+  StoredResult,
+} from '../flight-backend.js';
+import type { AcquireRequest } from '../lock-requests.js';
+import { findBusy, grant } from './admission.js';
+import type { MemoryStore } from './memory-store.js';
+import type { ReleaseMessages } from './release-messages.js';
+
+/** How long a result stays at least, for those who were waiting, in milliseconds. */
+const SHORTEST = 10_000;
+/** How much longer than the holder's lease somebody is known to wait, in milliseconds. */
+const LONGER = 1_000;
+
+/** The clocks of the backend. */
+interface Clocks {
+  now(): number;
+  wallMicros(): number;
+}
+
+/** Single flights in memory, as they are on Redis. */
+export class MemoryFlights implements FlightBackend {
+  constructor(
+    private readonly store: MemoryStore,
+    private readonly messages: ReleaseMessages,
+    private readonly clocks: Clocks,
+    private readonly assertLock: (key: string) => void,
+  ) {}
+
+  async acquire({ key, owner, leaseTime, begin, keepFor, maxSize }: FlightRequest): Promise<FlightReply> {
+    const now = this.clocks.now();
+    this.assertLock(key);
+    const { results, wanted } = this.store.flights;
+    const reading = this.reading();
+    const stored = results.get(key, now)?.result;
+    if (stored !== undefined && stored.run !== owner && Buffer.byteLength(stored.value) <= maxSize) {
+      const isAwaited = begin !== undefined && begin < stored.before;
+      const isKept = keepFor > 0 && reading <= stored.kept && reading - stored.ended <= keepFor * 1_000;
+      if (isAwaited || isKept) return { acquired: false, remaining: 0, holder: stored.run, reading, result: stored };
+    }
+    const request: AcquireRequest = { key, type: 'flight', owner, leaseTime, reserve: 0, waiterTimeout: 0 };
+    const busy = findBusy(this.store, request, now);
+    if (busy !== undefined) {
+      wanted.set(key, now + busy.remaining + LONGER, now);
+      return { ...busy, reading };
+    }
+    if (stored?.run === owner) return { acquired: false, remaining: 1, holder: undefined, reading };
+    grant(this.store, request, leaseTime, now);
+    return { acquired: true, token: reading, reserved: 0 };
+  }
+
+  async release({ key, owner, token, keepFor, value }: FlightRelease): Promise<FlightReleaseReply> {
+    const now = this.clocks.now();
+    const { flights } = this.store;
+    const { results, wanted } = flights;
+    const record = this.store.locks.get(key, now);
+    if (!record?.isHeldBy(owner, 'flight', now)) {
+      const wasStored = results.get(key, now)?.result.run === owner;
+      return { released: wasStored ? 'before' : 'gone', resent: false };
+    }
+    const forgottenAt = flights.forgottenAt(key, now);
+    const isStale = forgottenAt > token;
+    const kept = isStale ? 0 : keepFor;
+    if (kept > 0 || wanted.get(key, now) !== undefined) {
+      const ended = this.reading();
+      const before = isStale ? forgottenAt : ended;
+      const result = { value, run: owner, ended, before, kept: ended + kept * 1_000 };
+      results.set(key, { result, until: now + Math.max(kept, SHORTEST) }, now);
+    }
+    record.remove(owner, 'flight');
+    this.store.locks.delete(key);
+    wanted.delete(key);
+    this.messages.wake(key, 'flight', now);
+    return { released: 'now', resent: false };
+  }
+
+  async forgottenAt(key: string): Promise<number> {
+    return this.store.flights.forgottenAt(key, this.clocks.now());
+  }
+
+  async forget(key: string): Promise<boolean> {
+    const now = this.clocks.now();
+    const { flights, locks } = this.store;
+    const had = flights.results.get(key, now) !== undefined;
+    flights.results.delete(key);
+    if (locks.get(key, now) !== undefined) flights.forget(key, this.reading(), now);
+    return had;
+  }
+
+  async inspect(key: string): Promise<ResultState | undefined> {
+    const result = this.store.flights.results.get(key, this.clocks.now())?.result;
+    const remaining =
+      result === undefined ? 0 : Math.ceil((result.kept - this.store.fencing.now(this.clocks.wallMicros())) / 1_000);
+    return remaining > 0 ? { size: Buffer.byteLength((result as StoredResult).value), remaining } : undefined;
+  }
+
+  private reading(): number {
+    return this.store.fencing.next('', 'flight', 0, this.clocks.wallMicros()).token;
+  }
+}

@@ -1,0 +1,78 @@
+--[[
+  Answers with the result of a single flight if the caller may have it; otherwise acquires the lock of the flight, if it is free. An owner
+  that holds the lock already gets a fresh lease.
+
+  KEYS[1]  clock of the fencing tokens
+  KEYS[2]  lock
+  KEYS[3]  result: hash of value, run (the owner that stored it), and three readings of the clock: ended; before (a caller that began to
+           ask before that may have it); kept (callers with keepFor may have it until then)
+  KEYS[4]  wanted: exists while somebody waits for a result
+  KEYS[5]  forgotten: the reading at which results were last forgotten. Not used here; named because all of these keys go together
+
+  ARGV[1]  server time in ms after which the script does nothing
+  ARGV[2]  highest token that the caller has seen
+  ARGV[3]  lease time in ms
+  ARGV[4]  owner
+  ARGV[5]  reading at which the caller began to ask; empty: now
+  ARGV[6]  how old a result the caller takes, in ms; 0: none that ended before it began to ask
+  ARGV[7]  size in bytes of the largest result that is sent in the answer
+  ARGV[8]  size in bytes of the largest result that the caller takes
+
+  Returns { 'acquired', token }, { 'busy', ttl, holder, reading }, or { 'result', run, ended, before, kept, reading, value }.
+  Returns { 'large' } instead of a result that is too large for the answer; nothing was acquired then.
+  Returns { 'expired', server time in ms } when it came too late.
+]]
+-- @include acquisition-deadline
+-- @include acquisition-arguments
+-- @include ttl-replies
+-- @include expire
+-- @include tokens
+-- @include is-owner
+-- @include lock-fields
+-- @include holder
+-- @include plain/busy-plain
+-- @include plain/take-plain
+-- The lease of a holder that Java's library acquired without a limit, in ms, and how much longer `wanted` exists than
+-- the holder's lease: a waiter asks again when the lease ends.
+local WITHOUT_LIMIT, LONGER = 30000, 1000
+local lock, result, wanted, owner = KEYS[2], KEYS[3], KEYS[4], ARGV[4]
+local begin, keepFor = tonumber(ARGV[5]), tonumber(ARGV[6])
+
+reserveTokens(KEYS[1], 0, 1)
+local reading = nextToken()
+
+-- Anything else than this library writes counts as no result.
+local stored = redis.pcall('HMGET', result, 'run', 'ended', 'before', 'kept')
+local function readingOf(text)
+  return text and #text <= 16 and string.find(text, '^%d+$') and tonumber(text)
+end
+local run, ended, before, kept = stored[1], readingOf(stored[2]), readingOf(stored[3]), readingOf(stored[4])
+if not (ended and before and kept) then
+  run = nil
+end
+
+local isLateCopy = run == owner
+if run and not isLateCopy then
+  local isAwaited = begin and begin < before
+  local isKept = keepFor > 0 and reading >= ended and reading <= kept and reading - ended <= keepFor * 1000
+  local size = redis.call('HSTRLEN', result, 'value')
+  if (isAwaited or isKept) and size <= tonumber(ARGV[8]) and redis.call('HEXISTS', result, 'value') == 1 then
+    if size > tonumber(ARGV[7]) then
+      return { 'large' }
+    end
+    return { 'result', run, ended, before, kept, reading, redis.call('HGET', result, 'value') }
+  end
+end
+
+local ttl = redis.call('PTTL', lock)
+local busy = busyPlain(lock, owner, ttl)
+if busy then
+  redis.call('SET', wanted, '1', 'PX', (ttl < 0 and WITHOUT_LIMIT or ttl) + LONGER)
+  return { 'busy', busy[1], busy[2], reading }
+end
+-- The flight of this owner has ended.
+if isLateCopy then
+  return { 'busy', 1, '', reading }
+end
+takePlain(lock, owner, lease)
+return { 'acquired', reading }

@@ -1,0 +1,31 @@
+--[[
+  Deletes the result of a single flight. A run that holds the lock now does not keep its result, and nobody joins it any more.
+
+  KEYS[1]  clock of the fencing tokens
+  KEYS[2]  lock
+  KEYS[3]  result
+  KEYS[4]  forgotten: the reading at which results were last forgotten
+
+  ARGV[1]  highest token that the caller has seen
+
+  Returns 1 when there was a result, else 0.
+]]
+-- @include ttl-replies
+-- @include flight/forgotten-longer
+local time = redis.call('TIME')
+local micros = time[1] * 1000000 + time[2]
+local seen = tonumber(ARGV[1])
+-- @include tokens
+local forgotten = KEYS[4]
+
+local deleted = redis.call('DEL', KEYS[3])
+-- A run that does not hold the lock stores nothing.
+local ttl = redis.call('PTTL', KEYS[2])
+if ttl ~= NO_KEY then
+  reserveTokens(KEYS[1], 0, 1)
+  redis.call('SET', forgotten, string.format('%.0f', nextToken()))
+  if ttl ~= NO_LEASE then
+    redis.call('PEXPIRE', forgotten, ttl + FORGOTTEN_LONGER)
+  end
+end
+return deleted

@@ -1,0 +1,71 @@
+--[[
+  Stores the result of a single flight if its owner still holds the lock, then releases the lock and tells waiters. Sent twice, it does
+  so once.
+
+  KEYS[1]  clock of the fencing tokens
+  KEYS[2]  lock
+  KEYS[3]  result: see acquire-flight-5.lua
+  KEYS[4]  wanted: exists while somebody waits for a result
+  KEYS[5]  forgotten: the reading at which results were last forgotten
+
+  ARGV[1]  PUBLISH or SPUBLISH
+  ARGV[2]  highest token that the caller has seen
+  ARGV[3]  owner
+  ARGV[4]  its fencing token
+  ARGV[5]  how long to keep the result, in ms; 0: only for those who wait for it now
+  ARGV[6]  value of the result
+
+  Returns { listeners or NOBODY_TOLD (-2), 1 when the result was stored, why it was refused }, or { NOT_HELD (-1), server time in ms, 1 when
+  this owner has stored its result before }.
+]]
+-- @include release-replies
+-- @include server-time
+-- @include prefixed
+local time = redis.call('TIME')
+local micros = time[1] * 1000000 + time[2]
+local seen = tonumber(ARGV[2])
+-- @include tokens
+-- @include flight/next-reading
+-- Those who were waiting have heard of the result by then, in ms.
+local SHORTEST = 10000
+local clock, lock, result, wanted = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local publish, owner, token, keepFor, value = ARGV[1], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+
+if redis.call('HEXISTS', lock, owner) == 0 then
+  return { NOT_HELD, serverTime(), redis.pcall('HGET', result, 'run') == owner and 1 or 0 }
+end
+
+-- Forgotten while it was computed: only those who had been waiting before that get it.
+local forgotten = tonumber(redis.call('GET', KEYS[5]) or nil)
+local isStale = forgotten ~= nil and forgotten > token
+if isStale then
+  keepFor = 0
+end
+
+local isStored, refusal = 0, ''
+if keepFor > 0 or redis.call('EXISTS', wanted) == 1 then
+  local ended = nextReading(clock)
+  local text = string.format('%.0f', ended)
+  -- The first write of this script: later ones are not refused for lack of memory, and an error after HDEL would leave
+  -- the lock free and nobody told.
+  local written = redis.pcall('HSET', result, 'value', value, 'run', owner, 'ended', text, 'before',
+    isStale and string.format('%.0f', forgotten) or text, 'kept', string.format('%.0f', ended + keepFor * 1000))
+  if type(written) == 'number' then
+    written = redis.pcall('PEXPIRE', result, string.format('%.0f', math.max(keepFor, SHORTEST)))
+    if type(written) == 'table' then
+      redis.pcall('DEL', result)
+    end
+    redis.pcall('SET', clock, text)
+  end
+  if type(written) == 'table' then
+    refusal = written.err
+  else
+    isStored = 1
+  end
+end
+
+redis.call('HDEL', lock, owner)
+redis.pcall('DEL', wanted)
+-- A user who may not publish has released the lock all the same.
+local listeners = redis.pcall(publish, prefixed('redisson_lock__channel', lock), '0')
+return { type(listeners) == 'number' and listeners or NOBODY_TOLD, isStored, refusal }

@@ -1,0 +1,31 @@
+--[[
+  Renews the locks of single flights, each for its owner. A note that results were forgotten lasts as long as the run that it concerns.
+
+  KEYS[2i - 1]  lock
+  KEYS[2i]      forgotten: the reading at which results were last forgotten
+
+  ARGV[1]       lease time in ms
+  ARGV[1 + i]   owner
+
+  Returns { server time in ms, answer, ... }: RENEWED (1), NOT_HELD (0), or { { error, types of the keys } }.
+]]
+-- @include server-time
+-- @include answer-of
+-- @include plain/holds-plain
+-- @include flight/forgotten-longer
+local lease = ARGV[1]
+
+local function renew(i)
+  local lock = KEYS[2 * i - 1]
+  if not holdsPlain(lock, ARGV[1 + i]) then
+    return 0
+  end
+  redis.call('PEXPIRE', KEYS[2 * i], string.format('%.0f', lease + FORGOTTEN_LONGER))
+  return redis.call('PEXPIRE', lock, lease)
+end
+
+local answers = { serverTime() }
+for i = 1, #ARGV - 1 do
+  answers[1 + i] = answerOf(renew, i, 2 * i - 1, 2)
+end
+return answers

@@ -1,0 +1,419 @@
+import type {
+  Acquired,
+  BackendError,
+  FlightBackend,
+  FlightBusy,
+  FlightRelease,
+  FlightReply,
+} from '../../backends/lock-backend.js';
+import { Attempt } from '../attempt.js';
+import type { LinkedQueue } from '../collections/linked-queue.js';
+import type { EngineContext } from '../engine-context.js';
+import { Departure } from '../lease/departure.js';
+import {
+  type GivenBack,
+  HeldLock,
+  type LockKeeper,
+  type LockWaiter,
+  type ReleaseListener,
+  type ReleaseOutcome,
+} from '../lease/held-lock.js';
+import { type Moment, validity } from '../lease/lease-clock.js';
+import { noteLoss, unusedOwner } from '../lease/release.js';
+import { WaitingLine } from '../queue/waiting-line.js';
+import type { WaitingQueue } from '../waiting/outages.js';
+import { TurnToAsk } from '../waiting/turn-to-ask.js';
+import { permanentError } from '../waiting/wait-errors.js';
+import { type Caller, Waiter } from '../waiting/waiter.js';
+import type { FlightTerms } from './flight-terms.js';
+
+/** The result of somebody else's run, as text. */
+export interface SharedResult {
+  readonly value: string;
+  /** The owner of the run. */
+  readonly run: string;
+}
+
+/** A caller of a single flight: it gets the lock, to run, or the result of another run. */
+export class FlightWaiter extends Waiter<HeldLock | SharedResult> {
+  declare readonly terms: FlightTerms;
+
+  /** The reading of its first busy answer: it may have results that end later. */
+  begin: number | undefined;
+  /** A request was sent after it had arrived, so that what the answer says holds for this caller, too. */
+  asked = false;
+  /**
+   * Whether it joins the run of this process: `unknown` until the backend has said that the run was not forgotten
+   * before this caller arrived.
+   */
+  joins: 'yes' | 'no' | 'unknown' = 'no';
+
+  override get what(): string {
+    return `the single flight '${this.name}'`;
+  }
+}
+
+/** A run of this process. */
+interface Run {
+  readonly held: HeldLock;
+  readonly terms: FlightTerms;
+  /** How its body ended; undefined: it has not. */
+  outcome: { readonly value: string } | { readonly error: unknown } | undefined;
+}
+
+/**
+ * One single flight in one process: its waiting callers, and the run of this process, if there is one.
+ *
+ * 1. `running`: a run of this process holds the lock. Callers join it. The backend is asked once for all callers of a
+ *    tick whether results were forgotten since the run began: they then do not join, and wait for the next run.
+ * 2. `departing`: the run has ended, and its release is unanswered. Nobody asks.
+ * 3. `asking`: a request of one caller is under way. It brings a result, the lock, or a busy answer, whose reading
+ *    becomes the begin of all callers that had arrived when it was sent.
+ * 4. `resting`: somebody else holds the lock. A release wakes this process, which then asks for its first caller;
+ *    everybody who may have the result gets it, and the others ask again. A caller that arrives asks at once, since it
+ *    has to know its begin.
+ *
+ * The lock is never handed off: a result wakes everybody at once. A run that loses its lock is no longer the run of
+ * this process, and callers that had joined it ask again.
+ */
+export class FlightQueue implements LockKeeper, WaitingQueue {
+  readonly type = 'flight';
+  private readonly line: WaitingLine;
+  private readonly turn: TurnToAsk;
+  private run: Run | undefined;
+  private asking: FlightWaiter | undefined;
+  /** The number of unanswered releases. */
+  private departures = 0;
+  /** The backend is being asked whether callers may join. */
+  private verifying = false;
+
+  /** @param onIdle called when the queue has nothing left to do */
+  constructor(
+    private readonly context: EngineContext,
+    readonly name: string,
+    readonly key: string,
+    private readonly onIdle: (queue: FlightQueue) => void,
+  ) {
+    const { backend, runtime, clientId } = context;
+    this.line = new WaitingLine(context, this);
+    this.turn = new TurnToAsk(
+      (listener) => backend.subscribe(key, 'flight', clientId, listener),
+      runtime,
+      () => this.resume(),
+    );
+  }
+
+  get waiting(): LinkedQueue<LockWaiter> {
+    return this.line.waiters;
+  }
+
+  get holders(): readonly HeldLock[] {
+    return this.run === undefined ? [] : this.run.held.alone;
+  }
+
+  get keys(): readonly string[] {
+    return [this.key];
+  }
+
+  get isAsking(): boolean {
+    return this.asking !== undefined || this.departures > 0 || this.verifying;
+  }
+
+  isUnavailableTo(caller: Caller<never>): boolean {
+    return this.line.isUnavailableTo(caller);
+  }
+
+  /** A forced release by this process needs no action: see LockQueue. */
+  removed(): void {}
+
+  // ── Callers come and go ────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Adds a caller, which is served or refused later. */
+  enqueue(waiter: FlightWaiter): void {
+    const { run } = this;
+    if (run !== undefined && waiter.triesOnce) return waiter.refuse(this.line.busy(waiter));
+    if (run !== undefined && run.outcome === undefined) waiter.joins = 'unknown';
+    this.waiting.push(waiter);
+    if (waiter.mayLeave) this.line.watch(waiter);
+    this.line.rest();
+    this.serveNext();
+  }
+
+  dismiss(waiter: LockWaiter, error: Error): void {
+    this.leave(waiter);
+    waiter.refuse(error);
+  }
+
+  refuseWhere(errorOf: (waiter: LockWaiter) => Error | undefined): void {
+    this.line.refuseWhere(errorOf);
+  }
+
+  leave(waiter: LockWaiter): void {
+    this.line.leave(waiter);
+    if (this.line.isEmpty) this.turn.onEmpty();
+    this.context.runtime.detached(() => this.resume());
+  }
+
+  private get callers(): Iterable<FlightWaiter> {
+    return this.waiting as LinkedQueue<LockWaiter> as unknown as Iterable<FlightWaiter>;
+  }
+
+  private find(isWanted: (waiter: FlightWaiter) => boolean): FlightWaiter | undefined {
+    for (const waiter of this.callers) if (isWanted(waiter)) return waiter;
+    return undefined;
+  }
+
+  private refuseTriers(errorOf: (trier: LockWaiter) => Error): void {
+    for (const trier of this.callers) if (trier.triesOnce && trier.asked) this.dismiss(trier, errorOf(trier));
+  }
+
+  private serve(waiter: FlightWaiter, granted: HeldLock | SharedResult): void {
+    this.line.leave(waiter);
+    waiter.grant(granted);
+  }
+
+  // ── Serving callers ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  private serveNext(): void {
+    if (this.run !== undefined) return this.verifyJoins();
+    if (this.isAsking) return;
+    const isNew = (waiter: FlightWaiter) => waiter.begin === undefined && (!this.isFailing || waiter.triesOnce);
+    const next = this.turn.resting ? this.find(isNew) : (this.waiting.first as FlightWaiter | undefined);
+    if (next !== undefined) this.ask(next);
+  }
+
+  private resume(): void {
+    this.serveNext();
+    this.endIfIdle();
+  }
+
+  private endIfIdle(): void {
+    if (this.waiting.length > 0 || this.isAsking || this.run !== undefined) return;
+    this.turn.close();
+    this.line.close();
+    this.onIdle(this);
+  }
+
+  private get isFailing(): boolean {
+    return this.line.failure !== undefined;
+  }
+
+  private get flights(): FlightBackend {
+    return this.context.backend.flights as FlightBackend; // callers without it were refused
+  }
+
+  // ── Asking the backend ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  private ask(waiter: FlightWaiter): void {
+    const { context, key } = this;
+    if (waiter.ownerSpent) waiter.renewOwner();
+    const { owner, terms, begin } = waiter;
+    const { leaseTime, keepFor, maxSize } = terms;
+    this.turn.begin();
+    this.asking = waiter;
+    const present = [...this.callers];
+    for (const caller of present) caller.asked = true;
+    const attempt = new Attempt(context, key, owner, terms);
+    waiter.attempt = attempt;
+    this.flights.acquire({ key, owner, leaseTime, begin, keepFor, maxSize }).then(
+      (reply) => this.answered(waiter, attempt, reply, present),
+      (error) => {
+        attempt.failed(error);
+        this.settle(waiter);
+        this.unanswered(waiter, attempt);
+      },
+    );
+  }
+
+  private settle(waiter: FlightWaiter): void {
+    this.asking = this.line.failure = waiter.attempt = undefined;
+  }
+
+  private answered(waiter: FlightWaiter, attempt: Attempt, reply: FlightReply, present: readonly FlightWaiter[]): void {
+    const now = this.context.clock.now();
+    const state = attempt.answered(reply, now);
+    this.settle(waiter);
+    if (state === 'granted') return this.granted(waiter, attempt, reply as Acquired, now);
+    if (state === 'failed') return this.unanswered(waiter, attempt);
+    if (attempt.abandon()) waiter.renewOwner();
+    else if (attempt.ownerSpent) waiter.ownerSpent = true;
+    if (!reply.acquired) {
+      if (reply.result !== undefined) this.share(waiter, reply, present);
+      else this.foundBusy(waiter, reply, present, now);
+    }
+    this.resume();
+  }
+
+  private granted(waiter: FlightWaiter, attempt: Attempt, reply: Acquired, now: Moment): void {
+    const { terms } = waiter;
+    this.turn.acquired();
+    this.line.forgetHolder();
+    const held = new HeldLock(this, attempt, terms.fixed, reply, Math.floor(now.monotonic));
+    this.run = { held, terms, outcome: undefined };
+    this.context.watchdog.guard(held, now);
+    if (waiter.settled) {
+      this.context.events.unawaited(this.giveBack(held));
+      return;
+    }
+    this.serve(waiter, held);
+    for (const caller of this.callers) {
+      if (caller.triesOnce) this.dismiss(caller, this.line.busy(caller));
+      else caller.joins = caller.asked ? 'yes' : 'unknown';
+    }
+    this.serveNext();
+  }
+
+  /** Gives a result to everybody who may have it. */
+  private share(waiter: FlightWaiter, reply: FlightBusy, present: readonly FlightWaiter[]): void {
+    const { reading, result } = reply;
+    if (result === undefined) return;
+    const { value, run, ended, before, kept } = result;
+    const size = Buffer.byteLength(value);
+    this.turn.acquired();
+    if (!waiter.settled) this.serve(waiter, { value, run });
+    for (const caller of present) {
+      if (caller.settled || size > caller.terms.maxSize) continue;
+      const age = reading - ended;
+      const isKept = age >= 0 && reading <= kept && age <= caller.terms.keepFor * 1_000;
+      const isAwaited = caller.begin !== undefined && caller.begin < before;
+      if (isAwaited || isKept) this.serve(caller, { value, run });
+    }
+  }
+
+  private foundBusy(waiter: FlightWaiter, reply: FlightBusy, present: readonly FlightWaiter[], now: Moment): void {
+    this.line.foundBusy(reply, now, waiter.mayLeave);
+    for (const caller of present) caller.begin ??= reply.reading;
+    this.refuseTriers((trier) => this.line.busy(trier));
+    if (this.waiting.length === 0) return;
+    this.turn.busy(reply.remaining, reply.holder);
+    this.line.rest();
+  }
+
+  private unanswered(waiter: FlightWaiter, attempt: Attempt): void {
+    const { backend, outages } = this.context;
+    const error = attempt.error as BackendError;
+    this.line.failure = error;
+    if (attempt.abandon()) waiter.renewOwner();
+    if (!waiter.settled && error.kind !== 'unavailable') this.dismiss(waiter, permanentError(waiter, backend, error));
+    this.refuseTriers((trier) => this.line.unavailable(trier));
+    const head = this.waiting.first;
+    if (head !== undefined && error.kind === 'unavailable' && this.turn.failed())
+      outages.attemptFailed(() => this.line.unavailable(head));
+    this.resume();
+  }
+
+  // ── The run of this process ────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Asks for all callers that have come since whether results were forgotten, because they then must not join. */
+  private verifyJoins(): void {
+    const { run, verifying } = this;
+    const isNew = ({ joins }: FlightWaiter) => joins === 'unknown';
+    if (run === undefined || verifying || this.find(isNew) === undefined) return;
+    const callers = [...this.callers].filter(isNew);
+    this.verifying = true;
+    this.flights.forgottenAt(this.key).then(
+      (forgottenAt) => {
+        this.verifying = false;
+        const joins = forgottenAt > run.held.token ? 'no' : 'yes';
+        for (const caller of callers) if (caller.joins === 'unknown') caller.joins = joins;
+        this.resume();
+      },
+      () => {
+        this.verifying = false;
+        for (const caller of callers) caller.joins = 'no';
+        this.resume();
+      },
+    );
+  }
+
+  /** The body has ended, well or not. Nobody joins the run any more. */
+  landed(held: HeldLock, outcome: NonNullable<Run['outcome']>): void {
+    if (this.run?.held === held) this.run.outcome = outcome;
+  }
+
+  giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome>;
+  giveBack(held: HeldLock, now: Moment, listener: ReleaseListener | undefined): GivenBack;
+  giveBack(held: HeldLock, _now?: Moment, listener?: ReleaseListener): GivenBack {
+    const { context, run } = this;
+    if (held.lost !== undefined || run?.held !== held) {
+      context.backgroundReleases.release(unusedOwner(held));
+      return 'gone';
+    }
+    this.context.watchdog.drop(held);
+    this.departures++;
+    const released = this.depart(run).then((outcome) => {
+      this.departures--;
+      this.run = undefined;
+      this.shareOwn(run, outcome);
+      this.resume();
+      return outcome;
+    });
+    if (listener === undefined) return released;
+    this.context.events.unawaited(released.then((outcome) => listener.releaseSettled(outcome)));
+    return undefined;
+  }
+
+  private releaseWithout(held: HeldLock): Promise<ReleaseOutcome> {
+    return new Departure(this.context, held, () => {}).send(undefined) as Promise<ReleaseOutcome>;
+  }
+
+  /** Releases the lock, with the result if there is one. */
+  private depart({ held, terms, outcome }: Run): Promise<ReleaseOutcome> {
+    const { context } = this;
+    const { clock, events, backgroundReleases } = context;
+    // Past the deadline the lock is lost by this process's clock, and nothing is stored.
+    const isHeld = clock.age(held.confirmed) < validity(held.validFor);
+    if (outcome === undefined || !('value' in outcome) || !isHeld) return this.releaseWithout(held);
+    const { value } = outcome;
+    const size = Buffer.byteLength(value);
+    if (size > terms.maxSize) {
+      const advice = 'callers of other processes run for themselves. Return less, or raise maxSize';
+      events.logger.warn(
+        `The result of the single flight '${this.name}' has ${size} bytes, more than maxSize (${terms.maxSize}), and is not stored: ${advice}`,
+      );
+      return this.releaseWithout(held);
+    }
+    const { key, owner, token } = held;
+    const flight: FlightRelease = { key, owner, token, keepFor: terms.keepFor, value };
+    return this.flights.release(flight).then(
+      ({ released, refusal, resent }) => {
+        backgroundReleases.followUp(held);
+        if (refusal !== undefined)
+          events.logger.warn(`The result of the single flight '${this.name}' could not be stored: ${refusal}`);
+        // If the client resent the release after its answer was lost, the second copy finds nothing.
+        const executedTwice = resent && clock.age(held.confirmed) < validity(held.validFor);
+        return released !== 'gone' || executedTwice ? 'released' : 'gone';
+      },
+      () => {
+        backgroundReleases.release({ ...unusedOwner(held), leaseTime: held.validFor, flight });
+        return 'unreachable';
+      },
+    );
+  }
+
+  /** Gives the outcome of the run of this process to the callers that joined it. */
+  private shareOwn({ held, outcome }: Run, released: ReleaseOutcome): void {
+    const isLost = released === 'gone' || outcome === undefined;
+    for (const caller of this.callers) {
+      const { joins } = caller;
+      caller.joins = 'no';
+      if (joins !== 'yes' || isLost) continue;
+      if ('value' in outcome) this.serve(caller, { value: outcome.value, run: held.owner });
+      else this.dismiss(caller, outcome.error as Error);
+    }
+  }
+
+  forget(held: HeldLock): void {
+    this.context.watchdog.drop(held);
+    if (this.run?.held === held) {
+      this.run = undefined;
+      for (const caller of this.callers) caller.joins = 'no';
+    }
+    this.resume();
+  }
+
+  lost(held: HeldLock): void {
+    this.forget(held);
+    noteLoss(this.context, held);
+  }
+}

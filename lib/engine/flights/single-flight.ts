@@ -1,0 +1,123 @@
+import type { EngineContext } from '../engine-context.js';
+import { LockConfigurationError, LockDeadlockError } from '../errors.js';
+import { HeldLock } from '../lease/held-lock.js';
+import type { Lease } from '../lease/lease.js';
+import { announceAcquired, startTime } from '../lease/lease-events.js';
+import type { LockLease } from '../lease/lock-lease.js';
+import { currentScope, liveFrom, lockScopes } from '../scope/lock-scope.js';
+import { holdWhile } from '../scope/run-while-held.js';
+import { toLockName } from '../terms/lock-name.js';
+import { isTraced, traceAcquisition } from '../trace/trace-acquisition.js';
+import { abortedError } from '../waiting/waiter.js';
+import { FlightWaiter, type SharedResult } from './flight-queue.js';
+import { type FlightTerms, resultOf, textOf } from './flight-terms.js';
+
+/**
+ * Runs `body` unless somebody else is running it or its result is kept, and resolves to the result of whoever ran it.
+ * See `LockService.singleFlight`.
+ *
+ * @param what the name of the call in errors
+ */
+export async function singleFlight(
+  context: EngineContext,
+  name: string,
+  terms: FlightTerms,
+  what: string,
+  body: (lease: Lease) => unknown,
+): Promise<unknown> {
+  const ask = () => joinOrAcquire(context, name, terms, what);
+  const turn = await (isTraced(context) ? traceAcquisition(context, [name], terms, ask) : ask());
+  if ('value' in turn) return resultOf(turn.value, terms, name);
+  const text = await run(context, turn, terms, body);
+  return resultOf(text, terms, name);
+}
+
+/** @throws LockConfigurationError, with the reason, when the backend has no single flights */
+export function assertFlights({ backend }: EngineContext, what: string): void {
+  if (backend.flights !== undefined) return;
+  throw new LockConfigurationError(
+    `${what}: ${backend.description} has no single flights, because it cannot store a result and release the lock in one step. Use a single Redis, Sentinel or a cluster, or the memory backend`,
+  );
+}
+
+/** Waits until the caller may run, or there is a result for it. */
+async function joinOrAcquire(
+  context: EngineContext,
+  name: string,
+  terms: FlightTerms,
+  what: string,
+): Promise<LockLease | SharedResult> {
+  const key = context.keyOf(toLockName(name, what), what);
+  if (terms.signal?.aborted) throw abortedError({ what: `the single flight '${name}'`, name }, terms.signal);
+  const hasScope = lockScopes.getStore() !== undefined;
+  if (hasScope) refuseNested(context, name, key);
+  const scoped = context.admit(what, name, hasScope);
+  const started = startTime(context);
+  return new Promise((resolve, reject) => {
+    const granted = (turn: HeldLock | SharedResult) => {
+      if (!(turn instanceof HeldLock)) {
+        announceShared(context, name, terms, turn, started);
+        return resolve(turn);
+      }
+      const lease = context.createLease(turn.alone, terms);
+      announceAcquired(context, lease, started);
+      resolve(lease);
+    };
+    const waiter = new FlightWaiter(name, context.newOwner, terms, context.runtime, granted, reject);
+    waiter.scoped = scoped;
+    const { outages } = context;
+    const refusal = outages.active ? outages.arrived(waiter, [key]) : undefined;
+    if (refusal !== undefined) return waiter.refuse(refusal);
+    const queue = context.flightQueueOf(name, key);
+    queue.enqueue(waiter);
+    if (hasScope) context.deadlocks.add(waiter, queue);
+  });
+}
+
+function announceShared(
+  { events, runtime }: EngineContext,
+  name: string,
+  { group, method }: FlightTerms,
+  { run: owner }: SharedResult,
+  started: number | undefined,
+): void {
+  if (!events.hears('shared')) return;
+  const waited = started === undefined ? 0 : runtime.monotonic() - started;
+  events.emit('shared', { name, type: 'flight', group, method, owner, shared: true, waited });
+}
+
+/** Runs the body while the lease is held, and stores its result with the release. @returns the result as text */
+function run(
+  context: EngineContext,
+  lease: LockLease,
+  terms: FlightTerms,
+  body: (lease: Lease) => unknown,
+): Promise<string> {
+  const [held] = lease.locks;
+  const queue = context.flightQueueOf(lease.name, held.key);
+  return holdWhile(context, lease, async () => {
+    try {
+      const value = textOf(await body(lease), terms, lease.name);
+      queue.landed(held, { value });
+      return value;
+    } catch (error) {
+      queue.landed(held, { error });
+      throw error;
+    }
+  });
+}
+
+/** Refuses a caller that would wait for itself. @throws LockDeadlockError */
+function refuseNested(context: EngineContext, name: string, key: string): void {
+  for (let scope = currentScope(); scope !== undefined; scope = liveFrom(scope.parent)) {
+    const { lease } = scope;
+    const held = lease.service === context ? lease.locks.find((lock) => lock.key === key) : undefined;
+    if (held === undefined) continue;
+    const { owner } = held;
+    throw new LockDeadlockError(
+      `The single flight '${name}' was called by code that holds this lock already, and would wait for itself. Call it outside, or give it another name`,
+      name,
+      [{ owner, holds: name, waitsFor: name }],
+    );
+  }
+}

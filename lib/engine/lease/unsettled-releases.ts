@@ -1,0 +1,66 @@
+import { type Linked, LinkedQueue } from '../collections/linked-queue.js';
+
+/** An owner whose release has no answer yet. */
+export interface Departing extends Linked<Departing> {
+  readonly key: string;
+  readonly owner: string;
+  /** A request is under way. False between two repetitions. */
+  readonly underWay: boolean;
+  /** Called when the next request is answered, or was given up. */
+  whenAnswered: readonly (() => void)[] | undefined;
+}
+
+/**
+ * The releases of one engine that have no answer yet. Whoever asks about such a lock meanwhile may find an owner that
+ * has left: questions wait for the answer, and a busy lock is asked for once more.
+ */
+export class UnsettledReleases {
+  private readonly releases = new LinkedQueue<Departing>();
+
+  begin(release: Departing): void {
+    this.releases.push(release);
+  }
+
+  /** A request was answered or given up; the release may be repeated. */
+  answered(release: Departing): void {
+    const listeners = release.whenAnswered;
+    if (listeners === undefined) return;
+    release.whenAnswered = undefined;
+    for (const listener of listeners) listener();
+  }
+
+  /** The release is settled, or is not sent after all. */
+  end(release: Departing): void {
+    this.releases.remove(release);
+    this.answered(release);
+  }
+
+  /** Calls back at the next answer to the release of this owner. False: its release is settled, or never began. */
+  onAnswer(owner: string | undefined, callback: () => void): boolean {
+    if (owner === undefined || this.releases.length === 0) return false;
+    for (const release of this.releases) {
+      if (release.owner !== owner) continue;
+      release.whenAnswered = [...(release.whenAnswered ?? []), callback];
+      return true;
+    }
+    return false;
+  }
+
+  /** As {@link onAnswer}, as a promise; undefined: the release of this owner is settled, or never began. */
+  nextAnswer(owner: string | undefined): Promise<void> | undefined {
+    let settle!: () => void;
+    const answer = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    return this.onAnswer(owner, settle) ? answer : undefined;
+  }
+
+  /** Settles when the releases under way of this lock are answered; undefined: there are none. */
+  answersFor(key: string): Promise<unknown> | undefined {
+    if (this.releases.length === 0) return undefined;
+    const answers = [...this.releases]
+      .filter((release) => release.key === key && release.underWay)
+      .map(({ owner }) => this.nextAnswer(owner));
+    return answers.length === 0 ? undefined : Promise.all(answers);
+  }
+}

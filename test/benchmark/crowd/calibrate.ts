@@ -1,0 +1,26 @@
+import type { Costs } from '../../chaos/simulation/crowd/modelled-server.js';
+import type { CrowdFigures, Spent } from '../../chaos/simulation/crowd/waiting-crowd.js';
+
+/**
+ * What things take on this machine, from the CPU times of two real crowds, whose hand-overs consist of different
+ * numbers of script calls, messages and PINGs.
+ *
+ * @param roundTrip of a PING, in milliseconds
+ */
+export function costsOf(small: CrowdFigures, large: CrowdFigures, roundTrip: number): Costs {
+  const [few, many] = [small.steady.each, large.steady.each];
+  // A script call is executed and answered; a PING costs one write to execute, and one to answer.
+  const writes = ({ commands, messages, pings }: Spent) => commands + messages + 2 * pings;
+  const reads = ({ messages, pings }: Spent) => messages + pings;
+  const [command, write] = solve([few.commands, writes(few), few.server], [many.commands, writes(many), many.server]);
+  const [answer, message] = solve([few.commands, reads(few), few.clients], [many.commands, reads(many), many.clients]);
+  return { latency: Math.max(0, roundTrip / 2 - write), command, write, message, answer };
+}
+
+type Equation = readonly [a: number, b: number, sum: number];
+
+/** The x and y of a·x + b·y = sum, by Cramer's rule. */
+function solve([a, b, sum]: Equation, [c, d, other]: Equation): readonly [x: number, y: number] {
+  const determinant = a * d - b * c;
+  return [(sum * d - b * other) / determinant, (a * other - sum * c) / determinant];
+}

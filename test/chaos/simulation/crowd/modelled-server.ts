@@ -1,0 +1,94 @@
+import { MemoryStore } from '../../../../lib/backends/memory/memory-store.js';
+import type { VirtualTime } from '../simulated/virtual-time.js';
+
+const TODAY = Date.parse('2025-01-01T00:00:00Z');
+
+/** What things take, in milliseconds. */
+export interface Costs {
+  /** One way between a process and the server. */
+  readonly latency: number;
+  /** The server reads a script call and executes it. A PING is as cheap as a write. */
+  readonly command: number;
+  /** The server puts something into one connection's socket: an answer, or a message that it publishes. */
+  readonly write: number;
+  /** A process takes a message out of its socket and decides what to do about it. */
+  readonly message: number;
+  /** A process takes a script's answer out of its socket, and does what follows. A PING's is as cheap as a message. */
+  readonly answer: number;
+}
+
+/** Stands for one connection. */
+export type Socket = object;
+
+/**
+ * A Redis that executes one command at a time: real code in memory, behind the event loop of redis-server 7.0. A turn
+ * of it executes all commands that have arrived, and then writes to each connection that has something to get, the
+ * last one first. What arrives meanwhile waits for the next turn. So a PUBLISH holds up everybody for as long as the
+ * server writes to its listeners.
+ */
+export class ModelledServer {
+  readonly store: MemoryStore;
+  /** Messages written so far. */
+  messages = 0;
+  /** Milliseconds of work so far. */
+  worked = 0;
+  private readonly commands = new Map<string, number>();
+  private arrived: { readonly kind: string; readonly execute: () => void }[] = [];
+  private readonly outgoing = new Map<Socket, (() => void)[]>();
+  private working = false;
+
+  constructor(
+    private readonly time: VirtualTime,
+    readonly costs: Costs,
+  ) {
+    const wall = () => TODAY + time.now;
+    this.store = new MemoryStore({ monotonic: wall, wall });
+  }
+
+  /** Commands of these kinds that were executed so far. */
+  count(...kinds: readonly string[]): number {
+    return kinds.reduce((sum, kind) => sum + (this.commands.get(kind) ?? 0), 0);
+  }
+
+  /** A command has arrived. Its answer goes to {@link write}. */
+  receive(kind: string, execute: () => void): void {
+    this.arrived.push({ kind, execute });
+    if (!this.working) this.turn();
+  }
+
+  /** Something for a connection, which arrives there after the server has written it. */
+  write(socket: Socket, arrive: () => void): void {
+    const waiting = this.outgoing.get(socket);
+    if (waiting === undefined) this.outgoing.set(socket, [arrive]);
+    else waiting.push(arrive);
+  }
+
+  private turn(): void {
+    this.working = true;
+    const commands = this.arrived;
+    this.arrived = [];
+    let cost = 0;
+    for (const { kind, execute } of commands) {
+      this.commands.set(kind, this.count(kind) + 1);
+      cost += kind === 'ping' ? this.costs.write : this.costs.command;
+      execute();
+    }
+    // By the next event, their promises have settled.
+    this.time.after(0, () => this.answer(cost));
+  }
+
+  private answer(executed: number): void {
+    const { time, costs, outgoing } = this;
+    let now = time.now + executed;
+    for (const things of [...outgoing.values()].reverse()) {
+      now += costs.write;
+      for (const arrive of things) time.at(now + costs.latency, arrive);
+    }
+    outgoing.clear();
+    this.worked += now - time.now;
+    time.at(now, () => {
+      this.working = false;
+      if (this.arrived.length > 0) this.turn();
+    });
+  }
+}

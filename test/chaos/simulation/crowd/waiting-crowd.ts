@@ -1,0 +1,182 @@
+import type { LockService } from '../../../../lib/service/lock-service.js';
+
+/** Where a crowd waits: in virtual time, or in front of a real server. */
+export interface World {
+  /** Milliseconds. */
+  now(): number;
+  sleep(milliseconds: number): Promise<void>;
+  /** What was spent until now. */
+  spent(): Promise<Spent>;
+}
+
+export interface Spent {
+  /** Commands about the lock: attempts to acquire it, releases, tickets. */
+  readonly commands: number;
+  /** PINGs by which processes that wait make sure that they still would hear of a release. */
+  readonly pings: number;
+  /** The attempts among them; undefined: not counted. */
+  readonly attempts: number | undefined;
+  /** Messages of releases, one for each process that got it. */
+  readonly messages: number;
+  /** Milliseconds of the server's work. */
+  readonly server: number;
+  /** Milliseconds of the processes' work, all of them together. */
+  readonly clients: number;
+}
+
+export interface CrowdPlan {
+  /** For how long each body holds the lock, in milliseconds. */
+  readonly hold: number;
+  /** Bodies that are measured, after everybody had one. */
+  readonly bodies: number;
+  /** The lease of the process that dies in the end, in milliseconds. */
+  readonly lease: number;
+}
+
+/** The bodies between two moments. */
+export interface Stretch {
+  readonly bodies: number;
+  /** Milliseconds from one body to the next. */
+  readonly handOver: number;
+  /** Spent for each body. */
+  readonly each: Spent;
+  /** The wait that 99 % of the callers do not exceed, in milliseconds. */
+  readonly p99: number;
+  /** Of the bodies that each process had. */
+  readonly jain: number;
+}
+
+export interface CrowdFigures {
+  readonly processes: number;
+  /** From the moment at which all of them ask, until everybody had the lock once. */
+  readonly first: Stretch;
+  readonly steady: Stretch;
+  /** Milliseconds from the end of the dead process's lease to the next body. */
+  readonly recovery: number;
+  /** Commands from its death until then. */
+  readonly recoveryCommands: number;
+}
+
+interface Grant {
+  readonly caller: number;
+  readonly waited: number;
+}
+
+interface Mark {
+  readonly at: number;
+  readonly grants: number;
+  readonly spent: Spent;
+}
+
+const NAME = 'crowd';
+
+/** As many processes as there are services, each with one caller who wants the same lock again and again. */
+export class WaitingCrowd {
+  private readonly grants: Grant[] = [];
+  private readonly expected: { readonly isThere: () => boolean; readonly resolve: () => void }[] = [];
+  private inside = 0;
+  private stopped = false;
+
+  constructor(
+    private readonly services: readonly LockService[],
+    private readonly world: World,
+    private readonly plan: CrowdPlan,
+  ) {}
+
+  /** @param victim the process that dies while it holds the lock */
+  async run(victim: LockService): Promise<CrowdFigures> {
+    const { services, plan } = this;
+    const start = await this.mark();
+    const callers = services.map((_, caller) => this.live(caller));
+    const waiting = new Set(services.keys());
+    await this.until(() => waiting.delete(this.grants.at(-1)!.caller) && waiting.size === 0);
+    const everybody = await this.mark();
+    await this.until(() => this.grants.length >= everybody.grants + plan.bodies);
+    const end = await this.mark();
+    const [recovery, recoveryCommands] = await this.recover(victim);
+    this.stopped = true;
+    await Promise.all(callers);
+    return {
+      processes: services.length,
+      first: this.stretch(start, everybody),
+      steady: this.stretch(everybody, end),
+      recovery,
+      recoveryCommands,
+    };
+  }
+
+  private async live(caller: number): Promise<void> {
+    const { world, plan } = this;
+    while (!this.stopped) {
+      const asked = world.now();
+      await this.services[caller].withLock(NAME, async () => {
+        if (++this.inside > 1) throw new Error('two are inside');
+        this.grants.push({ caller, waited: world.now() - asked });
+        this.look();
+        // Those who wait in the end are let through.
+        if (!this.stopped) await world.sleep(plan.hold);
+        this.inside--;
+      });
+    }
+  }
+
+  /** A lease that is neither renewed nor released: for the others its holder is dead. */
+  private async recover(victim: LockService): Promise<readonly [time: number, commands: number]> {
+    const { world, plan, grants } = this;
+    await victim.acquire(NAME, { leaseTime: plan.lease });
+    const died = await this.mark();
+    const over = this.until(() => grants.length > died.grants);
+    await over;
+    const time = world.now() - died.at - plan.lease;
+    return [time, (await world.spent()).commands - died.spent.commands];
+  }
+
+  private until(isThere: () => boolean): Promise<void> {
+    return new Promise((resolve) => void this.expected.push({ isThere, resolve }));
+  }
+
+  private look(): void {
+    const [next] = this.expected;
+    if (!next?.isThere()) return;
+    this.expected.shift();
+    next.resolve();
+  }
+
+  private async mark(): Promise<Mark> {
+    const { world, grants } = this;
+    return { at: world.now(), grants: grants.length, spent: await world.spent() };
+  }
+
+  private stretch(from: Mark, to: Mark): Stretch {
+    const bodies = to.grants - from.grants;
+    const grants = this.grants.slice(from.grants, to.grants);
+    const counts = this.services.map(() => 0);
+    for (const { caller } of grants) counts[caller]++;
+    const each = (of: (spent: Spent) => number) => (of(to.spent) - of(from.spent)) / bodies;
+    const counted = to.spent.attempts !== undefined;
+    return {
+      bodies,
+      handOver: (to.at - from.at) / bodies,
+      each: {
+        commands: each(({ commands }) => commands),
+        pings: each(({ pings }) => pings),
+        attempts: counted ? each(({ attempts = 0 }) => attempts) : undefined,
+        messages: each(({ messages }) => messages),
+        server: each(({ server }) => server),
+        clients: each(({ clients }) => clients),
+      },
+      p99: p99(grants.map(({ waited }) => waited)),
+      jain: jain(counts),
+    };
+  }
+}
+
+function p99(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * 0.99))];
+}
+
+function jain(counts: readonly number[]): number {
+  const sum = counts.reduce((total, count) => total + count, 0);
+  return sum ** 2 / (counts.length * counts.reduce((total, count) => total + count ** 2, 0));
+}
