@@ -20,6 +20,7 @@ export {
 export type { AcquireOutcome, LockEvent, LockEventName, LockEvents, OwnerEvent } from './engine/events/lock-events.js';
 export type { LockLogger } from './engine/events/lock-logger.js';
 export type { FlightOptions, FlightSerializer, Json, JsonResult } from './engine/flights/flight-terms.js';
+export type { Leadership, LeadOptions } from './engine/leadership/leadership.js';
 export type { DetachOptions, Lease, MultiLease } from './engine/lease/lease.js';
 export type { LockNames } from './engine/lock-engine.js';
 export { nodeRuntime } from './engine/node-runtime.js';

@@ -8,6 +8,7 @@ export type {
   ReturnKind,
 } from './nest/decorator/distributed-lock.options.js';
 export { InjectLockService } from './nest/inject-lock-service.decorator.js';
+export { Leader, type LeaderMethod, type LeaderOptions } from './nest/leader/leader.decorator.js';
 export { LockExceptionFilter, type LockExceptionFilterOptions } from './nest/lock-exception.filter.js';
 export { attachLockService } from './nest/lock-service-property.js';
 export { getLockServiceToken } from './nest/redis-lock.constants.js';

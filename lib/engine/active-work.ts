@@ -26,6 +26,8 @@ export class ActiveWork {
   readonly leases = new LinkedQueue<LockLease>();
   /** Acquisitions of several locks that are not complete: one entry per caller and type. */
   readonly several = new Set<LocksOfOneService>();
+  /** Loops that stand for election. They do not end by themselves. */
+  readonly candidates = new Set<{ stop(): Promise<void> }>();
   private bodies = 0;
   /** Releases that nobody waits for. */
   private releases = 0;

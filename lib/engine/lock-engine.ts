@@ -8,6 +8,8 @@ import { LockConfigurationError } from './errors.js';
 import type { LockEventName, LockEvents } from './events/lock-events.js';
 import { type FlightOptions, type FlightSerializer, type FlightTerms, toFlightTerms } from './flights/flight-terms.js';
 import { assertFlights, singleFlight } from './flights/single-flight.js';
+import { Candidate, checkLeadOptions, standByTerms } from './leadership/candidate.js';
+import type { Leadership, LeadOptions } from './leadership/leadership.js';
 import type { HeldLock } from './lease/held-lock.js';
 import type { Lease } from './lease/lease.js';
 import { announceAcquired, startTime } from './lease/lease-events.js';
@@ -34,6 +36,7 @@ import {
 } from './terms/lock-options.js';
 import { isTraced, traceAcquisition } from './trace/trace-acquisition.js';
 import { nullWhenBusy } from './waiting/null-when-busy.js';
+import { shutdownError } from './waiting/wait-errors.js';
 import { abortedError, Waiter } from './waiting/waiter.js';
 
 /** How long a caller waits during an outage by default, in milliseconds. */
@@ -179,6 +182,26 @@ export class LockEngine {
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  /**
+   * Stands for election until it is stopped.
+   *
+   * @param method `Class.method` of a decorated method
+   * @throws LockKeyError, LockConfigurationError, LockAbortedError when shutdown has begun
+   */
+  lead(name: string, options: LeadOptions, what = 'lead()', method = ''): Leadership {
+    const { context } = this;
+    toLockName(name, what);
+    context.keyOf(name, what);
+    checkLeadOptions(options, what);
+    const { group } = options;
+    const terms = standByTerms(this.termsOf({ group }, { group: '', method, skips: false }));
+    if (context.shutdown.isClosing) throw shutdownError(what, name);
+    const acquire = (signal: AbortSignal) => this.acquireUnder(name, { ...terms, signal }, what);
+    const candidate = new Candidate(context, name, options, acquire, this.settings.shutdownTimeout);
+    candidate.start();
+    return candidate;
   }
 
   /** How long a call waits by default. */

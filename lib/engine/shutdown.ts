@@ -58,9 +58,13 @@ export class Shutdown {
     const { shutdownTimeout } = this;
     this.closing = true;
     this.drainUntil = runtime.monotonic() + shutdownTimeout;
+    // First of all: another process should lead as soon as possible. Each waits for its body for shutdownTimeout at most.
+    const stopped = Promise.all([...work.candidates].map((candidate) => candidate.stop()));
     this.rejectWaiters(({ scoped }) => !scoped);
     synchronizers.rejectWaiters();
     await this.until(() => work.isIdle && synchronizers.renewedPermits.isEmpty, shutdownTimeout);
+    // They may still be in onRevoked.
+    await this.atMost(Math.max(0, this.drainUntil - runtime.monotonic()), stopped);
   }
 
   private abortTheRest(): void {

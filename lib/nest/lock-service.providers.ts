@@ -1,6 +1,7 @@
 import type { BeforeApplicationShutdown, OnApplicationShutdown, Provider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { LockService } from '../service/lock-service.js';
+import { LeaderExplorer } from './leader/leader.explorer.js';
 import { LockServiceExplorer } from './lock-service.explorer.js';
 import { getLockServiceToken, lockServiceClasses } from './redis-lock.constants.js';
 
@@ -27,6 +28,11 @@ export function provideLockService(
     {
       provide: LockServiceExplorer,
       useFactory: (locks: LockService, modules: ModulesContainer) => new LockServiceExplorer(locks, name, modules),
+      inject: [token, ModulesContainer],
+    },
+    {
+      provide: LeaderExplorer,
+      useFactory: (locks: LockService, modules: ModulesContainer) => new LeaderExplorer(locks, name, modules),
       inject: [token, ModulesContainer],
     },
   ];

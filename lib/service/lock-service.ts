@@ -2,6 +2,7 @@ import type { ExpectedHolders } from '../backends/lock-backend.js';
 import { LockConfigurationError } from '../engine/errors.js';
 import type { LockEventName, LockEvents } from '../engine/events/lock-events.js';
 import type { FlightOptions, FlightSerializer, JsonResult } from '../engine/flights/flight-terms.js';
+import type { Leadership, LeadOptions } from '../engine/leadership/leadership.js';
 import type { Lease, MultiLease } from '../engine/lease/lease.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
 import type { LockEngine, LockNames } from '../engine/lock-engine.js';
@@ -208,6 +209,37 @@ export class LockService {
    */
   adopt(ticket: string, options?: AdoptOptions): Promise<Lease> {
     return this.engine.adopt(ticket, options);
+  }
+
+  /**
+   * Stands for election, so that one process at a time leads: `onElected` runs in one of all processes that call
+   * `lead(name, …)` on the same Redis. When the leader stops, loses the lock or dies, another one is elected; this
+   * process stands again, after a pause of 1 to 30 seconds. No error ends that, only `stop()`, and the shutdown of the
+   * service, which does it first of all.
+   *
+   * ```ts
+   * const leadership = locks.lead('outbox', {
+   *   async onElected(lease) {
+   *     while (!lease.signal.aborted) await relayNextMessage({ signal: lease.signal, fencingToken: lease.fencingToken });
+   *   },
+   * });
+   * ```
+   *
+   * An error of `onElected` is emitted as `error`, or logged when nobody listens. The lock is an ordinary one of type
+   * `reentrant`. Two processes never hold it at the same time, but a leader that has lost it may take a moment to notice:
+   * let it watch `lease.signal`, and fence what it writes.
+   *
+   * @throws LockKeyError for a bad name, LockConfigurationError for a bad option, LockAbortedError when the service shuts
+   * down
+   * @see docs/leaders.md
+   */
+  lead(name: string, options: LeadOptions): Leadership {
+    return this.engine.lead(name, options);
+  }
+
+  /** For the decorator: {@link lead}, with the name of the method. @internal */
+  leadBy(name: string, options: LeadOptions, method: string): Leadership {
+    return this.engine.lead(name, options, method, method);
   }
 
   /** For the decorator: resolves its options once, instead of at each call. @internal */

@@ -65,6 +65,21 @@ describe('the command line', () => {
     await waiting;
   });
 
+  it('shows a lock that was detached, and by whom', async () => {
+    const held = await shop.acquire('order:42');
+    await known(1, 0);
+    const next = await shop.acquire('order:43');
+    await next.detach({ for: '1h' });
+    expect((await runCli(['ls'], redis.url)).stdout).toMatch(
+      /^order:43 +exclusive +detached by shop-2 on .+, pid \d+ /m,
+    );
+    expect((await runCli(['inspect', 'order:43'], redis.url)).stdout).toMatch(
+      /held by +nobody: it was detached by shop-2 on .+, and waits to be adopted \(.+:t-[0-9a-f]{40}\); lease left: /,
+    );
+    expect((await json('inspect', 'order:43')).owners).toMatchObject([{ detached: true, mine: false }]);
+    await held.release();
+  });
+
   it('gives the same as one JSON document', async () => {
     const lease = await shop.acquire('order:42', { group: 'OrdersService.pay' });
     await known(1, 0);

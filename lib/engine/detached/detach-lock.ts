@@ -72,7 +72,7 @@ export function detachable({ backend }: EngineContext, name: string, locks: read
 }
 
 /**
- * Transfers a lock to the owner of a new ticket. If there is no answer, the same transfer is requested again, until the
+ * Transfers a lock to the owner of a new ticket (docs/decisions/detached-locks.md). If there is no answer, the same transfer is requested again, until the
  * lease has ended.
  *
  * @throws LockLostError when the lock is gone, or the backend has not confirmed the transfer; then both owners are

@@ -216,11 +216,16 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     this.controller?.abort(error);
   }
 
+  /** Signals the body to stop. The locks stay held. */
+  requestEnd(reason: Error): void {
+    this.controller ??= new AbortController();
+    this.controller.abort(reason);
+  }
+
   /** Signals the body to stop. The locks lapse with their leases. */
   abort(reason: Error): void {
     for (const lock of this.locks) lock.keeper.forget(lock);
-    this.controller ??= new AbortController();
-    this.controller.abort(reason);
+    this.requestEnd(reason);
   }
 
   private leaveGates(): void {

@@ -43,7 +43,7 @@ export class LongWaitWarning {
   private check(first: LockWaiter, last: LockWaiter): void {
     this.timer = undefined;
     const waiter = last.settled ? first : last;
-    if (!waiter.settled && !this.warned?.has(waiter)) this.warn(waiter);
+    if (!waiter.settled && !waiter.terms.standsBy && !this.warned?.has(waiter)) this.warn(waiter);
     this.watch();
   }
 

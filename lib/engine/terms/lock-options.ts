@@ -75,6 +75,8 @@ export interface AcquisitionTerms extends Purpose {
   readonly release: ReleaseMode;
   /** The caller can do without this lock, so its wait is not part of a deadlock. */
   readonly tentative: boolean;
+  /** The caller waits for as long as others lead, so that a long wait is no reason to warn. */
+  readonly standsBy?: true;
 }
 
 /** The defaults that are the same for every service. */

@@ -1,0 +1,217 @@
+import { BackOff } from '../../backends/back-off.js';
+import type { Timer } from '../../backends/runtime.js';
+import type { EngineContext } from '../engine-context.js';
+import { LockAbortedError, LockConfigurationError, LockError } from '../errors.js';
+import type { LockLease } from '../lease/lock-lease.js';
+import { lockScopes } from '../scope/lock-scope.js';
+import { holdWhile } from '../scope/run-while-held.js';
+import { FOREVER } from '../terms/duration.js';
+import type { AcquisitionTerms } from '../terms/lock-options.js';
+import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
+import type { Leadership, LeadOptions } from './leadership.js';
+
+/** The first pause before this process stands for election again, and the longest one, in milliseconds. */
+const FIRST_PAUSE = 1_000;
+const LONGEST_PAUSE = 30_000;
+/** A body that runs for longer after its signal was aborted is warned of, in milliseconds. */
+const PATIENCE = 10_000;
+
+const OPTION_NAMES: readonly string[] = ['onElected', 'onRevoked', 'group'] satisfies (keyof LeadOptions)[];
+
+/** @throws LockConfigurationError naming the invalid option */
+export function checkLeadOptions(options: LeadOptions, what: string): void {
+  if (typeof options !== 'object' || options === null)
+    throw new LockConfigurationError(`${what}: the options must be an object with onElected`);
+  const unknown = Object.keys(options).find((option) => !OPTION_NAMES.includes(option));
+  if (unknown !== undefined)
+    throw new LockConfigurationError(`${what}: there is no option '${unknown}'; there are ${OPTION_NAMES.join(', ')}`);
+  if (typeof options.onElected !== 'function')
+    throw new LockConfigurationError(`${what}: onElected must be the function that runs while this process leads`);
+  if (options.onRevoked !== undefined && typeof options.onRevoked !== 'function')
+    throw new LockConfigurationError(`${what}: onRevoked must be a function`);
+}
+
+/** Acquires the lock for one election. */
+export type Acquire = (signal: AbortSignal) => Promise<LockLease>;
+
+/** The time from an election to the end of the body. */
+interface Term {
+  readonly lease: LockLease;
+  /** `onElected` was called, and `onRevoked` was not. */
+  elected: boolean;
+}
+
+/**
+ * Stands for election again and again: waits for the lock, runs the body, gives the lock back, and pauses. No error
+ * ends the loop, only {@link stop}. The next election begins when the last body has settled.
+ */
+export class Candidate implements Leadership {
+  private term: Term | undefined;
+  private stopping: Promise<void> | undefined;
+  private readonly standing = new AbortController();
+  private readonly pause: InterruptibleSleep;
+  private readonly backOff: BackOff;
+  private running: Promise<void> | undefined;
+
+  /** @param shutdownTimeout how long {@link stop} waits for the body, in milliseconds */
+  constructor(
+    private readonly context: EngineContext,
+    readonly name: string,
+    private readonly options: LeadOptions,
+    private readonly acquire: Acquire,
+    private readonly shutdownTimeout: number,
+  ) {
+    const { runtime } = context;
+    this.pause = new InterruptibleSleep(runtime);
+    this.backOff = new BackOff(runtime, FIRST_PAUSE, LONGEST_PAUSE);
+  }
+
+  get isLeader(): boolean {
+    return this.stopping === undefined && this.term !== undefined && this.term.lease.held;
+  }
+
+  start(): void {
+    const { runtime, work } = this.context;
+    work.candidates.add(this);
+    this.running = runtime.detached(() => this.run());
+  }
+
+  stop(): Promise<void> {
+    // Assigned first, because aborting the signal runs code of the body, which may call stop() again.
+    if (this.stopping === undefined) {
+      let end = (_: Promise<void>) => {};
+      this.stopping = new Promise((resolve) => {
+        end = resolve;
+      });
+      end(this.context.runtime.detached(() => this.end()));
+    }
+    return this.isInBody ? Promise.resolve() : this.stopping;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  private async run(): Promise<void> {
+    while (this.stopping === undefined) {
+      await this.standForElection();
+      if (this.stopping === undefined) await this.pause.sleep(this.backOff.next());
+    }
+  }
+
+  private async standForElection(): Promise<void> {
+    let lease: LockLease;
+    try {
+      lease = await this.acquire(this.standing.signal);
+    } catch (error) {
+      if (this.stopping === undefined) this.report('could not stand for election, and tries again', error);
+      return;
+    }
+    const term: Term = { lease, elected: false };
+    this.term = term;
+    const { runtime } = this.context;
+    const elected = runtime.monotonic();
+    const unwatch = this.watch(lease);
+    try {
+      await holdWhile(this.context, lease, () => this.lead(term));
+    } catch (error) {
+      this.bodyFailed(lease, error);
+    } finally {
+      unwatch();
+    }
+    if (runtime.monotonic() - elected > LONGEST_PAUSE) this.backOff.reset();
+    await this.revoked(term);
+  }
+
+  private async lead(term: Term): Promise<void> {
+    if (this.stopping !== undefined) return;
+    const { lease } = term;
+    term.elected = true;
+    this.context.events.logger.log?.(`Leads '${this.name}', with the fencing token ${lease.fencingToken}`);
+    await this.options.onElected(lease);
+  }
+
+  /** Warns when the body goes on for long after its signal was aborted. */
+  private watch({ signal }: LockLease): () => void {
+    let timer: Timer | undefined;
+    const { runtime, events } = this.context;
+    const onAbort = () => {
+      timer = runtime.timer(PATIENCE, () =>
+        events.logger.warn(
+          `The leader of '${this.name}' still runs ${PATIENCE / 1_000} s after its signal was aborted. This process does not stand for election again before it has ended. Let onElected watch lease.signal`,
+        ),
+      );
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    return () => {
+      signal.removeEventListener('abort', onAbort);
+      timer?.cancel();
+    };
+  }
+
+  private bodyFailed({ signal, loss }: LockLease, error: unknown): void {
+    const { logger } = this.context.events;
+    if (loss !== undefined) logger.warn(`The leader of '${this.name}' was deposed: ${loss.message}`);
+    const wasAsked = error === signal.reason || (error as Error | undefined)?.name === 'AbortError';
+    if (error === loss || (signal.aborted && wasAsked)) return;
+    this.report('failed, and gives the lock up', error);
+  }
+
+  private async revoked(term: Term): Promise<void> {
+    this.term = undefined;
+    if (!term.elected) return;
+    term.elected = false;
+    this.context.events.logger.log?.(`Does not lead '${this.name}' any more`);
+    try {
+      await this.options.onRevoked?.();
+    } catch (error) {
+      this.report('failed in onRevoked', error);
+    }
+  }
+
+  private async end(): Promise<void> {
+    const { runtime, work } = this.context;
+    const reason = new LockAbortedError(`The leadership of '${this.name}' was stopped`, this.name);
+    this.standing.abort(reason);
+    this.pause.wake();
+    this.term?.lease.requestEnd(reason);
+    let timer: Timer | undefined;
+    const tooLong = new Promise<'too long'>((resolve) => {
+      timer = runtime.timer(this.shutdownTimeout, () => resolve('too long'), 'keep-alive');
+    });
+    const outcome = await Promise.race([this.running, tooLong]);
+    timer?.cancel();
+    if (outcome === 'too long') await this.abandon();
+    work.candidates.delete(this);
+  }
+
+  /** Stops waiting for the body. It may still run, so the lock is not released, but lapses with its lease. */
+  private async abandon(): Promise<void> {
+    const { context, term } = this;
+    if (term === undefined) return; // onRevoked takes long
+    context.events.logger.warn(
+      `The leader of '${this.name}' still runs ${this.shutdownTimeout} ms after it was asked to stop. Its lock is not renewed any more, and ends with its lease`,
+    );
+    context.work.leases.remove(term.lease);
+    term.lease.abort(term.lease.signal.reason as Error);
+    await this.revoked(term);
+  }
+
+  /** The caller runs in the body. */
+  private get isInBody(): boolean {
+    for (let scope = lockScopes.getStore(); scope !== undefined; scope = scope.parent)
+      if (scope.lease === this.term?.lease) return true;
+    return false;
+  }
+
+  private report(what: string, error: unknown): void {
+    const why = error instanceof Error ? error.message : String(error);
+    const message = `The leader of '${this.name}' ${what}: ${why}`;
+    this.context.events.emit('error', new LockError(message, this.name, { cause: error }));
+  }
+}
+
+/** The terms of a process that stands by until the leader is gone, however long that takes. */
+export function standByTerms(terms: AcquisitionTerms): AcquisitionTerms {
+  return { ...terms, waitTime: FOREVER, outageTimeout: FOREVER, onLost: 'throw', standsBy: true };
+}

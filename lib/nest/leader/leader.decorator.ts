@@ -1,0 +1,78 @@
+import 'reflect-metadata';
+import { LockConfigurationError } from '../../engine/errors.js';
+import type { Lease } from '../../engine/lease/lease.js';
+import { declareLockService } from '../lock-service-property.js';
+
+/** Options of `@Leader`. @publicApi */
+export interface LeaderOptions {
+  /** The name of the lock: the same in all processes of which one is to lead. */
+  readonly name: string;
+  /** The `name` of the RedisLockModule whose service is used. Default: the module without a name. */
+  readonly service?: string;
+}
+
+/** The part of {@link LeaderOptions} that was checked. */
+export interface LeaderMetadata extends LeaderOptions {
+  /** `Class.method` */
+  readonly where: string;
+}
+
+/** A method that leads: it may take the lease. @publicApi */
+export type LeaderMethod = (lease: Lease) => Promise<unknown>;
+
+const LEADER = Symbol.for('nestjs-redis-lock.leader');
+const OPTION_NAMES: readonly string[] = ['name', 'service'] satisfies (keyof LeaderOptions)[];
+
+/**
+ * Runs the method in one process at a time, of all that share the Redis: in the one that was elected, from the start of
+ * the application to its shutdown. When that process stops, loses the lock or dies, another one is elected.
+ *
+ * ```ts
+ * @Leader('outbox')
+ * async relay(lease: Lease) {
+ *   while (!lease.signal.aborted) await this.relayNextMessage(lease.signal);
+ * }
+ * ```
+ *
+ * The leadership lasts as long as the method's promise. When the method returns or throws, this process resigns, and
+ * stands for election again after a pause of 1 to 30 seconds. `lease.signal` aborts when the lock was lost and when the
+ * application shuts down (`beforeApplicationShutdown`); return soon after that. See {@link LockService.lead}.
+ *
+ * Use it on providers and controllers that exist once in the application: not on request-scoped or transient ones. The
+ * application does not start without a RedisLockModule.
+ *
+ * @throws LockConfigurationError when the class is defined, naming class, method and what is wrong
+ * @see docs/leaders.md
+ * @publicApi
+ */
+export function Leader(nameOrOptions: string | LeaderOptions) {
+  return <M extends LeaderMethod>(
+    target: object,
+    propertyKey: string | symbol,
+    descriptor: TypedPropertyDescriptor<M>,
+  ): void => {
+    const type = typeof target === 'function' ? target : target.constructor;
+    const where = `${type.name || '(anonymous class)'}.${String(propertyKey)}`;
+    if (typeof target === 'function' || typeof descriptor?.value !== 'function')
+      throw new LockConfigurationError(`${where}: @Leader is for methods of instances`);
+    const options = typeof nameOrOptions === 'string' ? { name: nameOrOptions } : nameOrOptions;
+    check(options, where);
+    Reflect.defineMetadata(LEADER, { ...options, where } satisfies LeaderMetadata, descriptor.value);
+    declareLockService(target, options.service);
+  };
+}
+
+/** What `@Leader` says about a method; undefined: it is none of a leader. */
+export function leaderMetadata(method: unknown): LeaderMetadata | undefined {
+  return typeof method === 'function' ? Reflect.getOwnMetadata(LEADER, method) : undefined;
+}
+
+function check(options: LeaderOptions, where: string): void {
+  if (typeof options !== 'object' || options === null || typeof options.name !== 'string' || options.name === '')
+    throw new LockConfigurationError(`${where}: @Leader needs the name of a lock: @Leader('outbox')`);
+  const unknown = Object.keys(options).find((option) => !OPTION_NAMES.includes(option));
+  if (unknown !== undefined)
+    throw new LockConfigurationError(
+      `${where}: @Leader has no option '${unknown}'; there are ${OPTION_NAMES.join(' and ')}`,
+    );
+}

@@ -1,0 +1,68 @@
+import type { OnApplicationBootstrap } from '@nestjs/common';
+import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
+import { LockConfigurationError } from '../../engine/errors.js';
+import type { LockService } from '../../service/lock-service.js';
+import { asksFor } from '../lock-service-property.js';
+import { getLockServiceToken } from '../redis-lock.constants.js';
+import { type LeaderMetadata, leaderMetadata } from './leader.decorator.js';
+
+type NestModule = ModulesContainer extends Map<string, infer M> ? M : never;
+type Provider = NestModule['providers'] extends Map<unknown, infer P> ? P : never;
+
+interface LeaderMethodOf extends LeaderMetadata {
+  readonly method: string;
+}
+
+/**
+ * Finds methods with `@Leader` when the application has started, and lets them stand for election. The lock service ends
+ * that in `beforeApplicationShutdown`, before anything else.
+ */
+export class LeaderExplorer implements OnApplicationBootstrap {
+  private readonly token: symbol;
+  private readonly scanner = new MetadataScanner();
+
+  /** @param service what a test has provided instead may have no `leadBy`: then nobody leads */
+  constructor(
+    private readonly service: Partial<Pick<LockService, 'leadBy'>> | undefined,
+    private readonly name: string | undefined,
+    private readonly modules: ModulesContainer,
+  ) {
+    this.token = getLockServiceToken(name);
+  }
+
+  onApplicationBootstrap(): void {
+    const instances = new Set<object>();
+    for (const { providers, controllers, injectables } of this.modules.values())
+      for (const provider of [...providers.values(), ...controllers.values(), ...injectables.values()])
+        this.explore(provider as Provider, instances);
+    for (const instance of instances)
+      for (const { name, method, where } of this.methodsOf(Object.getPrototypeOf(instance))) {
+        const onElected = async (lease: unknown) =>
+          (instance as Record<string, (lease: unknown) => unknown>)[method](lease);
+        this.service?.leadBy?.(name, { onElected, group: name }, where);
+      }
+  }
+
+  private explore(provider: Provider, instances: Set<object>): void {
+    if (provider.isAlias) return;
+    if (provider.isDependencyTreeStatic() && !provider.isTransient) {
+      const { instance } = provider as { instance: unknown };
+      if (asksFor(instance, this.token) && (instance[this.token] as unknown) === this.service) instances.add(instance);
+      return;
+    }
+    const [leader] = this.methodsOf((provider.metatype as { prototype?: object } | null)?.prototype);
+    if (leader !== undefined)
+      throw new LockConfigurationError(
+        `${leader.where}: @Leader needs a provider that exists once, but this one is request-scoped or transient. Move the method to a singleton`,
+      );
+  }
+
+  /** The methods that lead by this service. */
+  private methodsOf(prototype: object | undefined): readonly LeaderMethodOf[] {
+    if (prototype === undefined || prototype === null) return [];
+    return this.scanner.getAllMethodNames(prototype).flatMap((method) => {
+      const metadata = leaderMetadata((prototype as Record<string, unknown>)[method]);
+      return metadata === undefined || metadata.service !== this.name ? [] : [{ ...metadata, method }];
+    });
+  }
+}
