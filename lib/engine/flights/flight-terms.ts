@@ -77,7 +77,7 @@ export function toFlightTerms(
     if (options !== undefined) refuse(what, `the options must be an object, but they are ${String(options)}`);
     options = {};
   }
-  if ('type' in options) refuse(what, "there is no option 'type': a single flight is a type of its own");
+  if ('type' in options) refuse(what, "there is no option 'type': a single flight has no lock types");
   if ('release' in options) refuse(what, "there is no option 'release': the result is there when the release is");
   const { keepFor = 0, maxSize = DEFAULT_MAX_SIZE, serialize, deserialize } = options;
   const others = Object.entries(options).filter(([option]) => !OWN_OPTIONS.includes(option));
