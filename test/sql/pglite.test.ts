@@ -54,6 +54,7 @@ describe('row locks in a PostgreSQL inside the process', () => {
     for (const statement of [...server.tableStatements, ...server.tableStatements]) await session.run(statement);
     await server.checkTables(session);
     await server.prepareSession();
+    await server.prepareTokens(session);
   });
 
   describe('with its tables', () => {

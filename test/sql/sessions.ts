@@ -46,6 +46,7 @@ export async function addUser(server: SqlServer, without?: string): Promise<stri
     `GRANT ${some} ON distributed_lock TO ${user}`,
     `GRANT ${some} ON distributed_lock_state TO ${user}`,
     `GRANT ${all} ON distributed_lock_client TO ${user}`,
+    ...(isPostgres ? [`GRANT ${some} ON distributed_lock_epoch, distributed_lock_floor TO ${user}`] : []),
   );
   return user;
 }

@@ -95,6 +95,9 @@ export class MysqlServer implements LockServer {
     for (const probe of probesOf(this.tables, 'lease')) await control.run(probe);
   }
 
+  /** A token is on the disk when it is given, as the server is configured. */
+  async prepareTokens(): Promise<void> {}
+
   async prepareSession(session: SqlConnection): Promise<void> {
     const own = this.isMariaDb
       ? 'max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, idle_write_transaction_timeout = 0'

@@ -4,12 +4,12 @@ import {
   type HolderEntry,
   type KnownState,
   type LockServer,
-  MAX_LEAD,
   SHARED_SESSIONS,
   type TokenRange,
   UnsuitableServer,
 } from './lock-server.js';
 import { PostgresClients } from './postgres-clients.js';
+import { durably, micros, PostgresTokens, SOON } from './postgres-tokens.js';
 import { probesOf } from './rights.js';
 import type { TableNames } from './table-name.js';
 
@@ -19,8 +19,8 @@ const OLDEST = 90_600;
 const LONGEST_TIMEOUT = 2 ** 31 - 1;
 /** How long a session that is ended by force may take for it, in milliseconds. */
 const KILL_TIME = 1_000;
-const MICROS = 'extract(epoch from %) * 1000000)::bigint';
-const micros = (time: string) => `(${MICROS.replace('%', time)}`;
+/** How often notes are sent again because the tokens had to be raised first. */
+const RAISES = 3;
 
 /**
  * PostgreSQL 9.6 and later. A lock is a row that a transaction has locked; the session is that of `pg_stat_activity`.
@@ -33,6 +33,7 @@ export class PostgresServer implements LockServer {
 
   private readonly rows: string;
   private readonly state: string;
+  private readonly tokens: PostgresTokens;
   /** Settings of newer servers that transactions get as well. */
   private newer: readonly string[] = [];
 
@@ -41,9 +42,11 @@ export class PostgresServer implements LockServer {
     this.rows = rows;
     this.state = state;
     this.clients = new PostgresClients(clients);
+    this.tokens = new PostgresTokens(tables);
     this.tableStatements = [
       `CREATE TABLE IF NOT EXISTS ${rows} (lock_name text COLLATE "C" PRIMARY KEY)`,
       `CREATE TABLE IF NOT EXISTS ${state} (lock_name text COLLATE "C" PRIMARY KEY, token bigint NOT NULL DEFAULT 0, reserved integer NOT NULL DEFAULT 0, owner text, mode text, session bigint, transaction bigint, lease bigint, since timestamptz)`,
+      ...this.tokens.tableStatements,
       this.clients.statement,
     ];
   }
@@ -86,7 +89,11 @@ export class PostgresServer implements LockServer {
   }
 
   async checkTables(control: SqlConnection): Promise<void> {
-    await control.run(probesOf(this.tables, 'transaction').join(';'));
+    await control.run([...probesOf(this.tables, 'transaction'), ...this.tokens.probes].join(';'));
+  }
+
+  prepareTokens(control: SqlConnection): Promise<void> {
+    return this.tokens.open(control);
   }
 
   /** All settings are those of a transaction, so that none is left behind in a session that others may get. */
@@ -137,23 +144,39 @@ export class PostgresServer implements LockServer {
   }
 
   async makeRows(control: SqlConnection, key: string): Promise<void> {
-    for (const table of [this.state, this.rows])
-      await control.run(`INSERT INTO ${table} (lock_name) VALUES ($1) ON CONFLICT DO NOTHING`, [key]);
+    const row = 'SELECT $1::text FROM setting ON CONFLICT DO NOTHING';
+    await control.run(
+      `WITH setting AS (SELECT ${SOON}), state AS (INSERT INTO ${this.state} (lock_name) ${row}) INSERT INTO ${this.rows} (lock_name) ${row}`,
+      [key],
+    );
+  }
+
+  async note(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]> {
+    const keys = entries.map(({ key }) => key);
+    for (let attempt = 1; ; attempt++) {
+      const ranges = await this.noteAll(control, entries);
+      const isComplete = ranges.every((range) => range !== undefined);
+      // Rows may be missing, or tokens.
+      if (isComplete || attempt === RAISES || !(await this.tokens.provideFor(control, keys))) return ranges;
+    }
   }
 
   /** Rows are locked in the order of their names, so that two such statements cannot wait for each other. */
-  async note(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]> {
-    const next = 'greatest(s.token + s.reserved + 1, clock.now)';
+  private async noteAll(
+    control: SqlConnection,
+    entries: readonly HolderEntry[],
+  ): Promise<readonly (TokenRange | undefined)[]> {
+    const { tokens } = this;
     const { rows } = await control.run(
-      `WITH clock AS (SELECT ${micros('clock_timestamp()')} AS now),
+      `WITH ${tokens.source},
        entry AS (SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[])
          AS e(lock_name, reserve, owner, mode, session, transaction, lease)),
        locked AS (SELECT lock_name AS locked_name FROM ${this.state} WHERE lock_name = ANY($1::text[]) ORDER BY lock_name FOR UPDATE)
-       UPDATE ${this.state} AS s SET token = ${next}, reserved = greatest(0, least(entry.reserve, clock.now + ${MAX_LEAD} - ${next})),
+       UPDATE ${this.state} AS s SET ${tokens.assignments('entry.reserve')},
          owner = entry.owner, mode = entry.mode, session = entry.session, transaction = entry.transaction, lease = entry.lease,
          since = clock_timestamp()
-       FROM clock, entry, locked WHERE s.lock_name = entry.lock_name AND s.lock_name = locked.locked_name
-       RETURNING s.lock_name, s.token, s.reserved`,
+       FROM source, entry, locked WHERE s.lock_name = entry.lock_name AND s.lock_name = locked.locked_name AND ${tokens.areLeft}
+       RETURNING s.lock_name, ${tokens.returned}`,
       [
         entries.map(({ key }) => key),
         entries.map(({ reserve }) => reserve),
@@ -164,9 +187,7 @@ export class PostgresServer implements LockServer {
         entries.map(({ leaseTime }) => Math.ceil(leaseTime)),
       ],
     );
-    const ranges = new Map(
-      rows.map((row) => [String(row.lock_name), { token: Number(row.token), reserved: Number(row.reserved) }]),
-    );
+    const ranges = new Map(rows.map((row) => [String(row.lock_name), tokens.read(control, row)]));
     return entries.map(({ key }) => ranges.get(key));
   }
 
@@ -179,8 +200,12 @@ export class PostgresServer implements LockServer {
   async forget(): Promise<void> {}
 
   async raiseToken(control: SqlConnection, key: string, token: number): Promise<void> {
-    const text = `UPDATE ${this.state} SET token = greatest(token + reserved, $2::bigint), reserved = 0 WHERE lock_name = $1`;
-    await control.run(text, [key, token]);
+    const { state } = this;
+    await control.run(
+      durably(
+        `UPDATE ${state} SET token = greatest(token + reserved, ${Math.ceil(token)}), reserved = 0 WHERE lock_name = ${toLiteral(key)}`,
+      ),
+    );
   }
 
   async read(control: SqlConnection, key: string): Promise<KnownState | undefined> {

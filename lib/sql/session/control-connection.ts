@@ -93,6 +93,7 @@ export class ControlConnection {
       this.hasOwnSessions = true;
       await this.server.prepareControl(opened);
       await this.provideTables(opened);
+      await this.server.prepareTokens(opened);
       opened.onEnd(() => {
         this.current = undefined;
       });
