@@ -9,7 +9,8 @@ import {
   UnsuitableServer,
 } from './lock-server.js';
 import { PostgresClients } from './postgres-clients.js';
-import { durably, micros, PostgresTokens, SOON } from './postgres-tokens.js';
+import { durably, micros, SOON } from './postgres-statements.js';
+import { PostgresTokens } from './postgres-tokens.js';
 import { probesOf } from './rights.js';
 import type { TableNames } from './table-name.js';
 
@@ -192,7 +193,7 @@ export class PostgresServer implements LockServer {
   }
 
   async noteLease(control: SqlConnection, key: string, owner: string, leaseTime: number): Promise<void> {
-    const text = `UPDATE ${this.state} SET lease = $3 WHERE lock_name = $1 AND owner = $2`;
+    const text = `WITH setting AS (SELECT ${SOON}) UPDATE ${this.state} SET lease = $3 FROM setting WHERE lock_name = $1 AND owner = $2`;
     await control.run(text, [key, owner, leaseTime]);
   }
 

@@ -1,5 +1,6 @@
 import type { SqlConnection, SqlRow } from '../driver/sql-connection.js';
 import { MAX_LEAD, type TokenRange } from './lock-server.js';
+import { durably, micros, SOON } from './postgres-statements.js';
 import type { TableNames } from './table-name.js';
 
 /** By how much the limit is raised, in µs. */
@@ -11,15 +12,6 @@ const AHEAD = 150_000;
 
 /** The next token of the lock `s`. */
 const NEXT = 'greatest(s.token + s.reserved + 1, source.time)';
-
-/** Microseconds since 1970 of an expression of the type timestamptz. */
-export const micros = (time: string) => `(extract(epoch from ${time}) * 1000000)::bigint`;
-
-/** In a statement: its commit does not wait for the disk. Nothing stays in the session, which others may get. */
-export const SOON = "set_config('synchronous_commit', 'off', true) AS soon";
-
-/** The text of a statement that is on the disk when it is answered. It has no parameters: two statements travel. */
-export const durably = (statement: string) => `SET LOCAL synchronous_commit = on; ${statement}`;
 
 /**
  * Fencing tokens that are committed without waiting for the disk, so that a crash of the server loses the last ones. A
