@@ -52,7 +52,7 @@ export function mutantsOfTypeScript(file: string, text: string): Mutant[] {
     if (node.kind === ts.SyntaxKind.TrueKeyword) add('literal', node.getStart(source), node.end, 'false');
     if (node.kind === ts.SyntaxKind.FalseKeyword) add('literal', node.getStart(source), node.end, 'true');
     if (ts.isNumericLiteral(node))
-      add('number', node.getStart(source), node.end, String(Number(node.text.replaceAll('_', '')) + 1));
+      add('number', node.getStart(source), node.end, anotherNumber(node.text.replaceAll('_', '')));
     if (ts.isIfStatement(node)) add('condition', node.expression.getStart(source), node.expression.end, 'false');
     if (ts.isConditionalExpression(node))
       for (const value of ['true', 'false'])
@@ -110,7 +110,7 @@ export function mutantsOfLua(file: string, text: string): Mutant[] {
     if (swapped !== undefined) found.push({ file, start: index, end, replacement: swapped, kind: 'operator' });
     if (token === 'not') found.push({ file, start: index, end: end + 1, replacement: '', kind: 'negation' });
     if (/^\d/.test(token) && !inKeys.test(text.slice(0, index)))
-      found.push({ file, start: index, end, replacement: String(Number(token) + 1), kind: 'number' });
+      found.push({ file, start: index, end, replacement: anotherNumber(token), kind: 'number' });
   }
   for (const match of text.matchAll(LUA_CALL)) {
     const start = match.index + match[0].length - match[1].length;
@@ -121,6 +121,11 @@ export function mutantsOfLua(file: string, text: string): Mutant[] {
     found.push({ file, start, end: start + match[1].length, replacement: 'false', kind: 'condition' });
   }
   return found;
+}
+
+/** The next number. Of a large one, which is a time or a limit, nobody would see that: it becomes 0. */
+function anotherNumber(text: string): string {
+  return Number(text) < 10 ? String(Number(text) + 1) : '0';
 }
 
 export function mutate(text: string, { start, end, replacement }: Mutant): string {
