@@ -58,7 +58,7 @@ describe('a failover to a replica that does not know a lock', () => {
   async function cutOff(): Promise<void> {
     for (const replica of replicas) replica.pause();
     const master = await sentinel.master();
-    await master.client().client('KILL', 'TYPE', 'replica');
+    await master.client().call('CLIENT', 'KILL', 'TYPE', 'replica');
   }
 
   async function failOver(): Promise<void> {
