@@ -2,7 +2,6 @@ import type { LockBackend } from '../backends/lock-backend.js';
 import { LockConfigurationError } from '../engine/errors.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
 import { type DriverChoice, driverFromPool, driverFromUrl } from './driver/choose-driver.js';
-import { RowLockBackend } from './row-lock-backend.js';
 import type { RowLocksOptions } from './row-locks-options.js';
 import { MysqlServer } from './server/mysql-server.js';
 import { PostgresServer } from './server/postgres-server.js';
@@ -12,6 +11,9 @@ import { HolderNotes } from './session/holder-notes.js';
 import { SessionPool } from './session/session-pool.js';
 import { SqlFailures } from './session/sql-failure.js';
 import { WaitingSessions } from './session/waiting-sessions.js';
+import { MysqlRowLocks } from './session-locks/mysql-row-locks.js';
+import { PostgresRowLocks } from './session-locks/postgres-row-locks.js';
+import { SqlLockBackend } from './sql-lock-backend.js';
 
 const OPTION_NAMES = ['url', 'pool', 'table', 'createTable', 'connections', 'singlePrimary'];
 const CONNECTIONS = 10;
@@ -36,16 +38,17 @@ export function rowLocks(options: RowLocksOptions): LockBackend {
   const { connections, createTable, table, singlePrimary } = checkRowLocksOptions(options);
   const { kind, driver, secrets } = chooseDriver(options, connections);
   const runtime = nodeRuntime;
+  const tables = quoteTable(table, kind === 'postgres' ? '"' : '`');
   const server =
     kind === 'postgres'
-      ? new PostgresServer(quoteTable(table, '"'))
-      : new MysqlServer(quoteTable(table, '`'), singlePrimary);
+      ? new PostgresServer(tables, new PostgresRowLocks(tables.rows))
+      : new MysqlServer(tables, new MysqlRowLocks(tables.rows), singlePrimary);
   const failures = new SqlFailures(driver.description, secrets);
   const control = new ControlConnection(driver, server, failures, runtime, createTable);
   const pool = new SessionPool(driver, server, failures, runtime, connections);
   const notes = new HolderNotes(server, control, runtime);
   const waiting = new WaitingSessions(server, control, runtime);
-  return new RowLockBackend(driver.description, { server, control, notes, pool, waiting, failures, runtime });
+  return new SqlLockBackend(driver.description, { server, control, notes, pool, waiting, failures, runtime });
 }
 
 function checkRowLocksOptions(options: RowLocksOptions): Required<Omit<RowLocksOptions, 'url' | 'pool'>> {

@@ -5,7 +5,7 @@ import { SQL_SERVERS, startSqlServer } from '../support/servers/sql/sql-server.j
 
 describe.each(SQL_SERVERS)('%s', (kind) => {
   describeLockBackend(
-    `RowLockBackend, ${kind}`,
+    `SqlLockBackend, ${kind}`,
     async () => {
       const server = await startSqlServer(kind);
       return {

@@ -109,7 +109,7 @@ export class SessionPool {
         limit: STATEMENT_LIMIT,
       });
       session.identify(await this.server.identify(session));
-      await this.server.prepareSession(session);
+      await this.server.locks.prepareSession(session);
       if (session.ended !== undefined) throw session.ended;
     } catch (error) {
       this.connecting--;
@@ -154,7 +154,7 @@ export class SessionPool {
   }
 
   private full(): BackendError {
-    const message = `${this.driver.description}: all ${this.most} connections of rowLocks() hold a lock or wait for one: set connections to more than ${this.most}, or hold fewer locks at once`;
+    const message = `${this.driver.description}: all ${this.most} connections of ${this.server.locks.factory} hold a lock or wait for one: set connections to more than ${this.most}, or hold fewer locks at once`;
     return new BackendError(message, 'unavailable', 'refused');
   }
 }
