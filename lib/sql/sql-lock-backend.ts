@@ -189,7 +189,7 @@ export class SqlLockBackend implements LockBackend {
     for (const wait of waits) wait.stop();
     for (const until = runtime.monotonic() + GOODBYE; this.databaseWaits.size > 0 && runtime.monotonic() < until; )
       await new Promise<void>((resolve) => void runtime.timer(10, resolve, 'keep-alive'));
-    pool.close((connection) => this.holdings.holds(connection));
+    await pool.close((connection) => this.holdings.holds(connection));
     control.close();
   }
 
