@@ -66,3 +66,33 @@ class DeadlineTimer implements Timer {
     this.timer.cancel();
   }
 }
+
+/** A request gets at most this many milliseconds more after the event loop was blocked. */
+const LONGEST_GRACE = 1_000;
+
+/**
+ * A {@link deadlineTimer} for the answer to a request of this turn. When the event loop was blocked, the request gets
+ * that time again, within bounds: node-redis writes a command one turn after it was sent, so that a server may see it
+ * only when the loop moves on.
+ */
+export function answerTimer(runtime: Runtime, delay: number, giveUp: () => void): Timer {
+  return new AnswerTimer(runtime, delay, giveUp);
+}
+
+/** A class, for the reason in engine/collections/list-of.ts. */
+class AnswerTimer implements Timer {
+  private timer: Timer;
+
+  constructor(runtime: Runtime, delay: number, giveUp: () => void) {
+    const due = runtime.monotonic() + delay;
+    this.timer = deadlineTimer(runtime, delay, () => {
+      const late = Math.floor(runtime.monotonic() - due);
+      if (late < 1) return giveUp();
+      this.timer = deadlineTimer(runtime, Math.min(late, LONGEST_GRACE), giveUp);
+    });
+  }
+
+  cancel(): void {
+    this.timer.cancel();
+  }
+}

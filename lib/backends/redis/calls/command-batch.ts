@@ -1,5 +1,5 @@
 import type { BackendError } from '../../lock-backend.js';
-import { deadlineTimer, type Runtime, type Timer } from '../../runtime.js';
+import { answerTimer, type Runtime, type Timer } from '../../runtime.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { BatchCall, type BatchCallOwner, Dispatch } from './batch-call.js';
 import { BatchedRequest } from './batched-request.js';
@@ -160,7 +160,7 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
 
   /** One timer for all: requests stand in the order of their deadlines. */
   private startTimer(delay: number): Timer {
-    return deadlineTimer(this.runtime, delay, () => this.rejectOverdue());
+    return answerTimer(this.runtime, delay, () => this.rejectOverdue());
   }
 
   private rejectOverdue(): void {
