@@ -88,19 +88,28 @@ describe('when Redis cannot be reached', () => {
   it('a request that was made before the event loop was blocked has the whole command timeout afterwards', async () => {
     const backend = world.backend({ commandTimeout: 500 });
     const lock = world.request();
-    const successor = { ...lock, owner: world.owner() };
+    const transfer = { ...lock, from: lock.owner, to: world.owner() };
     await until(() => succeeds(backend.acquire(lock)));
-    const calls: (() => Promise<unknown>)[] = [
-      () => backend.acquire(lock),
-      () => backend.inspect(lock.key),
-      () => backend.transfer({ ...lock, from: lock.owner, to: successor.owner }),
-      () => backend.renew(successor),
-      () => backend.release(successor),
-    ];
+    const calls = [() => backend.acquire(lock), () => backend.inspect(lock.key), () => backend.transfer(transfer)];
+    for (const call of calls) await call(); // so that the server knows the scripts
+    for (const call of calls) {
+      await backend.forceRelease(lock.key);
+      await backend.acquire(lock);
+      const answer = call();
+      blockEventLoop(1_000);
+      expect(await answer).toBeTruthy();
+    }
+  });
+
+  it('a request that was sent, but not yet written, when the event loop was blocked is answered', async () => {
+    const backend = world.backend({ commandTimeout: 500 });
+    const lock = world.request();
+    await until(() => succeeds(backend.acquire(lock)));
+    const calls = [() => backend.inspect(lock.key), () => backend.renew(lock)];
     for (const call of calls) await call(); // so that the server knows the scripts
     for (const call of calls) {
       const answer = call();
-      blockEventLoop(1_000);
+      process.nextTick(() => blockEventLoop(1_000));
       expect(await answer).toBeTruthy();
     }
   });

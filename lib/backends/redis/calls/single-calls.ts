@@ -85,8 +85,9 @@ class SingleCall implements ScriptRequest {
 
   send(runtime: Runtime, commandTimeout: number): void {
     if (this.ended) return;
-    if (this.limit === 'in time') this.deadline = runtime.monotonic() + commandTimeout;
-    this.timer = answerTimer(runtime, commandTimeout, () => this.expire(commandTimeout));
+    const due = runtime.monotonic() + commandTimeout;
+    if (this.limit === 'in time') this.deadline = due;
+    this.timer = answerTimer(runtime, due, () => this.expire(commandTimeout));
     this.call = this.connection.run(this);
   }
 

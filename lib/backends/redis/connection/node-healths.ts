@@ -48,7 +48,7 @@ export class NodeHealths implements NodeWatch {
       return health.failed(false);
     }
     const command = context.runtime.detached(() => link.send('ping', []));
-    const timer = answerTimer(context.runtime, context.commandTimeout, () => {
+    const timer = answerTimer(context.runtime, context.runtime.monotonic() + context.commandTimeout, () => {
       health.failed(false);
       topology.refresh(); // after a failover, another one has the slots
       silent.check(() => command);

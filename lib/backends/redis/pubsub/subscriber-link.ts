@@ -204,7 +204,8 @@ export class SubscriberLink {
   }
 
   private expectAnswer(within: number): void {
-    this.answerTimer ??= answerTimer(this.context.runtime, within, () => this.end(this.ready));
+    const { runtime } = this.context;
+    this.answerTimer ??= answerTimer(runtime, runtime.monotonic() + within, () => this.end(this.ready));
   }
 
   private answered(): void {
