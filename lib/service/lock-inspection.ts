@@ -17,6 +17,16 @@ export interface LockInspection {
   readonly fencingToken?: number;
   /** The state of a semaphore or latch. */
   readonly synchronizer?: SynchronizerInspection;
+  /** The kept result of a single flight of this name, whether or not the lock is held. */
+  readonly result?: ResultInspection;
+}
+
+/** A result of a single flight that is kept. Its value is never shown. @publicApi */
+export interface ResultInspection {
+  /** In bytes, as it is stored. */
+  readonly size: number;
+  /** Milliseconds for which it is kept. */
+  readonly remainingTime: number;
 }
 
 /** A semaphore or latch. @publicApi */
@@ -112,6 +122,8 @@ export interface LockList {
    * without permits.
    */
   readonly synchronizers: readonly ListedSynchronizer[];
+  /** Results of single flights that are kept. */
+  readonly results: readonly ListedResult[];
   /** For the next page; undefined: this was the last one. */
   readonly cursor: string | undefined;
 }
@@ -122,6 +134,12 @@ export interface ListedSynchronizer extends SynchronizerInspection {
   readonly name: string;
   /** How many callers of this process wait for it. */
   readonly waiting: number;
+}
+
+/** A result of a single flight that is kept. @publicApi */
+export interface ListedResult extends ResultInspection {
+  /** The name of the flight, without the `keyPrefix`. */
+  readonly name: string;
 }
 
 /** A lock that is held. @publicApi */
@@ -144,4 +162,10 @@ export function synchronizerText({ type, count, total, taken }: SynchronizerInsp
   if (type === 'count-down-latch')
     return total === undefined ? `${count} steps left` : `${count} of ${total} steps left`;
   return taken === undefined ? `${count} available` : `${taken} of ${total} taken`;
+}
+
+/** The size of a result: `0 B`, `850 B`, `2.1 kB`, `1.0 MB`. */
+export function sizeText(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`;
+  return bytes < 999_950 ? `${(bytes / 1_000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }

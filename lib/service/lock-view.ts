@@ -1,5 +1,5 @@
 import { chunksOf } from '../backends/chunks.js';
-import type { ClientRecord, LockDirectory, LockState } from '../backends/lock-backend.js';
+import type { ClientRecord, LockDirectory, LockState, ResultState } from '../backends/lock-backend.js';
 import { clientOf, isRedisson, isTicketOwner } from '../backends/owner-ids.js';
 import type { HeldPermit, SynchronizerState } from '../backends/synchronizer-state.js';
 import { holderIn } from '../engine/clients/describe-holder.js';
@@ -11,6 +11,7 @@ import type {
   InspectedOwner,
   InspectedPermit,
   ListedLock,
+  ListedResult,
   ListedSynchronizer,
   ListOptions,
   LockInspection,
@@ -49,9 +50,10 @@ export class LockView {
   constructor(private readonly engine: LockEngine) {}
 
   async inspect(name: string): Promise<LockInspection> {
-    const [state, records] = await Promise.all([
+    const [state, records, result] = await Promise.all([
       this.engine.inspect(name).catch((error: Error) => this.otherwise(name, error)),
       this.recordsIfAny(),
+      this.resultIfAny(name),
     ]);
     if (!('mode' in state)) {
       const { name: _, waiting, ...synchronizer } = this.synchronizer(name, state, records);
@@ -63,6 +65,7 @@ export class LockView {
       owners: this.owners(name, state, records),
       waiting: this.waiting(name, state, records),
       ...this.token(name, state),
+      ...(result !== undefined && { result: { size: result.size, remainingTime: result.remaining } }),
     };
   }
 
@@ -80,9 +83,11 @@ export class LockView {
       keys.map((key) => key.slice(keyPrefix.length)).filter((name) => name !== '');
     const names = namesOf(page.keys);
     const others = namesOf(page.synchronizers ?? []);
-    const [states, otherStates, records] = await Promise.all([
+    const withResults = namesOf(page.results ?? []);
+    const [states, otherStates, results, records] = await Promise.all([
       Promise.all(names.map((name) => engine.inspect(name).catch(unlessNoLock))),
       Promise.all(others.map((name) => engine.inspector.inspectSynchronizer(name).catch(unlessNoLock))),
+      Promise.all(withResults.map((name) => this.listedResult(name))),
       this.recordsIfAny(),
     ]);
     const locks = names.flatMap((name, n) => this.listed(name, states[n], records) ?? []);
@@ -90,7 +95,7 @@ export class LockView {
       const state = otherStates[n];
       return state === undefined ? [] : this.synchronizer(name, state, records);
     });
-    return { locks, synchronizers, cursor: page.cursor };
+    return { locks, synchronizers, results: results.flat(), cursor: page.cursor };
   }
 
   async clients(): Promise<readonly LockClient[]> {
@@ -111,6 +116,17 @@ export class LockView {
     const owners = this.owners(name, state, records);
     const waiting = this.waiting(name, state, records);
     return { name, type: state.mode, owners, remainingTime, waiting, ...this.token(name, state) };
+  }
+
+  /** @returns nothing if it is not kept any more */
+  private async listedResult(name: string): Promise<ListedResult[]> {
+    const result = await this.resultIfAny(name);
+    return result === undefined ? [] : [{ name, size: result.size, remainingTime: result.remaining }];
+  }
+
+  /** An error about a result must not keep locks from being shown. */
+  private resultIfAny(name: string): Promise<ResultState | undefined> {
+    return this.engine.inspector.inspectResult(name).catch(() => undefined);
   }
 
   /** A name that is no lock's may be a semaphore's or latch's. */
