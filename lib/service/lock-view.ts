@@ -21,18 +21,18 @@ const LIST_OPTIONS = ['match', 'cursor', 'count'];
 const DEFAULT_COUNT = 100;
 const LARGEST_COUNT = 10_000;
 /**
- * Records are not read again for the next page of a list for so long, in milliseconds; where reading them took long,
- * for so many times as long.
+ * How long the records are reused for the next pages of a list, in milliseconds. If reading them took long, this
+ * many times that duration.
  */
 const FRESH = 1_000;
 const REST = 4;
-/** How many records are read in one turn of the event loop. */
+/** How many records are parsed in one turn of the event loop. */
 const RECORDS_A_TURN = 200;
 /** The message about a backend without a directory. */
 const LIST_ELSEWHERE = 'cannot list locks; ask a service with a connection to one of its servers';
 const NO_CLIENTS = 'keeps no records of clients; inspect(name) shows the owners of one lock';
 
-/** The records of clients, and what they say about locks. */
+/** The records of clients, and what they contain about locks. */
 interface Records {
   readonly all: readonly ClientRecord[];
   readonly byClient: ReadonlyMap<string, ClientRecord>;
@@ -42,7 +42,7 @@ interface Records {
 
 const NO_RECORDS: Records = { all: [], byClient: new Map(), waiters: new Map() };
 
-/** Looks at the locks and clients of a service's backend, for people and dashboards. */
+/** Reads the locks and clients of a service's backend, for people and dashboards. */
 export class LockView {
   private read: { freshUntil: number; readonly records: Promise<Records> } | undefined;
 
@@ -113,7 +113,7 @@ export class LockView {
     return { name, type: state.mode, owners, remainingTime, waiting, ...this.token(name, state) };
   }
 
-  /** A name that is no lock's may be a semaphore's or latch's. */
+  /** If the name is not that of a lock, it may be that of a semaphore or latch. */
   private async otherwise(name: string, error: Error): Promise<SynchronizerState> {
     const state = error instanceof LockKeyError ? await this.engine.inspector.inspectSynchronizer(name) : undefined;
     if (state === undefined) throw error;
@@ -173,12 +173,12 @@ export class LockView {
     return this.engine.settings.keyPrefix + name;
   }
 
-  /** An error in the clients' records must not keep locks from being shown. */
+  /** Locks are shown even if the clients' records cannot be read. */
   private recordsIfAny(): Promise<Records> {
     return this.records().catch(() => NO_RECORDS);
   }
 
-  /** The records of all clients, read lately; none where the backend has none. */
+  /** The records of all clients, possibly from the cache. Empty if the backend keeps no records. */
   private records(): Promise<Records> {
     const { backend, runtime } = this.engine.settings;
     const { directory } = backend;
@@ -238,7 +238,7 @@ function unknownClient(owner: string, mayHaveRecords: boolean): Pick<InspectedOw
   return mayHaveRecords && isRedisson(owner) ? { redisson: true } : {};
 }
 
-/** Something else than a lock has a key of that name. */
+/** Undefined if the key of that name is not a lock. */
 function unlessNoLock(error: Error): undefined {
   if (error.name !== 'LockKeyError') throw error;
 }
