@@ -34,7 +34,7 @@ export class SingleCalls {
     return this.send(script, keys, args, this.runtime.monotonic() + this.commandTimeout);
   }
 
-  /** As {@link call}, and tells how the script was sent. */
+  /** Like {@link call}, but also returns how the script was sent. */
   callAnyTime(script: Script, keys: readonly string[], args: readonly string[]): Promise<SingleReply> {
     return this.send(script, keys, args, undefined);
   }

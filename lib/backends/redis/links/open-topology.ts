@@ -10,7 +10,7 @@ import { nodeRedisUrl } from './url-connection.js';
 import { checkUrl } from './url-settings.js';
 
 /**
- * The servers of a `connection` option, by the client library that it is for. Nothing is connected yet.
+ * The servers of a `connection` option, with the client library that it is for. Nothing is connected yet.
  *
  * @throws ConnectionError when the option is not valid, or its client cannot be used for locks
  */
@@ -20,7 +20,7 @@ export function openTopology(connection: Connection, context: ConnectionContext)
     const given = isFunction ? (connection as () => Client)() : connection;
     if (isNodeRedis(given)) return openNodeRedis(given, context);
     if (isForNodeRedis(given)) return openOptions(given, context);
-    // A URL is for ioredis where that is installed, which was the only client for long.
+    // A URL is opened with ioredis if that is installed, because ioredis was the only client at first.
     if (typeof given === 'string' && loadIoredis() === undefined) {
       checkUrl(given);
       return openOptions(nodeRedisUrl(given), context);

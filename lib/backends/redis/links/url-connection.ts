@@ -4,9 +4,9 @@ import { loadIoredis, loadNodeRedis } from './load-client.js';
 import { parseUrl } from './url-settings.js';
 
 /**
- * The options for a checked URL by which node-redis connects to it.
+ * The options with which node-redis connects to a checked URL.
  *
- * @throws ConnectionError where it is not installed, which a URL leaves open
+ * @throws ConnectionError if node-redis is not installed
  */
 export function nodeRedisUrl(url: string): NodeRedisConnection {
   if (loadNodeRedis() === undefined)
@@ -19,7 +19,7 @@ export function nodeRedisUrl(url: string): NodeRedisConnection {
   return { client: 'node-redis', ...options, ...(isPasswordless && { RESP: 2 }) };
 }
 
-/** How a diagnostic tool connects to a server, whatever the server's state. */
+/** How a diagnostic tool connects to a server in any state. */
 export interface LookOptions {
   /** The URL names one node of a cluster. */
   readonly isCluster: boolean;
@@ -28,10 +28,10 @@ export interface LookOptions {
 }
 
 /**
- * The options for a checked URL by whichever client is installed. The server is not asked whether it is ready: it may
- * be in trouble, and the user may not be allowed to ask.
+ * The options for a checked URL with the installed client. The ready check is switched off, because the server may
+ * be in trouble, and the user may not have the right to it.
  *
- * @throws ConnectionError where no client is installed
+ * @throws ConnectionError if no client is installed
  */
 export function connectionToLookAt(url: string, { isCluster, connectTimeout }: LookOptions): Connection {
   if (loadIoredis() === undefined) {
