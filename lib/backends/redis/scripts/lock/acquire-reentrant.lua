@@ -91,12 +91,12 @@ end
 -- @include is-owner
 -- @include lock-fields
 -- @include holder
--- @include plain/busy-plain
+-- @include plain/why-owner-waits
 -- @include plain/take-plain
 local function acquire(item)
   local i, ttl = item[1], item[2]
   local lock, owner = KEYS[1 + i], ARGV[4 + i]
-  local busy = busyPlain(lock, owner, ttl)
+  local busy = whyOwnerWaits(lock, owner, ttl)
   if busy then
     return busy
   end
