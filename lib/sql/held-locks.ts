@@ -7,7 +7,7 @@ import {
 } from '../backends/lock-backend.js';
 import { type AcquisitionTools, noteHolder } from './acquisition.js';
 import { ConnectionLost } from './driver/sql-connection.js';
-import type { Holding, Holdings } from './session/holdings.js';
+import type { Holding, HoldingSession, Holdings } from './session/holdings.js';
 
 /** MySQL and MariaDB: somebody has killed the statement. The transaction, and its locks, are still there. */
 const INTERRUPTED = 1317;
@@ -28,33 +28,37 @@ export class HeldLocks {
 
   /** False: this owner does not hold it. */
   async release(key: string, type: HeldType, owner: string): Promise<boolean> {
-    const { control, failures, pool, server } = this.tools;
+    const { failures, pool, server } = this.tools;
     const holding = this.holdings.find(key, type, owner);
     if (holding === undefined) return false;
-    const { connection } = holding.session;
+    const { session } = holding;
     const isLast = this.holdings.remove(holding);
-    const forgetting = control
-      .run((controlling) => server.forget(controlling, key, owner))
-      .then(
-        () => true,
-        () => false,
-      );
     // What a session has taken becomes free together.
     if (!isLast) return true;
     try {
-      const [isReleased, isForgotten] = await Promise.all([
-        server.locks.release(connection, holding.session.taken),
-        forgetting,
-      ]);
-      // A session that is still noted as the holder must end. Otherwise its next lock would be shown under this name,
-      // and be ended by a forced release of it.
-      if (isReleased && isForgotten) pool.give(connection);
-      else pool.drop(connection);
+      const isReleased = await server.locks.release(session.connection, session.taken);
+      if (isReleased) this.giveBack(session);
+      else pool.drop(session.connection);
       return isReleased;
     } catch (error) {
-      pool.drop(connection);
+      pool.drop(session.connection);
       throw failures.toBackendError(error, 'unknown');
     }
+  }
+
+  /**
+   * A session that is still noted as the holder must end. Otherwise its next lock would be shown under this name, and be
+   * ended by a forced release of it.
+   */
+  private giveBack({ connection, given }: HoldingSession): void {
+    const { notes, pool } = this.tools;
+    const withdrawn = notes.withdraw(given);
+    if (withdrawn === undefined) pool.give(connection);
+    else
+      withdrawn.then(
+        () => pool.give(connection),
+        () => pool.drop(connection),
+      );
   }
 
   async renew(key: string, type: HeldType, owner: string, leaseTime: number): Promise<boolean> {
@@ -74,7 +78,9 @@ export class HeldLocks {
     const { key, type, owner, session } = holding;
     if (!(await this.setLease(holding, leaseTime))) return undefined;
     const { id } = session.connection;
+    holding.token = undefined;
     const tokens = await noteHolder(this.tools, { key, type, owner, leaseTime, reserve }, id, session.transaction);
+    holding.token = tokens.token;
     return this.holdings.find(key) === holding ? { acquired: true, ...tokens } : undefined;
   }
 
