@@ -192,7 +192,7 @@ export class SqlLockBackend implements LockBackend {
     const isBusy = () => this.databaseWaits.size > 0 || notes.isWithdrawing;
     for (const until = runtime.monotonic() + GOODBYE; isBusy() && runtime.monotonic() < until; )
       await new Promise<void>((resolve) => void runtime.timer(10, resolve, 'keep-alive'));
-    pool.close((connection) => this.holdings.holds(connection));
+    await pool.close((connection) => this.holdings.holds(connection));
     control.close();
   }
 

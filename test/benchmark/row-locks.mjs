@@ -59,12 +59,13 @@ const CONTESTANTS = [
 /** The kinds of locks of this library. */
 function locksOf(server) {
   const kinds = [
-    ['rowLocks', library],
-    ['rowLocks before', baseline],
+    ['rowLocks', library, 'rowLocks'],
+    ['advisoryLocks', library, 'advisoryLocks'],
+    ['rowLocks before', baseline, 'rowLocks'],
   ];
   return kinds
     .filter(([, from]) => from)
-    .map(([kind, from]) => ({ name: `${kind}, ${server}`, server, open: (url) => rows(url, from) }));
+    .map(([kind, from, make]) => ({ name: `${kind}, ${server}`, server, open: (url) => locksAt(url, from, make) }));
 }
 
 function service(options, { createLockService } = library) {
@@ -72,8 +73,8 @@ function service(options, { createLockService } = library) {
   return { withLock: (key, body) => locks.withLock(key, body), close: () => locks.close() };
 }
 
-function rows(url, from) {
-  return service({ backend: from.rowLocks({ url, createTable: true, connections: MOST }) }, from);
+function locksAt(url, from, make) {
+  return service({ backend: from[make]({ url, createTable: true, connections: MOST }) }, from);
 }
 
 /**

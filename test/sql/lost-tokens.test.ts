@@ -7,7 +7,7 @@ import { query, startAgain } from './sessions.js';
 import { SqlWorld } from './sql-world.js';
 
 describe('fencing tokens that a crash of PostgreSQL loses', () => {
-  const world = new SqlWorld('PostgreSQL');
+  const world = new SqlWorld('PostgreSQL', 'rowLocks');
   let replica: SqlServer | undefined;
   beforeEach(async () => {
     // What does not wait for the disk gets there as late as can be.

@@ -1,5 +1,5 @@
 import { ConnectionLost, type SessionIdentity, type SqlConnection, type SqlResult } from '../driver/sql-connection.js';
-import type { SessionLocks } from '../session-locks/session-locks.js';
+import type { MysqlLocks } from '../session-locks/session-locks.js';
 import {
   type ClientTable,
   type HolderEntry,
@@ -21,13 +21,6 @@ const LONGEST_TIMEOUT = 31_536_000;
 const KILL_TIME = 1_000;
 export const TRANSACTIONS = 'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE';
 const NOW = 'CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)';
-
-/** Locks of sessions of MySQL and MariaDB. */
-export interface MysqlLocks extends SessionLocks {
-  /** Whether the session `p` of the process list has the lock of the state `s`, which names an owner, as a condition. */
-  readonly isHeld: string;
-  useServer(kind: 'MySQL' | 'MariaDB'): void;
-}
 
 /**
  * MySQL 8 and MariaDB 10.6, and later. The server counts a session's idle time in whole seconds, so that leases are
@@ -98,8 +91,8 @@ export class MysqlServer implements LockServer {
   }
 
   async checkTables(control: SqlConnection): Promise<void> {
-    await this.locks.checkTables(control);
     for (const probe of probesOf(this.tables, 'lease')) await control.run(probe);
+    await this.locks.checkTables(control);
   }
 
   /** A token is on the disk when it is given, as the server is configured. */

@@ -1,5 +1,5 @@
 import { ConnectionLost, type SessionIdentity, type SqlConnection, type SqlRow } from '../driver/sql-connection.js';
-import type { SessionLocks } from '../session-locks/session-locks.js';
+import type { PostgresLocks } from '../session-locks/session-locks.js';
 import {
   type ClientTable,
   type HolderEntry,
@@ -21,18 +21,6 @@ const LONGEST_TIMEOUT = 2 ** 31 - 1;
 const KILL_TIME = 1_000;
 /** How often notes are sent again because the tokens had to be raised first. */
 const RAISES = 3;
-
-/** Locks of sessions of PostgreSQL. */
-export interface PostgresLocks extends SessionLocks {
-  /** The first `server_version_num` that has them. */
-  readonly oldest: number;
-  /** Whether the session `a` of `pg_stat_activity` has the lock of the state `s`, as a condition. */
-  readonly isHeld: string;
-  /** `a.state` of a session that has a lock and runs no statement, as a pattern. */
-  readonly idleState: string;
-  /** @param newer settings of this version that sessions need */
-  useSettings(newer: readonly string[]): void;
-}
 
 /** PostgreSQL. Sessions are those of `pg_stat_activity`. */
 export class PostgresServer implements LockServer {
@@ -99,8 +87,8 @@ export class PostgresServer implements LockServer {
   }
 
   async checkTables(control: SqlConnection): Promise<void> {
-    await this.locks.checkTables(control);
     await control.run([...probesOf(this.tables, 'transaction'), ...this.tokens.probes].join(';'));
+    await this.locks.checkTables(control);
   }
 
   prepareTokens(control: SqlConnection): Promise<void> {

@@ -1,7 +1,7 @@
 import type { SqlConnection } from '../driver/sql-connection.js';
-import { insertMissing, type MysqlLocks, SessionTimeouts, TRANSACTIONS, toBytes } from '../server/mysql-server.js';
+import { insertMissing, SessionTimeouts, TRANSACTIONS, toBytes } from '../server/mysql-server.js';
 import { probesOfRows } from '../server/rights.js';
-import type { Grant } from './session-locks.js';
+import type { Grant, MysqlLocks } from './session-locks.js';
 
 const HELD: Grant = { transaction: 0 };
 

@@ -1,8 +1,8 @@
 import type { SqlConnection, SqlRow } from '../driver/sql-connection.js';
-import { type PostgresLocks, toMilliseconds } from '../server/postgres-server.js';
+import { toMilliseconds } from '../server/postgres-server.js';
 import { micros, SOON, toLiteral } from '../server/postgres-statements.js';
 import { probesOfRows } from '../server/rights.js';
-import type { Grant } from './session-locks.js';
+import type { Grant, PostgresLocks } from './session-locks.js';
 
 /**
  * Rows that a transaction has locked (SKIP LOCKED and idle_in_transaction_session_timeout are in PostgreSQL 9.6 and

@@ -2,7 +2,7 @@ import type { SqlConnection } from '../driver/sql-connection.js';
 
 /** What a session got with a lock. */
 export interface Grant {
-  /** By which the notes tell this hold of the session from its others, where the server needs that. */
+  /** By which the notes tell what the session holds now from what it held before, where the server needs that. */
   readonly transaction: number;
 }
 
@@ -24,6 +24,12 @@ export interface SessionLocks {
   /** Sets what the session needs for all its locks. */
   prepareSession(session: SqlConnection): Promise<void>;
   /**
+   * Sets that back, for a session that others may get; `undefined`: nothing stays.
+   *
+   * @param limit how long the answer is awaited, in milliseconds
+   */
+  restoreSession?(session: SqlConnection, limit: number): Promise<void>;
+  /**
    * Tries to take the first lock of a session, which the server ends from now on when it was idle for `leaseTime` ms.
    * `undefined`: somebody else has it, or {@link provide} has something to make.
    */
@@ -42,4 +48,23 @@ export interface SessionLocks {
   release(session: SqlConnection, keys: readonly string[]): Promise<boolean>;
   /** Gives back what the session has taken since it {@link begin}s. */
   undo(session: SqlConnection, keys: readonly string[]): Promise<void>;
+}
+
+/** Locks of sessions of PostgreSQL. */
+export interface PostgresLocks extends SessionLocks {
+  /** The first `server_version_num` that has them. */
+  readonly oldest: number;
+  /** Whether the session `a` of `pg_stat_activity` has the lock of the state `s`, as a condition. */
+  readonly isHeld: string;
+  /** `a.state` of a session that has a lock and runs no statement, as a pattern. */
+  readonly idleState: string;
+  /** @param newer settings of this version that sessions need */
+  useSettings(newer: readonly string[]): void;
+}
+
+/** Locks of sessions of MySQL and MariaDB. */
+export interface MysqlLocks extends SessionLocks {
+  /** Whether the session `p` of the process list has the lock of the state `s`, which names an owner, as a condition. */
+  readonly isHeld: string;
+  useServer(kind: 'MySQL' | 'MariaDB'): void;
 }

@@ -1,13 +1,13 @@
-import { NodeHealth, type NodeWatch } from '../../node-health.js';
-import { deadlineTimer } from '../../runtime.js';
+import { NodeHealth, type NodeWatch } from '../../node-outage.js';
+import { answerTimer } from '../../runtime.js';
 import { slotOf } from '../hash-slot.js';
 import type { ConnectionContext } from '../links/connection-context.js';
 import type { Topology } from '../links/topology.js';
 import { callError, noteFailure } from './redis-errors.js';
 import type { SilentConnections } from './silent-connections.js';
 
-/** The health of each server of a connection: of one, or of the masters of a cluster. */
-export class NodeHealths implements NodeWatch {
+/** The outages of each server of a connection: of the only one, or of each master of a cluster. */
+export class NodeOutages implements NodeWatch {
   /** By their names: see {@link Topology.nodeOfSlot}. */
   private readonly healths = new Map<string, NodeHealth>();
   /** The nodes that have not answered a PING yet: it may wait for a connection. */
@@ -48,7 +48,7 @@ export class NodeHealths implements NodeWatch {
       return health.failed(false);
     }
     const command = context.runtime.detached(() => link.send('ping', []));
-    const timer = deadlineTimer(context.runtime, context.commandTimeout, () => {
+    const timer = answerTimer(context.runtime, context.runtime.monotonic() + context.commandTimeout, () => {
       health.failed(false);
       topology.refresh(); // after a failover, another one has the slots
       silent.check(() => command);
