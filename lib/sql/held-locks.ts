@@ -7,7 +7,7 @@ import {
 } from '../backends/lock-backend.js';
 import { type AcquisitionTools, noteHolder } from './acquisition.js';
 import { ConnectionLost } from './driver/sql-connection.js';
-import type { Holding, HoldingSession, Holdings } from './session/holdings.js';
+import type { Holding, Holdings } from './session/holdings.js';
 
 /** MySQL and MariaDB: somebody has killed the statement. The transaction, and its locks, are still there. */
 const INTERRUPTED = 1317;
@@ -28,37 +28,29 @@ export class HeldLocks {
 
   /** False: this owner does not hold it. */
   async release(key: string, type: HeldType, owner: string): Promise<boolean> {
-    const { failures, pool, server } = this.tools;
+    const { failures, notes, pool, server } = this.tools;
     const holding = this.holdings.find(key, type, owner);
     if (holding === undefined) return false;
     const { session } = holding;
     const isLast = this.holdings.remove(holding);
     // What a session has taken becomes free together.
     if (!isLast) return true;
+    // Whoever looks after the release sees that the lock is free. A note that stays is no failure of the release.
+    const withdrawn = notes.withdraw(session.given).then(
+      () => true,
+      () => false,
+    );
     try {
       const isReleased = await server.locks.release(session.connection, session.taken);
-      if (isReleased) this.giveBack(session);
+      // A session that is still noted as the holder must end. Otherwise its next lock would be shown under this name, and
+      // be ended by a forced release of it.
+      if ((await withdrawn) && isReleased) pool.give(session.connection);
       else pool.drop(session.connection);
       return isReleased;
     } catch (error) {
       pool.drop(session.connection);
       throw failures.toBackendError(error, 'unknown');
     }
-  }
-
-  /**
-   * A session that is still noted as the holder must end. Otherwise its next lock would be shown under this name, and be
-   * ended by a forced release of it.
-   */
-  private giveBack({ connection, given }: HoldingSession): void {
-    const { notes, pool } = this.tools;
-    const withdrawn = notes.withdraw(given);
-    if (withdrawn === undefined) pool.give(connection);
-    else
-      withdrawn.then(
-        () => pool.give(connection),
-        () => pool.drop(connection),
-      );
   }
 
   async renew(key: string, type: HeldType, owner: string, leaseTime: number): Promise<boolean> {

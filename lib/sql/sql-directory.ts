@@ -3,7 +3,6 @@ import { keyPage } from '../backends/directory/key-page.js';
 import { agedRecord, type ClientRecord, type KeyPage, type LockDirectory } from '../backends/lock-backend.js';
 import type { LockServer, WrittenRecord } from './server/lock-server.js';
 import type { ControlConnection } from './session/control-connection.js';
-import type { HolderNotes } from './session/holder-notes.js';
 
 /**
  * The {@link LockDirectory} of a database. A held lock takes a session, so that there are not many, however large the
@@ -13,11 +12,9 @@ export class SqlDirectory implements LockDirectory {
   constructor(
     private readonly control: ControlConnection,
     private readonly server: LockServer,
-    private readonly notes: HolderNotes,
   ) {}
 
   async list(prefix: string, match: string, cursor: string | undefined, count: number): Promise<KeyPage | undefined> {
-    await this.notes.withdrawn();
     const keys = await this.control.run((connection) => this.server.heldKeys(connection));
     return keyPage(keys, prefix, match, cursor, count);
   }

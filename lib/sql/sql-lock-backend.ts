@@ -30,7 +30,7 @@ import { Holdings } from './session/holdings.js';
 import { SqlDirectory } from './sql-directory.js';
 import { tryAll } from './try-all.js';
 
-/** How long {@link SqlLockBackend.close} gives waits to end in the database, and notes, in milliseconds. */
+/** How long {@link SqlLockBackend.close} gives waits to end in the database, in milliseconds. */
 const GOODBYE = 500;
 
 /**
@@ -55,7 +55,7 @@ export class SqlLockBackend implements LockBackend {
     private readonly tools: AcquisitionTools,
   ) {
     this.held = new HeldLocks(tools, this.holdings);
-    this.directory = new SqlDirectory(tools.control, tools.server, tools.notes);
+    this.directory = new SqlDirectory(tools.control, tools.server);
     const holders = async (key: string) => (await this.inspect(key)).owners.map(({ owner }) => owner);
     const monotonic = () => tools.runtime.monotonic();
     this.waits = new InProcessWaits(new WaitStore(), monotonic, monotonic, holders);
@@ -147,8 +147,7 @@ export class SqlLockBackend implements LockBackend {
 
   async forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
     this.check();
-    const { control, notes, server } = this.tools;
-    await notes.withdrawn();
+    const { control, server } = this.tools;
     for (;;) {
       const state = await control.run((connection) => server.read(connection, key));
       if (state === undefined || !isMeant(state, expected)) return [];
@@ -165,8 +164,7 @@ export class SqlLockBackend implements LockBackend {
 
   async inspect(key: string): Promise<LockState> {
     this.check();
-    const { control, notes, server } = this.tools;
-    await notes.withdrawn();
+    const { control, server } = this.tools;
     const state = await control.run((connection) => server.read(connection, key));
     if (state === undefined) return { mode: 'free', owners: [], queue: [], token: undefined };
     const { owner, mode, remaining, token } = state;
@@ -186,11 +184,10 @@ export class SqlLockBackend implements LockBackend {
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
-    const { control, notes, pool, runtime } = this.tools;
+    const { control, pool, runtime } = this.tools;
     const waits = [...this.databaseWaits.values()];
     for (const wait of waits) wait.stop();
-    const isBusy = () => this.databaseWaits.size > 0 || notes.isWithdrawing;
-    for (const until = runtime.monotonic() + GOODBYE; isBusy() && runtime.monotonic() < until; )
+    for (const until = runtime.monotonic() + GOODBYE; this.databaseWaits.size > 0 && runtime.monotonic() < until; )
       await new Promise<void>((resolve) => void runtime.timer(10, resolve, 'keep-alive'));
     await pool.close((connection) => this.holdings.holds(connection));
     control.close();

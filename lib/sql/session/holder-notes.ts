@@ -30,7 +30,6 @@ const MOST_WITHDRAWALS = 128;
 export class HolderNotes {
   private readonly notes: Batches<Note>;
   private readonly withdrawals: Batches<Withdrawal>;
-  private readonly underWay = new Set<Promise<unknown>>();
 
   constructor(
     private readonly server: LockServer,
@@ -56,27 +55,10 @@ export class HolderNotes {
     return new Promise((resolve, reject) => this.notes.add({ entry, resolve, reject }));
   }
 
-  /**
-   * These locks are free. The promise rejects when they may still be noted; `undefined`: there is nothing to do.
-   */
-  withdraw(notes: readonly NoteToWithdraw[]): Promise<unknown> | undefined {
-    if (this.server.withdraw === undefined) return undefined;
-    const withdrawn = Promise.all(notes.map((note) => this.withdrawOne(note)));
-    const settled: Promise<unknown> = withdrawn.then(
-      () => this.underWay.delete(settled),
-      () => this.underWay.delete(settled),
-    );
-    this.underWay.add(settled);
-    return withdrawn;
-  }
-
-  get isWithdrawing(): boolean {
-    return this.underWay.size > 0;
-  }
-
-  /** Resolves when the notes of locks are withdrawn that are free by now: before that, they seem to be held. */
-  async withdrawn(): Promise<void> {
-    await Promise.all(this.underWay);
+  /** These locks are free, or about to be. Rejects when they may still be noted. */
+  async withdraw(notes: readonly NoteToWithdraw[]): Promise<void> {
+    if (this.server.withdraw === undefined) return;
+    await Promise.all(notes.map((note) => this.withdrawOne(note)));
   }
 
   private withdrawOne({ key, owner, token }: NoteToWithdraw): Promise<void> {
