@@ -35,7 +35,7 @@ const GOODBYE = 500;
 
 /**
  * Locks of sessions of a database: who holds a lock is a session, and the lease is the idle time after which the server
- * ends that session. See docs/row-locks.md.
+ * ends that session. See docs/locks-in-sql.md.
  */
 export class SqlLockBackend implements LockBackend {
   readonly synchronizers = undefined;

@@ -7,6 +7,7 @@ import { PostgresServer } from '../../lib/sql/server/postgres-server.js';
 import { quoteTable } from '../../lib/sql/server/table-name.js';
 import { PostgresRowLocks } from '../../lib/sql/session-locks/postgres-row-locks.js';
 import { lockRows, makeLockRows, type RowQuery } from '../../lib/sql.js';
+import { until } from '../support/until.js';
 
 /** The one session that PGlite has: everything that takes two sessions is tested on servers, by `npm run test:sql`. */
 class OnlySession implements DriverConnection {
@@ -57,6 +58,7 @@ describe('row locks in a PostgreSQL inside the process', () => {
     for (const statement of [...server.tableStatements, ...server.tableStatements]) await session.run(statement);
     await server.checkTables(session);
     await locks.prepareSession();
+    await server.prepareTokens(session);
   });
 
   describe('with its tables', () => {
@@ -116,6 +118,55 @@ describe('row locks in a PostgreSQL inside the process', () => {
         { token: expect.any(Number), reserved: 0 },
       ]);
       expect((await note(entry(b)))?.token).toBeGreaterThan((noted[0]?.token ?? 0) + 5);
+    });
+
+    describe('with a limit of its tokens on the disk', () => {
+      const limit = async () => {
+        const { rows } = await session.run('SELECT token_limit FROM distributed_lock_floor');
+        return Number(rows[0].token_limit);
+      };
+      const now = () => Date.now() * 1_000;
+      const lowered = async (to: number) => {
+        const key = newKey();
+        await server.makeState(session, key);
+        await session.run(`UPDATE distributed_lock_floor SET token_limit = ${to}`);
+        return key;
+      };
+
+      it('raises it when it comes near', async () => {
+        const key = await lowered(now() + 5_000_000);
+        const range = await note(entry(key));
+        await until(async () => (await limit()) > now() + 15_000_000);
+        expect(range?.token).toBeLessThan(now() + 5_000_000);
+      });
+
+      it('does not raise it otherwise', async () => {
+        const to = now() + 15_000_000;
+        const key = await lowered(to);
+        await note(entry(key));
+        expect(await limit()).toBe(to);
+      });
+
+      it('gives none beyond it, reserved ones included', async () => {
+        const near = await lowered(now() + 2_000_000);
+        // Ahead of the clock, and just below the limit.
+        await server.raiseToken(session, near, (await limit()) - 5);
+        const range = await note(entry(near, 90_000));
+        expect((range?.token ?? 0) + (range?.reserved ?? 0)).toBeLessThan(await limit());
+        const over = await lowered(1);
+        const second = await note(entry(over, 10));
+        expect((second?.token ?? 0) + (second?.reserved ?? 0)).toBeLessThan(await limit());
+      });
+
+      it('gives none before a crash is noticed, and those after it exceed the limit before', async () => {
+        const key = await lowered(now() + 3_600_000_000);
+        const before = await limit();
+        await session.run('TRUNCATE distributed_lock_epoch');
+        const range = await note(entry(key, 10));
+        expect(range?.token).toBeGreaterThanOrEqual(before);
+        expect(range?.reserved).toBe(10);
+        expect(await limit()).toBe(before + 20_000_000);
+      });
     });
 
     it('reserves tokens no further ahead of the clock than a tenth of a second', async () => {

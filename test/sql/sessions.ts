@@ -47,6 +47,7 @@ export async function addUser({ server, table, locks }: SqlWorld, without?: stri
     ...(locks === 'rowLocks' ? [`GRANT ${some} ON ${table} TO ${user}`] : []),
     `GRANT ${some} ON ${table}_state TO ${user}`,
     `GRANT ${all} ON ${table}_client TO ${user}`,
+    ...(isPostgres ? [`GRANT ${some} ON ${table}_epoch, ${table}_floor TO ${user}`] : []),
   );
   return user;
 }

@@ -9,7 +9,7 @@ import type {
 import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { EngineContext } from '../engine-context.js';
-import { Departure } from '../lease/departure.js';
+import { noteLoss, unusedOwner } from '../lease/background-releases.js';
 import {
   type GivenBack,
   HeldLock,
@@ -19,9 +19,9 @@ import {
   type ReleaseOutcome,
 } from '../lease/held-lock.js';
 import { type Moment, validity } from '../lease/lease-clock.js';
-import { noteLoss, unusedOwner } from '../lease/release.js';
+import { RecallableRelease } from '../lease/recallable-release.js';
 import { WaitingLine } from '../queue/waiting-line.js';
-import type { WaitingQueue } from '../waiting/outages.js';
+import type { WaitingQueue } from '../waiting/outage-limit.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
 import { permanentError } from '../waiting/wait-errors.js';
 import { type Caller, Waiter } from '../waiting/waiter.js';
@@ -354,7 +354,7 @@ export class FlightQueue implements LockKeeper, WaitingQueue {
   }
 
   private releaseWithout(held: HeldLock): Promise<ReleaseOutcome> {
-    return new Departure(this.context, held, () => {}).send(undefined) as Promise<ReleaseOutcome>;
+    return new RecallableRelease(this.context, held, () => {}).send(undefined) as Promise<ReleaseOutcome>;
   }
 
   /** Releases the lock, with the result if there is one. */

@@ -4,7 +4,7 @@ import type { Timer } from '../../backends/runtime.js';
 import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { EngineContext } from '../engine-context.js';
-import { Departure } from '../lease/departure.js';
+import { noteLoss, unusedOwner } from '../lease/background-releases.js';
 import {
   type GivenBack,
   HeldLock,
@@ -14,9 +14,9 @@ import {
   type ReleaseOutcome,
 } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
-import { noteLoss, unusedOwner } from '../lease/release.js';
+import { RecallableRelease } from '../lease/recallable-release.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import type { WaitingQueue } from '../waiting/outages.js';
+import type { WaitingQueue } from '../waiting/outage-limit.js';
 import { permanentError } from '../waiting/wait-errors.js';
 import type { Caller } from '../waiting/waiter.js';
 import { isRegistered, unregister, WaiterHeartbeat } from './waiter-registration.js';
@@ -367,10 +367,10 @@ export class FairQueue implements LockKeeper, WaitingQueue {
   private release(held: HeldLock, listener?: ReleaseListener): Promise<ReleaseOutcome> | undefined {
     this.drop(held);
     this.departures++;
-    const departure = new Departure(this.context, held, () => {
+    const release = new RecallableRelease(this.context, held, () => {
       this.departures--;
       this.endIfIdle();
     });
-    return departure.send(listener);
+    return release.send(listener);
   }
 }

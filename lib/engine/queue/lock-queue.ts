@@ -11,7 +11,7 @@ import {
 import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { EngineContext } from '../engine-context.js';
-import { Departure } from '../lease/departure.js';
+import { noteLoss, unusedOwner } from '../lease/background-releases.js';
 import {
   type GivenBack,
   HeldLock,
@@ -21,9 +21,9 @@ import {
   type ReleaseOutcome,
 } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
-import { noteLoss, unusedOwner } from '../lease/release.js';
+import { RecallableRelease } from '../lease/recallable-release.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import type { WaitingQueue } from '../waiting/outages.js';
+import type { WaitingQueue } from '../waiting/outage-limit.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
 import { permanentError } from '../waiting/wait-errors.js';
 import type { Caller } from '../waiting/waiter.js';
@@ -62,7 +62,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
   private holder: HeldLock | undefined = undefined;
   private otherReaders: readonly HeldLock[] = NONE;
   /** The latest release, until it is answered. */
-  private departing: Departure | undefined = undefined;
+  private departing: RecallableRelease | undefined = undefined;
 
   // Requests under way.
   /** The number of unanswered acquisitions. */
@@ -537,19 +537,19 @@ export class LockQueue implements LockKeeper, WaitingQueue {
    *
    * @returns false if the release is sent all the same
    */
-  private recall(departure: Departure, next: LockWaiter): boolean {
-    const { held } = departure;
+  private recall(release: RecallableRelease, next: LockWaiter): boolean {
+    const { held } = release;
     if (this.waiting.length > 1 || this.departures > 1 || this.claims > 0) return false;
     const now = this.context.clock.now();
     const route = this.route(held, next, now);
     if (route === 'release') return false;
-    departure.recall();
+    release.recall();
     this.departing = undefined;
     this.departures--;
     this.again?.releasedSilently();
     this.budget.followed();
     this.hold(held, now);
-    departure.passedOn(this.handOver(held, next, route));
+    release.passedOn(this.handOver(held, next, route));
     if (next.settled) return true;
     if (next.mayLeave) this.line.watch(next);
     this.line.rest();
@@ -654,19 +654,19 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     if (held.type !== 'read') this.again?.releasing();
     this.drop(held);
     this.departures++;
-    if (held.departure?.resumable) {
-      this.departing = held.departure;
-      return held.departure.resume(listener);
+    if (held.latestRelease?.resumable) {
+      this.departing = held.latestRelease;
+      return held.latestRelease.resume(listener);
     }
-    const departure = new Departure(this.context, held, (reply) => {
+    const release = new RecallableRelease(this.context, held, (reply) => {
       this.departures--;
-      if (this.departing === departure) this.departing = undefined;
+      if (this.departing === release) this.departing = undefined;
       if (this.waiting.length === 0) this.handOff?.notFollowed();
       if (held.type !== 'read') this.released(reply);
       this.resume();
     });
-    held.departure = this.departing = departure;
-    return departure.send(listener);
+    held.latestRelease = this.departing = release;
+    return release.send(listener);
   }
 
   /**

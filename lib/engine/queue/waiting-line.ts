@@ -4,7 +4,7 @@ import type { EngineContext } from '../engine-context.js';
 import type { LockBusyError, LockUnavailableError } from '../errors.js';
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
-import type { RestingCallers } from '../waiting/outages.js';
+import type { RestingCallers } from '../waiting/outage-limit.js';
 import { busyError, type KnownHolder, unavailableError } from '../waiting/wait-errors.js';
 import type { Caller } from '../waiting/waiter.js';
 import { LongWaitWarning } from './long-wait-warning.js';
@@ -47,9 +47,9 @@ export class WaitingLine implements RestingCallers {
 
   /** Ends the wait of a waiter after its waitTime or when its signal aborts. */
   watch(waiter: LockWaiter): void {
-    waiter.watch((departure) => {
+    waiter.watch((reason) => {
       // On abort, this error is discarded, and no `busy` event may be emitted.
-      const error = departure === 'abort' ? this.unavailable(waiter) : this.refusal(waiter);
+      const error = reason === 'abort' ? this.unavailable(waiter) : this.refusal(waiter);
       this.queue.leave(waiter);
       return error;
     });

@@ -56,6 +56,8 @@ export interface LockServer {
   prepareControl(control: SqlConnection): Promise<void>;
   /** Rejects when a table is not there, or a right on it is missing. It changes nothing. */
   checkTables(control: SqlConnection): Promise<void>;
+  /** To be called on each new control connection: makes later tokens exceed those that a crash of the server lost. */
+  prepareTokens(control: SqlConnection): Promise<void>;
 
   /** Any statement: the server counts the idle time from now on. */
   touch(session: SqlConnection): Promise<void>;

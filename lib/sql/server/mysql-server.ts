@@ -96,6 +96,11 @@ export class MysqlServer implements LockServer {
     await this.locks.checkTables(control);
   }
 
+  /** A token is on the disk when it is given, as the server is configured. */
+  async prepareTokens(): Promise<void> {
+    // Nothing is to be done.
+  }
+
   async touch(session: SqlConnection): Promise<void> {
     await session.run('SELECT 1');
   }

@@ -5,21 +5,20 @@ import {
   type HolderEntry,
   type KnownState,
   type LockServer,
-  MAX_LEAD,
   SHARED_SESSIONS,
   type TokenRange,
   UnsuitableServer,
 } from './lock-server.js';
 import { PostgresClients } from './postgres-clients.js';
+import { durably, insertMissing, micros, SOON, toLiteral } from './postgres-statements.js';
+import { PostgresTokens } from './postgres-tokens.js';
 import { probesOf } from './rights.js';
 import type { TableNames } from './table-name.js';
 
-/** The largest value of a time-out, in milliseconds. */
-const LONGEST_TIMEOUT = 2 ** 31 - 1;
 /** How long a session that is ended by force may take for it, in milliseconds. */
 const KILL_TIME = 1_000;
-const MICROS = 'extract(epoch from %) * 1000000)::bigint';
-export const micros = (time: string) => `(${MICROS.replace('%', time)}`;
+/** How often notes are sent again because the tokens had to be raised first. */
+const RAISES = 3;
 
 /** PostgreSQL. Sessions are those of `pg_stat_activity`. */
 export class PostgresServer implements LockServer {
@@ -29,6 +28,7 @@ export class PostgresServer implements LockServer {
   readonly clients: ClientTable;
 
   private readonly state: string;
+  private readonly tokens: PostgresTokens;
 
   constructor(
     private readonly tables: TableNames,
@@ -37,9 +37,11 @@ export class PostgresServer implements LockServer {
     const { state, clients } = tables;
     this.state = state;
     this.clients = new PostgresClients(clients);
+    this.tokens = new PostgresTokens(tables);
     this.tableStatements = [
       ...locks.tableStatements,
       `CREATE TABLE IF NOT EXISTS ${state} (lock_name text COLLATE "C" PRIMARY KEY, token bigint NOT NULL DEFAULT 0, reserved integer NOT NULL DEFAULT 0, owner text, mode text, session bigint, transaction bigint, lease bigint, since timestamptz)`,
+      ...this.tokens.tableStatements,
       this.clients.statement,
     ];
   }
@@ -83,8 +85,12 @@ export class PostgresServer implements LockServer {
   }
 
   async checkTables(control: SqlConnection): Promise<void> {
-    await control.run(probesOf(this.tables, 'transaction').join(';'));
+    await control.run([...probesOf(this.tables, 'transaction'), ...this.tokens.probes].join(';'));
     await this.locks.checkTables(control);
+  }
+
+  prepareTokens(control: SqlConnection): Promise<void> {
+    return this.tokens.open(control);
   }
 
   async touch(session: SqlConnection): Promise<void> {
@@ -92,22 +98,35 @@ export class PostgresServer implements LockServer {
   }
 
   async makeState(control: SqlConnection, key: string): Promise<void> {
-    await control.run(`INSERT INTO ${this.state} (lock_name) VALUES ($1) ON CONFLICT DO NOTHING`, [key]);
+    await insertMissing(control, this.state, key);
+  }
+
+  async note(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]> {
+    const keys = entries.map(({ key }) => key);
+    for (let attempt = 1; ; attempt++) {
+      const ranges = await this.noteAll(control, entries);
+      const isComplete = ranges.every((range) => range !== undefined);
+      // Rows may be missing, or tokens.
+      if (isComplete || attempt === RAISES || !(await this.tokens.provideFor(control, keys))) return ranges;
+    }
   }
 
   /** Rows are locked in the order of their names, so that two such statements cannot wait for each other. */
-  async note(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]> {
-    const next = 'greatest(s.token + s.reserved + 1, clock.now)';
+  private async noteAll(
+    control: SqlConnection,
+    entries: readonly HolderEntry[],
+  ): Promise<readonly (TokenRange | undefined)[]> {
+    const { tokens } = this;
     const { rows } = await control.run(
-      `WITH clock AS (SELECT ${micros('clock_timestamp()')} AS now),
+      `WITH ${tokens.source},
        entry AS (SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[])
          AS e(lock_name, reserve, owner, mode, session, transaction, lease)),
        locked AS (SELECT lock_name AS locked_name FROM ${this.state} WHERE lock_name = ANY($1::text[]) ORDER BY lock_name FOR UPDATE)
-       UPDATE ${this.state} AS s SET token = ${next}, reserved = greatest(0, least(entry.reserve, clock.now + ${MAX_LEAD} - ${next})),
+       UPDATE ${this.state} AS s SET ${tokens.assignments('entry.reserve')},
          owner = entry.owner, mode = entry.mode, session = entry.session, transaction = entry.transaction, lease = entry.lease,
          since = clock_timestamp()
-       FROM clock, entry, locked WHERE s.lock_name = entry.lock_name AND s.lock_name = locked.locked_name
-       RETURNING s.lock_name, s.token, s.reserved`,
+       FROM source, entry, locked WHERE s.lock_name = entry.lock_name AND s.lock_name = locked.locked_name AND ${tokens.areLeft}
+       RETURNING s.lock_name, ${tokens.returned}`,
       [
         entries.map(({ key }) => key),
         entries.map(({ reserve }) => reserve),
@@ -118,14 +137,12 @@ export class PostgresServer implements LockServer {
         entries.map(({ leaseTime }) => Math.ceil(leaseTime)),
       ],
     );
-    const ranges = new Map(
-      rows.map((row) => [String(row.lock_name), { token: Number(row.token), reserved: Number(row.reserved) }]),
-    );
+    const ranges = new Map(rows.map((row) => [String(row.lock_name), tokens.read(control, row)]));
     return entries.map(({ key }) => ranges.get(key));
   }
 
   async noteLease(control: SqlConnection, key: string, owner: string, leaseTime: number): Promise<void> {
-    const text = `UPDATE ${this.state} SET lease = $3 WHERE lock_name = $1 AND owner = $2`;
+    const text = `WITH setting AS (SELECT ${SOON}) UPDATE ${this.state} SET lease = $3 FROM setting WHERE lock_name = $1 AND owner = $2`;
     await control.run(text, [key, owner, leaseTime]);
   }
 
@@ -133,8 +150,12 @@ export class PostgresServer implements LockServer {
   async forget(): Promise<void> {}
 
   async raiseToken(control: SqlConnection, key: string, token: number): Promise<void> {
-    const text = `UPDATE ${this.state} SET token = greatest(token + reserved, $2::bigint), reserved = 0 WHERE lock_name = $1`;
-    await control.run(text, [key, token]);
+    const { state } = this;
+    await control.run(
+      durably(
+        `UPDATE ${state} SET token = greatest(token + reserved, ${Math.ceil(token)}), reserved = 0 WHERE lock_name = ${toLiteral(key)}`,
+      ),
+    );
   }
 
   async read(control: SqlConnection, key: string): Promise<KnownState | undefined> {
@@ -201,11 +222,6 @@ export function checkPostgresVersion(
 function numberOf(version: number): string {
   const [major, minor] = [Math.floor(version / 10_000), Math.floor(version / 100) % 100];
   return major < 10 ? `${major}.${minor}` : String(major);
-}
-
-/** For a setting: whole milliseconds. */
-export function toMilliseconds(duration: number): number {
-  return Math.min(Math.ceil(duration), LONGEST_TIMEOUT);
 }
 
 /** For a statement that may fail, but not for want of a connection. */

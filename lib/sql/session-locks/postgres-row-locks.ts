@@ -1,5 +1,5 @@
 import type { SqlConnection, SqlRow } from '../driver/sql-connection.js';
-import { micros, toMilliseconds } from '../server/postgres-server.js';
+import { insertMissing, micros, toLiteral, toMilliseconds } from '../server/postgres-statements.js';
 import { probesOfRows } from '../server/rights.js';
 import type { Grant, PostgresLocks } from './session-locks.js';
 
@@ -57,7 +57,7 @@ export class PostgresRowLocks implements PostgresLocks {
   async provide(control: SqlConnection, key: string): Promise<boolean> {
     const { rows } = await control.run(`SELECT 1 FROM ${this.rows} WHERE lock_name = $1`, [key]);
     if (rows.length > 0) return false;
-    await control.run(`INSERT INTO ${this.rows} (lock_name) VALUES ($1) ON CONFLICT DO NOTHING`, [key]);
+    await insertMissing(control, this.rows, key);
     return true;
   }
 
@@ -90,16 +90,4 @@ function toGrant([row]: readonly SqlRow[]): Grant | undefined {
 
 function setIdleTimeout(leaseTime: number): string {
   return `SET LOCAL idle_in_transaction_session_timeout = ${toMilliseconds(leaseTime)}`;
-}
-
-/**
- * A string constant for a statement that is sent with others in one text, which can have no parameters. `E` makes
- * backslashes mean the same whatever `standard_conforming_strings` is.
- *
- * @throws an error with PostgreSQL's code for a name with a zero byte, at which the text of a statement ends
- */
-function toLiteral(text: string): string {
-  if (text.includes('\0'))
-    throw Object.assign(new Error('invalid byte sequence for encoding "UTF8": 0x00'), { code: '22021' });
-  return `E'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
 }

@@ -1,5 +1,5 @@
 import type { BackendError } from '../../backends/lock-backend.js';
-import { SingleNodeWatch } from '../../backends/node-health.js';
+import { SingleNodeWatch } from '../../backends/node-outage.js';
 import type { Runtime } from '../../backends/runtime.js';
 import { type Driver, NotSent, SqlConnection } from '../driver/sql-connection.js';
 import type { LockServer } from '../server/lock-server.js';
@@ -93,6 +93,7 @@ export class ControlConnection {
       this.hasOwnSessions = true;
       await this.server.prepareControl(opened);
       await this.provideTables(opened);
+      await this.server.prepareTokens(opened);
       opened.onEnd(() => {
         this.current = undefined;
       });

@@ -2,7 +2,7 @@ import type { HoldRecord, WaitRecord } from '../../backends/lock-backend.js';
 import type { LockWaiter } from '../lease/held-lock.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { LocalQueue, QueueTable } from '../queue/queue-table.js';
-import type { Stock } from './client-record-writer.js';
+import type { RecordContents } from './client-record-writer.js';
 
 /** The most holds and waits that a record lists. */
 const MOST_LISTED = 20;
@@ -21,7 +21,7 @@ interface Work {
  * tenth of a hand-off's time. Instead, each check notes the first and the last waiter of each queue: all waiters ahead
  * of a noted one arrived earlier.
  */
-export class HoldsAndWaits {
+export class ClientRecordContents {
   /** When waiters were first seen. */
   private readonly seen = new WeakMap<LockWaiter, number>();
 
@@ -31,7 +31,7 @@ export class HoldsAndWaits {
     private readonly heldPermits: () => number,
   ) {}
 
-  take(now: number): Stock {
+  collect(now: number): RecordContents {
     const waits: WaitRecord[] = [];
     let held = this.heldPermits();
     let waiting = 0;

@@ -1,5 +1,5 @@
 -- Why `owner` cannot write: { ttl, holder }; nil when it can.
-local function busyWriter(lock, owner)
+local function whyWriterWaits(lock, owner)
   local ttl = redis.call('PTTL', lock)
   if ttl == NO_KEY or isWriter(lock, owner) then
     return nil

@@ -5,7 +5,7 @@ import { ConnectionError } from './connection-error.js';
  *
  * @throws ConnectionError
  */
-export function checkDatabase(db: unknown, what: string): void {
+export function checkDatabaseNumber(db: unknown, what: string): void {
   if (db === undefined || db === null || (typeof db === 'number' && Number.isSafeInteger(db) && db >= 0)) return;
   if (typeof db === 'string' && /^\d{1,9}$/.test(db)) return;
   throw new ConnectionError(`${what} must be a database number, such as 0`);

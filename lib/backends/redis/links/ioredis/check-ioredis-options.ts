@@ -1,7 +1,7 @@
 import type { ClusterOptions, RedisOptions } from 'ioredis';
 import type { ClusterConnection } from '../connection.js';
 import { ConnectionError } from '../connection-error.js';
-import { checkDatabase } from '../database-setting.js';
+import { checkDatabaseNumber } from '../database-number.js';
 import { checkUrl } from '../url-settings.js';
 
 /** Names that other clients and frameworks use. ioredis would ignore them, and connect to localhost, or without TLS. */
@@ -39,7 +39,7 @@ const IN_REDIS_OPTIONS = 'set it for all nodes, as { nodes, options: { redisOpti
  */
 export function checkRedisOptions(options: RedisOptions): void {
   checkNames(options, 'The connection');
-  checkDatabase(options.db, 'db of the connection');
+  checkDatabaseNumber(options.db, 'db of the connection');
   if (options.sentinels === undefined || options.sentinels === null || options.Connector !== undefined) return;
   const { sentinels, name, tls, enableTLSForSentinelMode } = options;
   if (!Array.isArray(sentinels) || sentinels.length === 0 || sentinels.some((one) => typeof one !== 'object')) {
@@ -98,7 +98,7 @@ export function checkClient(options: RedisOptions & ClusterOptions, isCluster: b
     );
   }
   const { db } = isCluster ? ((options.redisOptions ?? {}) as RedisOptions) : options;
-  checkDatabase(db, `db${isCluster ? ' in the redisOptions' : ''} of the ioredis client of the connection`);
+  checkDatabaseNumber(db, `db${isCluster ? ' in the redisOptions' : ''} of the ioredis client of the connection`);
 }
 
 /** Refuses settings of one node that ioredis would not use for the nodes that it discovers. */

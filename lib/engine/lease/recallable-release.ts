@@ -1,8 +1,8 @@
 import type { HeldType, ReleaseReply, ReleaseRequest } from '../../backends/lock-backend.js';
 import type { EngineContext } from '../engine-context.js';
+import { unusedOwner } from './background-releases.js';
 import type { HeldLock, ReleaseListener, ReleaseOutcome } from './held-lock.js';
 import { validity } from './lease-clock.js';
-import { unusedOwner } from './release.js';
 import type { Departing } from './unsettled-releases.js';
 
 /**
@@ -10,7 +10,7 @@ import type { Departing } from './unsettled-releases.js';
  * the lock is given back again before this request would have been sent, the request is resumed: a loop on one lock
  * would otherwise make thousands of requests a turn that are all withdrawn.
  */
-export class Departure implements ReleaseRequest, Departing {
+export class RecallableRelease implements ReleaseRequest, Departing {
   unsent = false;
   withdrawn = false;
   /** The links of the list of unsettled releases. */

@@ -3,7 +3,7 @@
 local FEW_FIELDS = 16
 
 -- Why `owner` cannot read: { ttl, holder }; nil when it can. Unless `pastWriters`, it cannot while a writer waits.
-local function busyReader(lock, owner, writers, pastWriters)
+local function whyReaderWaits(lock, owner, writers, pastWriters)
   local mode = redis.call('HGET', lock, 'mode')
   if mode == 'write' then
     if isWriter(lock, owner) then

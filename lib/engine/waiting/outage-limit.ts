@@ -1,7 +1,7 @@
 import { BackendError, type LockBackend, type NodeHealth, withReason } from '../../backends/lock-backend.js';
 import { deadlineTimer, type Runtime, type Timer } from '../../backends/runtime.js';
 import { LockUnavailableError } from '../errors.js';
-import type { EventHub } from '../events/events.js';
+import type { EventHub } from '../events/event-hub.js';
 import type { Caller } from './waiter.js';
 
 /** How often a node on which callers wait is pinged, in milliseconds. */
@@ -25,7 +25,7 @@ export interface WaitingQueue {
 
 /** Callers that may rest until there is news of what they wait for. */
 export interface RestingCallers {
-  /** Whether they rest. Set only by {@link Outages}. */
+  /** Whether they rest. Set only by {@link OutageLimit}. */
   resting: boolean;
 }
 
@@ -42,7 +42,7 @@ export interface WaitingQueues {
  * `outageTimeout` is over, and makes sure that an outage is noticed even while all callers rest. Callers that meet no
  * outage cost nothing here.
  */
-export class Outages {
+export class OutageLimit {
   /**
    * Whether a node does not answer, so that new callers have to be noted. A field, because each acquisition reads it.
    */

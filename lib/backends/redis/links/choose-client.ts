@@ -1,13 +1,27 @@
 import type { Client, Connection, NodeRedisConnection } from './connection.js';
 import type { ConnectionContext } from './connection-context.js';
+import { ConnectionError } from './connection-error.js';
 import { clientDefaults } from './ioredis/client-options.js';
 import { toClientSource } from './ioredis/client-source.js';
 import { IoredisTopology } from './ioredis/ioredis-topology.js';
-import { loadIoredis } from './load-client.js';
+import { loadIoredis, loadNodeRedis } from './load-client.js';
 import { isNodeRedis, openNodeRedis, openOptions } from './node-redis/node-redis-source.js';
 import type { Topology } from './topology.js';
-import { nodeRedisUrl } from './url-connection.js';
-import { checkUrl } from './url-settings.js';
+import { checkUrl, toNodeRedisConnection } from './url-settings.js';
+
+/**
+ * The client library that connects a URL: ioredis where it is installed, which was the only client for long, and
+ * node-redis otherwise.
+ *
+ * @throws ConnectionError where neither is installed
+ */
+export function clientForUrl(): 'ioredis' | 'node-redis' {
+  if (loadIoredis() !== undefined) return 'ioredis';
+  if (loadNodeRedis() !== undefined) return 'node-redis';
+  throw new ConnectionError(
+    'The connection is a URL, and no Redis client is installed: npm install ioredis, or npm install redis',
+  );
+}
 
 /**
  * The servers of a `connection` option, by the client library that it is for. Nothing is connected yet.
@@ -20,10 +34,9 @@ export function openTopology(connection: Connection, context: ConnectionContext)
     const given = isFunction ? (connection as () => Client)() : connection;
     if (isNodeRedis(given)) return openNodeRedis(given, context);
     if (isForNodeRedis(given)) return openOptions(given, context);
-    // A URL is for ioredis where that is installed, which was the only client for long.
-    if (typeof given === 'string' && loadIoredis() === undefined) {
+    if (typeof given === 'string' && clientForUrl() === 'node-redis') {
       checkUrl(given);
-      return openOptions(nodeRedisUrl(given), context);
+      return openOptions(toNodeRedisConnection(given), context);
     }
     const source = toClientSource(isFunction ? () => given as unknown as Client : connection, clientDefaults(context));
     return new IoredisTopology(source, context);

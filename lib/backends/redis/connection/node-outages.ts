@@ -1,4 +1,4 @@
-import { NodeHealth, type NodeWatch } from '../../node-health.js';
+import { NodeHealth, type NodeWatch } from '../../node-outage.js';
 import { deadlineTimer } from '../../runtime.js';
 import { slotOf } from '../hash-slot.js';
 import type { ConnectionContext } from '../links/connection-context.js';
@@ -6,8 +6,8 @@ import type { Topology } from '../links/topology.js';
 import { callError, noteFailure } from './redis-errors.js';
 import type { SilentConnections } from './silent-connections.js';
 
-/** The health of each server of a connection: of one, or of the masters of a cluster. */
-export class NodeHealths implements NodeWatch {
+/** The outages of each server of a connection: of the only one, or of each master of a cluster. */
+export class NodeOutages implements NodeWatch {
   /** By their names: see {@link Topology.nodeOfSlot}. */
   private readonly healths = new Map<string, NodeHealth>();
   /** The nodes that have not answered a PING yet: it may wait for a connection. */

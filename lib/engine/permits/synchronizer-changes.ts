@@ -13,13 +13,13 @@ const LONGEST_OUTAGE = 60_000;
 /** The most items in one request. An item that is a list counts with all its elements. */
 const LARGEST_BATCH = 512;
 
-// ── Mutations ────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Changes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
  * Applies changes of one kind to one object in one request, and returns a reply for each. Changes with the same
  * function are sent together.
  */
-export type Mutation<Item, Reply> = (
+export type SynchronizerChange<Item, Reply> = (
   backend: SynchronizerBackend,
   key: string,
   items: readonly Item[],
@@ -27,14 +27,14 @@ export type Mutation<Item, Reply> = (
 ) => Promise<readonly Reply[]>;
 
 /** Gives taken permits back. */
-export const releasePermits: Mutation<number, void> = async (backend, key, amounts, request) => {
+export const releasePermits: SynchronizerChange<number, void> = async (backend, key, amounts, request) => {
   await backend.addPermits(key, sum(amounts), request);
   return amounts.map(() => undefined);
 };
 
 /** Changes the total number of permits. */
 const addPermits =
-  (type: SemaphoreType): Mutation<number, void> =>
+  (type: SemaphoreType): SynchronizerChange<number, void> =>
   async (backend, key, amounts, request) => {
     await backend.addPermits(key, sum(amounts), request, type);
     return amounts.map(() => undefined);
@@ -42,19 +42,19 @@ const addPermits =
 export const addCountedPermits = addPermits('semaphore');
 export const addLeasedPermits = addPermits('permit-expirable-semaphore');
 
-export const addPermitsIfExists: Mutation<number, boolean> = async (backend, key, amounts, request) => {
+export const addPermitsIfExists: SynchronizerChange<number, boolean> = async (backend, key, amounts, request) => {
   const exists = await backend.addPermitsIfExists(key, sum(amounts), request);
   return amounts.map(() => exists);
 };
 
-export const drainPermits: Mutation<void, number> = async (backend, key, calls, request) => {
+export const drainPermits: SynchronizerChange<void, number> = async (backend, key, calls, request) => {
   const drained = await backend.drainPermits(key, request);
   return calls.map((_, index) => (index === 0 ? drained : 0));
 };
 
 /** Only the first call can set the permits, if they were not set before. */
 const trySetPermits =
-  (type: SemaphoreType): Mutation<number, boolean> =>
+  (type: SemaphoreType): SynchronizerChange<number, boolean> =>
   async (backend, key, [permits, ...others], request) => {
     return [await backend.trySetPermits(key, permits, request, type), ...others.map(() => false)];
   };
@@ -62,12 +62,12 @@ export const trySetCountedPermits = trySetPermits('semaphore');
 export const trySetLeasedPermits = trySetPermits('permit-expirable-semaphore');
 
 /** The last call wins. */
-export const setPermits: Mutation<number, void> = async (backend, key, amounts, request) => {
+export const setPermits: SynchronizerChange<number, void> = async (backend, key, amounts, request) => {
   await backend.setPermits(key, amounts[amounts.length - 1], request);
   return amounts.map(() => undefined);
 };
 
-export const giveLeasedPermits: Mutation<readonly string[], readonly boolean[]> = async (
+export const giveLeasedPermits: SynchronizerChange<readonly string[], readonly boolean[]> = async (
   backend,
   key,
   lists,
@@ -78,16 +78,16 @@ export const giveLeasedPermits: Mutation<readonly string[], readonly boolean[]> 
 };
 
 /** Only the first call can set the count, if there was none. */
-export const trySetCount: Mutation<number, boolean> = async (backend, key, [count, ...others], request) => {
+export const trySetCount: SynchronizerChange<number, boolean> = async (backend, key, [count, ...others], request) => {
   return [await backend.trySetCount(key, count, request), ...others.map(() => false)];
 };
 
-export const countDown: Mutation<number, void> = async (backend, key, steps, request) => {
+export const countDown: SynchronizerChange<number, void> = async (backend, key, steps, request) => {
   await backend.countDown(key, sum(steps), request);
   return steps.map(() => undefined);
 };
 
-export const deleteLatch: Mutation<void, boolean> = async (backend, key, [, ...others], request) => {
+export const deleteLatch: SynchronizerChange<void, boolean> = async (backend, key, [, ...others], request) => {
   return [await backend.deleteLatch(key, request), ...others.map(() => false)];
 };
 
@@ -97,8 +97,8 @@ export const deleteLatch: Mutation<void, boolean> = async (backend, key, [, ...o
  * The changes that one service makes to semaphores and latches. Each object has a queue for as long as a change is
  * under way.
  */
-export class Mutations {
-  private readonly queues = new Map<string, MutationQueue>();
+export class SynchronizerChanges {
+  private readonly queues = new Map<string, ChangeQueue>();
   private retries = true;
 
   constructor(
@@ -115,10 +115,10 @@ export class Mutations {
   apply<Item, Reply>(
     backend: SynchronizerBackend,
     key: string,
-    mutation: Mutation<Item, Reply>,
+    change: SynchronizerChange<Item, Reply>,
     item: Item,
   ): Promise<Reply> {
-    return (this.queues.get(key) ?? this.newQueue(backend, key)).apply(mutation, item);
+    return (this.queues.get(key) ?? this.newQueue(backend, key)).apply(change, item);
   }
 
   /** From now on, a failed request is not sent again. */
@@ -138,8 +138,8 @@ export class Mutations {
     for (const queue of [...this.queues.values()]) queue.abandon(error);
   }
 
-  private newQueue(backend: SynchronizerBackend, key: string): MutationQueue {
-    const queue = new MutationQueue(backend, key, this.runtime, this.nextRequest, () => this.queues.delete(key));
+  private newQueue(backend: SynchronizerBackend, key: string): ChangeQueue {
+    const queue = new ChangeQueue(backend, key, this.runtime, this.nextRequest, () => this.queues.delete(key));
     queue.retries = this.retries;
     this.queues.set(key, queue);
     return queue;
@@ -148,7 +148,7 @@ export class Mutations {
 
 interface Pending {
   readonly item: unknown;
-  readonly mutation: Mutation<unknown, unknown>;
+  readonly change: SynchronizerChange<unknown, unknown>;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: Error) => void;
 }
@@ -158,7 +158,7 @@ interface Pending {
  * tell a repetition from a new request. Changes of the same kind that arrive during a request are sent together in the
  * next one. An unanswered request is repeated for a minute.
  */
-class MutationQueue {
+class ChangeQueue {
   /** Settles when nothing is left to send. */
   end: Promise<void> | undefined;
   /** Whether a failed request is sent again. */
@@ -179,9 +179,9 @@ class MutationQueue {
     this.pause = new InterruptibleSleep(runtime);
   }
 
-  apply<Item, Reply>(mutation: Mutation<Item, Reply>, item: Item): Promise<Reply> {
+  apply<Item, Reply>(change: SynchronizerChange<Item, Reply>, item: Item): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      this.pending.push({ item, mutation, resolve, reject } as Pending);
+      this.pending.push({ item, change, resolve, reject } as Pending);
       this.end ??= this.runtime.detached(() => this.work());
     });
   }
@@ -208,11 +208,11 @@ class MutationQueue {
   }
 
   private nextBatch(): readonly Pending[] {
-    const [{ mutation }] = this.pending;
+    const [{ change }] = this.pending;
     let size = 0;
     const end = this.pending.findIndex((pending, index) => {
       size += Array.isArray(pending.item) ? pending.item.length : 1;
-      return index > 0 && (pending.mutation !== mutation || size > LARGEST_BATCH);
+      return index > 0 && (pending.change !== change || size > LARGEST_BATCH);
     });
     return this.pending.splice(0, end < 0 ? this.pending.length : end);
   }
@@ -225,7 +225,7 @@ class MutationQueue {
     for (;;) {
       let pause: number;
       try {
-        return await batch[0].mutation(this.backend, this.key, items, request);
+        return await batch[0].change(this.backend, this.key, items, request);
       } catch (error) {
         const { kind, outcome } = error as BackendError;
         pause = backOff.next();

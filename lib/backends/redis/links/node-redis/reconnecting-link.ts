@@ -3,7 +3,7 @@ import { withoutSecrets } from '../../connection/redis-errors.js';
 import type { ConnectionContext } from '../connection-context.js';
 import type { Link, SentCommand } from '../link.js';
 import { type ClientFactory, connectWithin, destroy, type Endpoint, isSame } from './node-redis-client.js';
-import { type Connection, NodeRedisCommand, refusalOf } from './node-redis-command.js';
+import { type Connection, NodeRedisCommand, refusalOf } from './sent-command.js';
 
 /** The pauses before another connection is tried, in milliseconds, as with ioredis. */
 const FIRST_RETRY_DELAY = 50;

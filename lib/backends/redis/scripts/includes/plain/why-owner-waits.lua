@@ -1,6 +1,6 @@
 -- Why `owner` cannot have a lock that has one owner: { ttl, holder }; nil when it can. `ttl`: the lock's PTTL, if it is
 -- known already.
-local function busyPlain(lock, owner, ttl)
+local function whyOwnerWaits(lock, owner, ttl)
   ttl = ttl or redis.call('PTTL', lock)
   if ttl == NO_KEY then
     return nil
