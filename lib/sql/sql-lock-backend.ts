@@ -190,7 +190,7 @@ export class SqlLockBackend implements LockBackend {
     for (const until = runtime.monotonic() + GOODBYE; this.databaseWaits.size > 0 && runtime.monotonic() < until; )
       await new Promise<void>((resolve) => void runtime.timer(10, resolve, 'keep-alive'));
     await pool.close((connection) => this.holdings.holds(connection));
-    control.close();
+    await control.close();
   }
 
   private async wait(request: AcquireRequest, onWait: (reason: Busy | BackendError) => void): Promise<AcquireReply> {

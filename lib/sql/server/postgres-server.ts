@@ -84,6 +84,11 @@ export class PostgresServer implements LockServer {
     if (rows[0].lock_timeout !== '1s') throw new UnsuitableServer(SHARED_SESSIONS);
   }
 
+  async restoreControl(control: SqlConnection, limit: number): Promise<void> {
+    const text = 'RESET lock_timeout; RESET default_transaction_isolation; RESET default_transaction_read_only';
+    await control.run(text, undefined, limit);
+  }
+
   async checkTables(control: SqlConnection): Promise<void> {
     await control.run([...probesOf(this.tables, 'transaction'), ...this.tokens.probes].join(';'));
     await this.locks.checkTables(control);

@@ -13,6 +13,8 @@ const CREATE_ATTEMPTS = 5;
  * process.
  */
 const STATEMENT_LIMIT = 5_000;
+/** How long it may take to set its settings back before it is closed, in milliseconds. */
+const GOODBYE = 500;
 /** How often work is repeated because the connection ended before it was sent. */
 const ATTEMPTS = 3;
 
@@ -25,6 +27,7 @@ export class ControlConnection {
   error: Error | undefined;
   readonly watch: SingleNodeWatch;
   private current: Promise<SqlConnection> | undefined;
+  private opened: SqlConnection | undefined;
   private closed = false;
   /** Connections have their own sessions: no pooler shares them. */
   private hasOwnSessions = false;
@@ -62,12 +65,19 @@ export class ControlConnection {
     return this.current;
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.closed = true;
-    this.current?.then(
-      (connection) => connection.close(),
-      () => {},
-    );
+    // One that is still being opened is closed then, and not waited for.
+    if (this.opened !== undefined) await this.restoreAndClose(this.opened);
+  }
+
+  private async restoreAndClose(connection: SqlConnection): Promise<void> {
+    try {
+      await this.server.restoreControl?.(connection, GOODBYE);
+      connection.close();
+    } catch {
+      connection.destroy();
+    }
   }
 
   private async runUnobserved<T>(work: (connection: SqlConnection) => Promise<T>): Promise<T> {
@@ -96,9 +106,11 @@ export class ControlConnection {
       await this.server.prepareTokens(opened);
       opened.onEnd(() => {
         this.current = undefined;
+        this.opened = undefined;
       });
       if (opened.ended !== undefined) throw opened.ended;
-      if (this.closed) opened.close();
+      if (this.closed) await this.restoreAndClose(opened);
+      else this.opened = opened;
       this.error = undefined;
       return opened;
     } catch (error) {
