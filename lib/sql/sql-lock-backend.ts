@@ -35,7 +35,7 @@ const GOODBYE = 500;
 
 /**
  * Locks of sessions of a database: who holds a lock is a session, and the lease is the idle time after which the server
- * ends that session. See docs/row-locks.md.
+ * ends that session. See docs/locks-in-sql.md.
  */
 export class SqlLockBackend implements LockBackend {
   readonly synchronizers = undefined;
@@ -190,7 +190,7 @@ export class SqlLockBackend implements LockBackend {
     for (const until = runtime.monotonic() + GOODBYE; this.databaseWaits.size > 0 && runtime.monotonic() < until; )
       await new Promise<void>((resolve) => void runtime.timer(10, resolve, 'keep-alive'));
     await pool.close((connection) => this.holdings.holds(connection));
-    control.close();
+    await control.close();
   }
 
   private async wait(request: AcquireRequest, onWait: (reason: Busy | BackendError) => void): Promise<AcquireReply> {

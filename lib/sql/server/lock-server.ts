@@ -61,6 +61,12 @@ export interface LockServer {
   checkServer(control: SqlConnection): Promise<void>;
   /** @throws UnsuitableServer when a setting does not stay */
   prepareControl(control: SqlConnection): Promise<void>;
+  /**
+   * Sets back what {@link prepareControl} has set, for a session that others may get; `undefined`: nothing stays.
+   *
+   * @param limit how long the answer is awaited, in milliseconds
+   */
+  restoreControl?(control: SqlConnection, limit: number): Promise<void>;
   /** Rejects when a table is not there, or a right on it is missing. It changes nothing. */
   checkTables(control: SqlConnection): Promise<void>;
   /** To be called on each new control connection: makes later tokens exceed those that a crash of the server lost. */

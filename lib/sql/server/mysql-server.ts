@@ -96,7 +96,9 @@ export class MysqlServer implements LockServer {
   }
 
   /** A token is on the disk when it is given, as the server is configured. */
-  async prepareTokens(): Promise<void> {}
+  async prepareTokens(): Promise<void> {
+    // Nothing is to be done.
+  }
 
   async touch(session: SqlConnection): Promise<void> {
     await session.run('SELECT 1');

@@ -13,6 +13,8 @@ const CREATE_ATTEMPTS = 5;
  * process.
  */
 const STATEMENT_LIMIT = 5_000;
+/** How long it may take to set its settings back before it is closed, in milliseconds. */
+const GOODBYE = 500;
 /** How often work is repeated because the connection ended before it was sent. */
 const ATTEMPTS = 3;
 /** How many connections there are at most, for statements that need not wait for each other. */
@@ -34,6 +36,7 @@ export class ControlConnection {
   private readonly others: SqlConnection[] = [];
   /** When {@link widen} may try again, by the monotonic clock. */
   private widenAfter = 0;
+  private opened: SqlConnection | undefined;
   private closed = false;
   /** Connections have their own sessions: no pooler shares them. */
   private hasOwnSessions = false;
@@ -105,13 +108,20 @@ export class ControlConnection {
     return this.current;
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.closed = true;
-    for (const other of this.others) other.close();
-    this.current?.then(
-      (connection) => connection.close(),
-      () => {},
-    );
+    const opened = this.opened === undefined ? [] : [this.opened, ...this.others];
+    // One that is still being opened is closed then, and not waited for.
+    await Promise.all(opened.map((connection) => this.restoreAndClose(connection)));
+  }
+
+  private async restoreAndClose(connection: SqlConnection): Promise<void> {
+    try {
+      await this.server.restoreControl?.(connection, GOODBYE);
+      connection.close();
+    } catch {
+      connection.destroy();
+    }
   }
 
   private async runUnobserved<T>(work: (connection: SqlConnection) => Promise<T>): Promise<T> {
@@ -140,10 +150,12 @@ export class ControlConnection {
       await this.server.prepareTokens(opened);
       opened.onEnd(() => {
         this.current = undefined;
+        this.opened = undefined;
         for (const other of [...this.others]) other.destroy();
       });
       if (opened.ended !== undefined) throw opened.ended;
-      if (this.closed) opened.close();
+      if (this.closed) await this.restoreAndClose(opened);
+      else this.opened = opened;
       this.error = undefined;
       return opened;
     } catch (error) {
