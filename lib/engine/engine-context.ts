@@ -4,11 +4,11 @@ import type { Runtime } from '../backends/runtime.js';
 import { ActiveWork } from './active-work.js';
 import { PendingAttempts } from './attempt.js';
 import { ClientRecordContents } from './clients/client-record-contents.js';
-import { ClientRecordWriter } from './clients/client-record-writer.js';
+import { type ClientIdentity, ClientRecordWriter } from './clients/client-record-writer.js';
 import { HolderLookup } from './clients/holder-lookup.js';
 import { DeadlockDetector } from './deadlock/deadlock-detector.js';
 import { EventHub } from './events/event-hub.js';
-import { RateLimitedLogger } from './events/lock-logger.js';
+import { type LockLogger, RateLimitedLogger } from './events/lock-logger.js';
 import { FlightQueue } from './flights/flight-queue.js';
 import { BackgroundReleases } from './lease/background-releases.js';
 import { ForcedReleases } from './lease/forced-releases.js';
@@ -24,13 +24,45 @@ import type { LocalQueue, LockQueues, QueueTable } from './queue/queue-table.js'
 import { lockScopes } from './scope/lock-scope.js';
 import type { EnteredGate } from './scope/share-gate.js';
 import { Shutdown } from './shutdown.js';
-import { DEFAULT_COMMAND_TIMEOUT, type EngineSettings } from './terms/engine-settings.js';
+import type { Milliseconds } from './terms/duration.js';
 import { refuseSuspiciousName, toKey } from './terms/lock-name.js';
-import type { AcquisitionTerms } from './terms/lock-options.js';
+import type { AcquisitionTerms, ReleaseMode } from './terms/lock-options.js';
 import { pointChannels } from './trace/channels.js';
 import { holdEnded } from './trace/trace-hold.js';
 import { OutageLimit, type WaitingQueue, type WaitingQueues } from './waiting/outage-limit.js';
 import { Watchdog } from './watchdog.js';
+
+/** For a backend that does not set its own, in milliseconds. */
+const DEFAULT_COMMAND_TIMEOUT = 2_000;
+
+/** The settings of an engine. Every value has been checked. */
+export interface EngineSettings {
+  readonly backend: LockBackend;
+  readonly runtime: Runtime;
+  readonly logger: LockLogger;
+  readonly clientId: string;
+  /** Default: none, so that other services do not see this one. */
+  readonly identity?: ClientIdentity | undefined;
+  readonly keyPrefix: string;
+  /** Default false: see {@link refuseSuspiciousName}. */
+  readonly allowSuspiciousNames?: boolean | undefined;
+  readonly watchdogTimeout: Milliseconds;
+  /**
+   * The option `fairWaitTimeout`: how long the backend keeps a waiter (of a fair lock, or a writer) that does not
+   * refresh its registration.
+   */
+  readonly waiterTimeout: Milliseconds;
+  readonly waitTime: Milliseconds;
+  /** How long callers wait during an outage. Default 10 s. */
+  readonly outageTimeout?: Milliseconds;
+  readonly shutdownTimeout: Milliseconds;
+  /** The backend answers or rejects within this time. Default 2 s. */
+  readonly commandTimeout?: Milliseconds;
+  /** Undefined: `'throw'`, but nobody asked for it. */
+  readonly onLost?: 'throw' | 'warn' | undefined;
+  /** Default `'confirmed'`. */
+  readonly release?: ReleaseMode | undefined;
+}
 
 const NO_GATES: readonly EnteredGate[] = [];
 

@@ -1,5 +1,5 @@
 import type { EngineContext } from '../engine-context.js';
-import { LockConfigurationError, LockDeadlockError } from '../errors.js';
+import { LockDeadlockError } from '../errors.js';
 import { HeldLock } from '../lease/held-lock.js';
 import type { Lease } from '../lease/lease.js';
 import { announceAcquired, startTime } from '../lease/lease-events.js';
@@ -33,14 +33,6 @@ export async function singleFlight(
   return resultOf(text, terms.serializer, name);
 }
 
-/** @throws LockConfigurationError, with the reason, when the backend has no single flights */
-export function assertFlights({ backend }: EngineContext, what: string): void {
-  if (backend.flights !== undefined) return;
-  throw new LockConfigurationError(
-    `${what}: ${backend.description} has no single flights, because it cannot store a result and release the lock in one step. Use a single Redis, Sentinel or a cluster, or the memory backend`,
-  );
-}
-
 /** Waits until the caller may run, or there is a result for it. */
 async function joinOrAcquire(
   context: EngineContext,
@@ -67,7 +59,7 @@ async function joinOrAcquire(
     const waiter = new FlightWaiter(name, context.newOwner, terms, context.runtime, granted, reject);
     waiter.scoped = scoped;
     const { outages } = context;
-    const refusal = outages.active ? outages.arrived(waiter, [key]) : undefined;
+    const refusal = outages.arrived(waiter, [key]);
     if (refusal !== undefined) return waiter.refuse(refusal);
     const queue = context.flightQueueOf(name, key);
     queue.enqueue(waiter);

@@ -63,7 +63,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     if (read !== undefined && state === 'held') return waiter.grant(read);
     if (read !== undefined && state === 'unsure') return this.confirm(read, waiter);
     const { outages } = this.context;
-    const refusal = outages.active ? outages.arrived(waiter, [this.key]) : undefined;
+    const refusal = outages.arrived(waiter, [this.key]);
     if (refusal !== undefined) return waiter.refuse(refusal);
     this.waiting.add(waiter);
     waiter.watch(() => {

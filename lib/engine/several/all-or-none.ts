@@ -282,7 +282,8 @@ function outageOf<L>(groups: readonly WantedGroup<L>[], caller: Caller<never>): 
   return undefined;
 }
 
-function bySortKey(one: Wanted, other: Wanted): number {
+/** The order that all processes use. */
+export function bySortKey(one: Pick<Wanted, 'sortKey'>, other: Pick<Wanted, 'sortKey'>): number {
   return Number(one.sortKey > other.sortKey) - Number(one.sortKey < other.sortKey);
 }
 
