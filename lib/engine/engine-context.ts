@@ -58,7 +58,7 @@ export interface EngineSettings {
   readonly shutdownTimeout: Milliseconds;
   /** The backend answers or rejects within this time. Default 2 s. */
   readonly commandTimeout?: Milliseconds;
-  /** Undefined: `'throw'`, but nobody asked for it. */
+  /** Undefined: not given, which means `'throw'`. */
   readonly onLost?: 'throw' | 'warn' | undefined;
   /** Default `'confirmed'`. */
   readonly release?: ReleaseMode | undefined;
@@ -121,7 +121,7 @@ export class EngineContext implements WaitingQueues {
     const renewer = new LockRenewer(backend, this.events);
     this.watchdog = new Watchdog(runtime, this.clock, renewer, watchdogTimeout, onHeartbeat);
     this.backgroundReleases = new BackgroundReleases(backend, runtime, commandTimeout, this.unsettledReleases);
-    // If the lock was acquired, its lease exists in the next turn.
+    // If the attempt was granted, its lease exists only in the next turn.
     this.pendingAttempts = new PendingAttempts((removal) =>
       runtime.nextTurn(() => this.forcedReleases.verify(removal)),
     );
@@ -153,15 +153,13 @@ export class EngineContext implements WaitingQueues {
     return toKey(keyPrefix, name, what);
   }
 
-  /** Creates an owner id. A property, because it is passed as a function. */
+  /** Creates an owner id. A property, so that it can be passed as a function. */
   readonly newOwner = (): string => ownerId(this.clientId, ++this.ownerCount);
 
   /**
-   * Whether the caller runs in a live scope of this service. Such a caller may acquire further locks during shutdown,
-   * because it may need them to finish.
+   * See {@link Shutdown.admit}.
    *
-   * @param hasScope whether the caller runs in a scope of any service
-   * @throws LockAbortedError for any other caller once shutdown has begun
+   * @throws LockAbortedError when the caller is not admitted
    */
   admit(what: string, name: string, hasScope = lockScopes.getStore() !== undefined): boolean {
     return this.shutdown.admit(what, name, hasScope);
@@ -196,7 +194,7 @@ export class EngineContext implements WaitingQueues {
     return this.queues.named(key.slice(keyPrefix.length)).flatMap(({ holders }) => holders);
   }
 
-  /** @param gates the gates that each share has entered, for a re-entry */
+  /** @param gates for a re-entry: the gates that its shares have entered */
   createLease(
     locks: readonly HeldLock[],
     terms: AcquisitionTerms,
@@ -228,7 +226,7 @@ export class EngineContext implements WaitingQueues {
     this.work.changed();
   };
 
-  // ── For outages: see WaitingQueues ─────────────────────────────────────────────────────────────────────────────────
+  // ── All waiting callers, for OutageLimit ─────────────────────────────────────────────────────────────────────────────────
 
   get isEmpty(): boolean {
     return this.work.hasNoQueues && this.synchronizers.hasNoQueues;
@@ -236,8 +234,8 @@ export class EngineContext implements WaitingQueues {
 
   forEach(show: (queue: WaitingQueue) => void): void {
     const { queues, several } = this.work;
-    // Several names first: when such an acquisition ends, its waits for single names, which are in queues too, end with
-    // it.
+    // Callers of several names come first, because each of them also waits in the queue of one name. That wait ends
+    // together with theirs.
     for (const caller of [...several]) show(caller);
     for (const { line } of queues.values()) if (!line.isEmpty) show(line);
     this.synchronizers.forEachQueue(show);

@@ -263,7 +263,7 @@ export class LockEngine {
   }
 
   /**
-   * Drains, then closes what the backend opened, within `shutdownTimeout` plus one `commandTimeout` in any case. Calls
+   * Drains, then closes what the backend opened. This takes at most `shutdownTimeout` plus one `commandTimeout`. Calls
    * that are unanswered by then are rejected.
    */
   close(): Promise<void> {

@@ -38,7 +38,7 @@ export function lostOnReleaseError(name: string, outcome: ReleaseOutcome): LockL
   return new LockLostError(`The lock '${name}' was lost: ${why}. Others may have held it meanwhile`, name);
 }
 
-/** @param reason the backend's, if it removed the owner by itself */
+/** @param reason why the backend removed the owner, if no caller has asked for that */
 export function forcedReleaseError(name: string, reason = 'it was force-released'): LockLostError {
   return new LockLostError(`The lock '${name}' was lost: ${reason}`, name);
 }

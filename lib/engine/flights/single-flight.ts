@@ -14,7 +14,7 @@ import type { FlightTerms } from './flight-terms.js';
 import { resultOf, textOf } from './serialize-result.js';
 
 /**
- * Runs `body` unless somebody else is running it or its result is kept, and resolves to the result of whoever ran it.
+ * Runs `body`, unless it is running already or its result is kept, and resolves to the result.
  * See `LockService.singleFlight`.
  *
  * @param what the name of the call in errors

@@ -130,7 +130,7 @@ export class Candidate implements Leadership {
     await this.options.onElected(lease);
   }
 
-  /** Warns when the body goes on for long after its signal was aborted. */
+  /** Warns when the body still runs long after its signal was aborted. */
   private watch({ signal }: LockLease): () => void {
     let timer: Timer | undefined;
     const { runtime, events } = this.context;

@@ -157,7 +157,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
 
   /**
    * As {@link release}, but gives a promise only if there is something to wait for or to report. With `'background'`,
-   * the answer to the release is not waited for. What only the answer can tell becomes a `lost` event and a warning.
+   * it does not wait for the answer. If that answer reports a loss, there is a `lost` event and a warning.
    */
   releaseAs(mode: ReleaseMode): Promise<void> | undefined {
     if (this.ending !== undefined) return mode === 'background' ? undefined : this.ending.catch(() => {});

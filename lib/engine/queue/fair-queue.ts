@@ -69,7 +69,7 @@ export class FairQueue implements LockKeeper {
     return this.line.waiters;
   }
 
-  /** See LockQueue. An attempt for several names asks the backend in any case. */
+  /** See LockQueue. Undefined, because an attempt for several names always asks the backend. */
   get leaving(): undefined {
     return undefined;
   }
