@@ -332,8 +332,6 @@ export class FairQueue implements LockKeeper {
     this.askFirst();
   }
 
-  giveBack(held: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome>;
-  giveBack(held: HeldLock, now: Moment, listener: ReleaseListener | undefined): GivenBack;
   giveBack(held: HeldLock, _now?: Moment, listener?: ReleaseListener): GivenBack {
     if (held.lost === undefined) return this.release(held, listener);
     this.context.backgroundReleases.release(unusedOwner(held));
