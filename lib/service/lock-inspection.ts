@@ -1,5 +1,5 @@
 import { chunksOf } from '../backends/chunks.js';
-import type { ClientRecord, LockDirectory, LockState } from '../backends/lock-backend.js';
+import type { ClientRecord, LockDirectory, LockState, ResultState } from '../backends/lock-backend.js';
 import { clientOf, isRedisson, isTicketOwner } from '../backends/owner-ids.js';
 import type { HeldPermit, SynchronizerState, SynchronizerType } from '../backends/synchronizer-state.js';
 import { type HolderClient, holderIn } from '../engine/clients/describe-holder.js';
@@ -24,6 +24,16 @@ export interface LockInspection {
   readonly fencingToken?: number;
   /** The state of a semaphore or latch. */
   readonly synchronizer?: SynchronizerInspection;
+  /** The kept result of a single flight of this name, whether or not the lock is held. */
+  readonly result?: ResultInspection;
+}
+
+/** A result of a single flight that is kept. Its value is never shown. @publicApi */
+export interface ResultInspection {
+  /** In bytes, as it is stored. */
+  readonly size: number;
+  /** Milliseconds for which it is kept. */
+  readonly remainingTime: number;
 }
 
 /** A semaphore or latch. @publicApi */
@@ -119,6 +129,8 @@ export interface LockList {
    * without permits.
    */
   readonly synchronizers: readonly ListedSynchronizer[];
+  /** Results of single flights that are kept. */
+  readonly results: readonly ListedResult[];
   /** For the next page; undefined: this was the last one. */
   readonly cursor: string | undefined;
 }
@@ -129,6 +141,12 @@ export interface ListedSynchronizer extends SynchronizerInspection {
   readonly name: string;
   /** How many callers of this process wait for it. */
   readonly waiting: number;
+}
+
+/** A result of a single flight that is kept. @publicApi */
+export interface ListedResult extends ResultInspection {
+  /** The name of the flight, without the `keyPrefix`. */
+  readonly name: string;
 }
 
 /** A lock that is held. @publicApi */
@@ -151,6 +169,12 @@ export function synchronizerText({ type, count, total, taken }: SynchronizerInsp
   if (type === 'count-down-latch')
     return total === undefined ? `${count} steps left` : `${count} of ${total} steps left`;
   return taken === undefined ? `${count} available` : `${taken} of ${total} taken`;
+}
+
+/** The size of a result: `0 B`, `850 B`, `2.1 kB`, `1.0 MB`. */
+export function sizeText(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`;
+  return bytes < 999_950 ? `${(bytes / 1_000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
 const LIST_OPTIONS = ['match', 'cursor', 'count'];
@@ -185,9 +209,10 @@ export class LockView {
   constructor(private readonly engine: LockEngine) {}
 
   async inspect(name: string): Promise<LockInspection> {
-    const [state, records] = await Promise.all([
+    const [state, records, result] = await Promise.all([
       this.engine.inspector.inspect(name).catch((error: Error) => this.otherwise(name, error)),
       this.recordsIfAny(),
+      this.resultIfAny(name),
     ]);
     if (!('mode' in state)) {
       const { name: _, waiting, ...synchronizer } = this.synchronizer(name, state, records);
@@ -199,6 +224,7 @@ export class LockView {
       owners: this.owners(name, state, records),
       waiting: this.waiting(name, state, records),
       ...this.token(name, state),
+      ...(result !== undefined && { result: { size: result.size, remainingTime: result.remaining } }),
     };
   }
 
@@ -216,9 +242,11 @@ export class LockView {
       keys.map((key) => key.slice(keyPrefix.length)).filter((name) => name !== '');
     const names = namesOf(page.keys);
     const others = namesOf(page.synchronizers ?? []);
-    const [states, otherStates, records] = await Promise.all([
+    const withResults = namesOf(page.results ?? []);
+    const [states, otherStates, results, records] = await Promise.all([
       Promise.all(names.map((name) => engine.inspector.inspect(name).catch(unlessNoLock))),
       Promise.all(others.map((name) => engine.inspector.inspectSynchronizer(name).catch(unlessNoLock))),
+      Promise.all(withResults.map((name) => this.listedResult(name))),
       this.recordsIfAny(),
     ]);
     const locks = names.flatMap((name, n) => this.listed(name, states[n], records) ?? []);
@@ -226,7 +254,7 @@ export class LockView {
       const state = otherStates[n];
       return state === undefined ? [] : this.synchronizer(name, state, records);
     });
-    return { locks, synchronizers, cursor: page.cursor };
+    return { locks, synchronizers, results: results.flat(), cursor: page.cursor };
   }
 
   async clients(): Promise<readonly LockClient[]> {
@@ -247,6 +275,17 @@ export class LockView {
     const owners = this.owners(name, state, records);
     const waiting = this.waiting(name, state, records);
     return { name, type: state.mode, owners, remainingTime, waiting, ...this.token(name, state) };
+  }
+
+  /** @returns nothing if it is not kept any more */
+  private async listedResult(name: string): Promise<ListedResult[]> {
+    const result = await this.resultIfAny(name);
+    return result === undefined ? [] : [{ name, size: result.size, remainingTime: result.remaining }];
+  }
+
+  /** An error about a result must not keep locks from being shown. */
+  private resultIfAny(name: string): Promise<ResultState | undefined> {
+    return this.engine.inspector.inspectResult(name).catch(() => undefined);
   }
 
   /** A name that is no lock's may be a semaphore's or latch's. */

@@ -93,6 +93,7 @@ export class ControlConnection {
       this.hasOwnSessions = true;
       await this.server.prepareControl(opened);
       await this.provideTables(opened);
+      await this.server.prepareTokens(opened);
       opened.onEnd(() => {
         this.current = undefined;
       });
@@ -150,7 +151,7 @@ export class ControlConnection {
     } catch (error) {
       if (!isPermanent(error)) throw error;
       const statements = this.server.tableStatements.map((statement) => `${statement};`).join('\n');
-      const hint = `. rowLocks() needs these tables, SELECT, INSERT and UPDATE on them, and DELETE on the last; create them, or set createTable: true:\n${statements}`;
+      const hint = `. ${this.server.locks.factory} needs these tables, SELECT, INSERT and UPDATE on them, and DELETE on the last; create them, or set createTable: true:\n${statements}`;
       throw this.failures.toBackendError(error, 'refused', hint);
     }
   }

@@ -21,48 +21,48 @@ import {
   type Subscription,
   type TransferRequest,
 } from '../backends/lock-backend.js';
-import { HeldRows } from './held-rows.js';
+import type { AcquisitionTools, TakenLocks } from './acquisition.js';
+import { DatabaseWait } from './database-wait.js';
+import { HeldLocks } from './held-locks.js';
 import { refusalOf } from './refused-types.js';
-import type { AcquisitionTools, TakenRows } from './row-acquisition.js';
-import { RowDirectory } from './row-directory.js';
-import { RowWait } from './row-wait.js';
 import type { KnownState, TokenRange } from './server/lock-server.js';
 import { Holdings } from './session/holdings.js';
-import { tryRows } from './try-rows.js';
+import { SqlDirectory } from './sql-directory.js';
+import { tryAll } from './try-all.js';
 
-/** How long {@link RowLockBackend.close} gives waits to end in the database, in milliseconds. */
+/** How long {@link SqlLockBackend.close} gives waits to end in the database, in milliseconds. */
 const GOODBYE = 500;
 
 /**
- * Locks as rows of a database: who holds a lock is the session whose transaction has its row locked, and the lease is
- * the idle time after which the server ends that session. See docs/row-locks.md.
+ * Locks of sessions of a database: who holds a lock is a session, and the lease is the idle time after which the server
+ * ends that session. See docs/row-locks.md.
  */
-export class RowLockBackend implements LockBackend {
+export class SqlLockBackend implements LockBackend {
   readonly synchronizers = undefined;
-  readonly confirmsReleases = 'a lock is released by the COMMIT of its session, which can fail';
+  readonly confirmsReleases = 'a lock is released by a statement of its session, which can fail';
   readonly blocking: BlockingBackend;
   readonly adoptRefusal = 'a lock belongs to a database session, which ends with its process';
   /** Deadlocks are found among the callers of this backend alone. */
   readonly waits: InProcessWaits;
-  readonly directory: RowDirectory;
+  readonly directory: SqlDirectory;
   private readonly holdings = new Holdings();
-  private readonly held: HeldRows;
-  private readonly rowWaits = new Map<AcquireRequest, RowWait>();
+  private readonly held: HeldLocks;
+  private readonly databaseWaits = new Map<AcquireRequest, DatabaseWait>();
   private closed = false;
 
   constructor(
     readonly description: string,
     private readonly tools: AcquisitionTools,
   ) {
-    this.held = new HeldRows(tools, this.holdings);
-    this.directory = new RowDirectory(tools.control, tools.server);
+    this.held = new HeldLocks(tools, this.holdings);
+    this.directory = new SqlDirectory(tools.control, tools.server);
     const holders = async (key: string) => (await this.inspect(key)).owners.map(({ owner }) => owner);
     const monotonic = () => tools.runtime.monotonic();
     this.waits = new InProcessWaits(new WaitStore(), monotonic, monotonic, holders);
     this.blocking = {
       refusal: refusalOf,
       acquire: (request, onWait) => this.wait(request, onWait),
-      stop: (request) => this.rowWaits.get(request)?.stop(),
+      stop: (request) => this.databaseWaits.get(request)?.stop(),
     };
   }
 
@@ -130,7 +130,7 @@ export class RowLockBackend implements LockBackend {
     this.check(type);
     const { control, server } = this.tools;
     await control.run(async (connection) => {
-      if (!(await server.hasRow(connection, key))) await server.makeRows(connection, key);
+      await server.makeState(connection, key);
       await server.raiseToken(connection, key, token);
     });
   }
@@ -185,11 +185,11 @@ export class RowLockBackend implements LockBackend {
     if (this.closed) return;
     this.closed = true;
     const { control, pool, runtime } = this.tools;
-    const waits = [...this.rowWaits.values()];
+    const waits = [...this.databaseWaits.values()];
     for (const wait of waits) wait.stop();
-    for (const until = runtime.monotonic() + GOODBYE; this.rowWaits.size > 0 && runtime.monotonic() < until; )
+    for (const until = runtime.monotonic() + GOODBYE; this.databaseWaits.size > 0 && runtime.monotonic() < until; )
       await new Promise<void>((resolve) => void runtime.timer(10, resolve, 'keep-alive'));
-    pool.close((connection) => this.holdings.holds(connection));
+    await pool.close((connection) => this.holdings.holds(connection));
     control.close();
   }
 
@@ -197,9 +197,9 @@ export class RowLockBackend implements LockBackend {
     this.check(request.type);
     const again = await this.held.again(request);
     if (again !== undefined) return again;
-    const wait = new RowWait(this.tools, request, onWait, () => this.lookUp(request.key));
-    this.rowWaits.set(request, wait);
-    const taken = await wait.run().finally(() => this.rowWaits.delete(request));
+    const wait = new DatabaseWait(this.tools, request, onWait, () => this.lookUp(request.key));
+    this.databaseWaits.set(request, wait);
+    const taken = await wait.run().finally(() => this.databaseWaits.delete(request));
     if (taken === undefined) return { acquired: false, remaining: -1, holder: undefined };
     this.keep(taken, [request]);
     return { ...granted(taken.tokens[0]), confirmed: taken.confirmed };
@@ -207,24 +207,24 @@ export class RowLockBackend implements LockBackend {
 
   private async takeAll(
     requests: readonly AcquireRequest[],
-  ): Promise<Pick<TakenRows, 'tokens'> | (Busy & { readonly index: number })> {
+  ): Promise<Pick<TakenLocks, 'tokens'> | (Busy & { readonly index: number })> {
     const [first, ...rest] = requests;
     if (first === undefined) return NOTHING_TAKEN;
-    const taken = await tryRows(this.tools, [first, ...rest]);
+    const taken = await tryAll(this.tools, [first, ...rest]);
     if ('index' in taken) return { ...(await this.lookUp(requests[taken.index].key)), ...taken };
     this.keep(taken, requests);
     return taken;
   }
 
   /** @throws BackendError where the session has ended meanwhile */
-  private keep({ connection, transaction }: TakenRows, requests: readonly AcquireRequest[]): void {
+  private keep({ connection, transaction }: TakenLocks, requests: readonly AcquireRequest[]): void {
     if (connection.ended !== undefined) throw this.tools.failures.toBackendError(connection.ended);
     if (this.closed) connection.close();
     this.check();
     this.holdings.add(connection, transaction, requests[0].leaseTime, requests);
   }
 
-  /** What is known of a holder. A session that locks the row in its own transaction has no note. */
+  /** What is known of a holder. One that took the lock with statements of its own has no note. */
   private async lookUp(key: string): Promise<Busy> {
     const { control, server } = this.tools;
     const state = await control.run((connection) => server.read(connection, key)).catch(() => undefined);
@@ -238,7 +238,7 @@ export class RowLockBackend implements LockBackend {
   }
 }
 
-const NOTHING_TAKEN: Pick<TakenRows, 'tokens'> = { tokens: [] };
+const NOTHING_TAKEN: Pick<TakenLocks, 'tokens'> = { tokens: [] };
 
 function isMeant({ owner, token }: KnownState, expected: ExpectedHolders | undefined): boolean {
   if (expected === undefined) return true;

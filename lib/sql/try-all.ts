@@ -1,28 +1,28 @@
 import type { AcquireRequest, BackendError } from '../backends/lock-backend.js';
+import { Acquisition, type AcquisitionTools, type TakenLocks } from './acquisition.js';
 import type { SqlConnection } from './driver/sql-connection.js';
-import { type AcquisitionTools, RowAcquisition, type TakenRows } from './row-acquisition.js';
 import type { TokenRange } from './server/lock-server.js';
 
-/** A row that somebody else has locked, and which of the requests wanted it. */
-export interface BusyRow {
+/** Which of the requests wants a lock that somebody else has. */
+export interface BusyLock {
   readonly index: number;
 }
 
 /**
- * Takes all rows or none in one transaction, without waiting for their holders.
+ * Takes all locks or none with one session, without waiting for their holders.
  *
  * @throws BackendError
  */
-export async function tryRows(
+export async function tryAll(
   tools: AcquisitionTools,
   requests: readonly [AcquireRequest, ...AcquireRequest[]],
-): Promise<TakenRows | BusyRow> {
-  const acquisition = await RowAcquisition.begin(tools, requests[0], () => sessionSoon(tools));
+): Promise<TakenLocks | BusyLock> {
+  const acquisition = await Acquisition.begin(tools, requests[0], () => sessionSoon(tools));
   if (acquisition === undefined) throw tools.failures.toBackendError(new Error('the lock service was closed'));
   let tokens: readonly TokenRange[];
   try {
     for (const [index, { key }] of requests.entries()) {
-      if (await acquisition.tryRow(key)) continue;
+      if (await acquisition.tryLock(key)) continue;
       await acquisition.undo();
       return { index };
     }

@@ -1,12 +1,12 @@
-// A separate process that takes a row lock and holds it until it is killed, again and again where it gets a hold time:
-// <url> <name> <watchdogTimeout> [hold time]. It prints a line `<event> <fencing token> <time>` at each `in` and `out`.
+// A separate process that takes a lock in SQL and holds it until it is killed, again and again where it gets a hold time:
+// <rowLocks or advisoryLocks> <url> <name> <watchdogTimeout> [hold time]. It prints a line `<event> <fencing token> <time>` at each `in` and `out`.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
-import { rowLocks } from '../../../lib/sql.js';
+import { SQL_LOCKS, type SqlLocks } from '../../sql/sql-locks.js';
 
-const [url, name, watchdogTimeout, holdTime] = process.argv.slice(2);
+const [which, url, name, watchdogTimeout, holdTime] = process.argv.slice(2);
 const locks = createLockService({
-  backend: rowLocks({ url, createTable: true, connections: 3 }),
+  backend: SQL_LOCKS[which as SqlLocks]({ url, createTable: true, connections: 3 }),
   watchdogTimeout: Number(watchdogTimeout),
   logger: { warn: () => {}, error: () => {} },
 });

@@ -8,7 +8,7 @@ import type { ControlConnection } from './session/control-connection.js';
  * The {@link LockDirectory} of a database. A held lock takes a session, so that there are not many, however large the
  * tables are. Records of clients are in a separate table.
  */
-export class RowDirectory implements LockDirectory {
+export class SqlDirectory implements LockDirectory {
   constructor(
     private readonly control: ControlConnection,
     private readonly server: LockServer,

@@ -5,15 +5,15 @@ import {
   type HeldType,
   type TransferRequest,
 } from '../backends/lock-backend.js';
+import { type AcquisitionTools, noteHolder } from './acquisition.js';
 import { ConnectionLost } from './driver/sql-connection.js';
-import { type AcquisitionTools, noteHolder } from './row-acquisition.js';
 import type { Holding, Holdings } from './session/holdings.js';
 
 /** MySQL and MariaDB: somebody has killed the statement. The transaction, and its locks, are still there. */
 const INTERRUPTED = 1317;
 
-/** Releases, renews and transfers rows that sessions of this process have locked. */
-export class HeldRows {
+/** Releases, renews and transfers locks that sessions of this process have. */
+export class HeldLocks {
   constructor(
     private readonly tools: AcquisitionTools,
     private readonly holdings: Holdings,
@@ -39,15 +39,18 @@ export class HeldRows {
         () => true,
         () => false,
       );
-    // Rows of one transaction become free together.
+    // What a session has taken becomes free together.
     if (!isLast) return true;
     try {
-      const [isCommitted, isForgotten] = await Promise.all([server.commit(connection), forgetting]);
+      const [isReleased, isForgotten] = await Promise.all([
+        server.locks.release(connection, holding.session.taken),
+        forgetting,
+      ]);
       // A session that is still noted as the holder must end. Otherwise its next lock would be shown under this name,
       // and be ended by a forced release of it.
-      if (isCommitted && isForgotten) pool.give(connection);
+      if (isReleased && isForgotten) pool.give(connection);
       else pool.drop(connection);
-      return isCommitted;
+      return isReleased;
     } catch (error) {
       pool.drop(connection);
       throw failures.toBackendError(error, 'unknown');
@@ -83,7 +86,7 @@ export class HeldRows {
       if (session.leaseTime === leaseTime) await server.touch(connection);
       else {
         session.leaseTime = leaseTime;
-        await server.setLease(connection, leaseTime);
+        await server.locks.setLease(connection, leaseTime);
         for (const other of session.keys)
           await control.run((controlling) =>
             server.noteLease(controlling, other, this.holdings.find(other)?.owner ?? owner, leaseTime),
@@ -95,7 +98,7 @@ export class HeldRows {
       // No answer yet, or none from the control connection: a later renewal will show.
       if (error instanceof ConnectionLost || error instanceof BackendError || isInterrupted(error))
         throw failures.toBackendError(error, 'unknown');
-      // PostgreSQL gives up the locks of a transaction as soon as one of its statements fails.
+      // PostgreSQL gives up the row locks of a transaction as soon as one of its statements fails.
       pool.drop(connection, `a statement of the session failed: ${failures.scrub((error as Error).message)}`);
       return false;
     }

@@ -7,6 +7,7 @@ import type { HolderNotes } from './session/holder-notes.js';
 import type { SessionPool } from './session/session-pool.js';
 import type { SqlFailures } from './session/sql-failure.js';
 import type { WaitingSessions } from './session/waiting-sessions.js';
+import type { Grant } from './session-locks/session-locks.js';
 
 /** What every acquisition of a backend uses. */
 export interface AcquisitionTools {
@@ -20,7 +21,7 @@ export interface AcquisitionTools {
 }
 
 /** What one session has taken. */
-export interface TakenRows {
+export interface TakenLocks {
   readonly connection: SqlConnection;
   readonly transaction: number;
   readonly tokens: readonly TokenRange[];
@@ -30,10 +31,12 @@ export interface TakenRows {
 /** How many pooled sessions in a row may turn out to have ended before the attempt fails. */
 const STALE_SESSIONS = 3;
 
-/** A session with an open transaction that has a row locked, or is about to. */
-export class RowAcquisition {
+/** A session that takes locks. */
+export class Acquisition {
   transaction = 0;
-  /** The row with which the transaction began. */
+  /** What it has taken. */
+  readonly keys: string[] = [];
+  /** The lock with which it began. */
   private first: { readonly key: string; readonly isLocked: boolean } | undefined;
 
   private constructor(
@@ -45,24 +48,23 @@ export class RowAcquisition {
   ) {}
 
   /**
-   * Begins a transaction on a session of the pool, and tries the first row in the same trip; `undefined`: the caller
-   * has left before it got a session.
+   * Tries the first lock, on a session of the pool; `undefined`: the caller has left before it got a session.
    */
   static async begin(
     tools: AcquisitionTools,
     { key, leaseTime }: AcquireRequest,
     takeSession: () => Promise<SqlConnection | undefined>,
-  ): Promise<RowAcquisition | undefined> {
+  ): Promise<Acquisition | undefined> {
     // The version and the tables are checked before anything is locked.
     await tools.control.open();
     for (let attempt = 1; ; attempt++) {
       const connection = await takeSession();
       if (connection === undefined) return undefined;
       try {
-        const acquisition = new RowAcquisition(tools, connection, leaseTime, momentOf(tools.runtime));
-        const locked = await tools.server.begin(connection, leaseTime, key);
-        acquisition.transaction = locked?.transaction ?? 0;
-        acquisition.first = { key, isLocked: locked !== undefined };
+        const acquisition = new Acquisition(tools, connection, leaseTime, momentOf(tools.runtime));
+        const grant = await tools.server.locks.begin(connection, key, leaseTime);
+        acquisition.first = { key, isLocked: grant !== undefined };
+        if (grant !== undefined) acquisition.keep(key, grant);
         return acquisition;
       } catch (error) {
         const isStale = connection.ended !== undefined;
@@ -72,61 +74,72 @@ export class RowAcquisition {
     }
   }
 
-  /** Locks the row if it is free, making it if need be. */
-  async tryRow(key: string): Promise<boolean> {
-    const { control, server } = this.tools;
-    const { first } = this;
-    const isLocked = first?.key === key ? first.isLocked : await this.lock(() => server.tryRow(this.connection, key));
-    if (isLocked) return true;
-    if (await control.run((connection) => server.hasRow(connection, key))) return false;
-    await control.run((connection) => server.makeRows(connection, key));
-    return this.lock(() => server.tryRow(this.connection, key));
+  /** Takes the lock if it is free. */
+  async tryLock(key: string): Promise<boolean> {
+    const { locks } = this.tools.server;
+    const { first, connection, leaseTime } = this;
+    const attempt = () => this.take(key, () => locks.try(connection, key, leaseTime));
+    if (first?.key === key ? first.isLocked : await attempt()) return true;
+    return (await this.provide(key)) && attempt();
   }
 
-  /** Waits until the row is locked, however long. */
-  async waitForRow(key: string): Promise<void> {
-    const { control, server, waiting } = this.tools;
+  /** Waits until it has the lock, however long, or until the caller has left. */
+  async waitForLock(key: string, hasLeft: () => boolean): Promise<void> {
+    const { server, waiting } = this.tools;
+    const { connection, leaseTime } = this;
     const wait = () => {
-      const answered = waiting.watch(this.connection, this.leaseTime);
-      return server.waitForRow(this.connection, key).finally(answered);
+      const answered = waiting.watch(connection, leaseTime);
+      return server.locks.wait(connection, key, leaseTime).finally(answered);
     };
-    while (!(await this.lock(wait))) await control.run((connection) => server.makeRows(connection, key));
+    while (!(hasLeft() || (await this.take(key, wait)))) await this.provide(key);
   }
 
-  /** Notes the holder of a row that is locked, and gets its fencing token. */
+  /** Notes the holder of a lock, and gets its fencing token. */
   async note(request: AcquireRequest): Promise<TokenRange> {
     return noteHolder(this.tools, request, this.connection.id, this.transaction);
   }
 
   /** Restarts the lease. Any statement would do that. */
   async touch(): Promise<void> {
-    await this.lock(async () => {
-      await this.tools.server.touch(this.connection);
-      return { transaction: this.transaction };
-    });
+    await this.orAbandon(this.tools.server.touch(this.connection));
   }
 
-  /** Gives back all rows, and the session. */
+  /** Gives back all locks, and the session. */
   async undo(): Promise<void> {
     const { pool, server } = this.tools;
     try {
-      await server.rollback(this.connection);
+      await server.locks.undo(this.connection, this.keys);
       pool.give(this.connection);
     } catch {
       this.abandon();
     }
   }
 
-  /** The server gives back all rows when it notices that the connection has ended. */
+  /** The server gives back all locks when it notices that the connection has ended. */
   abandon(): void {
     this.tools.pool.drop(this.connection);
   }
 
-  private async lock(statement: () => Promise<{ readonly transaction: number } | undefined>): Promise<boolean> {
+  private async take(key: string, statement: () => Promise<Grant | undefined>): Promise<boolean> {
+    const grant = await this.orAbandon(statement());
+    if (grant !== undefined) this.keep(key, grant);
+    return grant !== undefined;
+  }
+
+  private keep(key: string, { transaction }: Grant): void {
+    this.keys.push(key);
+    this.transaction = transaction;
+  }
+
+  private provide(key: string): Promise<boolean> {
+    const { control, server } = this.tools;
+    return control.run((connection) => server.locks.provide(connection, key));
+  }
+
+  /** A session whose statement failed may have the lock. */
+  private async orAbandon<T>(statement: Promise<T>): Promise<T> {
     try {
-      const locked = await statement();
-      if (locked !== undefined) this.transaction = locked.transaction;
-      return locked !== undefined;
+      return await statement;
     } catch (error) {
       this.abandon();
       throw this.tools.failures.toBackendError(error);

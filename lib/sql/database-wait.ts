@@ -1,5 +1,5 @@
 import type { AcquireRequest, BackendError, Busy } from '../backends/lock-backend.js';
-import { type AcquisitionTools, momentOf, RowAcquisition, type TakenRows } from './row-acquisition.js';
+import { Acquisition, type AcquisitionTools, momentOf, type TakenLocks } from './acquisition.js';
 import type { SessionClaim } from './session/session-pool.js';
 
 /**
@@ -7,12 +7,12 @@ import type { SessionClaim } from './session/session-pool.js';
  * sent on the control connection. A session to which a cancel was sent is closed, whatever became of its statement: the
  * cancel may arrive later.
  */
-export class RowWait implements SessionClaim {
+export class DatabaseWait implements SessionClaim {
   private stopped = false;
   private settled = false;
   private isCancelled = false;
-  /** The session with which it waits for the row. */
-  private blocked: RowAcquisition | undefined;
+  /** The session with which it waits for the lock. */
+  private blocked: Acquisition | undefined;
 
   /** @param lookUp what is known of the holder */
   constructor(
@@ -23,7 +23,7 @@ export class RowWait implements SessionClaim {
   ) {}
 
   /** @returns `undefined` when it was stopped */
-  async run(): Promise<TakenRows | undefined> {
+  async run(): Promise<TakenLocks | undefined> {
     try {
       return await this.take();
     } catch (error) {
@@ -46,22 +46,22 @@ export class RowWait implements SessionClaim {
     if (!this.settled && !this.stopped) this.onWait(error);
   }
 
-  private async take(): Promise<TakenRows | undefined> {
+  private async take(): Promise<TakenLocks | undefined> {
     const { pool } = this.tools;
-    const acquisition = await RowAcquisition.begin(this.tools, this.request, () => pool.take(this));
+    const acquisition = await Acquisition.begin(this.tools, this.request, () => pool.take(this));
     if (acquisition === undefined) return undefined;
     try {
-      return await this.takeRow(acquisition);
+      return await this.takeLock(acquisition);
     } catch (error) {
       acquisition.abandon();
       throw error;
     }
   }
 
-  private async takeRow(acquisition: RowAcquisition): Promise<TakenRows | undefined> {
+  private async takeLock(acquisition: Acquisition): Promise<TakenLocks | undefined> {
     const { runtime } = this.tools;
     const { key } = this.request;
-    const isFree = await acquisition.tryRow(key);
+    const isFree = await acquisition.tryLock(key);
     if (!isFree && !this.stopped) await this.block(acquisition);
     if (this.stopped) return this.giveUp(acquisition);
     // After a wait, the lease counts from the statement that is sent now: the grant may be long ago.
@@ -82,11 +82,11 @@ export class RowWait implements SessionClaim {
     return { connection, transaction, tokens: [noted.value], confirmed };
   }
 
-  private async block(acquisition: RowAcquisition): Promise<void> {
+  private async block(acquisition: Acquisition): Promise<void> {
     this.blocked = acquisition;
     this.tellHolder().catch(() => {}); // it stays unknown
     try {
-      await acquisition.waitForRow(this.request.key);
+      await acquisition.waitForLock(this.request.key, () => this.stopped);
     } finally {
       this.blocked = undefined;
     }
@@ -97,7 +97,7 @@ export class RowWait implements SessionClaim {
     if (!this.settled && !this.stopped && this.blocked !== undefined) this.onWait(holder);
   }
 
-  private cancel({ connection }: RowAcquisition): void {
+  private cancel({ connection }: Acquisition): void {
     const { control, server } = this.tools;
     this.isCancelled = true;
     const { id } = connection;
@@ -107,7 +107,7 @@ export class RowWait implements SessionClaim {
       .catch(() => connection.destroy());
   }
 
-  private async giveUp(acquisition: RowAcquisition): Promise<undefined> {
+  private async giveUp(acquisition: Acquisition): Promise<undefined> {
     if (this.isCancelled) acquisition.abandon();
     else await acquisition.undo();
     return undefined;
