@@ -1,5 +1,6 @@
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
 import { LockConfigurationError } from '../engine/errors.js';
+import { checkOptionNames } from '../engine/terms/option-names.js';
 
 /** Options of {@link RedisLockDashboardModule}. @publicApi */
 export interface RedisLockDashboardOptions {
@@ -43,8 +44,7 @@ const LONGEST_ENVIRONMENT = 60;
 /** @throws LockConfigurationError that names the option and the remedy */
 export function checkDashboardOptions(options: RedisLockDashboardOptions): void {
   if (typeof options !== 'object' || options === null) refuse('the options must be an object with a path');
-  const unknown = Object.keys(options).find((option) => !OPTIONS.includes(option));
-  if (unknown !== undefined) refuse(`there is no option '${unknown}'; there are ${OPTIONS.join(', ')}`);
+  checkOptionNames(options, OPTIONS, 'RedisLockDashboardModule.forRoot');
   const { path, guards, userOf, name, environment, origin } = options;
   if (typeof path !== 'string' || !/^\/?[\w.~-]+(\/[\w.~-]+)*\/?$/.test(path))
     refuse(`path is ${JSON.stringify(path)}; give the place of the page, such as 'admin/locks'`);

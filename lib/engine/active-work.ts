@@ -3,7 +3,7 @@ import type { LockLease } from './lease/lock-lease.js';
 import { QueueTable } from './queue/queue-table.js';
 import type { LocksOfOneService } from './several/locks-of-one-service.js';
 
-/** The work of a service at one moment, in numbers. All are 0 when it is idle. */
+/** How much work a service has at one moment. All numbers are 0 when it is idle. */
 export interface Activity {
   /** Locks that the service holds, or that its callers wait for. */
   readonly queues: number;
@@ -24,16 +24,16 @@ export class ActiveWork {
   readonly queues = new QueueTable();
   /** Leases that were not released yet. */
   readonly leases = new LinkedQueue<LockLease>();
-  /** Acquisitions of several locks that are not complete: one entry per caller and type. */
+  /** Unfinished acquisitions of several locks. A caller has an entry for each lock type. */
   readonly several = new Set<LocksOfOneService>();
-  /** Loops that stand for election. They do not end by themselves. */
+  /** Candidates for leadership. They run until they are stopped. */
   readonly candidates = new Set<{ stop(): Promise<void> }>();
   private bodies = 0;
-  /** Releases that nobody waits for. */
+  /** The number of unanswered releases whose callers have continued. */
   private releases = 0;
   private onChange: () => void = () => {};
 
-  /** No lease is held, no body runs, and no release is under way that nobody waits for. */
+  /** No lease is held, no body runs, and no release in the background is unanswered. */
   get isIdle(): boolean {
     return this.leases.length === 0 && this.bodies === 0 && this.releases === 0;
   }

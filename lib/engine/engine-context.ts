@@ -4,11 +4,11 @@ import type { Runtime } from '../backends/runtime.js';
 import { ActiveWork } from './active-work.js';
 import { PendingAttempts } from './attempt.js';
 import { ClientRecordContents } from './clients/client-record-contents.js';
-import { ClientRecordWriter } from './clients/client-record-writer.js';
+import { type ClientIdentity, ClientRecordWriter } from './clients/client-record-writer.js';
 import { HolderLookup } from './clients/holder-lookup.js';
 import { DeadlockDetector } from './deadlock/deadlock-detector.js';
 import { EventHub } from './events/event-hub.js';
-import { RateLimitedLogger } from './events/lock-logger.js';
+import { type LockLogger, RateLimitedLogger } from './events/lock-logger.js';
 import { FlightQueue } from './flights/flight-queue.js';
 import { BackgroundReleases } from './lease/background-releases.js';
 import { ForcedReleases } from './lease/forced-releases.js';
@@ -24,13 +24,45 @@ import type { LocalQueue, LockQueues, QueueTable } from './queue/queue-table.js'
 import { lockScopes } from './scope/lock-scope.js';
 import type { EnteredGate } from './scope/share-gate.js';
 import { Shutdown } from './shutdown.js';
-import { DEFAULT_COMMAND_TIMEOUT, type EngineSettings } from './terms/engine-settings.js';
+import type { Milliseconds } from './terms/duration.js';
 import { refuseSuspiciousName, toKey } from './terms/lock-name.js';
-import type { AcquisitionTerms } from './terms/lock-options.js';
+import type { AcquisitionTerms, ReleaseMode } from './terms/lock-options.js';
 import { pointChannels } from './trace/channels.js';
 import { holdEnded } from './trace/trace-hold.js';
 import { OutageLimit, type WaitingQueue, type WaitingQueues } from './waiting/outage-limit.js';
 import { Watchdog } from './watchdog.js';
+
+/** For a backend that does not set its own, in milliseconds. */
+const DEFAULT_COMMAND_TIMEOUT = 2_000;
+
+/** The settings of an engine. Every value has been checked. */
+export interface EngineSettings {
+  readonly backend: LockBackend;
+  readonly runtime: Runtime;
+  readonly logger: LockLogger;
+  readonly clientId: string;
+  /** Default: none, so that other services do not see this one. */
+  readonly identity?: ClientIdentity | undefined;
+  readonly keyPrefix: string;
+  /** Default false: see {@link refuseSuspiciousName}. */
+  readonly allowSuspiciousNames?: boolean | undefined;
+  readonly watchdogTimeout: Milliseconds;
+  /**
+   * The option `fairWaitTimeout`: how long the backend keeps a waiter (of a fair lock, or a writer) that does not
+   * refresh its registration.
+   */
+  readonly waiterTimeout: Milliseconds;
+  readonly waitTime: Milliseconds;
+  /** How long callers wait during an outage. Default 10 s. */
+  readonly outageTimeout?: Milliseconds;
+  readonly shutdownTimeout: Milliseconds;
+  /** The backend answers or rejects within this time. Default 2 s. */
+  readonly commandTimeout?: Milliseconds;
+  /** Undefined: not given, which means `'throw'`. */
+  readonly onLost?: 'throw' | 'warn' | undefined;
+  /** Default `'confirmed'`. */
+  readonly release?: ReleaseMode | undefined;
+}
 
 const NO_GATES: readonly EnteredGate[] = [];
 
@@ -89,7 +121,7 @@ export class EngineContext implements WaitingQueues {
     const renewer = new LockRenewer(backend, this.events);
     this.watchdog = new Watchdog(runtime, this.clock, renewer, watchdogTimeout, onHeartbeat);
     this.backgroundReleases = new BackgroundReleases(backend, runtime, commandTimeout, this.unsettledReleases);
-    // If the lock was acquired, its lease exists in the next turn.
+    // If the attempt was granted, its lease exists only in the next turn.
     this.pendingAttempts = new PendingAttempts((removal) =>
       runtime.nextTurn(() => this.forcedReleases.verify(removal)),
     );
@@ -121,15 +153,13 @@ export class EngineContext implements WaitingQueues {
     return toKey(keyPrefix, name, what);
   }
 
-  /** Creates an owner id. A property, because it is passed as a function. */
+  /** Creates an owner id. A property, so that it can be passed as a function. */
   readonly newOwner = (): string => ownerId(this.clientId, ++this.ownerCount);
 
   /**
-   * Whether the caller runs in a live scope of this service. Such a caller may acquire further locks during shutdown,
-   * because it may need them to finish.
+   * See {@link Shutdown.admit}.
    *
-   * @param hasScope whether the caller runs in a scope of any service
-   * @throws LockAbortedError for any other caller once shutdown has begun
+   * @throws LockAbortedError when the caller is not admitted
    */
   admit(what: string, name: string, hasScope = lockScopes.getStore() !== undefined): boolean {
     return this.shutdown.admit(what, name, hasScope);
@@ -164,7 +194,7 @@ export class EngineContext implements WaitingQueues {
     return this.queues.named(key.slice(keyPrefix.length)).flatMap(({ holders }) => holders);
   }
 
-  /** @param gates the gates that each share has entered, for a re-entry */
+  /** @param gates for a re-entry: the gates that its shares have entered */
   createLease(
     locks: readonly HeldLock[],
     terms: AcquisitionTerms,
@@ -196,7 +226,7 @@ export class EngineContext implements WaitingQueues {
     this.work.changed();
   };
 
-  // ── For outages: see WaitingQueues ─────────────────────────────────────────────────────────────────────────────────
+  // ── All waiting callers, for OutageLimit ─────────────────────────────────────────────────────────────────────────────────
 
   get isEmpty(): boolean {
     return this.work.hasNoQueues && this.synchronizers.hasNoQueues;
@@ -204,8 +234,8 @@ export class EngineContext implements WaitingQueues {
 
   forEach(show: (queue: WaitingQueue) => void): void {
     const { queues, several } = this.work;
-    // Several names first: when such an acquisition ends, its waits for single names, which are in queues too, end with
-    // it.
+    // Callers of several names come first, because each of them also waits in the queue of one name. That wait ends
+    // together with theirs.
     for (const caller of [...several]) show(caller);
     for (const { line } of queues.values()) if (!line.isEmpty) show(line);
     this.synchronizers.forEachQueue(show);

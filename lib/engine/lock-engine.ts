@@ -1,14 +1,13 @@
-import type { ExpectedHolders, LockState } from '../backends/lock-backend.js';
 import { isOwnerOf } from '../backends/owner-ids.js';
 import type { Activity } from './active-work.js';
-import { adoptLock, assertDetachable } from './detached/adopt-lock.js';
+import { adoptLock } from './detached/adopt-lock.js';
 import { readTicket } from './detached/lease-ticket.js';
-import { EngineContext } from './engine-context.js';
+import { EngineContext, type EngineSettings } from './engine-context.js';
 import { LockConfigurationError } from './errors.js';
 import type { LockEventName, LockEvents } from './events/lock-events.js';
 import { type FlightOptions, type FlightTerms, toFlightTerms } from './flights/flight-terms.js';
 import type { FlightSerializer } from './flights/serialize-result.js';
-import { assertFlights, singleFlight } from './flights/single-flight.js';
+import { singleFlight } from './flights/single-flight.js';
 import { Candidate, checkLeadOptions, standByTerms } from './leadership/candidate.js';
 import type { Leadership, LeadOptions } from './leadership/leadership.js';
 import type { HeldLock } from './lease/held-lock.js';
@@ -21,11 +20,9 @@ import { lockScopes } from './scope/lock-scope.js';
 import { findReentry, reenter } from './scope/reentry.js';
 import { holdWhile } from './scope/run-while-held.js';
 import { acquireSeveral, LocksOfOneService } from './several/locks-of-one-service.js';
-import { assertMayNotConfirm, assertSupported } from './terms/assert-supported.js';
+import { assertDetachable, assertFlights, assertMayNotConfirm, assertSupported } from './terms/assert-supported.js';
 import type { Milliseconds } from './terms/duration.js';
-import type { EngineSettings } from './terms/engine-settings.js';
-import { toLockName, toLockNames } from './terms/lock-name.js';
-import { type LockNames, quoted, toWanted } from './terms/lock-names.js';
+import { type LockNames, quoted, toLockName, toLockNames, toWanted } from './terms/lock-name.js';
 import {
   type AcquisitionTerms,
   type AdoptOptions,
@@ -42,9 +39,6 @@ import { abortedError, Waiter } from './waiting/waiter.js';
 
 /** How long a caller waits during an outage by default, in milliseconds. */
 const OUTAGE_TIMEOUT = 10_000 as Milliseconds;
-
-export type { EngineSettings } from './terms/engine-settings.js';
-export type { LockNames } from './terms/lock-names.js';
 
 /**
  * Acquires, keeps and releases locks for one service on any backend. Each lock has a local queue whose head asks the
@@ -154,14 +148,14 @@ export class LockEngine {
     purpose: Partial<Purpose>,
     what: string,
   ): FlightTerms {
-    assertFlights(this.context, what);
+    assertFlights(this.context.backend, what);
     const defaults = { ...this.defaults, ...purpose, type: 'flight', release: 'confirmed' } as const;
     return toFlightTerms(options, what, (others) => toTerms(others, defaults, what));
   }
 
   /** See `LockService.forgetResult`. */
   async forgetResult(name: string): Promise<boolean> {
-    assertFlights(this.context, 'forgetResult()');
+    assertFlights(this.context.backend, 'forgetResult()');
     return this.inspector.forgetResult(name);
   }
 
@@ -243,20 +237,6 @@ export class LockEngine {
     return lease.service === this.context;
   }
 
-  inspect(name: string): Promise<LockState> {
-    return this.inspector.inspect(name);
-  }
-
-  /**
-   * Frees a lock, whoever holds it, or only from the expected owners. A lease of this service is lost at once; leases
-   * of other services are lost when those are notified.
-   *
-   * @returns the removed owners
-   */
-  forceRelease(name: string, expected?: ExpectedHolders): Promise<readonly string[]> {
-    return this.inspector.forceRelease(name, expected);
-  }
-
   /** How many callers of this process wait for this lock. */
   waiting(name: string): number {
     return this.context.work.queues.named(name).reduce((sum, { waiting }) => sum + waiting.length, 0);
@@ -283,7 +263,7 @@ export class LockEngine {
   }
 
   /**
-   * Drains, then closes what the backend opened, within `shutdownTimeout` plus one `commandTimeout` in any case. Calls
+   * Drains, then closes what the backend opened. This takes at most `shutdownTimeout` plus one `commandTimeout`. Calls
    * that are unanswered by then are rejected.
    */
   close(): Promise<void> {

@@ -38,7 +38,12 @@ export class LockInspector {
     return this.ask(name, async (key) => (await this.context.backend.flights?.forget(key)) ?? false);
   }
 
-  /** @returns the removed owners */
+  /**
+   * Frees a lock, whoever holds it, or only from the expected owners. A lease of this service is lost at once; leases
+   * of other services are lost when those are notified.
+   *
+   * @returns the removed owners
+   */
   async forceRelease(name: string, expected?: ExpectedHolders): Promise<readonly string[]> {
     const owners = await this.ask(name, (key) => this.context.backend.forceRelease(key, expected));
     const { forcedReleases, queues } = this.context;

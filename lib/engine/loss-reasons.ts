@@ -1,4 +1,5 @@
 import { LockLostError } from './errors.js';
+import type { ReleaseOutcome } from './lease/held-lock.js';
 
 /** Why the watchdog has declared a lock or a permit lost, and what the error says. */
 const REASONS = {
@@ -26,6 +27,20 @@ export function lockLostError(name: string, reason: LossReason, error: Error | u
   const why = error === undefined ? REASONS[reason] : `${REASONS[reason]}: ${error.message}`;
   const advice = 'Another caller may hold it now: stop, or fence your writes with the token';
   return new LockLostError(`The lock '${name}' was lost: ${why}. ${advice}`, name);
+}
+
+/** For a loss that was noticed when the lock was released. @param outcome `gone`, or the lease ended before */
+export function lostOnReleaseError(name: string, outcome: ReleaseOutcome): LockLostError {
+  const why =
+    outcome === 'gone'
+      ? 'it no longer existed when it was to be released'
+      : 'its lease had ended before it was released';
+  return new LockLostError(`The lock '${name}' was lost: ${why}. Others may have held it meanwhile`, name);
+}
+
+/** @param reason why the backend removed the owner, if no caller has asked for that */
+export function forcedReleaseError(name: string, reason = 'it was force-released'): LockLostError {
+  return new LockLostError(`The lock '${name}' was lost: ${reason}`, name);
 }
 
 /** @param what the semaphore, in words */

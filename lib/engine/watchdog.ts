@@ -136,7 +136,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     this.schedule();
   }
 
-  /** Stops guarding a thing that is given back or left to lapse. */
+  /** Stops guarding a thing that is given back, or that may lapse. */
   drop(thing: Thing): void {
     thing.list?.remove(thing);
     if (this.timers.size > 0) this.clearTimer(thing);

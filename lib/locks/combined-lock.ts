@@ -1,5 +1,6 @@
 import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
+import { bySortKey } from '../engine/several/all-or-none.js';
 import type { Milliseconds } from '../engine/terms/duration.js';
 import type { WaitTerms } from '../engine/waiting/waiter.js';
 import { type LeaseRequest, LockHandle } from './lock-handle.js';
@@ -64,10 +65,6 @@ export abstract class CombinedLock extends LockHandle {
     };
     return toWaitTerms(request.waitTime, defaults, request, `lock() of '${name}'`);
   }
-}
-
-function bySortKey(one: LockHandle, other: LockHandle): number {
-  return Number(one.sortKey > other.sortKey) - Number(one.sortKey < other.sortKey);
 }
 
 function eachOnce(locks: readonly LockHandle[]): readonly LockHandle[] {

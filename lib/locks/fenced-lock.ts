@@ -27,6 +27,6 @@ export class FencedLock extends ReentrantLock {
    * @throws LockUnavailableError when the backend does not answer, LockKeyError for an invalid name
    */
   async getToken(): Promise<number | null> {
-    return (await this.engine.inspect(this.name)).token ?? null;
+    return (await this.engine.inspector.inspect(this.name)).token ?? null;
   }
 }

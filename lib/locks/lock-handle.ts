@@ -1,8 +1,9 @@
 import type { LockType } from '../backends/lock-backend.js';
 import type { Lease } from '../engine/lease/lease.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
-import type { LockEngine, LockNames } from '../engine/lock-engine.js';
+import type { LockEngine } from '../engine/lock-engine.js';
 import type { Duration } from '../engine/terms/duration.js';
+import type { LockNames } from '../engine/terms/lock-name.js';
 import type { LockOptions } from '../engine/terms/lock-options.js';
 import { nullWhenBusy } from '../engine/waiting/null-when-busy.js';
 import type { MemberLease } from './combined-lease.js';

@@ -51,7 +51,7 @@ export class ReadWriteLockSide extends ReentrantLock {
   }
 
   override async isLocked(): Promise<boolean> {
-    return (await this.engine.inspect(this.name)).mode === this.side;
+    return (await this.engine.inspector.inspect(this.name)).mode === this.side;
   }
 
   /**

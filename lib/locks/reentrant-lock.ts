@@ -54,11 +54,11 @@ export class ReentrantLock extends LockHandle {
    * @throws LockUnavailableError when the backend does not answer, LockKeyError for an invalid name
    */
   async forceUnlock(): Promise<boolean> {
-    return (await this.engine.forceRelease(this.name)).length > 0;
+    return (await this.engine.inspector.forceRelease(this.name)).length > 0;
   }
 
   async isLocked(): Promise<boolean> {
-    return (await this.engine.inspect(this.name)).mode !== 'free';
+    return (await this.engine.inspector.inspect(this.name)).mode !== 'free';
   }
 
   getHoldCount(): number {
@@ -75,7 +75,7 @@ export class ReentrantLock extends LockHandle {
    * @throws LockUnavailableError when the backend does not answer, LockKeyError for an invalid name
    */
   async remainTimeToLive(): Promise<number> {
-    const { mode, owners } = await this.engine.inspect(this.name);
+    const { mode, owners } = await this.engine.inspector.inspect(this.name);
     return mode === 'free' ? -2 : Math.max(-1, ...owners.map(({ remaining }) => remaining));
   }
 

@@ -4,6 +4,7 @@ import { LockConfigurationError } from '../engine/errors.js';
 import { assertMayNotConfirm } from '../engine/terms/assert-supported.js';
 import { bracesPair, MAX_KEY_BYTES } from '../engine/terms/lock-name.js';
 import { RELEASE_MODES } from '../engine/terms/lock-options.js';
+import { checkOptionNames } from '../engine/terms/option-names.js';
 import type { RedisLockOptions } from './redis-lock-options.js';
 
 const OPTION_NAMES: readonly string[] = [
@@ -43,7 +44,7 @@ const MAX_PREFIX_BYTES = MAX_KEY_BYTES / 2;
  */
 export function checkOptions(options: RedisLockOptions): void {
   if (typeof options !== 'object' || options === null) refuse('the options are missing');
-  checkNames(options);
+  checkOptionNames(options, OPTION_NAMES, 'RedisLockModule');
   checkPlace(options);
   checkValues(options);
   if (options.release === 'background')
@@ -55,12 +56,6 @@ function reasonToConfirm({ backend, quorum, minReplicas = 0 }: RedisLockOptions)
   if (quorum !== undefined) return QUORUM_CONFIRMS;
   if (minReplicas > 0) return REPLICAS_CONFIRM;
   return typeof backend === 'object' ? backend.confirmsReleases : undefined;
-}
-
-function checkNames(options: RedisLockOptions): void {
-  for (const option of Object.keys(options)) {
-    if (!OPTION_NAMES.includes(option)) refuse(`there is no option '${option}'; there are ${OPTION_NAMES.join(', ')}`);
-  }
 }
 
 /** Exactly one option determines where the locks are kept. */

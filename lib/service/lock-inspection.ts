@@ -6,6 +6,7 @@ import { type HolderClient, holderIn } from '../engine/clients/describe-holder.j
 import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 import { isPermitOf } from '../engine/permits/permit-id.js';
+import { checkOptionNames } from '../engine/terms/option-names.js';
 import { type LockClient, toLockClient } from './lock-client.js';
 
 /** The result of `LockService.inspect`. @publicApi */
@@ -210,7 +211,7 @@ export class LockView {
 
   async inspect(name: string): Promise<LockInspection> {
     const [state, records, result] = await Promise.all([
-      this.engine.inspect(name).catch((error: Error) => this.otherwise(name, error)),
+      this.engine.inspector.inspect(name).catch((error: Error) => this.otherwise(name, error)),
       this.recordsIfAny(),
       this.resultIfAny(name),
     ]);
@@ -244,7 +245,7 @@ export class LockView {
     const others = namesOf(page.synchronizers ?? []);
     const withResults = namesOf(page.results ?? []);
     const [states, otherStates, results, records] = await Promise.all([
-      Promise.all(names.map((name) => engine.inspect(name).catch(unlessNoLock))),
+      Promise.all(names.map((name) => engine.inspector.inspect(name).catch(unlessNoLock))),
       Promise.all(others.map((name) => engine.inspector.inspectSynchronizer(name).catch(unlessNoLock))),
       Promise.all(withResults.map((name) => this.listedResult(name))),
       this.recordsIfAny(),
@@ -419,9 +420,7 @@ function unlessNoLock(error: Error): undefined {
 }
 
 function checked(options: ListOptions): ListOptions {
-  if (typeof options !== 'object' || options === null) refuse('the options must be an object');
-  const unknown = Object.keys(options).find((option) => !LIST_OPTIONS.includes(option));
-  if (unknown !== undefined) refuse(`there is no option '${unknown}'; there are ${LIST_OPTIONS.join(', ')}`);
+  checkOptionNames(options, LIST_OPTIONS, 'list()');
   const { match, cursor, count } = options;
   if (match !== undefined && (typeof match !== 'string' || match === '')) refuse('match must be a pattern');
   if (cursor !== undefined && typeof cursor !== 'string') refuse('cursor must be a string that list() returned');

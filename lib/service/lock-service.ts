@@ -6,9 +6,11 @@ import type { FlightSerializer, JsonResult } from '../engine/flights/serialize-r
 import type { Leadership, LeadOptions } from '../engine/leadership/leadership.js';
 import type { Lease, MultiLease } from '../engine/lease/lease.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
-import type { LockEngine, LockNames } from '../engine/lock-engine.js';
+import type { LockEngine } from '../engine/lock-engine.js';
 import type { Milliseconds } from '../engine/terms/duration.js';
+import type { LockNames } from '../engine/terms/lock-name.js';
 import type { AcquisitionTerms, AdoptOptions, LockOptions, Purpose } from '../engine/terms/lock-options.js';
+import { checkOptionNames } from '../engine/terms/option-names.js';
 import { CountDownLatch } from '../locks/count-down-latch.js';
 import { FairLock } from '../locks/fair-lock.js';
 import { FencedLock } from '../locks/fenced-lock.js';
@@ -370,7 +372,7 @@ export class LockService {
    * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
    */
   async isLocked(name: string): Promise<boolean> {
-    return (await this.engine.inspect(name)).mode !== 'free';
+    return (await this.engine.inspector.inspect(name)).mode !== 'free';
   }
 
   /**
@@ -446,7 +448,7 @@ export class LockService {
 
   /** {@link forceRelease} that resolves to the owners that have lost the lock, for logs. @internal */
   async removeHolders(name: string, options?: ForceReleaseOptions): Promise<readonly string[]> {
-    return this.engine.forceRelease(name, expectedHolders(options));
+    return this.engine.inspector.forceRelease(name, expectedHolders(options));
   }
 
   /**
@@ -500,9 +502,7 @@ const OPTION_NAMES: readonly string[] = ['owners', 'fencingToken'] satisfies (ke
  */
 function expectedHolders(options: ForceReleaseOptions | undefined): ExpectedHolders | undefined {
   if (options === undefined) return undefined;
-  if (typeof options !== 'object' || options === null) refuse('the options must be an object');
-  const unknown = Object.keys(options).find((option) => !OPTION_NAMES.includes(option));
-  if (unknown !== undefined) refuse(`there is no option '${unknown}'; there are ${OPTION_NAMES.join(' and ')}`);
+  checkOptionNames(options, OPTION_NAMES, 'forceRelease()');
   const { owners, fencingToken: token } = options;
   if (token !== undefined && !Number.isSafeInteger(token)) refuse('fencingToken must be a whole number');
   if (owners === undefined) {

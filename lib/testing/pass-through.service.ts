@@ -1,5 +1,5 @@
 import type { Lease } from '../engine/lease/lease.js';
-import type { LockNames } from '../engine/lock-engine.js';
+import type { LockNames } from '../engine/terms/lock-name.js';
 import type { AcquisitionTerms, LockOptions } from '../engine/terms/lock-options.js';
 import { LockService } from '../service/lock-service.js';
 

@@ -21,6 +21,7 @@ import {
   type Wake,
 } from '../lock-backend.js';
 import { REPLICAS_CONFIRM } from '../reasons-to-confirm.js';
+import type { Runtime } from '../runtime.js';
 import { Acquisitions } from './acquisitions.js';
 import { NodeBatches } from './calls/node-batches.js';
 import type { ScriptContext } from './calls/script-context.js';
@@ -42,11 +43,31 @@ import { NodeCommands } from './directory/node-commands.js';
 import { RedisDirectory } from './directory/redis-directory.js';
 import { slotOf } from './hash-slot.js';
 import { HighestToken } from './highest-token.js';
+import type { Connection } from './links/connection.js';
 import type { ConnectionContext } from './links/connection-context.js';
 import { ofEachType } from './of-each-type.js';
 import { PublishMode } from './pubsub/publish-mode.js';
 import { ReleaseChannels } from './pubsub/release-channels.js';
-import type { RedisBackendOptions } from './redis-backend-options.js';
+
+export interface RedisBackendOptions {
+  readonly connection: Connection;
+  readonly runtime: Runtime;
+  /** The `<clientId>` of this process's owners. */
+  readonly clientId: string;
+  /** Milliseconds within which every call is answered. */
+  readonly commandTimeout: number;
+  readonly shardedPubSub: 'auto' | 'on' | 'off';
+  /** An acquisition counts only when this many replicas have it. 0: replicas are not asked. */
+  readonly minReplicas: number;
+  /** Milliseconds to wait for replicas. */
+  readonly replicaTimeout: number;
+  /** Receives errors that no call fails with, such as those of broken connections and of listeners. */
+  readonly onError: (error: unknown) => void;
+  /** Called once, when a server has answered for the first time, with its name and version: `Redis 7.4.1`. */
+  readonly onConnected?: ((server: string) => void) | undefined;
+  /** Receives a warning, at most once, about a server configuration that makes locks unsafe. */
+  readonly onWarning?: (message: string) => void;
+}
 
 /**
  * Locks in Redis, in Redisson's layout: on a single server, Sentinel or a cluster. Each command has a script in

@@ -1,9 +1,9 @@
 import { BackOff } from '../../backends/back-off.js';
-import { type Acquired, BackendError, type LockBackend } from '../../backends/lock-backend.js';
+import { type Acquired, BackendError } from '../../backends/lock-backend.js';
 import { ticketOwner } from '../../backends/owner-ids.js';
 import { Attempt } from '../attempt.js';
 import type { EngineContext } from '../engine-context.js';
-import { LockConfigurationError, type LockError, LockLostError, LockNotOwnedError } from '../errors.js';
+import { type LockError, LockLostError, LockNotOwnedError } from '../errors.js';
 import { announceAcquired, startTime } from '../lease/lease-events.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { LockQueue } from '../queue/lock-queue.js';
@@ -11,16 +11,6 @@ import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
 import { permanentError, shutdownError, unavailableError } from '../waiting/wait-errors.js';
 import type { LeaseTicket } from './lease-ticket.js';
-
-/**
- * @param what the name of the call in errors
- * @throws LockConfigurationError, with the reason, when locks of this backend cannot change processes
- */
-export function assertDetachable({ adopt, adoptRefusal, description }: LockBackend, what: string): void {
-  if (adopt !== undefined) return;
-  const reason = adoptRefusal ?? 'it cannot transfer a lock to another process';
-  throw new LockConfigurationError(`${what}: locks of this backend (${description}) cannot be detached: ${reason}`);
-}
 
 /**
  * Transfers a detached lock to this process. If there is no answer, the same transfer is requested again, until

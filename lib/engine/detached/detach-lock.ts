@@ -16,9 +16,9 @@ import type { HeldLock } from '../lease/held-lock.js';
 import type { DetachOptions } from '../lease/lease.js';
 import { validity } from '../lease/lease-clock.js';
 import type { LockQueue } from '../queue/lock-queue.js';
+import { assertDetachable } from '../terms/assert-supported.js';
 import { type Milliseconds, toLeaseTime } from '../terms/duration.js';
 import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
-import { assertDetachable } from './adopt-lock.js';
 import { newSecret, writeTicket } from './lease-ticket.js';
 
 /** A lock that no process holds until its ticket is used, or its lease ends. */

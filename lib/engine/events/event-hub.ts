@@ -1,22 +1,13 @@
 import type { Channel } from 'node:diagnostics_channel';
 import type { Runtime } from '../../backends/runtime.js';
 import { EVENT_NAMES, type LockEventName, type LockEvents } from './lock-events.js';
-import { harmless, type LockLogger } from './lock-logger.js';
+import { describeThrown, harmless, type LockLogger } from './lock-logger.js';
 
 /** Channels on which events are published as well: see engine/trace/channels.ts. */
 export type EventChannels = Partial<Record<LockEventName, Channel>>;
 
 /** Events that carry durations. */
 const TIMED: readonly LockEventName[] = ['acquired', 'released', 'detached'];
-
-/** Describes anything that can be thrown. */
-function inWords(error: unknown): string {
-  try {
-    return String(error);
-  } catch {
-    return 'a value that cannot be shown';
-  }
-}
 
 /**
  * The listeners of one service. An exception in a listener is logged and has no other effect. An `error` event without
@@ -69,7 +60,7 @@ export class EventHub {
   /** Emits an `error` event if work that is not awaited fails, instead of ending the process. */
   unawaited(work: unknown): void {
     Promise.resolve(work).catch((error: unknown) =>
-      this.emit('error', error instanceof Error ? error : new Error(inWords(error))),
+      this.emit('error', error instanceof Error ? error : new Error(describeThrown(error))),
     );
   }
 
@@ -89,7 +80,7 @@ export class EventHub {
   ): void {
     harmless(
       () => listener(details),
-      (error) => this.logger.error(`A listener of '${event}' failed: ${inWords(error)}`),
+      (error) => this.logger.error(`A listener of '${event}' failed: ${describeThrown(error)}`),
     );
   }
 }

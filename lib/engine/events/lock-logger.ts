@@ -40,6 +40,15 @@ export function harmless(call: () => unknown, failed: (error: unknown) => void =
   }
 }
 
+/** Describes anything that user code can throw. */
+export function describeThrown(error: unknown): string {
+  try {
+    return String(error);
+  } catch {
+    return 'a value that cannot be shown';
+  }
+}
+
 const WINDOW = 1_000;
 const LINES = 20;
 

@@ -10,13 +10,7 @@ import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { EngineContext } from '../engine-context.js';
 import { noteLoss, unusedOwner } from '../lease/background-releases.js';
-import {
-  type GivenBack,
-  HeldLock,
-  type LockKeeper,
-  type ReleaseListener,
-  type ReleaseOutcome,
-} from '../lease/held-lock.js';
+import { HeldLock, type LockKeeper, type ReleaseOutcome } from '../lease/held-lock.js';
 import { type Moment, validity } from '../lease/lease-clock.js';
 import { RecallableRelease } from '../lease/recallable-release.js';
 import { WaitingLine } from '../queue/waiting-line.js';
@@ -305,9 +299,7 @@ export class FlightQueue implements LockKeeper {
     if (this.run?.held === held) this.run.outcome = outcome;
   }
 
-  giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome>;
-  giveBack(held: HeldLock, now: Moment, listener: ReleaseListener | undefined): GivenBack;
-  giveBack(held: HeldLock, _now?: Moment, listener?: ReleaseListener): GivenBack {
+  giveBack(held: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
     const { context, run } = this;
     if (held.lost !== undefined || run?.held !== held) {
       context.backgroundReleases.release(unusedOwner(held));
@@ -315,16 +307,13 @@ export class FlightQueue implements LockKeeper {
     }
     this.context.watchdog.drop(held);
     this.departures++;
-    const released = this.depart(run).then((outcome) => {
+    return this.depart(run).then((outcome) => {
       this.departures--;
       this.run = undefined;
       this.shareOwn(run, outcome);
       this.resume();
       return outcome;
     });
-    if (listener === undefined) return released;
-    this.context.events.unawaited(released.then((outcome) => listener.releaseSettled(outcome)));
-    return undefined;
   }
 
   private releaseWithout(held: HeldLock): Promise<ReleaseOutcome> {

@@ -53,7 +53,7 @@ export function textOf(result: unknown, serializer: FlightSerializer<unknown>, n
   throw new LockConfigurationError(`serialize of the single flight '${name}' must return a string`);
 }
 
-/** The result that a text stands for. @throws LockConfigurationError when it cannot be read */
+/** Reads a result from its text. @throws LockConfigurationError when it cannot be read */
 export function resultOf(text: string, serializer: FlightSerializer<unknown>, name: string): unknown {
   try {
     return serializer.deserialize(text);

@@ -1,5 +1,5 @@
 import type { EngineContext } from '../engine-context.js';
-import { LockConfigurationError, LockDeadlockError } from '../errors.js';
+import { LockDeadlockError } from '../errors.js';
 import { HeldLock } from '../lease/held-lock.js';
 import type { Lease } from '../lease/lease.js';
 import { announceAcquired, startTime } from '../lease/lease-events.js';
@@ -14,7 +14,7 @@ import type { FlightTerms } from './flight-terms.js';
 import { resultOf, textOf } from './serialize-result.js';
 
 /**
- * Runs `body` unless somebody else is running it or its result is kept, and resolves to the result of whoever ran it.
+ * Runs `body`, unless it is running already or its result is kept, and resolves to the result.
  * See `LockService.singleFlight`.
  *
  * @param what the name of the call in errors
@@ -31,14 +31,6 @@ export async function singleFlight(
   if ('value' in turn) return resultOf(turn.value, terms.serializer, name);
   const text = await run(context, turn, terms, body);
   return resultOf(text, terms.serializer, name);
-}
-
-/** @throws LockConfigurationError, with the reason, when the backend has no single flights */
-export function assertFlights({ backend }: EngineContext, what: string): void {
-  if (backend.flights !== undefined) return;
-  throw new LockConfigurationError(
-    `${what}: ${backend.description} has no single flights, because it cannot store a result and release the lock in one step. Use a single Redis, Sentinel or a cluster, or the memory backend`,
-  );
 }
 
 /** Waits until the caller may run, or there is a result for it. */
@@ -67,7 +59,7 @@ async function joinOrAcquire(
     const waiter = new FlightWaiter(name, context.newOwner, terms, context.runtime, granted, reject);
     waiter.scoped = scoped;
     const { outages } = context;
-    const refusal = outages.active ? outages.arrived(waiter, [key]) : undefined;
+    const refusal = outages.arrived(waiter, [key]);
     if (refusal !== undefined) return waiter.refuse(refusal);
     const queue = context.flightQueueOf(name, key);
     queue.enqueue(waiter);

@@ -7,6 +7,7 @@ import { lockScopes } from '../scope/lock-scope.js';
 import { holdWhile } from '../scope/run-while-held.js';
 import { FOREVER } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
+import { checkOptionNames } from '../terms/option-names.js';
 import { InterruptibleSleep } from '../waiting/interruptible-sleep.js';
 import type { Leadership, LeadOptions } from './leadership.js';
 
@@ -22,9 +23,7 @@ const OPTION_NAMES: readonly string[] = ['onElected', 'onRevoked', 'group'] sati
 export function checkLeadOptions(options: LeadOptions, what: string): void {
   if (typeof options !== 'object' || options === null)
     throw new LockConfigurationError(`${what}: the options must be an object with onElected`);
-  const unknown = Object.keys(options).find((option) => !OPTION_NAMES.includes(option));
-  if (unknown !== undefined)
-    throw new LockConfigurationError(`${what}: there is no option '${unknown}'; there are ${OPTION_NAMES.join(', ')}`);
+  checkOptionNames(options, OPTION_NAMES, what);
   if (typeof options.onElected !== 'function')
     throw new LockConfigurationError(`${what}: onElected must be the function that runs while this process leads`);
   if (options.onRevoked !== undefined && typeof options.onRevoked !== 'function')
@@ -131,7 +130,7 @@ export class Candidate implements Leadership {
     await this.options.onElected(lease);
   }
 
-  /** Warns when the body goes on for long after its signal was aborted. */
+  /** Warns when the body still runs long after its signal was aborted. */
   private watch({ signal }: LockLease): () => void {
     let timer: Timer | undefined;
     const { runtime, events } = this.context;

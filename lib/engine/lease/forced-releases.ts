@@ -1,6 +1,6 @@
 import type { Removal, Subscription } from '../../backends/lock-backend.js';
 import type { EngineContext } from '../engine-context.js';
-import { LockLostError } from '../errors.js';
+import { forcedReleaseError } from '../loss-reasons.js';
 import type { HeldLock } from './held-lock.js';
 
 /** The most held locks that are checked when listening starts. The others are checked by their renewals. */
@@ -57,9 +57,8 @@ export class ForcedReleases {
     for (const held of this.concerned(removal)) this.startCheck(held);
   }
 
-  private lose(held: HeldLock, reason = 'it was force-released'): void {
-    const { name } = held;
-    held.lose(new LockLostError(`The lock '${name}' was lost: ${reason}`, name));
+  private lose(held: HeldLock, reason?: string): void {
+    held.lose(forcedReleaseError(held.name, reason));
   }
 
   private checkAll(): void {

@@ -18,10 +18,9 @@ export interface LockKeeper {
    * caller may continue at once.
    *
    * @param now the current moment, to save reading the clocks again
-   * @param listener of a caller that does not wait: with `undefined` as the result, it is told the outcome later
+   * @param listener for a caller that does not wait. It receives the outcome later if the result is `undefined`
    */
-  giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome>;
-  giveBack(held: HeldLock, now: Moment, listener: ReleaseListener | undefined): GivenBack;
+  giveBack(held: HeldLock, now?: Moment, listener?: ReleaseListener): GivenBack;
   /** Removes the lock from queues and renewals, and lets it lapse. */
   forget(held: HeldLock): void;
   lost(held: HeldLock): void;

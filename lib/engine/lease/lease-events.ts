@@ -14,10 +14,10 @@ interface AnnouncedLease {
   readonly terms: LeaseTerms;
 }
 
-/** When each lease was granted, if somebody listens to hold times. */
+/** When each lease was granted. Filled only while somebody listens to the times of leases. */
 const given = new WeakMap<AnnouncedLease, number>();
 
-/** The current time, if anybody listens to the duration of acquisitions. */
+/** The time at which an acquisition starts; undefined: nobody listens to its duration. */
 export function startTime({ events, runtime }: Announcer): number | undefined {
   return events.timed ? runtime.monotonic() : undefined;
 }
@@ -47,7 +47,7 @@ export function announceAcquired(
       });
 }
 
-/** Emits `released` for locks whose last share was this lease. */
+/** Emits `released`. @param freed the locks that had no other share than this lease */
 export function announceReleased(
   { events, runtime }: Announcer,
   lease: AnnouncedLease,

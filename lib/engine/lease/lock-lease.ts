@@ -2,6 +2,7 @@ import { type BackendError, withReason } from '../../backends/lock-backend.js';
 import { detachable, detachLock, toDetachedTime } from '../detached/detach-lock.js';
 import type { EngineContext } from '../engine-context.js';
 import { LockError, LockLostError, LockNotOwnedError, LockUnavailableError } from '../errors.js';
+import { lostOnReleaseError } from '../loss-reasons.js';
 import { LockScope, lockScopes, type ScopedLease } from '../scope/lock-scope.js';
 import { type EnteredGate, ShareGates } from '../scope/share-gate.js';
 import { type Duration, toLeaseTime } from '../terms/duration.js';
@@ -156,7 +157,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
 
   /**
    * As {@link release}, but gives a promise only if there is something to wait for or to report. With `'background'`,
-   * the answer to the release is not waited for. What only the answer can tell becomes a `lost` event and a warning.
+   * it does not wait for the answer. If that answer reports a loss, there is a `lost` event and a warning.
    */
   releaseAs(mode: ReleaseMode): Promise<void> | undefined {
     if (this.ending !== undefined) return mode === 'background' ? undefined : this.ending.catch(() => {});
@@ -277,7 +278,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
     if (this.loss !== undefined) return;
     if (outcome === 'unreachable') return this.warnOfLapse();
     if (outcome !== 'gone') return;
-    const error = lostOnRelease(this.name, outcome);
+    const error = lostOnReleaseError(this.name, outcome);
     this.noteLoss(error);
     this.context.events.logger.warn(error.message);
   }
@@ -298,7 +299,7 @@ export class LockLease implements ScopedLease, LockShare, ReleaseListener {
   }
 
   private reportLoss(outcome: ReleaseOutcome): void {
-    const error = this.loss ?? lostOnRelease(this.name, outcome);
+    const error = this.loss ?? lostOnReleaseError(this.name, outcome);
     if (this.loss === undefined) this.noteLoss(error);
     if (this.terms.onLost === 'throw') throw error;
     this.context.events.logger.warn(error.message);
@@ -366,15 +367,6 @@ function drop(
 ): GivenBack {
   const isLast = lock.shares.length === 1;
   return isLast && isKept(lock, now) ? leaveToLapse(context, lock, now) : lock.drop(share, now, listener);
-}
-
-/** The error for a loss that was noticed when the lock was released. */
-function lostOnRelease(name: string, outcome: ReleaseOutcome): LockLostError {
-  const why =
-    outcome === 'gone'
-      ? 'it no longer existed when it was to be released'
-      : 'its lease had ended before it was released';
-  return new LockLostError(`The lock '${name}' was lost: ${why}. Others may have held it meanwhile`, name);
 }
 
 function worst(outcomes: readonly ReleaseOutcome[]): ReleaseOutcome {

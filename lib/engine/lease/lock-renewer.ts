@@ -5,9 +5,9 @@ import type { Renewer } from '../watchdog.js';
 import type { HeldLock } from './held-lock.js';
 import { announceRenewalFailed, eventOf } from './lease-events.js';
 
-/** Renews the locks of one service, each by its own request. The backend sends the requests of one tick together. */
+/** Renews the locks of one service. Each lock has its own request, and the backend sends those of one tick together. */
 export class LockRenewer implements Renewer<HeldLock> {
-  /** The last renewal failed, and a warning was logged. */
+  /** Renewals are failing, and a warning was logged. */
   private failing = false;
 
   constructor(

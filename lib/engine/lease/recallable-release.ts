@@ -6,9 +6,9 @@ import { validity } from './lease-clock.js';
 import type { Departing } from './unsettled-releases.js';
 
 /**
- * The release of a held lock in the backend. Until it is sent, it can be recalled: then the lock is held as before. If
- * the lock is given back again before this request would have been sent, the request is resumed: a loop on one lock
- * would otherwise make thousands of requests a turn that are all withdrawn.
+ * The release of a held lock in the backend. Before it is sent, it can be recalled, and the lock is held as before. If
+ * the lock is given back once more before the request would have been sent, the same request is resumed. Otherwise a
+ * loop on one lock would create and withdraw thousands of requests a turn.
  */
 export class RecallableRelease implements ReleaseRequest, Departing {
   unsent = false;
@@ -22,9 +22,9 @@ export class RecallableRelease implements ReleaseRequest, Departing {
   readonly key: string;
   readonly type: HeldType;
   readonly owner: string;
-  /** Told the outcome; undefined: whoever called {@link send} waits for its promise. */
+  /** Receives the outcome; undefined: the caller of {@link send} waits for its promise. */
   private listener: ReleaseListener | undefined;
-  /** For whoever called {@link send}: what became of the lock when the release was recalled. */
+  /** After a recall, the outcome for the caller of {@link send}: see {@link passedOn}. */
   private recalled: ReleaseOutcome | Promise<ReleaseOutcome> | undefined;
 
   /**
@@ -41,7 +41,7 @@ export class RecallableRelease implements ReleaseRequest, Departing {
     this.owner = held.owner;
   }
 
-  /** @returns the outcome; undefined when `listener` is told */
+  /** @returns the outcome; undefined when `listener` receives it */
   send(listener: ReleaseListener | undefined): Promise<ReleaseOutcome> | undefined {
     this.listener = listener;
     this.context.unsettledReleases.begin(this);
@@ -63,7 +63,7 @@ export class RecallableRelease implements ReleaseRequest, Departing {
     this.context.unsettledReleases.end(this);
   }
 
-  /** Tells the caller whose release was recalled what became of the lock. */
+  /** Settles a recalled release for its caller, with the outcome of the hand-off that replaced it. */
   passedOn(outcome: ReleaseOutcome | Promise<ReleaseOutcome>): void {
     const { listener } = this;
     this.listener = undefined;

@@ -172,7 +172,7 @@ export class Synchronizers {
       return error as Error;
     }
     if (signal?.aborted) return abortedError(waiter, signal);
-    return outages.active ? outages.arrived(waiter, [key]) : undefined;
+    return outages.arrived(waiter, [key]);
   }
 
   private newQueue<Waiter extends PermitWaiter<never>>(

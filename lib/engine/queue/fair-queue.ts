@@ -69,7 +69,7 @@ export class FairQueue implements LockKeeper {
     return this.line.waiters;
   }
 
-  /** See LockQueue. An attempt for several names asks the backend in any case. */
+  /** See LockQueue. Undefined, because an attempt for several names always asks the backend. */
   get leaving(): undefined {
     return undefined;
   }
@@ -332,8 +332,6 @@ export class FairQueue implements LockKeeper {
     this.askFirst();
   }
 
-  giveBack(held: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome>;
-  giveBack(held: HeldLock, now: Moment, listener: ReleaseListener | undefined): GivenBack;
   giveBack(held: HeldLock, _now?: Moment, listener?: ReleaseListener): GivenBack {
     if (held.lost === undefined) return this.release(held, listener);
     this.context.backgroundReleases.release(unusedOwner(held));

@@ -9,15 +9,15 @@ const HAND_OFF_BUDGET = 20;
 /** The budget when only one caller is left: otherwise the process would have to come back for that caller alone. */
 const LAST_HAND_OFF_BUDGET = 25;
 /**
- * How many fencing tokens to reserve at first. Blocks are powers of two, so that acquisitions of different locks ask
- * for equal numbers.
+ * How many fencing tokens to reserve at first. Blocks are powers of two, because only acquisitions that reserve equally
+ * many tokens can share a script call.
  */
 const FIRST_BLOCK = 64;
 /** Enough for a lock whose bodies take longer than the budget, because it is rarely handed off. */
 const SMALLEST_BLOCK = 1;
 /** On a fast machine, empty bodies need some 25,000 tokens within the budget. */
 const LARGEST_BLOCK = 32_768;
-/** After so many callers that came right after one another, tokens are reserved for more of them. */
+/** After this many releases that were recalled for a new caller, tokens are reserved for further callers. */
 const FOLLOWERS = 2;
 /** Timers and sockets get a turn after this many hand-offs. */
 const HAND_OFFS_PER_TURN = 256;
@@ -29,10 +29,7 @@ const HAND_OFFS_PER_TURN = 256;
  * @see D. Dice, V. J. Marathe, N. Shavit, Lock Cohorting: A General Technique for Designing NUMA Locks (PPoPP 2012)
  */
 export class HandOffBudget {
-  /**
-   * How many tokens to reserve with an acquisition behind which callers wait: enough for the budget at the last
-   * measured pace.
-   */
+  /** How many tokens to reserve while callers wait: enough for the budget at the pace that was measured last. */
   block = FIRST_BLOCK;
   private count = 0;
   /** How many locks in a row went to a caller that arrived before their release was sent. */
@@ -60,7 +57,7 @@ export class HandOffBudget {
     this.follows = 0;
   }
 
-  /** Callers follow each other, so that tokens are reserved although none waits. */
+  /** New callers keep arriving before the release is sent, so tokens are reserved although nobody waits yet. */
   get isFollowed(): boolean {
     return this.follows >= FOLLOWERS;
   }
@@ -71,7 +68,7 @@ export class HandOffBudget {
     return this.count === 0;
   }
 
-  /** Grows the block at once, but at most halves it: a process that paused for a moment is not necessarily slow. */
+  /** The block may grow to any size at once, but shrinks by half at most, because a short pause says little. */
   private adapt({ size, left }: TokenBlock, elapsed: number): void {
     // The start of the hand-offs is only known to the millisecond.
     const needed = ((size - left) * HAND_OFF_BUDGET) / Math.max(1, elapsed);

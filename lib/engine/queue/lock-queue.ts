@@ -475,8 +475,6 @@ export class LockQueue implements LockKeeper {
     noteLoss(this.context, held);
   }
 
-  giveBack(held: HeldLock, now?: Moment): ReleaseOutcome | Promise<ReleaseOutcome>;
-  giveBack(held: HeldLock, now: Moment, listener: ReleaseListener | undefined): GivenBack;
   giveBack(held: HeldLock, now?: Moment, listener?: ReleaseListener): GivenBack {
     const { downgrade } = held;
     downgrade?.abandon();

@@ -6,7 +6,7 @@ import type { EngineContext } from '../engine-context.js';
 import { LockLostError } from '../errors.js';
 import type { UnusedOwner } from '../lease/background-releases.js';
 import { confirmLease } from '../lease/confirm-lease.js';
-import type { HeldLock, LockKeeper, ReadDowngrade, ReleaseOutcome } from '../lease/held-lock.js';
+import type { GivenBack, HeldLock, LockKeeper, ReadDowngrade } from '../lease/held-lock.js';
 import type { LockQueue } from '../queue/lock-queue.js';
 import { permanentError, unavailableError } from '../waiting/wait-errors.js';
 import type { Waiter } from '../waiting/waiter.js';
@@ -63,7 +63,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     if (read !== undefined && state === 'held') return waiter.grant(read);
     if (read !== undefined && state === 'unsure') return this.confirm(read, waiter);
     const { outages } = this.context;
-    const refusal = outages.active ? outages.arrived(waiter, [this.key]) : undefined;
+    const refusal = outages.arrived(waiter, [this.key]);
     if (refusal !== undefined) return waiter.refuse(refusal);
     this.waiting.add(waiter);
     waiter.watch(() => {
@@ -84,7 +84,7 @@ export class Downgrade implements LockKeeper, ReadDowngrade {
     this.dismiss();
   }
 
-  giveBack(read: HeldLock): ReleaseOutcome | Promise<ReleaseOutcome> {
+  giveBack(read: HeldLock): GivenBack {
     if (read.lost !== undefined) {
       this.noteUnanswered(read.lateCopiesUntil);
       // A later reader may hold, or be about to hold, the read lock under the same owner: then both are released

@@ -12,18 +12,18 @@ import { HoldAndWait } from './hold-and-wait.js';
 /** A lock that a caller wants together with others. */
 export interface Wanted {
   readonly name: string;
-  /** Sorts locks in the order that all processes use. */
+  /** All processes sort by it. */
   readonly sortKey: string;
   readonly taken: boolean;
   /** The lock was taken, but is not held any more. */
   readonly stale: boolean;
-  /** A fixed lease has aged while other locks were waited for. */
+  /** A fixed lease has used up a part of its time while the caller waited for other locks. */
   readonly aged: boolean;
   /** Waits for this lock alone, and takes it. */
   wait(waitTime: Milliseconds, caller: Caller<never>, departed: () => Error): Promise<void>;
   /** Ends a {@link wait}, which rejects. */
   stopWaiting(error: Error): void;
-  /** Restarts a fixed lease. A shared lock keeps its lease. */
+  /** Gives a fixed lease its whole time again, unless the lock is shared with an outer scope. */
   restartLease(): Promise<void>;
   giveBack(): Promise<void>;
   /** Describes the holder for errors. */
@@ -37,7 +37,7 @@ export interface BusyLock {
   readonly holder: string | undefined;
 }
 
-/** Locks that are tried together and get one lease: for example, those of one service. */
+/** Locks that are tried together and get one lease, such as the locks of one service. */
 export interface WantedGroup<L> {
   readonly all: readonly Wanted[];
   /** @returns the error if the caller is refused at once */
@@ -45,14 +45,14 @@ export interface WantedGroup<L> {
   /** Called when the caller has got all locks, or has left. */
   left(): void;
   /**
-   * Takes the missing locks, without waiting. Locks taken before a busy one was found stay taken: see
+   * Takes the missing locks, without waiting. When one of them is busy, the others stay taken until
    * {@link Wanted.giveBack}.
    *
    * @returns the first lock that is busy
    * @throws BackendError, or the LockError that the caller gets
    */
   takeMissing(): Promise<BusyLock | undefined>;
-  /** The outage because of which a caller was not served in time; undefined: there was none here. */
+  /** The outage that kept a caller from being served in time; undefined: there was none. */
   outage(caller: Caller<never>): BackendError | undefined;
   /** Adds details to a failure of {@link takeMissing}. */
   explained(failure: BackendError): BackendError;
@@ -70,10 +70,10 @@ class SeveralCaller<L> extends Caller<readonly L[]> {
 }
 
 /**
- * Acquires the locks of all groups, or none of them. No lock is held while another one is waited for, so no order of
- * names can deadlock. When a lock is busy, all taken locks are given back and the caller waits for the busy lock alone.
- * Once it is taken, the others are tried again. A caller that was passed over for long may hold locks and wait for a
- * bounded time: see {@link HoldAndWait}.
+ * Acquires the locks of all groups, or none of them. A caller holds no lock while it waits for another one, so callers
+ * cannot deadlock, whatever the order of their names. When a lock is busy, the caller gives back what it has taken and
+ * waits for the busy lock alone. After it has got that lock, it tries the others again. A caller without success for
+ * long may hold locks while it waits, but only for a bounded time: see {@link HoldAndWait}.
  *
  * @param name the names of all locks, joined by `, `
  * @param fixed the leaseTime if the leases are not renewed
@@ -136,8 +136,8 @@ class AllOrNone<L> {
   }
 
   /**
-   * Called when the caller was refused: ends its pause or its wait for a lock. Held locks are given back without
-   * waiting for pending answers.
+   * Called when the caller was refused. Ends its pause or its wait for a lock, and gives back the locks that it holds.
+   * A group whose answer is awaited gives back its locks after the answer.
    */
   end(error: Error): void {
     this.pause.wake();
@@ -154,7 +154,7 @@ class AllOrNone<L> {
         const holdsAndWaits = !waited && this.holdAndWait?.due === true;
         if (holdsAndWaits) await this.holdAndWait?.run();
         this.busy = await this.takeMissing();
-        // Locks may have aged while the caller waited for others or asked another service.
+        // Fixed leases went on while the caller waited for other locks, or asked another service.
         if (this.busy === undefined && (holdsAndWaits || this.groups.length > 1)) await this.restartAgedLeases();
       } catch (error) {
         await this.giveBackAll();
@@ -236,8 +236,8 @@ class AllOrNone<L> {
   }
 
   /**
-   * Pauses for a random time. Without it, two callers of this process that each have the other's missing lock could
-   * keep swapping for ever.
+   * Pauses for a random time. Otherwise two callers that each hold the lock that the other one needs could give them
+   * back and take them at the same moments for ever.
    */
   private standBack(): Promise<void> {
     const { runtime, fixed } = this;
@@ -259,8 +259,8 @@ class AllOrNone<L> {
     try {
       await wanted.wait(remainingWait, this.caller, () => this.departureError());
     } catch (error) {
-      // The wait and the caller time out at the same moment. Whichever timer fires first, the error names all locks of
-      // the caller.
+      // The wait for this lock and the wait of the caller end at the same time. The error has to name all locks,
+      // whichever timer fires first.
       throw error instanceof LockBusyError ? this.departureError() : error;
     }
   }
@@ -282,7 +282,8 @@ function outageOf<L>(groups: readonly WantedGroup<L>[], caller: Caller<never>): 
   return undefined;
 }
 
-function bySortKey(one: Wanted, other: Wanted): number {
+/** The order that all processes use. */
+export function bySortKey(one: Pick<Wanted, 'sortKey'>, other: Pick<Wanted, 'sortKey'>): number {
   return Number(one.sortKey > other.sortKey) - Number(one.sortKey < other.sortKey);
 }
 

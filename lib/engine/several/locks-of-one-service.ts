@@ -63,7 +63,7 @@ export class LocksOfOneService implements WantedGroup<LockLease>, WaitingQueue {
   arrived(caller: Caller<never>): Error | undefined {
     const { outages, work } = this.context;
     this.caller = caller;
-    const refusal = outages.active ? outages.arrived(caller, this.keys) : undefined;
+    const refusal = outages.arrived(caller, this.keys);
     if (refusal === undefined) work.several.add(this);
     return refusal;
   }

@@ -14,7 +14,7 @@ export function assertSupported({ blocking, description }: LockBackend, type: He
 /**
  * Refuses `release: 'background'` where a caller relies on the answer to the release.
  *
- * @param onLost as it was given; undefined: nobody asked for it
+ * @param onLost the option as it was given; undefined: it was not
  * @param what the name of the call in errors
  * @throws LockConfigurationError with the reason
  */
@@ -29,4 +29,22 @@ export function assertMayNotConfirm(
     throw new LockConfigurationError(
       `${what}: onLost: 'throw' and release: 'background' exclude each other: only the answer to the release can tell that the lock was lost, and nobody waits for it. Use release: 'confirmed', or leave out onLost`,
     );
+}
+
+/** @throws LockConfigurationError, with the reason, when the backend has no single flights */
+export function assertFlights({ flights, description }: LockBackend, what: string): void {
+  if (flights !== undefined) return;
+  throw new LockConfigurationError(
+    `${what}: ${description} has no single flights, because it cannot store a result and release the lock in one step. Use a single Redis, Sentinel or a cluster, or the memory backend`,
+  );
+}
+
+/**
+ * @param what the name of the call in errors
+ * @throws LockConfigurationError, with the reason, when locks of this backend cannot change processes
+ */
+export function assertDetachable({ adopt, adoptRefusal, description }: LockBackend, what: string): void {
+  if (adopt !== undefined) return;
+  const reason = adoptRefusal ?? 'it cannot transfer a lock to another process';
+  throw new LockConfigurationError(`${what}: locks of this backend (${description}) cannot be detached: ${reason}`);
 }

@@ -1,6 +1,7 @@
 import type { HeldType, LockType } from '../../backends/lock-backend.js';
 import { LockConfigurationError } from '../errors.js';
 import { type Duration, type Milliseconds, toLeaseTime, toWaitTime } from './duration.js';
+import { checkOptionNames } from './option-names.js';
 
 /** Whether a call waits until its release is confirmed. See {@link LockOptions.release}. @publicApi */
 export type ReleaseMode = 'confirmed' | 'background';
@@ -109,7 +110,7 @@ export const LONGEST_GROUP = 200;
  * @throws LockConfigurationError naming the invalid option
  */
 export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
-  checkNames(options, OPTION_NAMES, what);
+  checkOptionNames(options, OPTION_NAMES, what);
   const { waitTime, outageTimeout, leaseTime, type = defaults.type, signal, onLost = defaults.onLost } = options;
   const { release = defaults.release, group = defaults.group } = options;
   if (options.type !== undefined && !LOCK_TYPES.includes(options.type)) {
@@ -146,15 +147,6 @@ export function toTerms(options: LockOptions, defaults: AcquisitionTerms, what: 
 
 /** As {@link toTerms}, for an adoption. */
 export function toAdoptTerms(options: AdoptOptions, defaults: AcquisitionTerms, what: string): AcquisitionTerms {
-  checkNames(options, ADOPT_OPTION_NAMES, what);
+  checkOptionNames(options, ADOPT_OPTION_NAMES, what);
   return toTerms(options, defaults, what);
-}
-
-function checkNames(options: object, names: readonly string[], what: string): void {
-  if (typeof options !== 'object' || options === null)
-    throw new LockConfigurationError(`${what}: the options must be an object, but they are ${String(options)}`);
-  for (const option of Object.keys(options)) {
-    if (!names.includes(option))
-      throw new LockConfigurationError(`${what}: there is no option '${option}'; there are ${names.join(', ')}`);
-  }
 }

@@ -1,4 +1,5 @@
 import type { EventHub } from '../events/event-hub.js';
+import { describeThrown } from '../events/lock-logger.js';
 import type { AcquireMessage } from './channels.js';
 
 /**
@@ -26,7 +27,7 @@ export function runTraced<T>(
     Promise.resolve(run(once)).catch(() => {});
     if (outcome === undefined) warn('did not call its callback synchronously');
   } catch (error) {
-    if (outcome === undefined || !hasThrown(outcome, error)) warn(`failed: ${inWords(error)}`);
+    if (outcome === undefined || !hasThrown(outcome, error)) warn(`failed: ${describeThrown(error)}`);
   }
   return once();
 }
@@ -49,14 +50,5 @@ function hasThrown(outcome: () => unknown, error: unknown): boolean {
     return false;
   } catch (thrown) {
     return thrown === error;
-  }
-}
-
-/** Describes anything that can be thrown. */
-function inWords(error: unknown): string {
-  try {
-    return String(error);
-  } catch {
-    return 'a value that cannot be shown';
   }
 }

@@ -2,42 +2,39 @@ import { BackOff } from '../../backends/back-off.js';
 import type { Subscription, Wake } from '../../backends/lock-backend.js';
 import type { Runtime, Timer } from '../../backends/runtime.js';
 
-/**
- * A waiter of rank r lets r other processes go first, and gives each of them this many milliseconds to take the lock.
- */
+/** How long a process of rank r waits for each of the r processes in front of it, in milliseconds. */
 const TURN = 10;
 /**
- * Extra milliseconds for ranks above 1. With the turn, they make 25 ms: how long a process may hand the lock off (see
- * HandOffBudget).
+ * Extra milliseconds for ranks above 1. TURN and WORK together are 25 ms, the longest time for which a process hands the
+ * lock off to its own callers (see HandOffBudget).
  */
 const WORK = 15;
 
-/**
- * `open`: the backend may be asked. `asking`: it was asked. `resting`, `yielding`, `backing off`: nothing may be tried
- * until a message or a timer calls `retry`; see {@link TurnToAsk}.
- */
+/** See {@link TurnToAsk}. The backend may be asked only while the state is `open`. */
 type State = 'open' | 'asking' | 'resting' | 'yielding' | 'backing off';
 
 /**
  * Decides when this process may ask the backend for one lock again. It never polls.
  *
- * | state         | entered                                       | left for `open`, with a retry                   |
- * | ------------- | --------------------------------------------- | ----------------------------------------------- |
- * | `open`        | at first; lock acquired, or nobody waits      | -                                               |
- * | `asking`      | with a request (`begin`)                      | when the lock is acquired                       |
- * | `resting`     | the lock is busy (`busy`)                     | message at rank 0, or end of the holder's lease |
- * | `yielding`    | `yieldTo`, `arrive`, or message above rank 0  | message that leads to rank 0, or after its time |
- * | `backing off` | there was no answer (`failed`)                | message at rank 0, or after a growing pause     |
+ * | state         | entered when                                         | becomes `open` when                              |
+ * | ------------- | ---------------------------------------------------- | ------------------------------------------------ |
+ * | `open`        | nothing has happened yet                             | -                                                |
+ * | `asking`      | a request is sent (`begin`)                          | the lock is acquired                             |
+ * | `resting`     | the lock was busy (`busy`)                           | a message arrives, or the holder's lease ends    |
+ * | `yielding`    | other processes go first (`yieldTo`, `arrive`)       | this process's turn comes, or a timer fires      |
+ * | `backing off` | there was no answer (`failed`)                       | a message arrives, or a growing pause has passed |
  *
- * A message that arrives while a request is under way is remembered: after a busy answer, the process then asks again
- * instead of resting.
+ * Each state also becomes `open` when nobody waits any more. A message that arrives during a request is remembered. If
+ * the answer is busy, the process then asks again instead of resting.
  *
- * Ranks: a process that releases a lock to which n others listen takes rank n. Each message lowers the rank by one. At
- * rank 0 the next attempt comes at once, at rank 1 after 10 ms at the latest, at rank r after 15 + r × 10 ms. A process
- * that releases the lock while none of its own callers waits remembers its rank for a while, so that a caller that
- * comes straight back does not overtake the others. Newcomers have rank 0. When several are woken at once, the backend
- * gives those that came too late a ticket, whose number is their rank. See docs/decisions/turns.md for the
- * measurements.
+ * The rank of a process is the number of processes that go before it. A process that releases the lock while n others
+ * listen takes rank n, and each release message lowers its rank by one. At rank 0 it asks at once, at rank 1 after 10 ms
+ * at the latest, and at rank r after 15 + r × 10 ms. While the rank is above 0, a message does not wake the process, but
+ * restarts this time.
+ *
+ * Newcomers have rank 0. A process without waiting callers keeps its rank for a while after its release, so that its
+ * next caller does not overtake other processes. If one message wakes several processes, the first to ask gets the lock.
+ * The backend gives the others tickets, and the number of a ticket becomes the rank. See docs/decisions/turns.md.
  */
 export class TurnToAsk {
   private state: State = 'open';
@@ -45,11 +42,11 @@ export class TurnToAsk {
   private timer: Timer | undefined;
   private rank = 0;
   private yieldUntil = 0;
-  /** Messages of this process's own releases that have not arrived here yet. */
+  /** The number of release messages from this process that have not come back to it yet. */
   private ownMessagesPending = 0;
-  /** Something has changed since the current attempt was sent. */
+  /** The lock may have been released since the current request was sent. */
   private missed = false;
-  /** A message caused the current attempt. */
+  /** The current request was sent because of a message. */
   private woken = false;
   private messages = 0;
   private failing = false;
@@ -57,7 +54,7 @@ export class TurnToAsk {
 
   /**
    * @param retry called when the backend may be asked again
-   * @param takeTicket numbers the processes that came too late, if the backend supports this
+   * @param takeTicket gives this process a number among those that came too late, if the backend supports this
    */
   constructor(
     private readonly subscribe: (listener: (wake: Wake) => void) => Subscription,
@@ -68,7 +65,7 @@ export class TurnToAsk {
     this.backOff = new BackOff(runtime);
   }
 
-  /** Whether nothing may be tried now. A message or a timer will call `retry`. */
+  /** Whether the backend must not be asked now. A message or a timer will call `retry`. */
   get resting(): boolean {
     return this.state !== 'open' && this.state !== 'asking';
   }
@@ -108,20 +105,17 @@ export class TurnToAsk {
     this.open();
   }
 
-  /** Notes that a release is sent. If it publishes a message, this process receives that message, too. */
+  /** Notes that a release is sent. This process receives the message of its own release, too. */
   releasing(): void {
     if (this.subscription !== undefined) this.ownMessagesPending++;
   }
 
-  /**
-   * Notes that the release published no message, or may not have. A message may still arrive, but must not be waited
-   * for.
-   */
+  /** Notes that the release has published no message, as far as is known, so none is expected. */
   releasedSilently(): void {
     if (this.ownMessagesPending > 0) this.ownMessagesPending--;
   }
 
-  /** Lets the `listeners` other processes that received a release go first. */
+  /** Lets other processes go first. @param listeners how many of them received the release */
   yieldTo(listeners: number, hasWaiters: boolean): void {
     this.rank = listeners;
     if (listeners === 0) return;
@@ -131,12 +125,12 @@ export class TurnToAsk {
     this.restForTurn();
   }
 
-  /** Milliseconds for which this process still remembers that others wait. */
+  /** Milliseconds for which this process still keeps its rank. */
   get yieldRemaining(): number {
     return this.rank > 0 ? Math.max(0, this.yieldUntil - this.runtime.monotonic()) : 0;
   }
 
-  /** Handles the first caller of an empty queue: it waits for the processes that should go first, but not for long. */
+  /** Handles the first caller of an empty queue. It lets other processes go first, for at most half of its waitTime. */
   arrive(remainingWait: number): void {
     const { yieldRemaining } = this;
     if (yieldRemaining === 0) {
@@ -147,7 +141,7 @@ export class TurnToAsk {
     this.rest('yielding', Math.min(yieldRemaining, remainingWait / 2));
   }
 
-  /** Asks again after a change that is not announced by a message. */
+  /** Asks again after a change that no message announces. */
   recheck(): void {
     this.wake();
   }
@@ -157,7 +151,7 @@ export class TurnToAsk {
     this.open();
   }
 
-  /** Calls back when this process no longer has to remember that others wait. */
+  /** Calls back when this process no longer has to keep its rank. */
   afterYield(callback: () => void): void {
     this.open();
     this.timer = this.runtime.timer(this.yieldRemaining, callback);
@@ -180,10 +174,7 @@ export class TurnToAsk {
     this.timer = delay < 0 ? undefined : this.runtime.timer(delay + 1, () => this.wake(), 'keep-alive');
   }
 
-  /**
-   * Rests until other processes have had their turns. A message normally comes first; an earlier attempt could take the
-   * lock out of turn.
-   */
+  /** Rests until other processes have had their turns. Their release messages normally end this rest earlier. */
   private restForTurn(): void {
     this.rest('yielding', this.rank * TURN + (this.rank > 1 ? WORK : 0));
   }
@@ -204,7 +195,7 @@ export class TurnToAsk {
     if (this.subscription !== undefined) return;
     const subscription = this.subscribe((wake) => this.heard(wake));
     this.subscription = subscription;
-    // A release before the subscription was confirmed was missed, by this process and by others: ask once more.
+    // A release may have been missed before the subscription was confirmed, so ask once more.
     subscription.ready.then(() => {
       if (this.subscription !== subscription) return;
       this.ownMessagesPending = 0;
@@ -213,8 +204,8 @@ export class TurnToAsk {
   }
 
   /**
-   * Takes a ticket, because other processes woken by the same message were faster. From now on, each process is woken
-   * by a separate message.
+   * Takes a ticket after another process was woken by the same message and was faster. With different ranks, the
+   * processes ask at different times from then on.
    */
   private queueByTicket(holder: string): void {
     const { messages } = this;
@@ -222,7 +213,7 @@ export class TurnToAsk {
       (ticket) => {
         if (this.resting && this.messages === messages) this.rank = ticket;
       },
-      () => {}, // without tickets, all of them try again at the next message
+      () => {}, // without a ticket, this process asks again at the next message
     );
   }
 
@@ -240,7 +231,7 @@ export class TurnToAsk {
     this.onChange(wake.kind === 'message');
   }
 
-  /** Handles a possible release: asks when it is this process's turn, or after the current attempt. */
+  /** Handles a possible release: asks now, when this process's turn comes, or after the current request. */
   private onChange(woken: boolean): void {
     if (!this.resting) this.missed = true;
     else if (this.rank > 0) this.restForTurn();

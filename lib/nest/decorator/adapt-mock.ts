@@ -1,5 +1,5 @@
 import { LockBusyError, LockConfigurationError } from '../../engine/errors.js';
-import type { LockNames } from '../../engine/lock-engine.js';
+import type { LockNames } from '../../engine/terms/lock-name.js';
 import type { LockOptions } from '../../engine/terms/lock-options.js';
 import type { LockService } from '../../service/lock-service.js';
 

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { LockConfigurationError } from '../../engine/errors.js';
 import type { Lease } from '../../engine/lease/lease.js';
+import { checkOptionNames } from '../../engine/terms/option-names.js';
 import { declareLockService } from '../lock-service-property.js';
 
 /** Options of `@Leader`. @publicApi */
@@ -70,9 +71,5 @@ export function leaderMetadata(method: unknown): LeaderMetadata | undefined {
 function check(options: LeaderOptions, where: string): void {
   if (typeof options !== 'object' || options === null || typeof options.name !== 'string' || options.name === '')
     throw new LockConfigurationError(`${where}: @Leader needs the name of a lock: @Leader('outbox')`);
-  const unknown = Object.keys(options).find((option) => !OPTION_NAMES.includes(option));
-  if (unknown !== undefined)
-    throw new LockConfigurationError(
-      `${where}: @Leader has no option '${unknown}'; there are ${OPTION_NAMES.join(' and ')}`,
-    );
+  checkOptionNames(options, OPTION_NAMES, `${where}: @Leader`);
 }

@@ -1,8 +1,7 @@
 import { Cluster } from 'ioredis';
 import type { AcquireRequest } from '../../../lib/backends/lock-backend.js';
 import { slotOf, tagOf } from '../../../lib/backends/redis/hash-slot.js';
-import { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
-import type { RedisBackendOptions } from '../../../lib/backends/redis/redis-backend-options.js';
+import { RedisBackend, type RedisBackendOptions } from '../../../lib/backends/redis/redis-backend.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import { acrossBlockedLoop } from '../../support/client-under-test.js';
 import { type RedisCluster, startCluster } from '../../support/servers/redis-cluster.js';

@@ -6,8 +6,7 @@ import {
   type OwnerRef,
   type Wake,
 } from '../../../lib/backends/lock-backend.js';
-import { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
-import type { RedisBackendOptions } from '../../../lib/backends/redis/redis-backend-options.js';
+import { RedisBackend, type RedisBackendOptions } from '../../../lib/backends/redis/redis-backend.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 import { type RedisServer, type RedisServerOptions, startRedis } from '../../support/servers/redis-server.js';
 

@@ -1,11 +1,11 @@
 import type { BackendError } from '../../lock-backend.js';
 import { answerTimer, type Runtime, type Timer } from '../../runtime.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
+import { slotOf } from '../hash-slot.js';
 import { BatchCall, type BatchCallOwner, Dispatch } from './batch-call.js';
 import { BatchedRequest } from './batched-request.js';
 import type { Batchable, BatchedScript } from './batched-script.js';
 import { closedError, timeoutError } from './call-errors.js';
-import { groupRequests } from './group-requests.js';
 
 /** The longest script call. A longer one would block other clients. */
 const LARGEST_BATCH = 128;
@@ -185,4 +185,25 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
     this.pending--;
     this.connection.requestSettled();
   }
+}
+
+/** Divides requests into groups that can share a script call: alike, and in a cluster also in one slot. */
+function groupRequests<Request extends Batchable, Reply>(
+  items: BatchedRequest<Request, Reply>[],
+  command: BatchedScript<Request, Reply>,
+  isCluster: boolean,
+): BatchedRequest<Request, Reply>[][] {
+  if (items.length === 1) return [items];
+  const groups: BatchedRequest<Request, Reply>[][] = [];
+  const slots: (number | undefined)[] = [];
+  for (const item of items) {
+    const slot = isCluster ? slotOf(item.request.key) : undefined;
+    let match = 0;
+    while (match < groups.length && !(slots[match] === slot && command.alike(groups[match][0].request, item.request))) {
+      match++;
+    }
+    if (match < groups.length) groups[match].push(item);
+    else slots[groups.push([item]) - 1] = slot;
+  }
+  return groups;
 }

@@ -1,5 +1,5 @@
--- Redisson's name of something that belongs to a lock. It is in the lock's hash slot: braces are added unless the name
--- has some.
+-- The name of a key or channel beside a lock, as Redisson builds it. Braces around the lock's key put it into the same
+-- hash slot, unless that key has braces of its own.
 local function prefixed(prefix, lock)
   if string.find(lock, '{', 1, true) then
     return prefix .. ':' .. lock
