@@ -31,8 +31,8 @@ limitTo(30);
 step('scripts', '.ci/embed.mjs');
 // Leases of real servers go on while a busy machine does not: those tests come first and have the machine to
 // themselves.
-const WITH_SERVERS = 'test/chaos/(faults|security|shutdown)/';
-const COMPUTED = 'test/chaos/(?!faults|security|shutdown)';
+const WITH_SERVERS = 'test/chaos/(faults/|security/|shutdown/|flights/flights)';
+const COMPUTED = 'test/chaos/(?!faults|security|shutdown|flights/flights)';
 const run = (title, pattern, workers) =>
   runJest(title, ...only(pattern), '--verbose', '--passWithNoTests', `--maxWorkers=${workers}`, ...own);
 if (seed !== undefined) finish(run('schedules', 'test/chaos/simulation/schedules/', 2));
