@@ -1,5 +1,5 @@
-import type { BoardClient, BoardLock, BoardPlace, BoardSynchronizer, Snapshot } from './board-lock.js';
 import { type BoardQuery, sortLocks, textOf } from './board-query.js';
+import type { BoardClient, BoardLock, BoardPlace, BoardSynchronizer, Snapshot } from './board-snapshot.js';
 import type { TimeSlices } from './time-slices.js';
 
 /** Most clients that the page lists. */

@@ -1,4 +1,4 @@
-import type { Snapshot } from './board-lock.js';
+import type { Snapshot } from './board-snapshot.js';
 
 /** The shortest time between two snapshots, in milliseconds. */
 const SHORTEST_PAUSE = 1_000;

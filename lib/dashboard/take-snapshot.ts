@@ -17,7 +17,7 @@ import type {
   BoardSynchronizer,
   BoardWaiter,
   Snapshot,
-} from './board-lock.js';
+} from './board-snapshot.js';
 import { TimeSlices } from './time-slices.js';
 
 /** A page of locks is inspected in one go. It is short, so that no acquisition stands behind many of these commands. */

@@ -21,7 +21,8 @@ export interface RowLocksOptions {
   readonly pool?: PostgresPool | MysqlPool;
   /**
    * The table whose rows are the locks, as `name` or `schema.name`. Default `'distributed_lock'`. The table with their
-   * tokens and holders has the same name with `_state` behind it.
+   * tokens and holders has the same name with `_state` behind it, and more tables `_client`, and on PostgreSQL `_epoch`
+   * and `_floor`.
    */
   readonly table?: string;
   /** Creates the tables where they are missing. Default false: their absence is an error that holds the statements. */

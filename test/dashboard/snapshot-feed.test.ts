@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Snapshot } from '../../lib/dashboard/board-lock.js';
+import type { Snapshot } from '../../lib/dashboard/board-snapshot.js';
 import { SnapshotFeed } from '../../lib/dashboard/snapshot-feed.js';
 import { until } from '../support/until.js';
 

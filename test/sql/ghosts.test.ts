@@ -1,10 +1,10 @@
 import mysql from 'mysql2/promise';
 import pg from 'pg';
-import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
+import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
-describe.each(SQL_SERVERS)('a holder that could not be struck out, %s', (kind) => {
-  const world = openSqlWorld(kind);
+describe.each(ALL_SQL_LOCKS)('a holder that could not be struck out, %s on %s', (which, kind) => {
+  const world = openSqlWorld(kind, which);
 
   it('is not shown any more, so that a release by force cannot hit the next user of its session', async () => {
     const [ann, bob, name] = [world.service({ connections: 1 }), world.service(), world.name()];
@@ -14,7 +14,7 @@ describe.each(SQL_SERVERS)('a holder that could not be struck out, %s', (kind) =
     await other.connect();
     const run = (sql: string): Promise<unknown> => (other as pg.Client).query(sql);
     await run('BEGIN');
-    await run(`SELECT 1 FROM distributed_lock_state WHERE lock_name = 'lock:${name}' FOR UPDATE`);
+    await run(`SELECT 1 FROM ${world.table}_state WHERE lock_name = 'lock:${name}' FOR UPDATE`);
     await lease.release();
     await run('ROLLBACK');
     const later = await ann.acquire(world.name());

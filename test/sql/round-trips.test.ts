@@ -29,7 +29,7 @@ describe('the round trips of row locks, by the log of PostgreSQL', () => {
     const locks = open();
     const name = 'order:it\'s \\ "1"';
     await (await locks.acquire(name)).release();
-    const counts = () => [/BEGIN/, /WITH clock/, /COMMIT/, /SELECT .*FOR UPDATE/, /SELECT 1/].map(sent);
+    const counts = () => [/BEGIN/, /WITH source/, /COMMIT/, /SELECT .*FOR UPDATE/, /SELECT 1/].map(sent);
     const before = counts();
     for (let round = 0; round < 40; round++) await (await locks.acquire(name, options)).release();
     expect(counts().map((count, n) => count - before[n])).toEqual([40, 40, 40, 0, 0]);
@@ -44,16 +44,16 @@ describe('the round trips of row locks, by the log of PostgreSQL', () => {
     await other.connect();
     await other.query('BEGIN');
     await other.query("SELECT 1 FROM distributed_lock_state WHERE lock_name = 'lock:stock:0' FOR UPDATE");
-    const [notes, begun] = [sent(/WITH clock/), sent(/BEGIN ISOLATION/)];
+    const [notes, begun] = [sent(/WITH source/), sent(/BEGIN ISOLATION/)];
     const first = locks.acquire(names[0]);
-    await until(() => sent(/WITH clock/) > notes);
+    await until(() => sent(/WITH source/) > notes);
     const rest = names.slice(1).map((name) => locks.acquire(name));
     await until(() => sent(/BEGIN ISOLATION/) === begun + 30);
     await other.query('ROLLBACK');
     const leases = await Promise.all([first, ...rest]);
     expect(new Set(leases.map(({ owner }) => owner)).size).toBe(30);
     // The first one, all that came meanwhile, and stragglers.
-    expect(sent(/WITH clock/) - notes).toBeLessThan(10);
+    expect(sent(/WITH source/) - notes).toBeLessThan(10);
     for (const lease of leases) await lease.release();
     await other.end();
     await locks.close();

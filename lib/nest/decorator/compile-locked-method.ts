@@ -15,7 +15,7 @@ import {
 import type { LockService } from '../../service/lock-service.js';
 import { compileTemplate, type NamesOf } from '../key-template/key-template.js';
 import { getLockServiceToken } from '../redis-lock.constants.js';
-import { describeValue, toBusyAnswer, toDecoratorOptions } from './decorator-options.js';
+import { describeValue, toBusyAnswer, toDecoratorOptions } from './check-decorator-options.js';
 import type { BusyAnswer, DistributedLockOptions, LockKey, Method, ReturnKind } from './distributed-lock.options.js';
 import { returnKindOf } from './return-kind.js';
 

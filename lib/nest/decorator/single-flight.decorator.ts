@@ -1,16 +1,11 @@
 import { LockConfigurationError, LockKeyError } from '../../engine/errors.js';
-import {
-  checkFlightOptions,
-  type FlightOptions,
-  type FlightSerializer,
-  type FlightTerms,
-  type JsonResult,
-} from '../../engine/flights/flight-terms.js';
+import { checkFlightOptions, type FlightOptions, type FlightTerms } from '../../engine/flights/flight-terms.js';
+import type { FlightSerializer, JsonResult } from '../../engine/flights/serialize-result.js';
 import { IS_LOCK_SERVICE, type LockService } from '../../service/lock-service.js';
 import type { Lockable } from '../lock-service-property.js';
+import { toOptions } from './check-decorator-options.js';
 import { compileMethod, type DecoratedMethod, purposeOf, resolvedOncePerService } from './compile-locked-method.js';
 import { decorateMethod } from './decorate-method.js';
-import { toOptions } from './decorator-options.js';
 import type { IsAny } from './distributed-lock.decorator.js';
 import type { Anything, Method } from './distributed-lock.options.js';
 import { serviceOf } from './locked-call.js';

@@ -1,8 +1,9 @@
 import type { BackendError } from '../../backends/lock-backend.js';
-import { SingleNodeWatch } from '../../backends/node-health.js';
+import { SingleNodeWatch } from '../../backends/node-outage.js';
 import type { Runtime } from '../../backends/runtime.js';
 import { type Driver, NotSent, SqlConnection } from '../driver/sql-connection.js';
-import { type LockServer, SHARED_SESSIONS, UnsuitableServer } from '../server/lock-server.js';
+import type { LockServer } from '../server/lock-server.js';
+import { refuseSharedSessions } from './pooler-check.js';
 import { isPermanent, type SqlFailures } from './sql-failure.js';
 
 /** How often making the tables is tried again where other processes make them at the same time. */
@@ -14,8 +15,6 @@ const CREATE_ATTEMPTS = 5;
 const STATEMENT_LIMIT = 5_000;
 /** How often work is repeated because the connection ended before it was sent. */
 const ATTEMPTS = 3;
-/** How often two connections are compared that may share sessions. */
-const COMPARISONS = 8;
 
 /**
  * The connection on which everything runs in autocommit: making rows, tokens, looking at locks, cancelling waits. It is
@@ -90,10 +89,11 @@ export class ControlConnection {
       const opened = connection;
       await this.server.checkServer(opened);
       opened.identify(await this.server.identify(opened));
-      if (!this.hasOwnSessions) await this.checkSessions(opened);
+      if (!this.hasOwnSessions) await refuseSharedSessions(opened, this.server, () => this.connectOnce());
       this.hasOwnSessions = true;
       await this.server.prepareControl(opened);
       await this.provideTables(opened);
+      await this.server.prepareTokens(opened);
       opened.onEnd(() => {
         this.current = undefined;
       });
@@ -115,34 +115,6 @@ export class ControlConnection {
       limit: STATEMENT_LIMIT,
       endsWhenSilent: true,
     });
-  }
-
-  /**
-   * A pooler that shares sessions between transactions shows by giving a connection another session, or one session to
-   * two connections. It announces other sessions than the server's; where the server's own was announced, there is no
-   * pooler.
-   *
-   * @throws UnsuitableServer
-   */
-  private async checkSessions(connection: SqlConnection): Promise<void> {
-    const { server } = this;
-    const isSame = async () => (await server.identify(connection)).id === connection.id;
-    if (!(await isSame())) throw new UnsuitableServer(SHARED_SESSIONS);
-    if (connection.announced === connection.id) return;
-    const other = await this.connectOnce();
-    try {
-      for (let comparison = 0; comparison < COMPARISONS; comparison++) {
-        await other.run('BEGIN');
-        const { id } = await server.identify(other);
-        if (id === connection.id || !(await isSame())) throw new UnsuitableServer(SHARED_SESSIONS);
-        await other.run('COMMIT');
-        // A pooler often hands out the session that was used last. If sessions are shared, this statement gets the
-        // session of the other connection.
-        if (!(await isSame())) throw new UnsuitableServer(SHARED_SESSIONS);
-      }
-    } finally {
-      other.close();
-    }
   }
 
   /** A user who may use the tables, and not create any, is enough where they are there. */
@@ -179,7 +151,7 @@ export class ControlConnection {
     } catch (error) {
       if (!isPermanent(error)) throw error;
       const statements = this.server.tableStatements.map((statement) => `${statement};`).join('\n');
-      const hint = `. rowLocks() needs these tables, SELECT, INSERT and UPDATE on them, and DELETE on the last; create them, or set createTable: true:\n${statements}`;
+      const hint = `. ${this.server.locks.factory} needs these tables, SELECT, INSERT and UPDATE on them, and DELETE on the last; create them, or set createTable: true:\n${statements}`;
       throw this.failures.toBackendError(error, 'refused', hint);
     }
   }

@@ -89,7 +89,7 @@ export class HolderNotes {
   private async noteOne(connection: SqlConnection, entry: HolderEntry): Promise<TokenRange> {
     const [noted] = await this.server.note(connection, [entry]);
     if (noted !== undefined) return noted;
-    await this.server.makeRows(connection, entry.key);
+    await this.server.makeState(connection, entry.key);
     const [second] = await this.server.note(connection, [entry]);
     if (second === undefined)
       throw new BackendError('the row of the lock in the state table could not be created', 'unavailable', 'refused');

@@ -10,13 +10,15 @@ export interface Holding {
   readonly session: HoldingSession;
 }
 
-/** A session in whose transaction rows are locked. They become free together. */
+/** A session that holds locks. They become free together. */
 export class HoldingSession {
   readonly keys = new Set<string>();
+  /** All that it has taken since it was last free, also where the owner has given it back. */
+  taken: readonly string[] = [];
 
   /** The idle time after which the server ends it, in milliseconds. */
   leaseTime = 0;
-  /** The server's number of its transaction, where it has one. */
+  /** What its {@link Grant} says. */
   transaction = 0;
   /** Why it will end, where that is known here. */
   endsBecause: string | undefined;
@@ -51,6 +53,7 @@ export class Holdings {
     const session = this.sessionOf(connection);
     session.leaseTime = leaseTime;
     session.transaction = transaction;
+    session.taken = locks.map(({ key }) => key);
     for (const { key, type, owner } of locks) {
       session.keys.add(key);
       this.byKey.set(key, { key, type, owner, session });

@@ -20,6 +20,8 @@ export interface RedisServerOptions {
   readonly port?: number;
   /** The line of its log that says it is ready; for `--sentinel` another one than for a server. */
   readonly ready?: RegExp;
+  /** Variables of its environment, beside those of this process. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -163,6 +165,7 @@ export class RedisServer {
       cwd: this.folder,
       env: { ...process.env, ...this.options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...this.options.env },
     });
     this.#exited = new Promise((resolve) => {
       child.once('exit', () => resolve());

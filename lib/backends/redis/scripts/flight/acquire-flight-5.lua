@@ -30,7 +30,7 @@
 -- @include is-owner
 -- @include lock-fields
 -- @include holder
--- @include plain/busy-plain
+-- @include plain/why-owner-waits
 -- @include plain/take-plain
 -- The lease of a holder that Java's library acquired without a limit, in ms, and how much longer `wanted` exists than
 -- the holder's lease: a waiter asks again when the lease ends.
@@ -65,7 +65,7 @@ if run and not isLateCopy then
 end
 
 local ttl = redis.call('PTTL', lock)
-local busy = busyPlain(lock, owner, ttl)
+local busy = whyOwnerWaits(lock, owner, ttl)
 if busy then
   redis.call('SET', wanted, '1', 'PX', (ttl < 0 and WITHOUT_LIMIT or ttl) + LONGER)
   return { 'busy', busy[1], busy[2], reading }
