@@ -14,8 +14,6 @@ export interface RedisServerOptions {
   readonly args?: readonly string[];
   /** Text of a configuration file, for what arguments cannot say. */
   readonly config?: string;
-  /** Variables beside those of this process. */
-  readonly env?: Readonly<Record<string, string>>;
   /** Default: a free one. */
   readonly port?: number;
   /** The line of its log that says it is ready; for `--sentinel` another one than for a server. */
@@ -163,7 +161,6 @@ export class RedisServer {
   async #launch(port: number): Promise<boolean> {
     const child = spawn(PROGRAM, [...(await this.#configFile()), ...this.#settings(port)], {
       cwd: this.folder,
-      env: { ...process.env, ...this.options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, ...this.options.env },
     });
