@@ -1,6 +1,6 @@
 // npm run test:chaos: faults in a simulation, against a model, and with real servers.
 //   npm run test:chaos -- --seed 123     repeats one schedule of the simulation, and prints it
-//   npm run test:chaos -- --long         six times as much of everything that can be repeated
+//   npm run test:chaos -- --long         six times as much of everything that can be repeated, and 20 runs of the guarded register
 // Whatever still runs after 30 minutes is ended, and has failed. Other arguments go to jest:
 //   npm run test:chaos -- -t 'hands the lock'
 import { parseArgs } from 'node:util';
@@ -30,8 +30,8 @@ if (values.long) process.env.CHAOS_LONG = '6';
 limitTo(30);
 step('scripts', '.ci/embed.mjs');
 // Leases on real servers expire even while this machine is busy, so these tests run first, with nothing beside them.
-const WITH_SERVERS = 'test/chaos/(faults|security|shutdown)/';
-const COMPUTED = 'test/chaos/(?!faults|security|shutdown)';
+const WITH_SERVERS = 'test/chaos/(anomalies|faults|security|shutdown)/';
+const COMPUTED = 'test/chaos/(?!anomalies|faults|security|shutdown)';
 const run = (title, pattern, workers) =>
   runJest(title, ...only(pattern), '--verbose', '--passWithNoTests', `--maxWorkers=${workers}`, ...own);
 if (seed !== undefined) finish(run('schedules', 'test/chaos/simulation/schedules/', 2));
