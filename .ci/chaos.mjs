@@ -1,6 +1,6 @@
 // npm run test:chaos: faults in a simulation, against a model, and with real servers.
 //   npm run test:chaos -- --seed 123     repeats one schedule of the simulation, and prints it
-//   npm run test:chaos -- --long         six times as much of everything that can be repeated
+//   npm run test:chaos -- --long         six times as much of everything that can be repeated, and 20 runs of the guarded register
 // Whatever still runs after 30 minutes is ended, and has failed. Other arguments go to jest:
 //   npm run test:chaos -- -t 'hands the lock'
 import { parseArgs } from 'node:util';

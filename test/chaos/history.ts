@@ -1,4 +1,6 @@
-import { appendFileSync, readFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { HeldType } from '../../lib/backends/lock-backend.js';
 
 /** What is acquired: a lock of some type, permits of a semaphore, or the way through a latch. */
@@ -88,6 +90,12 @@ export class History {
 
   add(process: string, at: number, event: HistoryEvent): void {
     this.records.push({ at, process, ...event });
+  }
+
+  /** Writes it into the folder that CHAOS_HISTORIES names, if it does: `npm run test:histories` has it checked by Porcupine. */
+  keepForOthers(): void {
+    const folder = process.env.CHAOS_HISTORIES;
+    if (folder !== undefined) writeFileSync(join(folder, `${randomUUID()}.json`), JSON.stringify(this.records));
   }
 
   /** One history of several logs. Records of one moment stay in the order in which their log has them. */

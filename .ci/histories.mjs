@@ -1,0 +1,41 @@
+// npm run test:histories: histories of the simulation, of broken backends and of processes under faults, checked by
+// Porcupine beside our own checker. Needs Go; without it, it says so and ends well.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { only, root, runJest } from './jest-run.mjs';
+import { provideRedis } from './provide-redis.mjs';
+
+if (spawnSync('go', ['version'], { stdio: 'ignore' }).status !== 0) {
+  console.log(`
+┌───────────────────────────────────────────────────────────────────────────────┐
+│ SKIPPED: histories are checked by Porcupine as well, which needs Go (1.21 or   │
+│ newer) on the PATH. Our own checker runs in npm run test:chaos.                │
+└───────────────────────────────────────────────────────────────────────────────┘
+`);
+  process.exit(0);
+}
+
+const started = Date.now();
+const folder = mkdtempSync(join(tmpdir(), 'histories-'));
+const program = join(folder, 'porcupine');
+const run = (command, args, cwd = root) =>
+  spawnSync(command, args, { cwd, stdio: ['ignore', 'inherit', 'inherit'] }).status;
+const loader = ['--import', './test/support/jest/typescript-loader.mjs'];
+// Real processes are killed and stopped here, and leave their histories in the folder.
+const FAULTS = 'test/chaos/faults/processes';
+process.env.CHAOS_HISTORIES = folder;
+if (!provideRedis()) process.exit(1);
+if (run(process.execPath, ['.ci/embed.mjs']) !== 0) process.exit(1);
+// Whether these tests pass is shown by test:chaos.
+runJest('faults', ...only(FAULTS), '--silent');
+const isFine =
+  run('go', ['build', '-o', program, '.'], join(root, 'test/histories/porcupine')) === 0 &&
+  run(process.execPath, [...loader, 'test/histories/check-histories.ts', program, folder]) === 0;
+rmSync(folder, { recursive: true, force: true });
+
+const seconds = Math.round((Date.now() - started) / 1000);
+console.log(`\ntook ${Math.floor(seconds / 60)} min ${seconds % 60} s`);
+console.log(isFine ? '1 passed, 0 failed' : '0 passed, 1 failed');
+process.exitCode = isFine ? 0 : 1;

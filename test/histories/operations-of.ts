@@ -1,0 +1,133 @@
+import { type Call, Digest, type Instant, type Tenure } from '../chaos/checker/tenure.js';
+import type { History } from '../chaos/history.js';
+
+/** What the model in porcupine/main.go knows. Field names are those of its JSON. */
+export interface Operation {
+  readonly Kind: 'acquire' | 'open' | 'release' | 'end' | 'upset';
+  readonly Holder: string;
+  readonly Token: number;
+  readonly Must: boolean;
+  readonly Call: number;
+  readonly Return: number;
+  readonly Process: number;
+}
+
+/**
+ * Acquisitions of a lock that stay open. More would cost Porcupine exponential time, and change nothing: what may have
+ * taken a lock forbids no order that is possible without it.
+ */
+const MOST_OPEN = 5;
+const NEVER: Instant = { at: Number.POSITIVE_INFINITY, order: 0 };
+
+interface Draft extends Omit<Operation, 'Call' | 'Return' | 'Process'> {
+  readonly from: Instant;
+  readonly to: Instant;
+}
+
+/**
+ * A history as operations on a mutex, by lock. Locks with readers are left out, and shares (re-entry) are part of the
+ * lease around them. What the history says of an upset, that grants prove nothing until it is over, is kept: such grants are
+ * left out, and holders from before may lose the lock at any time from then on.
+ */
+export function operationsOf(history: History): Map<string, readonly Operation[]> {
+  const digest = new Digest(history);
+  const locks = new Map<string, Draft[]>();
+  const shared = new Set(digest.tenures.filter(({ type }) => !isExclusive(type)).map(({ lock }) => lock));
+  for (const call of digest.calls.values()) {
+    for (const lock of call.locks) {
+      if (shared.has(lock)) continue;
+      const drafts = locks.get(lock) ?? [];
+      locks.set(lock, drafts);
+      const tenure = call.tenures.find((each) => each.lock === lock);
+      if (tenure === undefined) {
+        const open = drafts.filter(({ Kind }) => Kind === 'open').length;
+        if (call.refused?.error !== 'LockBusyError' && open < MOST_OPEN)
+          drafts.push(...openAcquisition(call.call, call.sent));
+      } else if (tenure.within === undefined && !isDoubtful(tenure)) drafts.push(...lease(tenure, digest));
+    }
+  }
+  for (const { lock, now, until } of digest.upsets) {
+    for (const [name, drafts] of locks) {
+      if ((lock ?? name) !== name) continue;
+      drafts.push({ Kind: 'upset', Holder: '', Token: 0, Must: false, from: now, to: { at: until, order: 0 } });
+    }
+  }
+  return new Map([...locks].filter(([, drafts]) => drafts.length > 0).map(([lock, drafts]) => [lock, ordered(drafts)]));
+}
+
+/**
+ * The acquisition, and its release, which comes with the last share. Where no release was confirmed, the lease may also
+ * end, at the earliest when its holder did not count on it any more: an operation of nobody.
+ */
+function lease(tenure: Tenure, digest: Digest): Draft[] {
+  const { call, lock, owner, token, granted, doubt } = tenure;
+  const shares = digest.tenures.filter((each) => each.lock === lock && each.owner === owner && each.token === token);
+  const calls = shares.map((share) => digest.calls.get(share.call) as Call);
+  const common = { Holder: call, Token: 0, Must: false };
+  const acquired: Draft = { ...common, Kind: 'acquire', Token: token as number, from: calls[0].sent, to: granted };
+  if (doubt === undefined && calls.every(({ released }) => released?.outcome === 'released')) {
+    const from = latest(calls.map(({ releaseAsked }) => releaseAsked as Instant));
+    const at = Math.max(...calls.map(({ released }) => released?.at as number));
+    return [acquired, { ...common, Kind: 'release', Must: true, from, to: { at, order: Number.MAX_SAFE_INTEGER } }];
+  }
+  const deadline = latest(shares.map((share) => ({ at: share.deadline, order: -1 })));
+  const ends = [deadline, ...shares.flatMap(({ lost, doubt: since }) => [lost, since?.since])];
+  const end = ends.reduce((first, at) => (at === undefined || first!.at < at.at ? first : at)) as Instant;
+  const drafts: Draft[] = [
+    acquired,
+    { ...common, Kind: 'end', from: end.at < granted.at ? { ...granted } : { ...end }, to: NEVER },
+  ];
+  if (calls.every(({ releaseAsked }) => releaseAsked !== undefined)) {
+    drafts.push({
+      ...common,
+      Kind: 'release',
+      from: latest(calls.map((each) => each.releaseAsked as Instant)),
+      to: NEVER,
+    });
+  }
+  return drafts;
+}
+
+function latest(moments: readonly Instant[]): Instant {
+  return { ...moments.reduce((last, moment) => (inTime(last, moment) < 0 ? moment : last)) };
+}
+
+/** Nobody knows whether it took the lock, nor when that ends. */
+function openAcquisition(call: string, sent: Instant): Draft[] {
+  const common = { Holder: call, Token: 0, Must: false, from: sent, to: NEVER };
+  return [
+    { ...common, Kind: 'open' },
+    { ...common, Kind: 'end' },
+  ];
+}
+
+function isExclusive(type: Tenure['type']): boolean {
+  return type !== 'read' && type !== 'permits' && type !== 'latch';
+}
+
+/** Granted after something upset the backend. */
+export function isDoubtful({ doubt, granted }: Tenure): boolean {
+  return doubt !== undefined && doubt.since.order < granted.order;
+}
+
+/** Many records have the same time, so that only their order says which was first. */
+function ordered(drafts: readonly Draft[]): Operation[] {
+  const moments = drafts.flatMap(({ from, to }) => [from, to]).sort(inTime);
+  const places = new Map(moments.map((moment, index) => [moment, index]));
+  return drafts.map(({ from, to, ...draft }, Process) => {
+    return {
+      ...draft,
+      Call: placeOf(places, from),
+      Return: to === NEVER ? moments.length : placeOf(places, to),
+      Process,
+    };
+  });
+}
+
+function placeOf(places: ReadonlyMap<Instant, number>, moment: Instant): number {
+  return places.get(moment) as number;
+}
+
+function inTime(one: Instant, other: Instant): number {
+  return one.at === other.at ? one.order - other.order : one.at - other.at;
+}
