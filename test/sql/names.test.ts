@@ -2,7 +2,7 @@ import { LockUnavailableError } from '../../lib/engine/errors.js';
 import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { openSqlWorld } from './sql-world.js';
 
-describe.each(SQL_SERVERS)('names that look alike, %s', (kind) => {
+describe.each(SQL_SERVERS)('similar names, %s', (kind) => {
   const world = openSqlWorld(kind);
 
   it('are different locks: case, accents, spaces at the end, emoji, bytes', async () => {

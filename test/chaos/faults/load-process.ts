@@ -6,7 +6,7 @@ import type { RowLocksOptions } from '../../../lib/sql.js';
 import { type History, type HistoryRecord, machineTime } from '../history.js';
 import type { Crew } from './load.js';
 
-/** What a process of load is told; it must survive JSON. */
+/** The instructions for a load process. They are sent as JSON. */
 export interface LoadSpec {
   readonly process: string;
   readonly options: RedisLockOptions;

@@ -285,7 +285,7 @@ describe('a caller that asks before a release was sent', () => {
     expect(reserves.slice(5)).toEqual([0, 0, 64]);
   });
 
-  it('tells the one who released when the lock was gone', async () => {
+  it('reports to the releaser when the lock was gone', async () => {
     const { locks } = await warm();
     const [other] = await world.services(1);
     const first = await locks.acquire('order');
