@@ -2,7 +2,7 @@
 // alike from the ESM and the CommonJS build. Run by `npm ci` (prepare), by the build and before the tests.
 //
 // A script is known by its file name; folders only sort them. It lists everything that it includes, in the order of
-// use: `-- @include read-write/busy-reader` stands for scripts/includes/read-write/busy-reader.lua, which includes
+// use: `-- @include read-write/why-reader-waits` stands for scripts/includes/read-write/why-reader-waits.lua, which includes
 // nothing itself.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -91,7 +91,7 @@ function expressionOf(path) {
   return terms.filter((term) => term !== '``').join(' + ');
 }
 
-/** `read-write/busy-reader` is `readWriteBusyReader`. */
+/** `read-write/why-reader-waits` is `readWriteWhyReaderWaits`. */
 function constantOf(include) {
   return include.replace(/[-/](\w)/g, (_text, letter) => letter.toUpperCase());
 }

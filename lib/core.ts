@@ -19,7 +19,8 @@ export {
 } from './engine/errors.js';
 export type { AcquireOutcome, LockEvent, LockEventName, LockEvents, OwnerEvent } from './engine/events/lock-events.js';
 export type { LockLogger } from './engine/events/lock-logger.js';
-export type { FlightOptions, FlightSerializer, Json, JsonResult } from './engine/flights/flight-terms.js';
+export type { FlightOptions } from './engine/flights/flight-terms.js';
+export type { FlightSerializer, Json, JsonResult } from './engine/flights/serialize-result.js';
 export type { Leadership, LeadOptions } from './engine/leadership/leadership.js';
 export type { DetachOptions, Lease, MultiLease } from './engine/lease/lease.js';
 export type { LockNames } from './engine/lock-engine.js';
@@ -48,10 +49,12 @@ export type {
   InspectedOwner,
   InspectedPermit,
   ListedLock,
+  ListedResult,
   ListedSynchronizer,
   ListOptions,
   LockInspection,
   LockList,
+  ResultInspection,
   SynchronizerInspection,
 } from './service/lock-inspection.js';
 export { LockService } from './service/lock-service.js';

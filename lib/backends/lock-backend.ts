@@ -18,7 +18,7 @@ import type {
   RenewRequest,
   TransferRequest,
 } from './lock-requests.js';
-import type { NodeWatch } from './node-health.js';
+import type { NodeWatch } from './node-outage.js';
 import type { Subscription, Wake } from './subscription.js';
 import type { SynchronizerBackend } from './synchronizer-backend.js';
 import type { WaitBackend } from './wait-backend.js';
@@ -28,7 +28,7 @@ export type { BlockingBackend } from './blocking-backend.js';
 export type * from './flight-backend.js';
 export * from './lock-directory.js';
 export * from './lock-requests.js';
-export * from './node-health.js';
+export * from './node-outage.js';
 export * from './subscription.js';
 
 /** The reply to {@link LockBackend.ping}. @publicApi */

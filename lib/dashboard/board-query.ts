@@ -1,5 +1,5 @@
 import { BadRequestException } from '@nestjs/common';
-import type { BoardLock } from './board-lock.js';
+import type { BoardLock } from './board-snapshot.js';
 
 /** Which locks a viewer wants to see. */
 export interface BoardQuery {

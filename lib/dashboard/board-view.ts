@@ -1,9 +1,11 @@
-import type { BoardClient, BoardLock, BoardPlace, BoardSynchronizer, Snapshot } from './board-lock.js';
 import { type BoardQuery, sortLocks, textOf } from './board-query.js';
+import type { BoardClient, BoardLock, BoardPlace, BoardSynchronizer, Snapshot } from './board-snapshot.js';
 import type { TimeSlices } from './time-slices.js';
 
 /** The page lists at most this many clients. */
 const MOST_CLIENTS = 200;
+/** The page lists at most this many results of single flights. */
+const MOST_RESULTS = 500;
 /** The page lists at most this many semaphores and latches. */
 const MOST_SYNCHRONIZERS = 500;
 const PAGE_SIZE = 50;
@@ -53,6 +55,7 @@ export class BoardView {
   private byName: ReadonlyMap<string, BoardLock> | undefined;
   private clients: string | undefined;
   private synchronizers: string | undefined;
+  private results: string | undefined;
   private sums: { waiting: number; waitsSince: number | null } | undefined;
 
   constructor(
@@ -69,6 +72,7 @@ export class BoardView {
       { name: 'outage', text: JSON.stringify(outage) },
       this.summary(events.count),
       { name: 'synchronizers', text: this.synchronizersText() },
+      { name: 'results', text: this.resultsText() },
       { name: 'clients', text: this.clientsText() },
       { name: 'events', text: events.text },
     ];
@@ -144,13 +148,22 @@ export class BoardView {
     return this.synchronizers;
   }
 
+  private resultsText(): string {
+    const { results } = this.snapshot;
+    this.results ??= JSON.stringify(
+      [...results].sort((one, other) => (one.name < other.name ? -1 : 1)).slice(0, MOST_RESULTS),
+    );
+    return this.results;
+  }
+
   private summary(events: number): Part {
-    const { locks, synchronizers, clients, incomplete, took } = this.snapshot;
+    const { locks, synchronizers, results, clients, incomplete, took } = this.snapshot;
     this.sums ??= sumsOf(locks);
     const steady = {
       held: locks.length,
       ...this.sums,
       synchronizers: synchronizers.length,
+      results: results.length,
       clients: clients.length,
       events,
       incomplete,

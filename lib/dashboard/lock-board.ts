@@ -1,7 +1,7 @@
 import { HttpException, type LoggerService, type OnModuleDestroy, ServiceUnavailableException } from '@nestjs/common';
 import type { LockService } from '../service/lock-service.js';
-import type { BoardPlace } from './board-lock.js';
 import type { BoardQuery } from './board-query.js';
+import type { BoardPlace } from './board-snapshot.js';
 import { BoardUpdates, wholeText } from './board-updates.js';
 import { type BoardMessage, BoardView } from './board-view.js';
 import type { RedisLockDashboardOptions } from './dashboard.options.js';

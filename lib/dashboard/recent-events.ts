@@ -1,5 +1,5 @@
 import type { LockService } from '../service/lock-service.js';
-import type { BoardEvent } from './board-lock.js';
+import type { BoardEvent } from './board-snapshot.js';
 
 const MOST_EVENTS = 100;
 

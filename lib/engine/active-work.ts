@@ -14,7 +14,7 @@ export interface Activity {
   /** Semaphores and latches that callers wait for. */
   readonly permitQueues: number;
   /** Changes of semaphores and latches that are under way. */
-  readonly mutations: number;
+  readonly changes: number;
   /** Permits that the service renews. */
   readonly renewedPermits: number;
 }

@@ -3,19 +3,19 @@ import { ownerId } from '../backends/owner-ids.js';
 import type { Runtime } from '../backends/runtime.js';
 import { ActiveWork } from './active-work.js';
 import { PendingAttempts } from './attempt.js';
+import { ClientRecordContents } from './clients/client-record-contents.js';
 import { ClientRecordWriter } from './clients/client-record-writer.js';
 import { HolderLookup } from './clients/holder-lookup.js';
-import { HoldsAndWaits } from './clients/holds-and-waits.js';
 import { DeadlockDetector } from './deadlock/deadlock-detector.js';
-import { EventHub } from './events/events.js';
+import { EventHub } from './events/event-hub.js';
 import { RateLimitedLogger } from './events/lock-logger.js';
 import { FlightQueue } from './flights/flight-queue.js';
+import { BackgroundReleases } from './lease/background-releases.js';
 import { ForcedReleases } from './lease/forced-releases.js';
 import type { HeldLock } from './lease/held-lock.js';
 import { LeaseClock } from './lease/lease-clock.js';
 import { LockLease } from './lease/lock-lease.js';
 import { LockRenewer } from './lease/lock-renewer.js';
-import { BackgroundReleases } from './lease/release.js';
 import { UnsettledReleases } from './lease/unsettled-releases.js';
 import { Synchronizers } from './permits/semaphores-and-latches.js';
 import { FairQueue } from './queue/fair-queue.js';
@@ -29,7 +29,7 @@ import { refuseSuspiciousName, toKey } from './terms/lock-name.js';
 import type { AcquisitionTerms } from './terms/lock-options.js';
 import { pointChannels } from './trace/channels.js';
 import { holdEnded } from './trace/trace-hold.js';
-import { Outages, type WaitingQueue, type WaitingQueues } from './waiting/outages.js';
+import { OutageLimit, type WaitingQueue, type WaitingQueues } from './waiting/outage-limit.js';
 import { Watchdog } from './watchdog.js';
 
 const NO_GATES: readonly EnteredGate[] = [];
@@ -57,7 +57,7 @@ export class EngineContext implements WaitingQueues {
   readonly pendingAttempts: PendingAttempts;
   readonly deadlocks: DeadlockDetector;
   /** Limits waits while the backend does not answer. */
-  readonly outages: Outages;
+  readonly outages: OutageLimit;
   /** Publishes this client's identity to others. */
   readonly presence: ClientRecordWriter;
   /** Finds the identities of other clients. */
@@ -79,8 +79,8 @@ export class EngineContext implements WaitingQueues {
     this.waiterTimeout = waiterTimeout;
     this.clock = new LeaseClock(runtime);
     this.events = new EventHub(runtime, new RateLimitedLogger(logger, runtime), pointChannels);
-    const stock = new HoldsAndWaits(work, () => this.synchronizers.renewedPermits.size);
-    this.presence = new ClientRecordWriter(settings, this.events.logger, () => stock.take(runtime.monotonic()));
+    const contents = new ClientRecordContents(work, () => this.synchronizers.renewedPermits.size);
+    this.presence = new ClientRecordWriter(settings, this.events.logger, () => contents.collect(runtime.monotonic()));
     this.holders = new HolderLookup(settings);
     const onHeartbeat = () => {
       this.forcedReleases.listen();
@@ -97,7 +97,7 @@ export class EngineContext implements WaitingQueues {
     if (backend.blocking !== undefined) this.forcedReleases.listen();
     const warn = (message: string) => this.events.logger.warn(message);
     this.deadlocks = new DeadlockDetector(backend.waits, runtime, clientId, (owner) => this.holders.find(owner), warn);
-    this.outages = new Outages(backend, runtime, this.events, this);
+    this.outages = new OutageLimit(backend, runtime, this.events, this);
     this.synchronizers = new Synchronizers(this, watchdogTimeout, () => work.changed());
     this.shutdown = new Shutdown(this, shutdownTimeout, commandTimeout);
   }
@@ -207,7 +207,7 @@ export class EngineContext implements WaitingQueues {
     // Several names first: when such an acquisition ends, its waits for single names, which are in queues too, end with
     // it.
     for (const caller of [...several]) show(caller);
-    for (const queue of queues.values()) if (queue.waiting.length > 0) show(queue);
+    for (const { line } of queues.values()) if (!line.isEmpty) show(line);
     this.synchronizers.forEachQueue(show);
   }
 }

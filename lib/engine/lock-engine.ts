@@ -6,7 +6,8 @@ import { readTicket } from './detached/lease-ticket.js';
 import { EngineContext } from './engine-context.js';
 import { LockConfigurationError } from './errors.js';
 import type { LockEventName, LockEvents } from './events/lock-events.js';
-import { type FlightOptions, type FlightSerializer, type FlightTerms, toFlightTerms } from './flights/flight-terms.js';
+import { type FlightOptions, type FlightTerms, toFlightTerms } from './flights/flight-terms.js';
+import type { FlightSerializer } from './flights/serialize-result.js';
 import { assertFlights, singleFlight } from './flights/single-flight.js';
 import { Candidate, checkLeadOptions, standByTerms } from './leadership/candidate.js';
 import type { Leadership, LeadOptions } from './leadership/leadership.js';
@@ -363,6 +364,6 @@ function acquireOne(context: EngineContext, name: string, terms: AcquisitionTerm
     // The queue may have ended in the meantime, if the lock proved to be lost.
     const queue = context.queueOf(terms.type, name, key);
     queue.enqueue(waiter);
-    if (hasScope) context.deadlocks.add(waiter, queue);
+    if (hasScope) context.deadlocks.add(waiter, queue.line);
   });
 }

@@ -1,5 +1,6 @@
 import type { Runtime, Timer } from '../backends/runtime.js';
 import { type LeaseClock, type Moment, validity } from './lease/lease-clock.js';
+import type { LossReason } from './loss-reasons.js';
 import { ReschedulableTimer } from './reschedulable-timer.js';
 
 /** How often the clocks are compared and `onHeartbeat` is called while anything is held, in milliseconds. */
@@ -65,23 +66,6 @@ export interface Renewer<Thing> {
   /** @param error the failure of the last renewal, if that is the reason */
   lost(thing: Thing, reason: LossReason, error?: Error): void;
 }
-
-/** Why a thing was lost. */
-export type LossReason =
-  /** The backend no longer held it at renewal, at extend(), or when this process tried to confirm it or looked it up. */
-  | 'gone'
-  | 'gone-at-extension'
-  | 'gone-at-confirmation'
-  | 'gone-at-lookup'
-  /** Its fixed lease ended: as expected, or while this process was not running. */
-  | 'ended'
-  | 'ended-unnoticed'
-  /** Its lease ended before this process ran again to renew it, or to check it. */
-  | 'too-late'
-  | 'checked-too-late'
-  /** Its lease ended while a renewal was under way, or after renewals had failed. */
-  | 'unanswered'
-  | 'failed';
 
 /**
  * Renews what this process holds at a third of its lease, and declares it lost at its deadline, whatever the backend

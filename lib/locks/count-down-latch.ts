@@ -1,6 +1,6 @@
 import type { LockEngine } from '../engine/lock-engine.js';
-import { countDown, deleteLatch, trySetCount } from '../engine/permits/mutations.js';
 import type { Synchronizer } from '../engine/permits/synchronizer.js';
+import { countDown, deleteLatch, trySetCount } from '../engine/permits/synchronizer-changes.js';
 import { type Duration, FOREVER } from '../engine/terms/duration.js';
 import { falseWhenBusy } from '../engine/waiting/null-when-busy.js';
 import { toCount } from './to-count.js';
@@ -43,14 +43,14 @@ export class CountDownLatch {
   /** Sets the count, at least 1. @returns false when the latch already has a count */
   async trySetCount(count: number): Promise<boolean> {
     const checked = toCount(count, `trySetCount() of ${this.object.what}: count`, 1);
-    return this.engine.synchronizers.mutate(this.object, trySetCount, checked);
+    return this.engine.synchronizers.change(this.object, trySetCount, checked);
   }
 
   /**
    * Lowers the count by one. At zero the latch opens, and all waiting callers continue. An open latch does not change.
    */
   async countDown(): Promise<void> {
-    await this.engine.synchronizers.mutate(this.object, countDown, 1);
+    await this.engine.synchronizers.change(this.object, countDown, 1);
   }
 
   /** The count; 0 for an open latch. */
@@ -78,6 +78,6 @@ export class CountDownLatch {
 
   /** Deletes the count, which opens the latch: all waiting callers continue. @returns whether there was a count */
   async delete(): Promise<boolean> {
-    return this.engine.synchronizers.mutate(this.object, deleteLatch, undefined);
+    return this.engine.synchronizers.change(this.object, deleteLatch, undefined);
   }
 }

@@ -22,7 +22,7 @@ export class Deadline extends Caller<void> {
     const ignore = () => {};
     super(name, terms, clock, ignore, ignore);
     if (terms.signal?.aborted) this.controller.abort(terms.signal.reason);
-    else this.watch((departure) => this.end(departure === 'timeout'));
+    else this.watch((reason) => this.end(reason === 'timeout'));
   }
 
   override get what(): string {

@@ -1,9 +1,14 @@
 import type { PermitCounts } from '../backends/synchronizer-backend.js';
 import { LockConfigurationError, LockNotOwnedError } from '../engine/errors.js';
 import type { LockEngine } from '../engine/lock-engine.js';
-import { addLeasedPermits, giveLeasedPermits, setPermits, trySetLeasedPermits } from '../engine/permits/mutations.js';
 import { MAX_LEASED_PERMITS } from '../engine/permits/permit-sources.js';
 import type { Synchronizer } from '../engine/permits/synchronizer.js';
+import {
+  addLeasedPermits,
+  giveLeasedPermits,
+  setPermits,
+  trySetLeasedPermits,
+} from '../engine/permits/synchronizer-changes.js';
 import { type Duration, toLeaseTime } from '../engine/terms/duration.js';
 import { nullWhenBusy } from '../engine/waiting/null-when-busy.js';
 import { initialPermits, type SemaphoreOptions } from './semaphore-options.js';
@@ -160,7 +165,7 @@ export class PermitExpirableSemaphore {
 
   /** Sets the number of permits, once for all processes. @returns false when it was set before */
   async trySetPermits(permits: number): Promise<boolean> {
-    return this.engine.synchronizers.mutate(this.object, trySetLeasedPermits, this.count('trySetPermits()', permits));
+    return this.engine.synchronizers.change(this.object, trySetLeasedPermits, this.count('trySetPermits()', permits));
   }
 
   /**
@@ -168,7 +173,7 @@ export class PermitExpirableSemaphore {
    * released.
    */
   async setPermits(permits: number): Promise<void> {
-    await this.engine.synchronizers.mutate(this.object, setPermits, this.count('setPermits()', permits));
+    await this.engine.synchronizers.change(this.object, setPermits, this.count('setPermits()', permits));
   }
 
   /** Changes the number of permits by a positive or negative amount. While it is below zero, callers wait. */
@@ -176,7 +181,7 @@ export class PermitExpirableSemaphore {
     const amount = this.count('addPermits()', permits, -(2 ** 31));
     if (amount === 0) return;
     await this.setUp();
-    await this.engine.synchronizers.mutate(this.object, addLeasedPermits, amount);
+    await this.engine.synchronizers.change(this.object, addLeasedPermits, amount);
   }
 
   private async take(
@@ -202,14 +207,14 @@ export class PermitExpirableSemaphore {
 
   private async setUp(): Promise<void> {
     if (this.isSetUp) return;
-    await this.engine.synchronizers.mutate(this.object, trySetLeasedPermits, this.object.initial as number);
+    await this.engine.synchronizers.change(this.object, trySetLeasedPermits, this.object.initial as number);
     this.isSetUp = true;
   }
 
   private give(ids: readonly string[]): Promise<readonly boolean[]> {
     const { synchronizers } = this.engine;
     synchronizers.renewedPermits.remove(this.object, ids);
-    return synchronizers.mutate(this.object, giveLeasedPermits, ids);
+    return synchronizers.change(this.object, giveLeasedPermits, ids);
   }
 
   private async counts(): Promise<PermitCounts> {

@@ -1,12 +1,12 @@
 import type { LockEngine } from '../engine/lock-engine.js';
+import type { Synchronizer } from '../engine/permits/synchronizer.js';
 import {
   addCountedPermits,
   addPermitsIfExists,
   drainPermits,
   releasePermits,
   trySetCountedPermits,
-} from '../engine/permits/mutations.js';
-import type { Synchronizer } from '../engine/permits/synchronizer.js';
+} from '../engine/permits/synchronizer-changes.js';
 import type { Duration } from '../engine/terms/duration.js';
 import { falseWhenBusy } from '../engine/waiting/null-when-busy.js';
 import { initialPermits, type SemaphoreOptions } from './semaphore-options.js';
@@ -84,7 +84,7 @@ export class Semaphore {
     const amount = this.count('release()', permits);
     if (amount === 0) return;
     await this.setUp();
-    await this.engine.synchronizers.mutate(this.object, releasePermits, amount);
+    await this.engine.synchronizers.change(this.object, releasePermits, amount);
   }
 
   /** As {@link release}, but only if the semaphore's permits were set. @returns whether they were */
@@ -92,7 +92,7 @@ export class Semaphore {
     const amount = this.count('releaseIfExists()', permits);
     if (amount === 0) return false;
     await this.setUp();
-    return this.engine.synchronizers.mutate(this.object, addPermitsIfExists, amount);
+    return this.engine.synchronizers.change(this.object, addPermitsIfExists, amount);
   }
 
   /** How many permits can be acquired now. Negative when more permits were taken away than were available. */
@@ -104,7 +104,7 @@ export class Semaphore {
   /** Takes all available permits. @returns how many there were */
   async drainPermits(): Promise<number> {
     await this.setUp();
-    return this.engine.synchronizers.mutate(this.object, drainPermits, undefined);
+    return this.engine.synchronizers.change(this.object, drainPermits, undefined);
   }
 
   /** Changes the number of permits by a positive or negative amount. While it is below zero, callers wait. */
@@ -112,12 +112,12 @@ export class Semaphore {
     const amount = toCount(permits, `addPermits() of ${this.object.what}: permits`, -(2 ** 31));
     if (amount === 0) return;
     await this.setUp();
-    await this.engine.synchronizers.mutate(this.object, addCountedPermits, amount);
+    await this.engine.synchronizers.change(this.object, addCountedPermits, amount);
   }
 
   /** Sets the number of permits, once for all processes. @returns false when it was set before */
   async trySetPermits(permits: number): Promise<boolean> {
-    return this.engine.synchronizers.mutate(this.object, trySetCountedPermits, this.count('trySetPermits()', permits));
+    return this.engine.synchronizers.change(this.object, trySetCountedPermits, this.count('trySetPermits()', permits));
   }
 
   private async take(
@@ -137,7 +137,7 @@ export class Semaphore {
 
   private async setUp(): Promise<void> {
     if (this.isSetUp) return;
-    await this.engine.synchronizers.mutate(this.object, trySetCountedPermits, this.object.initial as number);
+    await this.engine.synchronizers.change(this.object, trySetCountedPermits, this.object.initial as number);
     this.isSetUp = true;
   }
 

@@ -11,6 +11,9 @@ import {
 import type { HolderClient } from '../engine/clients/describe-holder.js';
 import type { AcquireMessage, HoldMessage } from '../engine/trace/channels.js';
 
+/** Where the decorator's onBusy answers, nothing has failed. */
+const SUCCESSES: readonly AcquireMessage['outcome'][] = ['acquired', 'shared', 'skipped'];
+
 /** Creates and ends the spans of acquisitions and holds. */
 export class LockSpans {
   constructor(
@@ -23,18 +26,18 @@ export class LockSpans {
   }
 
   endAcquire(span: Span, message: AcquireMessage): void {
-    const { outcome, reentry, handedOff, owner, owners, fencingToken, holderClient, error } = message;
+    const { outcome, reentry, shared, handedOff, owner, owners, fencingToken, holderClient, error } = message;
     span.setAttributes({
       'distributed_lock.outcome': outcome,
       'distributed_lock.reentry': reentry,
       'distributed_lock.handed_off': handedOff,
+      'distributed_lock.shared': shared || undefined,
       'distributed_lock.owner': owner,
       ...ownersOf(owners),
       'distributed_lock.fencing_token': fencingToken,
       ...(holderClient && describe(holderClient)),
     });
-    // If the decorator's onBusy provides the result, the call has not failed.
-    if (outcome !== 'acquired' && outcome !== 'skipped') this.fail(span, error);
+    if (!SUCCESSES.includes(outcome)) this.fail(span, error);
     span.end();
   }
 

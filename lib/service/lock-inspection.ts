@@ -1,6 +1,12 @@
-import type { LockState } from '../backends/lock-backend.js';
-import type { SynchronizerType } from '../backends/synchronizer-state.js';
-import type { HolderClient } from '../engine/clients/describe-holder.js';
+import { chunksOf } from '../backends/chunks.js';
+import type { ClientRecord, LockDirectory, LockState, ResultState } from '../backends/lock-backend.js';
+import { clientOf, isRedisson, isTicketOwner } from '../backends/owner-ids.js';
+import type { HeldPermit, SynchronizerState, SynchronizerType } from '../backends/synchronizer-state.js';
+import { type HolderClient, holderIn } from '../engine/clients/describe-holder.js';
+import { LockConfigurationError, LockKeyError } from '../engine/errors.js';
+import type { LockEngine } from '../engine/lock-engine.js';
+import { isPermitOf } from '../engine/permits/permit-id.js';
+import { type LockClient, toLockClient } from './lock-client.js';
 
 /** The result of `LockService.inspect`. @publicApi */
 export interface LockInspection {
@@ -18,6 +24,16 @@ export interface LockInspection {
   readonly fencingToken?: number;
   /** The state of a semaphore or latch. */
   readonly synchronizer?: SynchronizerInspection;
+  /** The kept result of a single flight of this name, whether or not the lock is held. */
+  readonly result?: ResultInspection;
+}
+
+/** A result of a single flight that is kept. Its value is never shown. @publicApi */
+export interface ResultInspection {
+  /** In bytes, as it is stored. */
+  readonly size: number;
+  /** Milliseconds for which it is kept. */
+  readonly remainingTime: number;
 }
 
 /** A semaphore or latch. @publicApi */
@@ -113,6 +129,8 @@ export interface LockList {
    * taken.
    */
   readonly synchronizers: readonly ListedSynchronizer[];
+  /** Results of single flights that are kept. */
+  readonly results: readonly ListedResult[];
   /** The cursor for the next page. Undefined on the last page. */
   readonly cursor: string | undefined;
 }
@@ -123,6 +141,12 @@ export interface ListedSynchronizer extends SynchronizerInspection {
   readonly name: string;
   /** How many callers of this process wait for it. */
   readonly waiting: number;
+}
+
+/** A result of a single flight that is kept. @publicApi */
+export interface ListedResult extends ResultInspection {
+  /** The name of the flight, without the `keyPrefix`. */
+  readonly name: string;
 }
 
 /** A lock that is held. @publicApi */
@@ -145,4 +169,267 @@ export function synchronizerText({ type, count, total, taken }: SynchronizerInsp
   if (type === 'count-down-latch')
     return total === undefined ? `${count} steps left` : `${count} of ${total} steps left`;
   return taken === undefined ? `${count} available` : `${taken} of ${total} taken`;
+}
+
+/** The size of a result: `0 B`, `850 B`, `2.1 kB`, `1.0 MB`. */
+export function sizeText(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`;
+  return bytes < 999_950 ? `${(bytes / 1_000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+const LIST_OPTIONS = ['match', 'cursor', 'count'];
+const DEFAULT_COUNT = 100;
+const LARGEST_COUNT = 10_000;
+/**
+ * How long the records are reused for the next pages of a list, in milliseconds. If reading them took long, this
+ * many times that duration.
+ */
+const FRESH = 1_000;
+const REST = 4;
+/** How many records are parsed in one turn of the event loop. */
+const RECORDS_A_TURN = 200;
+/** The message about a backend without a directory. */
+const LIST_ELSEWHERE = 'cannot list locks; ask a service with a connection to one of its servers';
+const NO_CLIENTS = 'keeps no records of clients; inspect(name) shows the owners of one lock';
+
+/** The records of clients, and what they contain about locks. */
+interface Records {
+  readonly all: readonly ClientRecord[];
+  readonly byClient: ReadonlyMap<string, ClientRecord>;
+  /** How many callers of other clients wait for each key. */
+  readonly waiters: ReadonlyMap<string, number>;
+}
+
+const NO_RECORDS: Records = { all: [], byClient: new Map(), waiters: new Map() };
+
+/** Reads the locks and clients of a service's backend, for people and dashboards. */
+export class LockView {
+  private read: { freshUntil: number; readonly records: Promise<Records> } | undefined;
+
+  constructor(private readonly engine: LockEngine) {}
+
+  async inspect(name: string): Promise<LockInspection> {
+    const [state, records, result] = await Promise.all([
+      this.engine.inspect(name).catch((error: Error) => this.otherwise(name, error)),
+      this.recordsIfAny(),
+      this.resultIfAny(name),
+    ]);
+    if (!('mode' in state)) {
+      const { name: _, waiting, ...synchronizer } = this.synchronizer(name, state, records);
+      return { locked: false, type: synchronizer.type, owners: [], waiting, synchronizer };
+    }
+    return {
+      locked: state.mode !== 'free',
+      type: state.mode,
+      owners: this.owners(name, state, records),
+      waiting: this.waiting(name, state, records),
+      ...this.token(name, state),
+      ...(result !== undefined && { result: { size: result.size, remainingTime: result.remaining } }),
+    };
+  }
+
+  async list(options: ListOptions = {}): Promise<LockList> {
+    const { match = '*', cursor, count = DEFAULT_COUNT } = checked(options);
+    const { engine } = this;
+    const { keyPrefix } = engine.settings;
+    const directory = this.directory('list()', LIST_ELSEWHERE);
+    const page = await engine.inspector.askBackend('list()', () => directory.list(keyPrefix, match, cursor, count));
+    if (page === undefined)
+      throw new LockConfigurationError(
+        `list(): cursor '${String(cursor).slice(0, 80)}' is not one that list() of this service returned; leave it out to start again`,
+      );
+    const namesOf = (keys: readonly string[]) =>
+      keys.map((key) => key.slice(keyPrefix.length)).filter((name) => name !== '');
+    const names = namesOf(page.keys);
+    const others = namesOf(page.synchronizers ?? []);
+    const withResults = namesOf(page.results ?? []);
+    const [states, otherStates, results, records] = await Promise.all([
+      Promise.all(names.map((name) => engine.inspect(name).catch(unlessNoLock))),
+      Promise.all(others.map((name) => engine.inspector.inspectSynchronizer(name).catch(unlessNoLock))),
+      Promise.all(withResults.map((name) => this.listedResult(name))),
+      this.recordsIfAny(),
+    ]);
+    const locks = names.flatMap((name, n) => this.listed(name, states[n], records) ?? []);
+    const synchronizers = others.flatMap((name, n) => {
+      const state = otherStates[n];
+      return state === undefined ? [] : this.synchronizer(name, state, records);
+    });
+    return { locks, synchronizers, results: results.flat(), cursor: page.cursor };
+  }
+
+  async clients(): Promise<readonly LockClient[]> {
+    const { clientId, keyPrefix } = this.engine.settings;
+    const { all } = await this.readRecords(this.directory('clients()', NO_CLIENTS));
+    const clients: LockClient[] = [];
+    for (const records of chunksOf(all, RECORDS_A_TURN)) {
+      for (const record of records) clients.push(toLockClient(record, keyPrefix, clientId));
+      if (records.length === RECORDS_A_TURN) await this.nextTurn();
+    }
+    return clients;
+  }
+
+  private listed(name: string, state: LockState | undefined, records: Records): ListedLock | undefined {
+    if (state === undefined || state.mode === 'free') return undefined;
+    const leases = state.owners.map(({ remaining }) => remaining);
+    const remainingTime = leases.some((remaining) => remaining < 0) ? -1 : Math.max(...leases);
+    const owners = this.owners(name, state, records);
+    const waiting = this.waiting(name, state, records);
+    return { name, type: state.mode, owners, remainingTime, waiting, ...this.token(name, state) };
+  }
+
+  /** @returns nothing if it is not kept any more */
+  private async listedResult(name: string): Promise<ListedResult[]> {
+    const result = await this.resultIfAny(name);
+    return result === undefined ? [] : [{ name, size: result.size, remainingTime: result.remaining }];
+  }
+
+  /** An error about a result must not keep locks from being shown. */
+  private resultIfAny(name: string): Promise<ResultState | undefined> {
+    return this.engine.inspector.inspectResult(name).catch(() => undefined);
+  }
+
+  /** If the name is not that of a lock, it may be that of a semaphore or latch. */
+  private async otherwise(name: string, error: Error): Promise<SynchronizerState> {
+    const state = error instanceof LockKeyError ? await this.engine.inspector.inspectSynchronizer(name) : undefined;
+    if (state === undefined) throw error;
+    return state;
+  }
+
+  private synchronizer(name: string, state: SynchronizerState, records: Records): ListedSynchronizer {
+    const { type, count, total, acquired } = state;
+    const isLatch = type === 'count-down-latch';
+    const taken =
+      type === 'permit-expirable-semaphore' ? acquired : isLatch || total === undefined ? undefined : total - count;
+    return {
+      name,
+      type,
+      count,
+      ...(total === undefined ? {} : { total }),
+      ...(taken === undefined ? {} : { taken }),
+      permits: state.permits.map((permit) => this.permit(permit, records)),
+      waiting: this.engine.synchronizers.waiting(this.keyOf(name)),
+    };
+  }
+
+  private permit({ id, remaining }: HeldPermit, records: Records): InspectedPermit {
+    const { clientId } = this.engine.settings;
+    const record = records.all.find((one) => isPermitOf(one.clientId, id));
+    const client = record && { client: holderIn(record, id) };
+    return { id, mine: isPermitOf(clientId, id), remainingTime: remaining, ...client };
+  }
+
+  private token(name: string, state: LockState): { readonly fencingToken?: number } {
+    const held = this.engine.context.heldLocks(this.keyOf(name)).map(({ token }) => token);
+    const fencingToken = state.token ?? (held.length > 0 ? Math.max(...held) : undefined);
+    return fencingToken === undefined ? {} : { fencingToken };
+  }
+
+  private owners(name: string, { owners }: LockState, records: Records): InspectedOwner[] {
+    const mayHaveRecords = this.engine.settings.backend.directory !== undefined;
+    return owners.map(({ owner, remaining }) => {
+      const record = records.byClient.get(clientOf(owner));
+      const client = this.engine.inspector.ownHolder(this.keyOf(name), owner) ?? (record && holderIn(record, owner));
+      return {
+        owner,
+        mine: this.engine.isMine(owner) && !isTicketOwner(owner),
+        remainingTime: remaining,
+        ...(client === undefined ? unknownClient(owner, mayHaveRecords) : { client }),
+        ...(isTicketOwner(owner) && { detached: true }),
+      };
+    });
+  }
+
+  private waiting(name: string, { queue }: LockState, records: Records): number {
+    if (queue.length > 0) return queue.length;
+    return this.engine.waiting(name) + (records.waiters.get(this.keyOf(name)) ?? 0);
+  }
+
+  private keyOf(name: string): string {
+    return this.engine.settings.keyPrefix + name;
+  }
+
+  /** Locks are shown even if the clients' records cannot be read. */
+  private recordsIfAny(): Promise<Records> {
+    return this.records().catch(() => NO_RECORDS);
+  }
+
+  /** The records of all clients, possibly from the cache. Empty if the backend keeps no records. */
+  private records(): Promise<Records> {
+    const { backend, runtime } = this.engine.settings;
+    const { directory } = backend;
+    if (directory === undefined) return Promise.resolve(NO_RECORDS);
+    if (this.read !== undefined && runtime.monotonic() < this.read.freshUntil) return this.read.records;
+    return this.readRecords(directory);
+  }
+
+  private readRecords(directory: LockDirectory): Promise<Records> {
+    const { runtime } = this.engine.settings;
+    const started = runtime.monotonic();
+    const records = this.engine.inspector
+      .askBackend('clients()', () => directory.clients())
+      .then((all) => this.toRecords(all));
+    const read = { freshUntil: Infinity, records };
+    this.read = read;
+    records.then(
+      () => {
+        const now = runtime.monotonic();
+        read.freshUntil = Math.max(started + FRESH, now + REST * (now - started));
+      },
+      () => {
+        if (this.read === read) this.read = undefined;
+      },
+    );
+    return records;
+  }
+
+  private async toRecords(all: readonly ClientRecord[]): Promise<Records> {
+    const { clientId } = this.engine.settings;
+    const byClient = new Map<string, ClientRecord>();
+    const waiters = new Map<string, number>();
+    for (const records of chunksOf(all, RECORDS_A_TURN)) {
+      for (const record of records) {
+        byClient.set(record.clientId, record);
+        if (record.clientId === clientId) continue;
+        for (const { key, waiters: more } of record.waits) waiters.set(key, (waiters.get(key) ?? 0) + more);
+      }
+      if (records.length === RECORDS_A_TURN) await this.nextTurn();
+    }
+    return { all, byClient, waiters };
+  }
+
+  private nextTurn(): Promise<void> {
+    return new Promise((resolve) => this.engine.settings.runtime.nextTurn(resolve));
+  }
+
+  private directory(method: string, refusal: string): LockDirectory {
+    const { directory, description } = this.engine.settings.backend;
+    if (directory !== undefined) return directory;
+    throw new LockConfigurationError(`${method}: the backend (${description}) ${refusal}`);
+  }
+}
+
+/** @param mayHaveRecords the backend keeps records of the clients of this library */
+function unknownClient(owner: string, mayHaveRecords: boolean): Pick<InspectedOwner, 'redisson'> {
+  return mayHaveRecords && isRedisson(owner) ? { redisson: true } : {};
+}
+
+/** Undefined if the key of that name is not a lock. */
+function unlessNoLock(error: Error): undefined {
+  if (error.name !== 'LockKeyError') throw error;
+}
+
+function checked(options: ListOptions): ListOptions {
+  if (typeof options !== 'object' || options === null) refuse('the options must be an object');
+  const unknown = Object.keys(options).find((option) => !LIST_OPTIONS.includes(option));
+  if (unknown !== undefined) refuse(`there is no option '${unknown}'; there are ${LIST_OPTIONS.join(', ')}`);
+  const { match, cursor, count } = options;
+  if (match !== undefined && (typeof match !== 'string' || match === '')) refuse('match must be a pattern');
+  if (cursor !== undefined && typeof cursor !== 'string') refuse('cursor must be a string that list() returned');
+  if (count !== undefined && !(Number.isInteger(count) && count >= 1 && count <= LARGEST_COUNT))
+    refuse(`count is ${String(count)}; it must be a whole number from 1 to ${LARGEST_COUNT}`);
+  return options;
+}
+
+function refuse(why: string): never {
+  throw new LockConfigurationError(`list(): ${why}`);
 }

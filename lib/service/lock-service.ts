@@ -1,7 +1,8 @@
 import type { ExpectedHolders } from '../backends/lock-backend.js';
 import { LockConfigurationError } from '../engine/errors.js';
 import type { LockEventName, LockEvents } from '../engine/events/lock-events.js';
-import type { FlightOptions, FlightSerializer, JsonResult } from '../engine/flights/flight-terms.js';
+import type { FlightOptions, FlightTerms } from '../engine/flights/flight-terms.js';
+import type { FlightSerializer, JsonResult } from '../engine/flights/serialize-result.js';
 import type { Leadership, LeadOptions } from '../engine/leadership/leadership.js';
 import type { Lease, MultiLease } from '../engine/lease/lease.js';
 import type { LockLease } from '../engine/lease/lock-lease.js';
@@ -21,8 +22,13 @@ import { Semaphore } from '../locks/semaphore.js';
 import type { SemaphoreOptions } from '../locks/semaphore-options.js';
 import { SpinLock } from '../locks/spin-lock.js';
 import type { LockClient } from './lock-client.js';
-import type { ForceReleaseOptions, ListOptions, LockInspection, LockList } from './lock-inspection.js';
-import { LockView } from './lock-view.js';
+import {
+  type ForceReleaseOptions,
+  type ListOptions,
+  type LockInspection,
+  type LockList,
+  LockView,
+} from './lock-inspection.js';
 import { type LockServiceHealth, ServiceHealth } from './service-health.js';
 
 /**
@@ -254,6 +260,20 @@ export class LockService {
   /** For the decorator: {@link acquire} under terms from {@link termsOf}. @internal */
   acquireUnder(names: LockNames, terms: AcquisitionTerms, what: string): Promise<Lease> {
     return this.engine.acquireUnder(names, terms, what);
+  }
+
+  /** For the decorator: resolves its options once, instead of at each call. @internal */
+  flightTermsOf(
+    options: FlightOptions & Partial<FlightSerializer<unknown>>,
+    purpose: Purpose,
+    what: string,
+  ): FlightTerms {
+    return this.engine.flightTermsOf(options, purpose, what);
+  }
+
+  /** For the decorator: {@link singleFlight} under terms from {@link flightTermsOf}. @internal */
+  flightUnder(name: string, terms: FlightTerms, body: (lease: Lease) => unknown, what: string): Promise<unknown> {
+    return this.engine.singleFlight(name, terms, body, what);
   }
 
   /** For the decorator: runs `body` in a scope of `lease`, then releases the lease. @internal */

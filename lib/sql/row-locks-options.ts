@@ -16,18 +16,20 @@ export interface RowLocksOptions {
   readonly url?: string;
   /**
    * A pool of `pg`, or of `mysql2` (also of `mysql2/promise`), that nothing else uses: the backend keeps the
-   * connections that it takes, up to `connections` and one more.
+   * connections that it takes, up to `connections` and one more, or two where it has room for them.
    */
   readonly pool?: PostgresPool | MysqlPool;
   /**
    * The table whose rows are the locks, as `name` or `schema.name`. Default `'distributed_lock'`. The table with their
-   * tokens and holders has the same name with `_state` behind it.
+   * tokens and holders has the same name with `_state` behind it, and more tables `_client`, and on PostgreSQL `_epoch`
+   * and `_floor`.
    */
   readonly table?: string;
   /** Creates the tables where they are missing. Default false: their absence is an error that holds the statements. */
   readonly createTable?: boolean;
   /**
-   * How many locks this process can hold and wait for at a time: each takes a connection. One more is used beside them.
+   * How many locks this process can hold and wait for at a time: each takes a connection. One or two more are used beside
+   * them.
    * Default 10.
    */
   readonly connections?: number;

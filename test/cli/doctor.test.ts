@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
+import { openTopology } from '../../lib/backends/redis/links/choose-client.js';
 import type { Link } from '../../lib/backends/redis/links/link.js';
-import { openTopology } from '../../lib/backends/redis/links/open-topology.js';
-import { connectionToLookAt } from '../../lib/backends/redis/links/url-connection.js';
 import type { Finding } from '../../lib/cli/doctor/check.js';
 import { checkRights } from '../../lib/cli/doctor/rights-check.js';
+import { diagnosticConnection } from '../../lib/cli/redis/diagnostic-connection.js';
 import { Server } from '../../lib/cli/redis/server.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
@@ -30,7 +30,7 @@ describe('doctor', () => {
   };
 
   async function rightsOf(user: string, url: string): Promise<Finding> {
-    const topology = openTopology(connectionToLookAt(url, { isCluster: false, connectTimeout: 5_000 }), {
+    const topology = openTopology(diagnosticConnection(url, { isCluster: false, connectTimeout: 5_000 }), {
       runtime: nodeRuntime,
       commandTimeout: 5_000,
       onError: () => {},

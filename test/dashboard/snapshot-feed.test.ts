@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Snapshot } from '../../lib/dashboard/board-lock.js';
+import type { Snapshot } from '../../lib/dashboard/board-snapshot.js';
 import { SnapshotFeed } from '../../lib/dashboard/snapshot-feed.js';
 import { until } from '../support/until.js';
 
@@ -8,6 +8,7 @@ const SNAPSHOT: Snapshot = {
   took: 1,
   locks: [],
   synchronizers: [],
+  results: [],
   clients: [],
   incomplete: false,
   outage: null,

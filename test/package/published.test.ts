@@ -52,10 +52,10 @@ describe('the tarball', () => {
     expect(await search(/\.js$/, /\bclass \w+\$\d/g)).toEqual([]);
     const shared = await search(
       /\.js$/,
-      /\bclass (BackendError|LockService|NodeHealth|RowLockBackend|SnapshotFeed)\b/g,
+      /\bclass (BackendError|LockService|NodeHealth|SnapshotFeed|SqlLockBackend)\b/g,
     );
     expect(shared.sort()).toEqual(
-      ['BackendError', 'LockService', 'NodeHealth', 'RowLockBackend', 'SnapshotFeed'].map((name) => `class ${name}`),
+      ['BackendError', 'LockService', 'NodeHealth', 'SnapshotFeed', 'SqlLockBackend'].map((name) => `class ${name}`),
     );
   });
 

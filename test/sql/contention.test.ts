@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import mysql from 'mysql2/promise';
 import pg from 'pg';
 import { startTcpProxy } from '../support/network/tcp-proxy.js';
-import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
+import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
-describe.each(SQL_SERVERS)('many who want row locks at once, %s', (kind) => {
-  const world = openSqlWorld(kind);
+describe.each(ALL_SQL_LOCKS)('many who want locks at once, %s on %s', (which, kind) => {
+  const world = openSqlWorld(kind, which);
 
   it('are all served, without an error of the database', async () => {
     const name = world.name();
@@ -40,7 +40,7 @@ describe.each(SQL_SERVERS)('many who want row locks at once, %s', (kind) => {
     await other.connect();
     const run = (sql: string): Promise<unknown> => (other as pg.Client).query(sql);
     await run('BEGIN');
-    await run(`SELECT 1 FROM distributed_lock_state WHERE lock_name = 'lock:${name}' FOR UPDATE`);
+    await run(`SELECT 1 FROM ${world.table}_state WHERE lock_name = 'lock:${name}' FOR UPDATE`);
     const acquired = ann.acquire(name, { waitTime: 0 });
     await Promise.race([acquired.catch(() => {}), sleep(300)]);
     await run('ROLLBACK');

@@ -1,16 +1,16 @@
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
-import { rowLocks } from '../../lib/sql.js';
 import { describeLockBackend } from '../contract/describe-lock-backend.js';
-import { SQL_SERVERS, startSqlServer } from '../support/servers/sql/sql-server.js';
+import { startSqlServer } from '../support/servers/sql/sql-server.js';
+import { ALL_SQL_LOCKS, SQL_LOCKS } from './sql-locks.js';
 
-describe.each(SQL_SERVERS)('%s', (kind) => {
+describe.each(ALL_SQL_LOCKS)('%s on %s', (which, kind) => {
   describeLockBackend(
-    `RowLockBackend, ${kind}`,
+    `${which}, ${kind}`,
     async () => {
       const server = await startSqlServer(kind);
       return {
         connect: async () => ({
-          backend: rowLocks({ url: server.url, createTable: true, connections: 150 }),
+          backend: SQL_LOCKS[which]({ url: server.url, createTable: true, connections: 150 }),
           id: nodeRuntime.uuid(),
         }),
         stop: () => server.stop(),

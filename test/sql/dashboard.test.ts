@@ -1,14 +1,13 @@
-import { rowLocks } from '../../lib/sql.js';
 import { openDashboard } from '../dashboard/dashboard-app.js';
-import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
+import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
-describe.each(SQL_SERVERS)('the dashboard of row locks on %s', (kind) => {
-  const world = openSqlWorld(kind);
+describe.each(ALL_SQL_LOCKS)('the dashboard of %s on %s', (which, kind) => {
+  const world = openSqlWorld(kind, which);
 
   it('shows holders and waiters, and releases a lock by force', async () => {
-    const backend = rowLocks({ url: world.server.url, createTable: true });
+    const backend = world.backend();
     const app = await openDashboard({ locks: { backend }, dashboard: { readOnly: false } });
     try {
       const shop = world.service({}, { applicationName: 'shop-2' });

@@ -1,5 +1,5 @@
-import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { query } from './sessions.js';
+import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
 /** What an administrator may have set for all sessions, and how it is taken back. */
@@ -16,8 +16,8 @@ const DEFAULTS = {
   ],
 } as const;
 
-describe.each(SQL_SERVERS)('the defaults of a server, %s', (kind) => {
-  const world = openSqlWorld(kind);
+describe.each(ALL_SQL_LOCKS)('the defaults of a server, %s on %s', (which, kind) => {
+  const world = openSqlWorld(kind, which);
 
   it.each(DEFAULTS[kind])('change nothing about locks and tokens: %s', async (set, reset) => {
     await (await world.service().acquire(world.name())).release();
@@ -31,7 +31,7 @@ describe.each(SQL_SERVERS)('the defaults of a server, %s', (kind) => {
         const lease = await locks.acquire(name, { waitTime: 10_000 });
         tokens.push(lease.fencingToken);
         // It is committed: it outlives this process.
-        const text = `SELECT token FROM distributed_lock_state WHERE lock_name = 'lock:${name}'`;
+        const text = `SELECT token FROM ${world.table}_state WHERE lock_name = 'lock:${name}'`;
         const [row] = await query(world.server, text, text);
         expect(Number(row.token)).toBeGreaterThanOrEqual(lease.fencingToken);
         await lease.release();

@@ -6,9 +6,9 @@ import { History, machineTime } from '../chaos/history.js';
 import { checkHistory } from '../chaos/history-checker.js';
 import { startTcpProxy, type TcpProxy } from '../support/network/tcp-proxy.js';
 import { SeededRandom } from '../support/seeded-random.js';
-import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
 import { startAgain } from './sessions.js';
+import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
 const LEASE = 2_000;
@@ -30,8 +30,8 @@ interface Member {
 }
 
 /** Processes take the same locks, while holders are killed and stopped, connections are cut, and the server is killed. */
-describe.each(SQL_SERVERS)('row locks under faults, %s', (kind) => {
-  const world = openSqlWorld(kind);
+describe.each(ALL_SQL_LOCKS)('locks in SQL under faults, %s on %s', (which, kind) => {
+  const world = openSqlWorld(kind, which);
 
   it('never overlap, have growing tokens, and serve or tell every caller', async () => {
     const history = new History();
@@ -42,7 +42,10 @@ describe.each(SQL_SERVERS)('row locks under faults, %s', (kind) => {
       const proxy = await startTcpProxy(world.server.port);
       const rows = { url: world.server.urlAt(proxy.port), createTable: true, connections: 6 };
       const options = { watchdogTimeout: LEASE, shutdownTimeout: 100 };
-      const load = new LoadProcess({ process: `process ${++started}`, options, crews: CREWS, rows }, history);
+      const load = new LoadProcess(
+        { process: `process ${++started}`, options, crews: CREWS, sql: { ...rows, locks: world.locks } },
+        history,
+      );
       members[slot] = { load, proxy };
     };
     const report = () => new LoadReport(history, 0);

@@ -5,15 +5,15 @@ import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { mysqlPoolDriver } from '../../lib/sql/driver/mysql-driver.js';
 import { postgresPoolDriver } from '../../lib/sql/driver/postgres-driver.js';
 import { SqlConnection } from '../../lib/sql/driver/sql-connection.js';
-import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
 import { startAgain } from './sessions.js';
+import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
 const CONNECTIONS = 3;
 
-describe.each(SQL_SERVERS)('a pool that was given, %s', (kind) => {
-  const world = openSqlWorld(kind);
+describe.each(ALL_SQL_LOCKS)('a pool that was given, %s on %s', (which, kind) => {
+  const world = openSqlWorld(kind, which);
   const isPostgres = kind === 'PostgreSQL';
 
   const makePool = () => {

@@ -2,12 +2,11 @@ import { LockConfigurationError } from '../../lib/engine/errors.js';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import type { ListedLock, ListOptions } from '../../lib/service/lock-inspection.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import { rowLocks } from '../../lib/sql.js';
 import { type DashboardApp, openDashboard } from '../dashboard/dashboard-app.js';
 import { startProcess } from '../support/processes/start-process.js';
-import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
 import { query } from './sessions.js';
+import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
 async function listAll(locks: LockService, options: ListOptions = {}): Promise<ListedLock[]> {
@@ -22,8 +21,8 @@ async function listAll(locks: LockService, options: ListOptions = {}): Promise<L
 
 const namesOf = (locks: readonly ListedLock[]) => locks.map(({ name }) => name);
 
-describe.each(SQL_SERVERS)('row locks seen from outside, %s', (kind) => {
-  const world = openSqlWorld(kind);
+describe.each(ALL_SQL_LOCKS)('locks in SQL seen from outside, %s on %s', (which, kind) => {
+  const world = openSqlWorld(kind, which);
 
   it('lists the locks that are held, with their owners, and none that were', async () => {
     const [ann, bob] = [world.service(), world.service()];
@@ -87,15 +86,15 @@ describe.each(SQL_SERVERS)('row locks seen from outside, %s', (kind) => {
   it('forgets a client that was killed, when its record is out of date', async () => {
     const viewer = world.service();
     const name = world.name();
-    const { child } = await startProcess('row-lock-holder.ts', world.server.url, name, '30000');
+    const { child } = await startProcess('sql-lock-holder.ts', world.locks, world.server.url, name, '30000');
     await until(async () => (await viewer.clients()).some(({ pid }) => pid === child.pid));
     child.kill('SIGKILL');
-    const outdate = 'UPDATE distributed_lock_client SET expires = 0';
+    const outdate = `UPDATE ${world.table}_client SET expires = 0`;
     await query(world.server, outdate, outdate);
     expect(await viewer.clients()).toEqual([]);
     // The next client to be written sweeps it away.
     const lease = await viewer.acquire(name);
-    const count = 'SELECT count(*) AS n FROM distributed_lock_client';
+    const count = `SELECT count(*) AS n FROM ${world.table}_client`;
     await until(async () => {
       const [{ n }] = await query(world.server, count, count);
       return (await viewer.clients()).length === 1 && Number(n) === 1;
@@ -111,13 +110,13 @@ describe.each(SQL_SERVERS)('row locks seen from outside, %s', (kind) => {
   });
 
   it('is on the dashboard, which releases by force', async () => {
-    const backend = rowLocks({ url: world.server.url, createTable: true });
+    const backend = world.backend();
     const app: DashboardApp = await openDashboard({
       locks: { backend, applicationName: 'board' },
       dashboard: { readOnly: false },
     });
     const holder = createLockService({
-      backend: rowLocks({ url: world.server.url }),
+      backend: world.backend(),
       logger: world.logger,
       applicationName: 'shop',
       shutdownTimeout: 100,

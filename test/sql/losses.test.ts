@@ -2,18 +2,24 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError, LockLostError } from '../../lib/engine/errors.js';
 import { startTcpProxy } from '../support/network/tcp-proxy.js';
 import { startProcess } from '../support/processes/start-process.js';
-import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
 import { query, startAgain } from './sessions.js';
+import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld, type SqlWorld } from './sql-world.js';
 
 const LEASE = 3_000;
 
-describe.each(SQL_SERVERS)('the loss of a row lock, %s', (kind) => {
-  const world = openSqlWorld(kind);
+describe.each(ALL_SQL_LOCKS)('the loss of a lock in SQL, %s on %s', (which, kind) => {
+  const world = openSqlWorld(kind, which);
 
   const startHolder = async (name: string, watchdogTimeout = LEASE) => {
-    const { child, line } = await startProcess('row-lock-holder.ts', world.server.url, name, String(watchdogTimeout));
+    const { child, line } = await startProcess(
+      'sql-lock-holder.ts',
+      world.locks,
+      world.server.url,
+      name,
+      String(watchdogTimeout),
+    );
     return { child, token: Number(line.split(' ')[1]) };
   };
 
@@ -166,11 +172,13 @@ describe.each(SQL_SERVERS)('the loss of a row lock, %s', (kind) => {
   });
 });
 
-async function endSessions({ server }: SqlWorld): Promise<void> {
+async function endSessions({ server, table, locks }: SqlWorld): Promise<void> {
   const idle = await query(
     server,
-    "SELECT pid AS id FROM pg_stat_activity WHERE usename = 'locks' AND state LIKE 'idle in%'",
-    'SELECT ID AS id FROM information_schema.PROCESSLIST p JOIN locks.distributed_lock_state s ON s.session = p.ID AND s.owner IS NOT NULL',
+    locks === 'rowLocks'
+      ? "SELECT pid AS id FROM pg_stat_activity WHERE usename = 'locks' AND state LIKE 'idle in%'"
+      : "SELECT DISTINCT pid AS id FROM pg_locks WHERE locktype = 'advisory' AND granted",
+    `SELECT ID AS id FROM information_schema.PROCESSLIST p JOIN locks.${table}_state s ON s.session = p.ID AND s.owner IS NOT NULL`,
   );
   for (const { id } of idle) await query(server, `SELECT pg_terminate_backend(${id})`, `KILL CONNECTION ${id}`);
 }

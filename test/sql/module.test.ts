@@ -4,10 +4,9 @@ import { Injectable } from '@nestjs/common';
 import { LockBusyError, LockConfigurationError, LockLostError } from '../../lib/engine/errors.js';
 import { currentLease } from '../../lib/engine/scope/lock-scope.js';
 import { DistributedLock } from '../../lib/nest/decorator/distributed-lock.decorator.js';
-import { rowLocks } from '../../lib/sql.js';
 import { startApp } from '../nest/support/start-app.js';
-import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
+import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
 let inside = 0;
@@ -64,11 +63,11 @@ class Orders {
   async shipFairly(_id: string) {}
 }
 
-describe.each(SQL_SERVERS)('RedisLockModule on row locks, %s', (kind) => {
-  const world = openSqlWorld(kind);
+describe.each(ALL_SQL_LOCKS)('RedisLockModule on locks in SQL, %s on %s', (which, kind) => {
+  const world = openSqlWorld(kind, which);
   const apps: { close(): Promise<void> }[] = [];
   const open = async () => {
-    const backend = rowLocks({ url: world.server.url, createTable: true });
+    const backend = world.backend();
     const app = await startApp({ providers: [Orders] }, { backend, logger: world.logger, shutdownTimeout: 5_000 });
     apps.push(app);
     return { orders: app.get(Orders), locks: app.locks };

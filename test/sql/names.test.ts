@@ -1,9 +1,9 @@
 import { LockUnavailableError } from '../../lib/engine/errors.js';
-import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
+import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
-describe.each(SQL_SERVERS)('similar names, %s', (kind) => {
-  const world = openSqlWorld(kind);
+describe.each(ALL_SQL_LOCKS)('similar names, %s on %s', (which, kind) => {
+  const world = openSqlWorld(kind, which);
 
   it('are different locks: case, accents, spaces at the end, emoji, bytes', async () => {
     const [ann, bob] = [world.service({ connections: 30 }), world.service()];

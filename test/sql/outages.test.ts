@@ -1,12 +1,12 @@
 import { LockUnavailableError } from '../../lib/engine/errors.js';
 import { startTcpProxy } from '../support/network/tcp-proxy.js';
-import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
 import { startAgain } from './sessions.js';
+import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
-describe.each(SQL_SERVERS)('while the database is away, %s', (kind) => {
-  const world = openSqlWorld(kind);
+describe.each(ALL_SQL_LOCKS)('while the database is away, %s on %s', (which, kind) => {
+  const world = openSqlWorld(kind, which);
 
   it('refuses callers without waitTime after outageTimeout, and serves them when it is back', async () => {
     const locks = world.service({}, { outageTimeout: 2_000 });

@@ -7,14 +7,17 @@ import { loadDriver } from '../../lib/sql/driver/load-driver.js';
 import { configFromUrl } from '../../lib/sql/driver/mysql-driver.js';
 import { checkMysqlVersion } from '../../lib/sql/server/mysql-server.js';
 import { checkPostgresVersion } from '../../lib/sql/server/postgres-server.js';
+import { MysqlRowLocks } from '../../lib/sql/session-locks/mysql-row-locks.js';
+import { PostgresRowLocks } from '../../lib/sql/session-locks/postgres-row-locks.js';
 import { rowLocks } from '../../lib/sql.js';
-import { PASSWORD, SQL_SERVERS, startSqlServer } from '../support/servers/sql/sql-server.js';
+import { PASSWORD, startSqlServer } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
 import { addUser } from './sessions.js';
+import { ALL_SQL_LOCKS, SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
-describe.each(SQL_SERVERS)('a database that cannot keep locks, %s', (kind) => {
-  const world = openSqlWorld(kind);
+describe.each(ALL_SQL_LOCKS)('a database that cannot keep locks, %s on %s', (which, kind) => {
+  const world = openSqlWorld(kind, which);
 
   /** What an acquisition is refused with. */
   const refusalOf = async (options: Parameters<typeof world.service>[0]): Promise<Error> => {
@@ -38,7 +41,7 @@ describe.each(SQL_SERVERS)('a database that cannot keep locks, %s', (kind) => {
     async (right) => {
       const locks = world.service();
       await (await locks.acquire(world.name())).release();
-      const user = await addUser(world.server, right);
+      const user = await addUser(world, right);
       const { message } = await refusalOf({ url: world.server.url.replace('locks:', `${user}:`), createTable: false });
       expect(message).toMatch(/denied/);
       expect(message).toMatch(/needs these tables, SELECT, INSERT and UPDATE on them, and DELETE on the last/);
@@ -48,7 +51,7 @@ describe.each(SQL_SERVERS)('a database that cannot keep locks, %s', (kind) => {
 
   it('works for a user that has the rights which the error names, and no others', async () => {
     await (await world.service().acquire(world.name())).release();
-    const url = world.server.url.replace('locks:', `${await addUser(world.server)}:`);
+    const url = world.server.url.replace('locks:', `${await addUser(world)}:`);
     const locks = world.service({ url, createTable: false });
     const name = world.name();
     await locks.withLock([name, world.name()], async () => {
@@ -66,7 +69,7 @@ describe.each(SQL_SERVERS)('a database that cannot keep locks, %s', (kind) => {
 
   it('creates nothing where the tables are there, so that it takes no right to', async () => {
     await (await world.service().acquire(world.name())).release();
-    const url = world.server.url.replace('locks:', `${await addUser(world.server)}:`);
+    const url = world.server.url.replace('locks:', `${await addUser(world)}:`);
     await (await world.service({ url, createTable: true }).acquire(world.name(), { waitTime: 5_000 })).release();
   });
 
@@ -100,9 +103,9 @@ describe.each(SQL_SERVERS)('a database that cannot keep locks, %s', (kind) => {
     const statements = answerVersions(pool, isPostgres ? '90524' : '10.5.23-MariaDB-log');
     const { message } = await refusalOf({ url: undefined, pool: pool as never, connections: 2 });
     expect(message).toMatch(
-      isPostgres ? /need PostgreSQL 9.6 or later.*PostgreSQL 9.5/ : /MariaDB 10.6, or later.*MariaDB 10.5.23/,
+      isPostgres ? /need PostgreSQL (9.6|14) or later.*PostgreSQL 9.5/ : /MariaDB 10.6, or later.*MariaDB 10.5.23/,
     );
-    expect(statements.filter((text) => /FOR UPDATE|INSERT|UPDATE/.test(text))).toEqual([]);
+    expect(statements.filter((text) => /FOR UPDATE|INSERT|UPDATE|advisory_lock|GET_LOCK/.test(text))).toEqual([]);
     await world.tidy();
     await new Promise<void>((resolve) => void Promise.resolve(pool.end(() => resolve())));
   });
@@ -117,7 +120,7 @@ describe.each(SQL_SERVERS)('a database that cannot keep locks, %s', (kind) => {
     await Promise.all(names.map((name) => locks.withLock(name, () => {})));
     await locks.close();
     await pool.end();
-    expect(() => rowLocks({ pool: pool as never, connections: 4 })).toThrow(
+    expect(() => SQL_LOCKS[which]({ pool: pool as never, connections: 4 })).toThrow(
       /has at most 4 connections, and 5 are needed/,
     );
   });
@@ -187,12 +190,18 @@ describe('options of rowLocks', () => {
   });
 
   it('refuses servers that are too old', () => {
-    expect(() => checkPostgresVersion(90_524)).toThrow(
+    const mysqlLocks = new MysqlRowLocks('t');
+    expect(() => checkPostgresVersion(90_524, new PostgresRowLocks('t'))).toThrow(
       /need PostgreSQL 9.6 or later, and this server is PostgreSQL 9.5/,
     );
-    expect(() => checkMysqlVersion('10.5.23-MariaDB-log')).toThrow(/MariaDB 10.6.*this server is MariaDB 10.5.23/);
-    expect(() => checkMysqlVersion('5.7.44')).toThrow(/MySQL 8.*this server is MySQL 5.7.44/);
-    expect([checkMysqlVersion('8.4.0'), checkMysqlVersion('5.5.5-10.11.6-MariaDB')]).toEqual(['MySQL', 'MariaDB']);
+    expect(() => checkMysqlVersion('10.5.23-MariaDB-log', mysqlLocks)).toThrow(
+      /MariaDB 10.6.*this server is MariaDB 10.5.23/,
+    );
+    expect(() => checkMysqlVersion('5.7.44', mysqlLocks)).toThrow(/MySQL 8.*this server is MySQL 5.7.44/);
+    expect([checkMysqlVersion('8.4.0', mysqlLocks), checkMysqlVersion('5.5.5-10.11.6-MariaDB', mysqlLocks)]).toEqual([
+      'MySQL',
+      'MariaDB',
+    ]);
   });
 });
 

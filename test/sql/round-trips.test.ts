@@ -1,9 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import { rowLocks } from '../../lib/sql.js';
 import { RecordingLogger } from '../support/lock-world.js';
 import { type SqlServer, startSqlServer } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
+import { query } from './sessions.js';
 
 /** The server's own log counts. It has a line for each text that it is sent, with or without parameters. */
 describe('the round trips of row locks, by the log of PostgreSQL', () => {
@@ -29,7 +31,7 @@ describe('the round trips of row locks, by the log of PostgreSQL', () => {
     const locks = open();
     const name = 'order:it\'s \\ "1"';
     await (await locks.acquire(name)).release();
-    const counts = () => [/BEGIN/, /WITH clock/, /COMMIT/, /SELECT .*FOR UPDATE/, /SELECT 1/].map(sent);
+    const counts = () => [/BEGIN/, /WITH source/, /COMMIT/, /SELECT .*FOR UPDATE/, /SELECT 1/].map(sent);
     const before = counts();
     for (let round = 0; round < 40; round++) await (await locks.acquire(name, options)).release();
     expect(counts().map((count, n) => count - before[n])).toEqual([40, 40, 40, 0, 0]);
@@ -44,18 +46,49 @@ describe('the round trips of row locks, by the log of PostgreSQL', () => {
     await other.connect();
     await other.query('BEGIN');
     await other.query("SELECT 1 FROM distributed_lock_state WHERE lock_name = 'lock:stock:0' FOR UPDATE");
-    const [notes, begun] = [sent(/WITH clock/), sent(/BEGIN ISOLATION/)];
+    const [notes, begun] = [sent(/WITH source/), sent(/BEGIN ISOLATION/)];
     const first = locks.acquire(names[0]);
-    await until(() => sent(/WITH clock/) > notes);
+    await until(() => sent(/WITH source/) > notes);
     const rest = names.slice(1).map((name) => locks.acquire(name));
     await until(() => sent(/BEGIN ISOLATION/) === begun + 30);
     await other.query('ROLLBACK');
     const leases = await Promise.all([first, ...rest]);
     expect(new Set(leases.map(({ owner }) => owner)).size).toBe(30);
     // The first one, all that came meanwhile, and stragglers.
-    expect(sent(/WITH clock/) - notes).toBeLessThan(10);
+    expect(sent(/WITH source/) - notes).toBeLessThan(10);
+    // The first one kept only its own connection busy.
+    const senders = [...server.log.matchAll(/\[(\d+)\] LOG: .*execute [^:]*: WITH source/g)].map(([, pid]) => pid);
+    expect(new Set(senders.slice(-(sent(/WITH source/) - notes))).size).toBe(2);
     for (const lease of leases) await lease.release();
     await other.end();
     await locks.close();
+  });
+});
+
+/** `wal_sync` counts what was written to the disk (PostgreSQL 14 and later). */
+describe('the writes to the disk of row locks, by the statistics of PostgreSQL', () => {
+  it('are few, however many locks are taken', async () => {
+    // The server itself writes what no commit waits for, at this interval.
+    const server = await startSqlServer('PostgreSQL', 'durable', ['wal_writer_delay=10s']);
+    const locks = createLockService({
+      backend: rowLocks({ url: server.url, createTable: true }),
+      logger: new RecordingLogger(),
+      shutdownTimeout: 100,
+    });
+    const synced = async () => {
+      const [{ count }] = await query(server, 'SELECT wal_sync AS count FROM pg_stat_wal', '');
+      return Number(count);
+    };
+    await (await locks.acquire('order:0')).release();
+    const before = await synced();
+    // Names that are new, too: their rows are made.
+    for (let round = 0; round < 200; round++) await (await locks.acquire(`order:${round % 50}`)).release();
+    // Sessions report what they did after a second of work.
+    await sleep(1_500);
+    await (await locks.acquire('order:0')).release();
+    await sleep(200);
+    expect((await synced()) - before).toBeLessThan(40);
+    await locks.close();
+    await server.stop();
   });
 });

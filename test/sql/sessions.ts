@@ -3,13 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import mysql from 'mysql2/promise';
 import pg from 'pg';
 import { PASSWORD, type SqlServer } from '../support/servers/sql/sql-server.js';
+import type { SqlWorld } from './sql-world.js';
 
 /** How many sessions of the tests' user wait for a row, and how many there are, but for the one that asks. */
 export async function countSessions(server: SqlServer): Promise<{ waiting: number; all: number }> {
   const [row] = await query(
     server,
     `SELECT count(*) AS "all", count(*) FILTER (WHERE wait_event_type = 'Lock') AS waiting FROM pg_stat_activity WHERE usename = 'locks' AND pid <> pg_backend_pid()`,
-    `SELECT COUNT(*) AS 'all', SUM(COMMAND <> 'Sleep' AND INFO LIKE '%FOR UPDATE%') AS waiting FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID()`,
+    `SELECT COUNT(*) AS 'all', SUM(COMMAND <> 'Sleep' AND (INFO LIKE '%FOR UPDATE%' OR INFO LIKE 'SELECT GET_LOCK%')) AS waiting FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID()`,
   );
   return { waiting: Number(row.waiting), all: Number(row.all) };
 }
@@ -34,7 +35,7 @@ export async function query(
 }
 
 /** A new user with the rights on the tables that the documentation names, but for one of them. */
-export async function addUser(server: SqlServer, without?: string): Promise<string> {
+export async function addUser({ server, table, locks }: SqlWorld, without?: string): Promise<string> {
   const user = `user_${randomUUID().slice(0, 8)}`;
   const rights = (...all: string[]) => all.filter((right) => right !== without).join(', ');
   const [some, all] = [rights('SELECT', 'INSERT', 'UPDATE'), rights('SELECT', 'INSERT', 'UPDATE', 'DELETE')];
@@ -43,9 +44,10 @@ export async function addUser(server: SqlServer, without?: string): Promise<stri
     isPostgres
       ? `CREATE ROLE ${user} LOGIN PASSWORD '${PASSWORD}'`
       : `CREATE USER ${user}@'%' IDENTIFIED BY '${PASSWORD}'`,
-    `GRANT ${some} ON distributed_lock TO ${user}`,
-    `GRANT ${some} ON distributed_lock_state TO ${user}`,
-    `GRANT ${all} ON distributed_lock_client TO ${user}`,
+    ...(locks === 'rowLocks' ? [`GRANT ${some} ON ${table} TO ${user}`] : []),
+    `GRANT ${some} ON ${table}_state TO ${user}`,
+    `GRANT ${all} ON ${table}_client TO ${user}`,
+    ...(isPostgres ? [`GRANT ${some} ON ${table}_epoch, ${table}_floor TO ${user}`] : []),
   );
   return user;
 }

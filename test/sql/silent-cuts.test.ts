@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startTcpProxy } from '../support/network/tcp-proxy.js';
-import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
 import { countSessions, query } from './sessions.js';
+import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
 /** Nobody is told that the connections of a waiter carry nothing any more. */
-describe.each(SQL_SERVERS)('a waiter whose connection is cut silently, %s', (kind) => {
-  const world = openSqlWorld(kind);
+describe.each(ALL_SQL_LOCKS)('a waiter whose connection is cut silently, %s on %s', (which, kind) => {
+  const world = openSqlWorld(kind, which);
 
   /** A waiter behind a network of its own, which is cut for the connections of now; new ones work. */
   const cutWaiter = async (name: string, watchdogTimeout: number) => {
@@ -53,7 +53,7 @@ describe.each(SQL_SERVERS)('a waiter whose connection is cut silently, %s', (kin
       query(
         world.server,
         "SELECT pid AS id FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
-        "SELECT ID AS id FROM information_schema.PROCESSLIST WHERE COMMAND <> 'Sleep' AND INFO LIKE '%lock_name = ? FOR UPDATE'",
+        "SELECT ID AS id FROM information_schema.PROCESSLIST WHERE COMMAND <> 'Sleep' AND (INFO LIKE '%lock_name = ? FOR UPDATE' OR INFO LIKE 'SELECT GET_LOCK%')",
       );
     await until(async () => (await waits()).length === 1);
     const before = await waits();

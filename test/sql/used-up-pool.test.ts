@@ -1,11 +1,11 @@
 import mysql from 'mysql2/promise';
 import pg from 'pg';
 import { LockUnavailableError } from '../../lib/engine/errors.js';
-import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
+import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
-describe.each(SQL_SERVERS)('a given pool that others have used up, %s', (kind) => {
-  const world = openSqlWorld(kind);
+describe.each(ALL_SQL_LOCKS)('a given pool that others have used up, %s on %s', (which, kind) => {
+  const world = openSqlWorld(kind, which);
 
   it('is told to a caller that must not wait, and gives its connections back when they come late', async () => {
     const isPostgres = kind === 'PostgreSQL';

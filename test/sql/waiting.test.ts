@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockAbortedError, LockBusyError, LockUnavailableError } from '../../lib/engine/errors.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
 import { countSessions } from './sessions.js';
+import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
-describe.each(SQL_SERVERS)('waiting for a row lock, %s', (kind) => {
-  const world = openSqlWorld(kind);
+describe.each(ALL_SQL_LOCKS)('waiting for a lock in SQL, %s on %s', (which, kind) => {
+  const world = openSqlWorld(kind, which);
   /** It has connected. */
   const warmUp = async (locks: LockService) => (await locks.acquire(world.name())).release();
 
@@ -86,7 +86,7 @@ describe.each(SQL_SERVERS)('waiting for a row lock, %s', (kind) => {
   it('says so when all connections are in use, to those who must not wait for one', async () => {
     const locks = world.service({ connections: 1 });
     const outer = world.name();
-    const full = /all 1 connections of rowLocks\(\).*set connections to more than 1/;
+    const full = new RegExp(`all 1 connections of ${which}\\(\\) .*set connections to more than 1`);
     await locks.withLock(outer, async () => {
       const nested = locks.acquire(world.name());
       await expect(nested).rejects.toThrow(LockUnavailableError);

@@ -230,7 +230,7 @@ export const NOTHING = {
   leases: 0,
   severalLocks: 0,
   permitQueues: 0,
-  mutations: 0,
+  changes: 0,
   renewedPermits: 0,
   requests: 0,
   subscriptions: 0,

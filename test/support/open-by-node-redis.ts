@@ -1,11 +1,13 @@
 import type { RedisOptions } from 'ioredis';
+import { clientForUrl, openTopology as open } from '../../lib/backends/redis/links/choose-client.js';
 import type { ClusterConnection, Connection } from '../../lib/backends/redis/links/connection.js';
 import type { ConnectionContext } from '../../lib/backends/redis/links/connection-context.js';
-import { openTopology as open } from '../../lib/backends/redis/links/open-topology.js';
 import type { Topology } from '../../lib/backends/redis/links/topology.js';
 
+export { clientForUrl };
+
 /**
- * With `TEST_CLIENT=node-redis`, the library gets this for `links/open-topology`, in the processes that tests start,
+ * With `TEST_CLIENT=node-redis`, the library gets this for `links/choose-client`, in the processes that tests start,
  * too: options that were written for ioredis are connected by node-redis. Clients of ioredis itself stay what they are.
  */
 export function openTopology(connection: Connection, context: ConnectionContext): Topology {

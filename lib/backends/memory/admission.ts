@@ -1,8 +1,7 @@
 import { type AcquireRequest, type Busy, isReadWrite, type OwnerRef } from '../lock-requests.js';
 import { ExclusiveRecord, type LockRecord, ReadWriteRecord, remaining } from './lock-record.js';
 import type { MemoryStore } from './memory-store.js';
-import { removeWaiter } from './waiters.js';
-import type { WaitingOwners } from './waiting-owners.js';
+import { removeWaiter, type WaitingOwners } from './waiting-owners.js';
 
 /** Why a request cannot be granted now; undefined when it can. */
 export function findBusy(store: MemoryStore, request: AcquireRequest, now: number): Busy | undefined {

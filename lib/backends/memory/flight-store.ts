@@ -4,10 +4,10 @@ import { ExpiringMap, isPast } from './expiring-map.js';
 /** How long the note that a result was forgotten is kept after the run has ended, in milliseconds. */
 const LONGER = 10_000;
 
-/** A note that results were forgotten. */
+/** A note that results were forgotten since the run began: first, and last. Both are readings. */
 interface Forgotten {
-  /** A reading of the clock of fencing tokens. */
-  readonly at: number;
+  readonly first: number;
+  readonly last: number;
   /** How long the note is kept if nobody holds the lock. */
   until: number;
 }
@@ -31,11 +31,23 @@ export class FlightStore {
   }
 
   forget(key: string, at: number, now: number): void {
-    this.forgotten.set(key, { at, until: now + LONGER }, now);
+    const { first } = this.forgotten.get(key, now) ?? { first: at };
+    this.forgotten.set(key, { first, last: at, until: now + LONGER }, now);
+  }
+
+  /** A new run has begun: what was forgotten before does not concern it. */
+  begin(key: string): void {
+    this.forgotten.delete(key);
   }
 
   /** When results were last forgotten; 0: not known. */
   forgottenAt(key: string, now: number): number {
-    return this.forgotten.get(key, now)?.at ?? 0;
+    return this.forgotten.get(key, now)?.last ?? 0;
+  }
+
+  /** When results were first forgotten since this token of a run; undefined: they were not. As in release-flight-5.lua. */
+  forgottenSince(key: string, token: number, now: number): number | undefined {
+    const note = this.forgotten.get(key, now);
+    return note === undefined || note.last <= token ? undefined : Math.max(note.first, token);
   }
 }

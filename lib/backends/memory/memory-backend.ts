@@ -29,7 +29,7 @@ import { MemoryFlights } from './memory-flights.js';
 import { type MemoryStore, processStore } from './memory-store.js';
 import { MemorySynchronizers } from './memory-synchronizers.js';
 import { ReleaseMessages } from './release-messages.js';
-import { addWaiter, refreshWaiter, removeWaiter } from './waiters.js';
+import { addWaiter, refreshWaiter, removeWaiter } from './waiting-owners.js';
 
 /** @publicApi */
 export interface MemoryBackendOptions {

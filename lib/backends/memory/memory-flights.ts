@@ -50,6 +50,8 @@ export class MemoryFlights implements FlightBackend {
       return { ...busy, reading };
     }
     if (stored?.run === owner) return { acquired: false, remaining: 1, holder: undefined, reading };
+    // An owner that asks again may be running already.
+    if (this.store.locks.get(key, now) === undefined) this.store.flights.begin(key);
     grant(this.store, request, leaseTime, now);
     return { acquired: true, token: reading, reserved: 0 };
   }
@@ -63,12 +65,11 @@ export class MemoryFlights implements FlightBackend {
       const wasStored = results.get(key, now)?.result.run === owner;
       return { released: wasStored ? 'before' : 'gone', resent: false };
     }
-    const forgottenAt = flights.forgottenAt(key, now);
-    const isStale = forgottenAt > token;
-    const kept = isStale ? 0 : keepFor;
+    const forgotten = flights.forgottenSince(key, token, now);
+    const kept = forgotten === undefined ? keepFor : 0;
     if (kept > 0 || wanted.get(key, now) !== undefined) {
       const ended = this.reading();
-      const before = isStale ? forgottenAt : ended;
+      const before = forgotten ?? ended;
       const result = { value, run: owner, ended, before, kept: ended + kept * 1_000 };
       results.set(key, { result, until: now + Math.max(kept, SHORTEST) }, now);
     }

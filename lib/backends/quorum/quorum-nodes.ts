@@ -1,7 +1,9 @@
 import type { BackendHealth, LockBackend } from '../lock-backend.js';
 import type { LockState } from '../lock-requests.js';
-import { SingleNodeWatch } from '../node-health.js';
+import { SingleNodeWatch } from '../node-outage.js';
 import type { Runtime } from '../runtime.js';
+import { majorityView, sameView } from './majority-view.js';
+import { type NodeCall, QuorumNode } from './quorum-node.js';
 import {
   collectReplies,
   countReplies,
@@ -9,9 +11,7 @@ import {
   majorityOf,
   type NodeReplies,
   noMajorityError,
-} from './majority.js';
-import { majorityView, sameView } from './majority-view.js';
-import { type NodeCall, QuorumNode } from './quorum-node.js';
+} from './wait-for-majority.js';
 
 const SHORTEST_TIMEOUT = 50;
 

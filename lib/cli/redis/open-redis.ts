@@ -3,13 +3,13 @@ import { BackendError } from '../../backends/lock-backend.js';
 import { checkDatabase } from '../../backends/redis/connection/check-database.js';
 import { connectionAdvice } from '../../backends/redis/connection/connection-advice.js';
 import { messageOf } from '../../backends/redis/connection/redis-errors.js';
+import { openTopology } from '../../backends/redis/links/choose-client.js';
 import type { Connection } from '../../backends/redis/links/connection.js';
 import type { Link } from '../../backends/redis/links/link.js';
-import { openTopology } from '../../backends/redis/links/open-topology.js';
 import type { Topology } from '../../backends/redis/links/topology.js';
-import { connectionToLookAt } from '../../backends/redis/links/url-connection.js';
 import { nodeRuntime } from '../../engine/node-runtime.js';
 import { CommandError } from '../command-error.js';
+import { diagnosticConnection } from './diagnostic-connection.js';
 import type { RedisPlace } from './redis-place.js';
 import { Server, TIMEOUT, within } from './server.js';
 
@@ -97,7 +97,7 @@ function replicaOf(info: string): ReplicaOf | undefined {
 
 /** Connects to the server of the URL. */
 async function connectTo(place: RedisPlace): Promise<Opened> {
-  const connection = connectionToLookAt(place.url, { isCluster: false, connectTimeout: CONNECT_TIMEOUT });
+  const connection = diagnosticConnection(place.url, { isCluster: false, connectTimeout: CONNECT_TIMEOUT });
   const opened = await open(connection, place);
   const { topology, server } = opened;
   try {
@@ -119,7 +119,7 @@ async function openCluster(place: RedisPlace, first: Opened): Promise<OpenRedis>
   // Without slots there are no nodes to connect to. The check of the cluster reports that it is down.
   if (Array.isArray(slots) && slots.length === 0) return { ...first, masters: () => [first.server] };
   const cluster = await open(
-    connectionToLookAt(place.url, { isCluster: true, connectTimeout: CONNECT_TIMEOUT }),
+    diagnosticConnection(place.url, { isCluster: true, connectTimeout: CONNECT_TIMEOUT }),
     place,
   );
   const { topology } = cluster;

@@ -28,7 +28,7 @@ const INTERVAL_FOR_EACH = 0.1;
 const SHORTEST_PAUSE = 2_000;
 
 /** The holds and waits of a service at one moment. */
-export type Stock = Pick<ClientRecord, 'held' | 'waiting' | 'longestWait' | 'holds' | 'waits'>;
+export type RecordContents = Pick<ClientRecord, 'held' | 'waiting' | 'longestWait' | 'holds' | 'waits'>;
 
 interface PresenceSettings {
   readonly backend: LockBackend;
@@ -56,7 +56,7 @@ export class ClientRecordWriter {
   constructor(
     private readonly settings: PresenceSettings,
     private readonly logger: LockLogger,
-    private readonly takeStock: () => Stock,
+    private readonly contentsNow: () => RecordContents,
   ) {
     const { runtime, backend, identity } = settings;
     this.heartbeat = new ReschedulableTimer(runtime, () => this.check());
@@ -86,23 +86,23 @@ export class ClientRecordWriter {
   }
 
   private check(): void {
-    const stock = this.takeStock();
-    this.resting = stock.held + stock.waiting === 0;
+    const contents = this.contentsNow();
+    this.resting = contents.held + contents.waiting === 0;
     if (this.resting && this.writtenAt === undefined) return;
     const now = this.settings.runtime.monotonic();
     const age = now - (this.writtenAt ?? Number.NEGATIVE_INFINITY);
-    const mentions = lasting(stock);
+    const mentions = lasting(contents);
     if (age >= HEARTBEAT || (age >= SHORTEST_PAUSE && mentions !== this.mentioned)) {
       this.writtenAt = now;
       this.mentioned = mentions;
-      this.writing = this.write(stock, LIFETIME);
+      this.writing = this.write(contents, LIFETIME);
     }
-    this.heartbeat.schedule(this.resting ? HEARTBEAT - (now - (this.writtenAt as number)) : untilNextCheck(stock));
+    this.heartbeat.schedule(this.resting ? HEARTBEAT - (now - (this.writtenAt as number)) : untilNextCheck(contents));
   }
 
-  private write(stock: Stock, lifetime: number): Promise<void> {
+  private write(contents: RecordContents, lifetime: number): Promise<void> {
     const { backend, clientId, identity } = this.settings;
-    const record = { ...(identity as ClientIdentity), clientId, since: this.since, ...stock };
+    const record = { ...(identity as ClientIdentity), clientId, since: this.since, ...contents };
     const written = backend.directory?.writeClient(record, lifetime) ?? Promise.resolve();
     return written.catch((error: BackendError) => {
       if (error.kind !== 'denied' || this.closed) return;
@@ -114,11 +114,11 @@ export class ClientRecordWriter {
   }
 }
 
-function untilNextCheck({ held, waiting }: Stock): number {
+function untilNextCheck({ held, waiting }: RecordContents): number {
   return Math.min(HEARTBEAT, Math.max(CHECK_INTERVAL, (held + waiting) * INTERVAL_FOR_EACH));
 }
 
-function lasting({ holds, waits }: Stock): string {
+function lasting({ holds, waits }: RecordContents): string {
   const held = holds.filter(({ heldFor }) => heldFor >= CHECK_INTERVAL).map(({ owner }) => owner);
   return [...held, ...waits.map(({ key }) => key)].sort().join('\n');
 }

@@ -10,7 +10,8 @@ import { toLockName } from '../terms/lock-name.js';
 import { isTraced, traceAcquisition } from '../trace/trace-acquisition.js';
 import { abortedError } from '../waiting/waiter.js';
 import { FlightWaiter, type SharedResult } from './flight-queue.js';
-import { type FlightTerms, resultOf, textOf } from './flight-terms.js';
+import type { FlightTerms } from './flight-terms.js';
+import { resultOf, textOf } from './serialize-result.js';
 
 /**
  * Runs `body` unless somebody else is running it or its result is kept, and resolves to the result of whoever ran it.
@@ -27,9 +28,9 @@ export async function singleFlight(
 ): Promise<unknown> {
   const ask = () => joinOrAcquire(context, name, terms, what);
   const turn = await (isTraced(context) ? traceAcquisition(context, [name], terms, ask) : ask());
-  if ('value' in turn) return resultOf(turn.value, terms, name);
+  if ('value' in turn) return resultOf(turn.value, terms.serializer, name);
   const text = await run(context, turn, terms, body);
-  return resultOf(text, terms, name);
+  return resultOf(text, terms.serializer, name);
 }
 
 /** @throws LockConfigurationError, with the reason, when the backend has no single flights */
@@ -70,7 +71,7 @@ async function joinOrAcquire(
     if (refusal !== undefined) return waiter.refuse(refusal);
     const queue = context.flightQueueOf(name, key);
     queue.enqueue(waiter);
-    if (hasScope) context.deadlocks.add(waiter, queue);
+    if (hasScope) context.deadlocks.add(waiter, queue.line);
   });
 }
 
@@ -97,7 +98,7 @@ function run(
   const queue = context.flightQueueOf(lease.name, held.key);
   return holdWhile(context, lease, async () => {
     try {
-      const value = textOf(await body(lease), terms, lease.name);
+      const value = textOf(await body(lease), terms.serializer, lease.name);
       queue.landed(held, { value });
       return value;
     } catch (error) {

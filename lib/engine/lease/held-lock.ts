@@ -5,8 +5,8 @@ import type { LockLostError } from '../errors.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import type { Waiter } from '../waiting/waiter.js';
 import type { Renewable, RenewalList } from '../watchdog.js';
-import type { Departure } from './departure.js';
 import type { Moment } from './lease-clock.js';
+import type { RecallableRelease } from './recallable-release.js';
 
 /** Reacts when the last share of a held lock is given back, and when the lock is lost. */
 export interface LockKeeper {
@@ -95,8 +95,7 @@ export class HeldLock implements Renewable<HeldLock> {
    */
   keepUntil = 0;
 
-  /** The latest release. */
-  departure: Departure | undefined;
+  latestRelease: RecallableRelease | undefined;
 
   /** Its position in a list of the watchdog. */
   list: RenewalList<HeldLock> | undefined;

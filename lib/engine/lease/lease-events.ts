@@ -1,6 +1,6 @@
 import type { Runtime } from '../../backends/runtime.js';
 import type { DetachedLock } from '../detached/detach-lock.js';
-import type { EventHub } from '../events/events.js';
+import type { EventHub } from '../events/event-hub.js';
 import type { LockEvent, OwnerEvent } from '../events/lock-events.js';
 import type { HeldLock, LeaseTerms } from './held-lock.js';
 

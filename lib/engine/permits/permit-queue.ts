@@ -5,7 +5,7 @@ import type { Subscription, Wake } from '../../backends/subscription.js';
 import type { RequestId } from '../../backends/synchronizer-backend.js';
 import type { EngineContext } from '../engine-context.js';
 import { LockAbortedError, LockBusyError, LockUnavailableError } from '../errors.js';
-import type { RestingCallers, WaitingQueue } from '../waiting/outages.js';
+import type { RestingCallers, WaitingQueue } from '../waiting/outage-limit.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
 import { shutdownError } from '../waiting/wait-errors.js';
 import { Caller, type WaitTerms } from '../waiting/waiter.js';

@@ -1,8 +1,9 @@
 import type { SynchronizerBackend } from '../../backends/synchronizer-backend.js';
 import type { EngineContext } from '../engine-context.js';
-import { LockLostError } from '../errors.js';
+import type { LockLostError } from '../errors.js';
 import type { Moment } from '../lease/lease-clock.js';
-import { type LossReason, type Renewable, type RenewalList, type Renewer, Watchdog } from '../watchdog.js';
+import { type LossReason, permitLostError } from '../loss-reasons.js';
+import { type Renewable, type RenewalList, type Renewer, Watchdog } from '../watchdog.js';
 import type { Synchronizer } from './synchronizer.js';
 
 /** The fields that the events of all permits have in common. */
@@ -149,16 +150,8 @@ export class RenewedPermits implements Renewer<RenewedPermit> {
   }
 
   lost(permit: RenewedPermit, reason: LossReason): void {
-    this.lose(
-      permit,
-      reason === 'gone' ? 'it no longer existed at renewal' : 'it could not be renewed before its lease ended',
-    );
-  }
-
-  private lose(permit: RenewedPermit, why: string): void {
     const { name, what } = permit.siblings.semaphore;
-    const message = `A permit of ${what} was lost: ${why}. Another process may hold it now; stop the work that needs it`;
-    permit.lost = new LockLostError(message, name);
+    permit.lost = permitLostError(what, name, reason);
     this.forget(permit);
     this.context.events.emit('lost', { ...PERMIT, name, owner: permit.id, held: undefined, error: permit.lost });
   }

@@ -2,13 +2,18 @@ import type { RequestId, SynchronizerBackend } from '../../backends/synchronizer
 import type { EngineContext } from '../engine-context.js';
 import { LockConfigurationError } from '../errors.js';
 import { toLockName } from '../terms/lock-name.js';
-import type { WaitingQueue } from '../waiting/outages.js';
+import type { WaitingQueue } from '../waiting/outage-limit.js';
 import { abortedError, type WaitTerms } from '../waiting/waiter.js';
-import { giveLeasedPermits, type Mutation, Mutations, releasePermits } from './mutations.js';
 import { PermitQueue, type PermitSource, PermitWaiter } from './permit-queue.js';
 import { CountedPermits, LeasedPermits, type LeasedPermitTerms, OpenLatch } from './permit-sources.js';
 import { RenewedPermits } from './renewed-permits.js';
 import { failedError, type Synchronizer } from './synchronizer.js';
+import {
+  giveLeasedPermits,
+  releasePermits,
+  type SynchronizerChange,
+  SynchronizerChanges,
+} from './synchronizer-changes.js';
 
 /** How many names are remembered, to warn only once about each. */
 const MOST_REMEMBERED = 1_000;
@@ -25,14 +30,14 @@ type AnyQueue = Pick<PermitQueue<never>, 'rejectWaiters' | 'close' | 'length'> &
  * renewed. It keeps no state for objects that nobody uses.
  *
  * A waiting caller joins the queue of its object (permit-queue.ts), which requests permits from a source
- * (permit-sources.ts). Changes that need no waiting are sent one after another (mutations.ts). Permits with an id but
+ * (permit-sources.ts). Changes that need no waiting are sent one after another (synchronizer-changes.ts). Permits with an id but
  * no leaseTime are renewed until they are released (renewed-permits.ts).
  */
 export class Synchronizers {
   readonly renewedPermits: RenewedPermits;
   /** By kind and key. A queue exists for as long as callers wait in it. */
   private readonly queues = new Map<string, AnyQueue>();
-  private readonly mutations: Mutations;
+  private readonly changes: SynchronizerChanges;
   private requests = 0;
   /** Keys of missing semaphores for which a warning was logged. */
   private readonly missing = new Set<string>();
@@ -47,13 +52,13 @@ export class Synchronizers {
     onIdle: () => void,
   ) {
     this.renewedPermits = new RenewedPermits(() => this.backend, context, watchdogTimeout, onIdle);
-    this.mutations = new Mutations(context.runtime, () => this.nextRequest('change'));
+    this.changes = new SynchronizerChanges(context.runtime, () => this.nextRequest('change'));
   }
 
   /** The numbers of queues, of changes under way, and of renewed permits. */
-  activity(): { readonly permitQueues: number; readonly mutations: number; readonly renewedPermits: number } {
-    const { queues, mutations, renewedPermits } = this;
-    return { permitQueues: queues.size, mutations: mutations.size, renewedPermits: renewedPermits.size };
+  activity(): { readonly permitQueues: number; readonly changes: number; readonly renewedPermits: number } {
+    const { queues, changes, renewedPermits } = this;
+    return { permitQueues: queues.size, changes: changes.size, renewedPermits: renewedPermits.size };
   }
 
   /**
@@ -70,7 +75,7 @@ export class Synchronizers {
 
   /** Waits for permits that are only counted. */
   takePermits(semaphore: Synchronizer, permits: number, terms: WaitTerms): Promise<void> {
-    const giveBack = (unused: number) => this.inBackground(this.mutate(semaphore, releasePermits, unused));
+    const giveBack = (unused: number) => this.inBackground(this.change(semaphore, releasePermits, unused));
     const onMissing = () => this.warnMissing(semaphore);
     const newSource = () => new CountedPermits(this.backend, semaphore, giveBack, onMissing);
     return this.wait('permits', semaphore, permits, terms, newSource);
@@ -80,7 +85,7 @@ export class Synchronizers {
   takeLeasedPermits(semaphore: Synchronizer, permits: number, terms: LeasedPermitTerms): Promise<readonly string[]> {
     const { context, renewedPermits } = this;
     const giveBack = (unused: readonly string[]) =>
-      this.inBackground(this.mutate(semaphore, giveLeasedPermits, unused));
+      this.inBackground(this.change(semaphore, giveLeasedPermits, unused));
     const onMissing = () => this.warnMissing(semaphore);
     const newSource = () => new LeasedPermits(this.backend, context, renewedPermits, semaphore, giveBack, onMissing);
     return this.wait('leased-permits', semaphore, permits, terms, newSource);
@@ -97,8 +102,8 @@ export class Synchronizers {
   }
 
   /** Changes an object. Changes of one object are sent one after another, and retried for a minute during an outage. */
-  mutate<Item, Reply>(object: Synchronizer, mutation: Mutation<Item, Reply>, item: Item): Promise<Reply> {
-    return this.explained(object, this.mutations.apply(this.backend, object.key, mutation, item));
+  change<Item, Reply>(object: Synchronizer, change: SynchronizerChange<Item, Reply>, item: Item): Promise<Reply> {
+    return this.explained(object, this.changes.apply(this.backend, object.key, change, item));
   }
 
   /** Reads an object without changing it. */
@@ -129,16 +134,16 @@ export class Synchronizers {
       this.context.events.logger.warn(
         `Shutdown: ${count} permits of ${semaphore.what} are still held; they are no longer renewed and expire with their leases`,
       );
-    this.mutations.stopRetrying();
+    this.changes.stopRetrying();
     const queues = [...this.queues.values()];
     this.queues.clear();
     await Promise.all(queues.map((queue) => queue.close()));
-    await this.mutations.idle();
+    await this.changes.idle();
   }
 
   /** Rejects every unanswered change. */
   abandon(): void {
-    this.mutations.abandon();
+    this.changes.abandon();
   }
 
   private wait<Granted, Terms extends WaitTerms>(

@@ -11,7 +11,7 @@ import {
 import { Attempt } from '../attempt.js';
 import type { LinkedQueue } from '../collections/linked-queue.js';
 import type { EngineContext } from '../engine-context.js';
-import { Departure } from '../lease/departure.js';
+import { noteLoss, unusedOwner } from '../lease/background-releases.js';
 import {
   type GivenBack,
   HeldLock,
@@ -21,12 +21,10 @@ import {
   type ReleaseOutcome,
 } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
-import { noteLoss, unusedOwner } from '../lease/release.js';
+import { RecallableRelease } from '../lease/recallable-release.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import type { WaitingQueue } from '../waiting/outages.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
 import { permanentError } from '../waiting/wait-errors.js';
-import type { Caller } from '../waiting/waiter.js';
 import { HandOffBudget, mayInherit } from './hand-off-budget.js';
 import { isRegistered, unregister, WaiterHeartbeat } from './waiter-registration.js';
 import { WaitingLine } from './waiting-line.js';
@@ -55,14 +53,14 @@ const NONE: readonly HeldLock[] = [];
  *
  * When none of them applies and nobody waits, the queue ends.
  */
-export class LockQueue implements LockKeeper, WaitingQueue {
-  private readonly line: WaitingLine;
+export class LockQueue implements LockKeeper {
+  readonly line: WaitingLine;
 
   // Locks held here. Usually there is one holder; only readers share.
   private holder: HeldLock | undefined = undefined;
   private otherReaders: readonly HeldLock[] = NONE;
   /** The latest release, until it is answered. */
-  private departing: Departure | undefined = undefined;
+  private departing: RecallableRelease | undefined = undefined;
 
   // Requests under way.
   /** The number of unanswered acquisitions. */
@@ -124,23 +122,9 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     return isLast ? this.departing?.owner : undefined;
   }
 
-  get keys(): readonly string[] {
-    return [this.key];
-  }
-
   get isAsking(): boolean {
     return this.attempts + this.departures + this.claims > 0;
   }
-
-  isUnavailableTo(caller: Caller<never>): boolean {
-    return this.line.isUnavailableTo(caller);
-  }
-
-  /**
-   * A forced release by this process needs no action: a waiter gets another owner whenever the effect of its request is
-   * unknown.
-   */
-  removed(): void {}
 
   // ── Callers come and go ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -161,18 +145,8 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     this.serveNext();
   }
 
-  dismiss(waiter: LockWaiter, error: Error): void {
-    this.leave(waiter);
-    waiter.refuse(error);
-  }
-
-  refuseWhere(errorOf: (waiter: LockWaiter) => Error | undefined): void {
-    this.line.refuseWhere(errorOf);
-  }
-
-  /** Removes a waiter. Its traces in the backend are removed now, or when its request is answered. */
-  leave(waiter: LockWaiter): void {
-    this.line.leave(waiter);
+  /** Removes the traces of a waiter in the backend now, or when its request is answered. */
+  left(waiter: LockWaiter): void {
     if (this.line.isEmpty) {
       this.again?.onEmpty();
       // Stops the request that waits in the backend, because nobody waits for its answer.
@@ -232,7 +206,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
   }
 
   private endIfIdle(): void {
-    if (this.waiting.length > 0 || this.isAsking || this.holder !== undefined) return;
+    if (!this.line.isIdle) return;
     const { again } = this;
     if (again !== undefined && again.yieldRemaining > 0) return again.afterYield(() => this.endIfIdle());
     again?.close();
@@ -323,18 +297,12 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     this.resume();
   }
 
-  /**
-   * An owner of this process whose release is not answered yet holds the lock for another queue. The waiter asks once
-   * more after that answer.
-   */
-  private asksBehindRelease(waiter: LockWaiter, { holder }: Busy): boolean {
-    if (waiter.askedAgain) return false;
+  private asksBehindRelease(waiter: LockWaiter, reply: Busy): boolean {
     const answered = () => {
       this.departures--;
       this.resume();
     };
-    if (!this.context.unsettledReleases.onAnswer(holder, answered)) return false;
-    waiter.askedAgain = true;
+    if (!this.line.asksBehindRelease(waiter, reply, answered)) return false;
     this.departures++;
     return true;
   }
@@ -346,7 +314,8 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     // The waiter left while its request was under way. If the request had no effect, an earlier one may still have
     // registered the waiter.
     if (!this.abandonOwner(waiter, attempt) && waiter.settled) this.unregister(waiter);
-    if (!waiter.settled && error.kind !== 'unavailable') this.dismiss(waiter, permanentError(waiter, backend, error));
+    if (!waiter.settled && error.kind !== 'unavailable')
+      this.line.dismiss(waiter, permanentError(waiter, backend, error));
     this.refuseTriers((trier) => this.line.unavailable(trier));
     const head = this.waiting.first;
     if (head !== undefined && error.kind === 'unavailable' && this.turn.failed())
@@ -362,7 +331,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     if (reason instanceof BackendError) {
       line.failure = reason;
       for (const waiter of this.waiting)
-        if (waiter.triesOnce || waiter.scoped) this.dismiss(waiter, line.unavailable(waiter));
+        if (waiter.triesOnce || waiter.scoped) line.dismiss(waiter, line.unavailable(waiter));
       return;
     }
     line.foundBusy(reason, this.context.clock.now(), line.mayAnyLeave);
@@ -423,7 +392,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
 
   /** Reserves the queue for an attempt at several names. False: the attempt would have to wait. */
   claim(): boolean {
-    if (this.waiting.length > 0 || this.isAsking || this.holder !== undefined) return false;
+    if (!this.line.isIdle) return false;
     this.claims++;
     return true;
   }
@@ -537,19 +506,19 @@ export class LockQueue implements LockKeeper, WaitingQueue {
    *
    * @returns false if the release is sent all the same
    */
-  private recall(departure: Departure, next: LockWaiter): boolean {
-    const { held } = departure;
+  private recall(release: RecallableRelease, next: LockWaiter): boolean {
+    const { held } = release;
     if (this.waiting.length > 1 || this.departures > 1 || this.claims > 0) return false;
     const now = this.context.clock.now();
     const route = this.route(held, next, now);
     if (route === 'release') return false;
-    departure.recall();
+    release.recall();
     this.departing = undefined;
     this.departures--;
     this.again?.releasedSilently();
     this.budget.followed();
     this.hold(held, now);
-    departure.passedOn(this.handOver(held, next, route));
+    release.passedOn(this.handOver(held, next, route));
     if (next.settled) return true;
     if (next.mayLeave) this.line.watch(next);
     this.line.rest();
@@ -654,19 +623,19 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     if (held.type !== 'read') this.again?.releasing();
     this.drop(held);
     this.departures++;
-    if (held.departure?.resumable) {
-      this.departing = held.departure;
-      return held.departure.resume(listener);
+    if (held.latestRelease?.resumable) {
+      this.departing = held.latestRelease;
+      return held.latestRelease.resume(listener);
     }
-    const departure = new Departure(this.context, held, (reply) => {
+    const release = new RecallableRelease(this.context, held, (reply) => {
       this.departures--;
-      if (this.departing === departure) this.departing = undefined;
+      if (this.departing === release) this.departing = undefined;
       if (this.waiting.length === 0) this.handOff?.notFollowed();
       if (held.type !== 'read') this.released(reply);
       this.resume();
     });
-    held.departure = this.departing = departure;
-    return departure.send(listener);
+    held.latestRelease = this.departing = release;
+    return release.send(listener);
   }
 
   /**

@@ -6,7 +6,7 @@ import { announceAcquired, startTime } from '../lease/lease-events.js';
 import type { LockLease } from '../lease/lock-lease.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { isTraced, traceAcquisition } from '../trace/trace-acquisition.js';
-import type { WaitingQueue } from '../waiting/outages.js';
+import type { WaitingQueue } from '../waiting/outage-limit.js';
 import type { Caller } from '../waiting/waiter.js';
 import { acquireAllOrNone, type BusyLock, type WantedGroup } from './all-or-none.js';
 import { WantedLock } from './wanted-lock.js';

@@ -1,4 +1,4 @@
-import type { EventHub } from '../events/events.js';
+import type { EventHub } from '../events/event-hub.js';
 import type { AcquireMessage } from './channels.js';
 
 /**

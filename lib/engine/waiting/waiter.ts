@@ -5,7 +5,7 @@ import type { Milliseconds } from '../terms/duration.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 
 /** Why a caller left before it was served. */
-export type Departure = 'timeout' | 'abort';
+export type LeaveReason = 'timeout' | 'abort';
 
 /** The terms that limit a wait. */
 export interface WaitTerms {
@@ -81,7 +81,7 @@ export abstract class Caller<Granted> {
    * @param leave removes the caller from its queue and returns why it was not served; called before the caller is
    *   refused
    */
-  watch(leave: (departure: Departure) => Error): void {
+  watch(leave: (reason: LeaveReason) => Error): void {
     const { waitTime, signal } = this.terms;
     if (signal !== undefined) {
       const listener = AbortListener.of(signal);

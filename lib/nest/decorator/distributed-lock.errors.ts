@@ -1,9 +1,9 @@
 import { LockConfigurationError } from '../../engine/errors.js';
-import type { LockedMethod } from './compile-locked-method.js';
+import type { DecoratedMethod, LockedMethod } from './compile-locked-method.js';
 import { isAsyncIterable, isObservableLike } from './return-kind.js';
 
 /** The instance of a decorated method has no lock service, so the method did not run. */
-export function noLockService({ where, serviceName }: LockedMethod, instance: unknown): LockConfigurationError {
+export function noLockService({ where, serviceName }: DecoratedMethod, instance: unknown): LockConfigurationError {
   if (instance === undefined || instance === null) {
     return new LockConfigurationError(
       `${where} was called without its instance, and did not run: call it as a method, or bind it`,

@@ -12,7 +12,7 @@ export function fromPool<T>(take: () => Promise<T>, giveBack: (connection: T) =>
     let isLate = false;
     const timer = setTimeout(() => {
       isLate = true;
-      const remedy = 'give rowLocks() a pool that nothing else uses, or url';
+      const remedy = 'give a pool that nothing else uses, or url';
       reject(
         new Error(
           `no connection of the pool that was given is free or could be opened within ${PATIENCE} ms: ${remedy}`,

@@ -9,7 +9,7 @@ export async function loadDriver<T>(name: 'pg' | 'mysql2', load: () => Promise<T
   try {
     return await load();
   } catch (cause) {
-    const message = `rowLocks(): the package '${name}' could not be loaded; install it: npm install ${name}`;
+    const message = `nestjs-redis-lock/sql: the package '${name}' could not be loaded; install it: npm install ${name}`;
     throw new LockConfigurationError(message, { cause });
   }
 }

@@ -1,16 +1,24 @@
 import type { SessionIdentity, SqlConnection } from '../driver/sql-connection.js';
+import type { Grant, SessionLocks } from '../session-locks/session-locks.js';
 
 /** The holder of a lock, as the state table records it. */
 export interface HolderEntry {
   readonly key: string;
   readonly owner: string;
   readonly mode: 'exclusive' | 'write';
-  /** The number of the session that holds the row, and of its transaction where the server numbers them. */
+  /** The number of the session that holds the lock, and what its {@link Grant} says. */
   readonly session: number;
   readonly transaction: number;
   readonly leaseTime: number;
   /** How many fencing tokens to reserve for hand-offs. */
   readonly reserve: number;
+}
+
+/** What identifies an entry of the state table. */
+export interface HolderNote {
+  readonly key: string;
+  readonly owner: string;
+  readonly token: number;
 }
 
 export interface TokenRange {
@@ -30,12 +38,14 @@ export interface KnownState {
 }
 
 /**
- * The statements of one kind of database. Those that take a row run in a separate session; all others in autocommit, on
- * the control connection. All of them reject with the driver's errors or ConnectionLost.
+ * The statements of one kind of database that are the same for all kinds of locks. They run in autocommit, nearly all
+ * on the control connection, and reject with the driver's errors or ConnectionLost.
  */
 export interface LockServer {
   /** `PostgreSQL`, `MySQL or MariaDB`. */
   readonly title: string;
+  /** The locks that its sessions take. */
+  readonly locks: SessionLocks;
   /** The statements that create the tables, for people to run. */
   readonly tableStatements: readonly string[];
   readonly clients: ClientTable;
@@ -53,27 +63,14 @@ export interface LockServer {
   prepareControl(control: SqlConnection): Promise<void>;
   /** Rejects when a table is not there, or a right on it is missing. It changes nothing. */
   checkTables(control: SqlConnection): Promise<void>;
+  /** To be called on each new control connection: makes later tokens exceed those that a crash of the server lost. */
+  prepareTokens(control: SqlConnection): Promise<void>;
 
-  prepareSession(session: SqlConnection): Promise<void>;
-  /**
-   * Begins a transaction that the server ends when the session was idle for `leaseTime` ms, and tries to lock a row in
-   * it, as {@link tryRow} does. One round trip, unless a session of MySQL needs another lease.
-   */
-  begin(session: SqlConnection, leaseTime: number, key: string): Promise<{ readonly transaction: number } | undefined>;
-  /** Locks the row unless somebody else has locked it. False: it is locked, or not there. */
-  tryRow(session: SqlConnection, key: string): Promise<{ readonly transaction: number } | undefined>;
-  /** Waits until the row is locked; `undefined`: there is no such row. */
-  waitForRow(session: SqlConnection, key: string): Promise<{ readonly transaction: number } | undefined>;
   /** Any statement: the server counts the idle time from now on. */
   touch(session: SqlConnection): Promise<void>;
-  setLease(session: SqlConnection, leaseTime: number): Promise<void>;
-  /** Ends the transaction. False: the server says that it had failed before. */
-  commit(session: SqlConnection): Promise<boolean>;
-  rollback(session: SqlConnection): Promise<void>;
 
-  hasRow(control: SqlConnection, key: string): Promise<boolean>;
-  /** Makes the rows of this lock in both tables where they are missing. */
-  makeRows(control: SqlConnection, key: string): Promise<void>;
+  /** Makes the row of the state where it is missing. */
+  makeState(control: SqlConnection, key: string): Promise<void>;
   /** How many holders {@link note} can note in one statement. */
   readonly mostNotes: number;
   /**
@@ -82,8 +79,10 @@ export interface LockServer {
    */
   note(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]>;
   noteLease(control: SqlConnection, key: string, owner: string, leaseTime: number): Promise<void>;
-  /** The owner holds the lock no longer. Nothing is done where the sessions alone show it. */
-  forget(control: SqlConnection, key: string, owner: string): Promise<void>;
+  /**
+   * These owners hold these locks no longer, unless they have got them again. Absent: the sessions alone show it.
+   */
+  withdraw?(control: SqlConnection, notes: readonly HolderNote[]): Promise<void>;
   /** Makes later tokens of the lock exceed this one. */
   raiseToken(control: SqlConnection, key: string, token: number): Promise<void>;
   read(control: SqlConnection, key: string): Promise<KnownState | undefined>;
@@ -123,7 +122,7 @@ export const MAX_LEAD = 100_000;
 
 /** The advice for connections that share sessions of the server. */
 export const SHARED_SESSIONS =
-  'row locks need a session of the server for each connection, and here a pooler shares sessions between transactions: connect to the database itself, or to a pooler that keeps a session for as long as the client is connected (session pooling)';
+  'locks need a session of the server for each connection, and here a pooler shares sessions between transactions: connect to the database itself, or to a pooler that keeps a session for as long as the client is connected (session pooling)';
 
 /** The database cannot keep locks, whatever is tried. */
 export class UnsuitableServer extends Error {

@@ -1,7 +1,9 @@
 import { ConnectionLost, type SessionIdentity, type SqlConnection, type SqlResult } from '../driver/sql-connection.js';
+import type { MysqlLocks } from '../session-locks/session-locks.js';
 import {
   type ClientTable,
   type HolderEntry,
+  type HolderNote,
   type KnownState,
   type LockServer,
   MAX_LEAD,
@@ -17,40 +19,34 @@ import type { TableNames } from './table-name.js';
 const LONGEST_TIMEOUT = 31_536_000;
 /** How long a session that is ended by force may take for it, in milliseconds. */
 const KILL_TIME = 1_000;
-const TRANSACTIONS = 'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE';
+export const TRANSACTIONS = 'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE';
 const NOW = 'CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)';
 
 /**
- * MySQL 8 and MariaDB 10.6, and later. A lock is a row that a session has locked, in a transaction that its first
- * SELECT … FOR UPDATE begins (`autocommit` is off). The server counts a session's idle time in whole seconds, so that
- * leases are rounded up.
+ * MySQL 8 and MariaDB 10.6, and later. The server counts a session's idle time in whole seconds, so that leases are
+ * rounded up.
  */
 export class MysqlServer implements LockServer {
   readonly title = 'MySQL or MariaDB';
-  /** LAST_INSERT_ID() gives one token. */
-  readonly mostNotes = 1;
   readonly tableStatements: readonly string[];
   readonly clients: ClientTable;
-  /** The `wait_timeout` that each session has, in seconds. */
-  private readonly timeouts = new WeakMap<SqlConnection, number>();
   private isMariaDb = false;
   /** The table with all sessions. */
   private sessions = INFORMATION_SCHEMA;
 
-  private readonly rows: string;
   private readonly state: string;
 
   /** @param singlePrimary all clients use one node, whatever the server says */
   constructor(
     private readonly tables: TableNames,
+    readonly locks: MysqlLocks,
     private readonly singlePrimary = false,
   ) {
-    const { rows, state, clients } = tables;
-    this.rows = rows;
+    const { state, clients } = tables;
     this.state = state;
     this.clients = new MysqlClients(clients);
     this.tableStatements = [
-      `CREATE TABLE IF NOT EXISTS ${rows} (lock_name varbinary(1024) PRIMARY KEY) ENGINE=InnoDB`,
+      ...locks.tableStatements,
       `CREATE TABLE IF NOT EXISTS ${state} (lock_name varbinary(1024) PRIMARY KEY, token bigint NOT NULL DEFAULT 0, reserved int NOT NULL DEFAULT 0, owner varchar(255), mode varchar(16), session bigint, lease bigint, since bigint) ENGINE=InnoDB`,
       this.clients.statement,
     ];
@@ -68,11 +64,14 @@ export class MysqlServer implements LockServer {
 
   async checkServer(control: SqlConnection): Promise<void> {
     const { rows } = await control.run('SELECT VERSION() AS version');
-    this.isMariaDb = checkMysqlVersion(String(rows[0].version)) === 'MariaDB';
+    const kind = checkMysqlVersion(String(rows[0].version), this.locks);
+    this.isMariaDb = kind === 'MariaDB';
+    this.locks.useServer(kind);
     this.sessions = this.isMariaDb ? INFORMATION_SCHEMA : await sessionTable(control);
     const { rows: settings } = await control.run(`SHOW SESSION VARIABLES WHERE Variable_name IN (${SETTINGS})`);
     const problem = settingProblem(
       new Map(settings.map((row) => [String(row.Variable_name), String(row.Value)])),
+      this.locks.title,
       this.singlePrimary,
     );
     if (problem !== undefined) throw new UnsuitableServer(problem);
@@ -93,73 +92,52 @@ export class MysqlServer implements LockServer {
 
   async checkTables(control: SqlConnection): Promise<void> {
     for (const probe of probesOf(this.tables, 'lease')) await control.run(probe);
+    await this.locks.checkTables(control);
   }
 
-  async prepareSession(session: SqlConnection): Promise<void> {
-    const own = this.isMariaDb
-      ? 'max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, idle_write_transaction_timeout = 0'
-      : 'max_execution_time = 0';
-    const settings = `sql_mode = '', autocommit = 0, completion_type = 0, innodb_lock_wait_timeout = 100000000, lock_wait_timeout = 31536000, ${own}`;
-    await session.run(`SET SESSION ${settings}`);
-    await session.run(TRANSACTIONS);
-  }
-
-  async begin(
-    session: SqlConnection,
-    leaseTime: number,
-    key: string,
-  ): Promise<{ readonly transaction: number } | undefined> {
-    if (this.timeouts.get(session) !== toSeconds(leaseTime)) await this.setLease(session, leaseTime);
-    return this.tryRow(session, key);
-  }
-
-  tryRow(session: SqlConnection, key: string): Promise<{ readonly transaction: number } | undefined> {
-    return this.lockRow(session, key, ' SKIP LOCKED');
-  }
-
-  waitForRow(session: SqlConnection, key: string): Promise<{ readonly transaction: number } | undefined> {
-    return this.lockRow(session, key, '', Number.POSITIVE_INFINITY);
-  }
+  /** A token is on the disk when it is given, as the server is configured. */
+  async prepareTokens(): Promise<void> {}
 
   async touch(session: SqlConnection): Promise<void> {
     await session.run('SELECT 1');
   }
 
-  async setLease(session: SqlConnection, leaseTime: number): Promise<void> {
-    const timeout = toSeconds(leaseTime);
-    this.timeouts.delete(session);
-    await session.run(`SET SESSION wait_timeout = ${timeout}`);
-    this.timeouts.set(session, timeout);
+  makeState(control: SqlConnection, key: string): Promise<void> {
+    return insertMissing(control, this.state, key, this.isMariaDb);
   }
 
-  async commit(session: SqlConnection): Promise<boolean> {
-    await session.run('COMMIT');
-    return true;
+  /** LAST_INSERT_ID() gives one token. MariaDB has RETURNING. */
+  get mostNotes(): number {
+    return this.isMariaDb ? 128 : 1;
   }
 
-  async rollback(session: SqlConnection): Promise<void> {
-    await session.run('ROLLBACK');
+  async note(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]> {
+    return this.isMariaDb ? this.noteAll(control, entries) : [await this.noteOne(control, entries[0])];
   }
 
-  async hasRow(control: SqlConnection, key: string): Promise<boolean> {
-    const { rows } = await control.run(`SELECT 1 FROM ${this.rows} WHERE lock_name = ?`, [toBytes(key)]);
-    return rows.length > 0;
-  }
-
-  /** An INSERT waits for a row that somebody has locked; then it is there. */
-  async makeRows(control: SqlConnection, key: string): Promise<void> {
-    const atOnce = this.isMariaDb ? 'SET STATEMENT innodb_lock_wait_timeout = 0 FOR ' : '';
-    for (const table of [this.state, this.rows])
-      await control
-        .run(
-          `${atOnce}INSERT IGNORE INTO ${table} (lock_name) SELECT * FROM (SELECT CAST(? AS BINARY)) AS n WHERE NOT EXISTS (SELECT 1 FROM ${table} WHERE lock_name = ?)`,
-          [toBytes(key), toBytes(key)],
-        )
-        .catch(unlessErrno(LOCK_TIMEOUT));
-  }
-
-  async note(control: SqlConnection, [entry]: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]> {
-    return [await this.noteOne(control, entry)];
+  /**
+   * Rows are locked in the order of their names, so that two such statements cannot wait for each other. Assignments are
+   * made from left to right, and see what those before them have set.
+   */
+  private async noteAll(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly TokenRange[]> {
+    const sorted = [...entries].sort((a, b) => Buffer.compare(toBytes(a.key), toBytes(b.key)));
+    const row = `(?, ${NOW}, ?, ?, ?, ?, ?, ${NOW})`;
+    const { rows } = await runPatiently(
+      control,
+      `INSERT INTO ${this.state} (lock_name, token, reserved, owner, mode, session, lease, since) VALUES ${sorted.map(() => row).join(', ')}
+       ON DUPLICATE KEY UPDATE token = GREATEST(token + reserved + 1, VALUES(token)),
+         reserved = GREATEST(0, LEAST(VALUES(reserved), VALUES(token) + ${MAX_LEAD} - token)),
+         owner = VALUES(owner), mode = VALUES(mode), session = VALUES(session), lease = VALUES(lease), since = VALUES(since)
+       RETURNING lock_name, token, reserved`,
+      sorted.flatMap(({ key, owner, mode, session, leaseTime, reserve }) => {
+        const reserved = Math.min(reserve, MAX_LEAD);
+        return [toBytes(key), reserved, owner, mode, session, toSeconds(leaseTime) * 1_000];
+      }),
+    );
+    const ranges = new Map(
+      rows.map((row) => [String(row.lock_name), { token: Number(row.token), reserved: Number(row.reserved) }]),
+    );
+    return entries.map(({ key }) => ranges.get(key) as TokenRange);
   }
 
   /** Assignments are made from left to right, and see what those before them have set. */
@@ -185,9 +163,11 @@ export class MysqlServer implements LockServer {
   }
 
   /** A session does not show whether it is in a transaction, at least not to everybody. */
-  async forget(control: SqlConnection, key: string, owner: string): Promise<void> {
-    const text = `UPDATE ${this.state} SET owner = NULL WHERE lock_name = ? AND owner = ?`;
-    await control.run(text, [toBytes(key), owner]);
+  async withdraw(control: SqlConnection, notes: readonly HolderNote[]): Promise<void> {
+    const meant = notes.map(() => '(lock_name = ? AND owner = ? AND token = ?)').join(' OR ');
+    const text = `UPDATE ${this.state} SET owner = NULL WHERE ${meant}`;
+    const values = notes.flatMap(({ key, owner, token }) => [toBytes(key), owner, token]);
+    await runPatiently(control, text, values);
   }
 
   async raiseToken(control: SqlConnection, key: string, token: number): Promise<void> {
@@ -201,7 +181,7 @@ export class MysqlServer implements LockServer {
     const { rows } = await control.run(
       `SELECT s.owner, s.mode, s.session, s.token, s.since, ${NOW} AS now,
          GREATEST(0, s.lease - IF(p.COMMAND = 'Sleep', ${idle}, 0)) AS remaining
-       FROM ${this.state} AS s JOIN ${this.sessions} AS p ON p.ID = s.session
+       FROM ${this.state} AS s JOIN ${this.sessions} AS p ON ${this.locks.isHeld}
        WHERE s.lock_name = ? AND s.owner IS NOT NULL`,
       [toBytes(key)],
     );
@@ -219,7 +199,7 @@ export class MysqlServer implements LockServer {
 
   async heldKeys(control: SqlConnection): Promise<readonly string[]> {
     const { rows } = await control.run(
-      `SELECT s.lock_name AS name FROM ${this.state} AS s JOIN ${this.sessions} AS p ON p.ID = s.session
+      `SELECT s.lock_name AS name FROM ${this.state} AS s JOIN ${this.sessions} AS p ON ${this.locks.isHeld}
        WHERE s.owner IS NOT NULL`,
     );
     return rows.map(({ name }) => String(name));
@@ -267,12 +247,6 @@ export class MysqlServer implements LockServer {
     await control.run(`KILL QUERY ${session}`).catch(unlessErrno(NO_SUCH_SESSION));
   }
 
-  private async lockRow(session: SqlConnection, key: string, how: string, limit?: number) {
-    const text = `SELECT 1 FROM ${this.rows} WHERE lock_name = ? FOR UPDATE${how}`;
-    const { rows } = await session.run(text, [toBytes(key)], limit);
-    return rows.length === 0 ? undefined : { transaction: 0 };
-  }
-
   private async uptime(control: SqlConnection): Promise<number> {
     const { rows } = await control.run("SHOW GLOBAL STATUS LIKE 'Uptime'");
     return Number(rows[0].Value) + 1;
@@ -281,6 +255,7 @@ export class MysqlServer implements LockServer {
 
 const NO_SUCH_SESSION = 1094;
 const LOCK_TIMEOUT = 1205;
+const DEADLOCK = 1213;
 /** How often a statement is sent that found a row of the state locked. */
 const ATTEMPTS = 3;
 /** Its text of running statements is utf8mb3 in MySQL: a character beyond that makes any query of it fail. */
@@ -299,9 +274,12 @@ async function sessionTable(control: SqlConnection): Promise<string> {
 }
 
 /** Why a server with these settings cannot keep locks, if it cannot. */
-function settingProblem(settings: ReadonlyMap<string, string>, singlePrimary: boolean): string | undefined {
-  const advice =
-    'row locks are local to a node, so that two nodes would give one lock to two holders. Use another database, or set singlePrimary: true if all clients of these locks use one and the same node';
+function settingProblem(
+  settings: ReadonlyMap<string, string>,
+  title: string,
+  singlePrimary: boolean,
+): string | undefined {
+  const advice = `${title} are local to a node, so that two nodes would give one lock to two holders. Use another database, or set singlePrimary: true if all clients of these locks use one and the same node`;
   if (!singlePrimary && settings.get('wsrep_on') === 'ON')
     return `this is a node of a Galera cluster (wsrep_on): ${advice}`;
   if (!singlePrimary && settings.get('group_replication_single_primary_mode') === 'OFF')
@@ -323,7 +301,8 @@ async function runPatiently(
     try {
       return await control.run(...statement);
     } catch (error) {
-      if (attempt === ATTEMPTS || (error as { readonly errno?: number }).errno !== LOCK_TIMEOUT) throw error;
+      const { errno = 0 } = error as { readonly errno?: number };
+      if (attempt === ATTEMPTS || ![LOCK_TIMEOUT, DEADLOCK].includes(errno)) throw error;
     }
 }
 
@@ -339,7 +318,7 @@ function unlessErrno(errno: number): (error: unknown) => void {
  *
  * @throws UnsuitableServer when it is too old
  */
-export function checkMysqlVersion(version: string): 'MySQL' | 'MariaDB' {
+export function checkMysqlVersion(version: string, { title }: Pick<MysqlLocks, 'title'>): 'MySQL' | 'MariaDB' {
   const [major, minor] = version
     .replace(/^5\.5\.5-/, '')
     .split('.')
@@ -348,8 +327,38 @@ export function checkMysqlVersion(version: string): 'MySQL' | 'MariaDB' {
   const isNew = isMariaDb ? major > 10 || (major === 10 && minor >= 6) : major >= 8;
   if (isNew) return isMariaDb ? 'MariaDB' : 'MySQL';
   throw new UnsuitableServer(
-    `row locks need MySQL 8 or MariaDB 10.6, or later, because of SKIP LOCKED; this server is ${isMariaDb ? 'MariaDB' : 'MySQL'} ${version}`,
+    `${title} need MySQL 8 or MariaDB 10.6, or later; this server is ${isMariaDb ? 'MariaDB' : 'MySQL'} ${version}`,
   );
+}
+
+/** Makes the row where it is missing. An INSERT waits for a row that somebody has locked; then it is there. */
+export async function insertMissing(
+  control: SqlConnection,
+  table: string,
+  key: string,
+  isMariaDb: boolean,
+): Promise<void> {
+  const atOnce = isMariaDb ? 'SET STATEMENT innodb_lock_wait_timeout = 0 FOR ' : '';
+  const text = `${atOnce}INSERT IGNORE INTO ${table} (lock_name) SELECT * FROM (SELECT CAST(? AS BINARY)) AS n WHERE NOT EXISTS (SELECT 1 FROM ${table} WHERE lock_name = ?)`;
+  await control.run(text, [toBytes(key), toBytes(key)]).catch(unlessErrno(LOCK_TIMEOUT));
+}
+
+/** The `wait_timeout` that each session has, which is its lease. */
+export class SessionTimeouts {
+  /** In seconds. */
+  private readonly bySession = new WeakMap<SqlConnection, number>();
+
+  /** Sets it unless the session has it already. */
+  async provide(session: SqlConnection, leaseTime: number): Promise<void> {
+    if (this.bySession.get(session) !== toSeconds(leaseTime)) await this.set(session, leaseTime);
+  }
+
+  async set(session: SqlConnection, leaseTime: number): Promise<void> {
+    const timeout = toSeconds(leaseTime);
+    this.bySession.delete(session);
+    await session.run(`SET SESSION wait_timeout = ${timeout}`);
+    this.bySession.set(session, timeout);
+  }
 }
 
 function toSeconds(leaseTime: number): number {
@@ -357,6 +366,6 @@ function toSeconds(leaseTime: number): number {
 }
 
 /** The column is binary: names are compared byte by byte. */
-function toBytes(key: string): Buffer {
+export function toBytes(key: string): Buffer {
   return Buffer.from(key);
 }

@@ -1,5 +1,6 @@
 import type { SqlConnection } from '../driver/sql-connection.js';
 import type { ClientTable, WrittenRecord } from './lock-server.js';
+import { SOON } from './postgres-statements.js';
 
 /** Milliseconds since 1970, by the database's clock. */
 const NOW = '(extract(epoch from clock_timestamp()) * 1000)::bigint';
@@ -14,7 +15,8 @@ export class PostgresClients implements ClientTable {
 
   async write(control: SqlConnection, id: string, record: string, lifetime: number): Promise<void> {
     await control.run(
-      `INSERT INTO ${this.table} (client_id, record, written, expires) VALUES ($1, $2, ${NOW}, ${NOW} + $3::bigint)
+      `WITH setting AS (SELECT ${SOON})
+       INSERT INTO ${this.table} (client_id, record, written, expires) SELECT $1, $2, ${NOW}, ${NOW} + $3::bigint FROM setting
        ON CONFLICT (client_id) DO UPDATE SET record = excluded.record, written = excluded.written, expires = excluded.expires`,
       [id, record, Math.ceil(lifetime)],
     );

@@ -3,16 +3,26 @@ export interface TableNames {
   readonly rows: string;
   readonly state: string;
   readonly clients: string;
+  /** These two PostgreSQL alone has. */
+  readonly epoch: string;
+  readonly floor: string;
 }
 
-/** The quoted names of the three tables. @param table a checked name, perhaps with a schema before it */
+/** The quoted names of the tables. @param table a checked name, perhaps with a schema before it */
 export function quoteTable(table: string, quote: '"' | '`'): TableNames {
   const quoted = (name: string) =>
     name
       .split('.')
       .map((part) => `${quote}${part}${quote}`)
       .join('.');
-  return { rows: quoted(table), state: quoted(`${table}_state`), clients: quoted(`${table}_client`) };
+  const beside = (what: string) => quoted(`${table}_${what}`);
+  return {
+    rows: quoted(table),
+    state: beside('state'),
+    clients: beside('client'),
+    epoch: beside('epoch'),
+    floor: beside('floor'),
+  };
 }
 
 /** Why a table name from the user's options cannot be used; undefined: it can. */

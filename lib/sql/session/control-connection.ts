@@ -1,8 +1,9 @@
 import type { BackendError } from '../../backends/lock-backend.js';
-import { SingleNodeWatch } from '../../backends/node-health.js';
+import { SingleNodeWatch } from '../../backends/node-outage.js';
 import type { Runtime } from '../../backends/runtime.js';
 import { type Driver, NotSent, SqlConnection } from '../driver/sql-connection.js';
-import { type LockServer, SHARED_SESSIONS, UnsuitableServer } from '../server/lock-server.js';
+import type { LockServer } from '../server/lock-server.js';
+import { refuseSharedSessions } from './pooler-check.js';
 import { isPermanent, type SqlFailures } from './sql-failure.js';
 
 /** How often making the tables is tried again where other processes make them at the same time. */
@@ -14,18 +15,25 @@ const CREATE_ATTEMPTS = 5;
 const STATEMENT_LIMIT = 5_000;
 /** How often work is repeated because the connection ended before it was sent. */
 const ATTEMPTS = 3;
-/** How often two connections are compared that may share sessions. */
-const COMPARISONS = 8;
+/** How many connections there are at most, for statements that need not wait for each other. */
+const LANES = 2;
+/** How long after an attempt to open one more the next may follow, in milliseconds. */
+const WIDEN_AGAIN = 1_000;
 
 /**
  * The connection on which everything runs in autocommit: making rows, tokens, looking at locks, cancelling waits. It is
  * opened when it is first used, with a check of the server's version and of the tables, and again after it has ended.
+ * Another one is opened beside it when statements that need not wait for each other would. It ends with the first one,
+ * which after a failover may be to another server.
  */
 export class ControlConnection {
   /** Why it could not be opened. */
   error: Error | undefined;
   readonly watch: SingleNodeWatch;
   private current: Promise<SqlConnection> | undefined;
+  private readonly others: SqlConnection[] = [];
+  /** When {@link widen} may try again, by the monotonic clock. */
+  private widenAfter = 0;
   private closed = false;
   /** Connections have their own sessions: no pooler shares them. */
   private hasOwnSessions = false;
@@ -51,6 +59,40 @@ export class ControlConnection {
     return this.watch.health.observe(this.runUnobserved(work), true);
   }
 
+  /** How many connections {@link runBeside} has. */
+  get lanes(): number {
+    return 1 + this.others.length;
+  }
+
+  /**
+   * As {@link run}, on the first connection (0) or on another one.
+   *
+   * @throws BackendError
+   */
+  runBeside<T>(lane: number, work: (connection: SqlConnection) => Promise<T>): Promise<T> {
+    const connection = this.others[lane - 1];
+    if (connection === undefined || connection.ended !== undefined) return this.run(work);
+    const answer = work(connection).catch((error) => {
+      if (error instanceof NotSent) return this.runUnobserved(work);
+      throw this.failures.toBackendError(error);
+    });
+    return this.watch.health.observe(answer, true);
+  }
+
+  /** Opens another connection in the background, if there may be one more. */
+  widen(): void {
+    const most = Math.min(LANES, this.driver.spare ?? LANES);
+    const now = this.runtime.monotonic();
+    if (this.lanes >= most || now < this.widenAfter || this.closed) return;
+    this.widenAfter = Number.POSITIVE_INFINITY;
+    this.runtime
+      .detached(() => this.connectAnother())
+      .catch(() => {}) // the first one does everything
+      .finally(() => {
+        this.widenAfter = this.runtime.monotonic() + WIDEN_AGAIN;
+      });
+  }
+
   toBackendError(error: unknown): BackendError {
     return this.failures.toBackendError(error);
   }
@@ -65,6 +107,7 @@ export class ControlConnection {
 
   close(): void {
     this.closed = true;
+    for (const other of this.others) other.close();
     this.current?.then(
       (connection) => connection.close(),
       () => {},
@@ -90,12 +133,14 @@ export class ControlConnection {
       const opened = connection;
       await this.server.checkServer(opened);
       opened.identify(await this.server.identify(opened));
-      if (!this.hasOwnSessions) await this.checkSessions(opened);
+      if (!this.hasOwnSessions) await refuseSharedSessions(opened, this.server, () => this.connectOnce());
       this.hasOwnSessions = true;
       await this.server.prepareControl(opened);
       await this.provideTables(opened);
+      await this.server.prepareTokens(opened);
       opened.onEnd(() => {
         this.current = undefined;
+        for (const other of [...this.others]) other.destroy();
       });
       if (opened.ended !== undefined) throw opened.ended;
       if (this.closed) opened.close();
@@ -110,39 +155,26 @@ export class ControlConnection {
     }
   }
 
+  private async connectAnother(): Promise<void> {
+    const first = await this.open();
+    const connection = await this.connectOnce();
+    try {
+      await this.server.prepareControl(connection);
+      await this.server.prepareTokens(connection);
+      if (connection.ended !== undefined || first.ended !== undefined || this.closed) throw new Error('it is too late');
+    } catch (error) {
+      connection.destroy();
+      throw error;
+    }
+    this.others.push(connection);
+    connection.onEnd(() => this.others.splice(this.others.indexOf(connection), 1));
+  }
+
   private async connectOnce(): Promise<SqlConnection> {
     return new SqlConnection(await this.driver.connect(), this.runtime, {
       limit: STATEMENT_LIMIT,
       endsWhenSilent: true,
     });
-  }
-
-  /**
-   * A pooler that shares sessions between transactions shows by giving a connection another session, or one session to
-   * two connections. It announces other sessions than the server's; where the server's own was announced, there is no
-   * pooler.
-   *
-   * @throws UnsuitableServer
-   */
-  private async checkSessions(connection: SqlConnection): Promise<void> {
-    const { server } = this;
-    const isSame = async () => (await server.identify(connection)).id === connection.id;
-    if (!(await isSame())) throw new UnsuitableServer(SHARED_SESSIONS);
-    if (connection.announced === connection.id) return;
-    const other = await this.connectOnce();
-    try {
-      for (let comparison = 0; comparison < COMPARISONS; comparison++) {
-        await other.run('BEGIN');
-        const { id } = await server.identify(other);
-        if (id === connection.id || !(await isSame())) throw new UnsuitableServer(SHARED_SESSIONS);
-        await other.run('COMMIT');
-        // A pooler often hands out the session that was used last. If sessions are shared, this statement gets the
-        // session of the other connection.
-        if (!(await isSame())) throw new UnsuitableServer(SHARED_SESSIONS);
-      }
-    } finally {
-      other.close();
-    }
   }
 
   /** A user who may use the tables, and not create any, is enough where they are there. */
@@ -179,7 +211,7 @@ export class ControlConnection {
     } catch (error) {
       if (!isPermanent(error)) throw error;
       const statements = this.server.tableStatements.map((statement) => `${statement};`).join('\n');
-      const hint = `. rowLocks() needs these tables, SELECT, INSERT and UPDATE on them, and DELETE on the last; create them, or set createTable: true:\n${statements}`;
+      const hint = `. ${this.server.locks.factory} needs these tables, SELECT, INSERT and UPDATE on them, and DELETE on the last; create them, or set createTable: true:\n${statements}`;
       throw this.failures.toBackendError(error, 'refused', hint);
     }
   }

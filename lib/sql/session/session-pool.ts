@@ -9,6 +9,9 @@ const PATIENCE = 1_000;
 /** How long the answer to a statement is awaited that waits for no lock, in milliseconds. */
 const STATEMENT_LIMIT = 2_000;
 
+/** How long a session may take to set its settings back before it is closed, in milliseconds. */
+const GOODBYE = 500;
+
 /** Somebody who wants a session. */
 export interface SessionClaim {
   /** Called for each second for which all sessions are in use. */
@@ -68,7 +71,7 @@ export class SessionPool {
   /** The session is free again. */
   give(session: SqlConnection): void {
     if (session.ended !== undefined) return;
-    if (this.closed) return session.close();
+    if (this.closed) return void this.restoreAndClose(session);
     const [next] = this.waiting.keys();
     if (next === undefined) {
       this.idle.push(session);
@@ -85,15 +88,24 @@ export class SessionPool {
   }
 
   /** Closes what is idle. A session that holds a lock is left to `keeps`: the server ends it when its lease is over. */
-  close(keeps: (session: SqlConnection) => boolean): void {
+  async close(keeps: (session: SqlConnection) => boolean): Promise<void> {
     this.closed = true;
     for (const waiting of this.waiting.values())
       waiting.reject(new BackendError(`${this.driver.description} was closed`, 'unavailable', 'refused'));
     this.waiting.clear();
     for (const session of [...this.open]) {
       if (keeps(session)) session.unref();
-      else if (this.idle.includes(session)) session.close();
-      else session.destroy();
+      else if (!this.idle.includes(session)) session.destroy();
+    }
+    await Promise.all(this.idle.splice(0).map((session) => this.restoreAndClose(session)));
+  }
+
+  private async restoreAndClose(session: SqlConnection): Promise<void> {
+    try {
+      await this.server.locks.restoreSession?.(session, GOODBYE);
+      session.close();
+    } catch {
+      session.destroy();
     }
   }
 
@@ -109,7 +121,7 @@ export class SessionPool {
         limit: STATEMENT_LIMIT,
       });
       session.identify(await this.server.identify(session));
-      await this.server.prepareSession(session);
+      await this.server.locks.prepareSession(session);
       if (session.ended !== undefined) throw session.ended;
     } catch (error) {
       this.connecting--;
@@ -154,7 +166,7 @@ export class SessionPool {
   }
 
   private full(): BackendError {
-    const message = `${this.driver.description}: all ${this.most} connections of rowLocks() hold a lock or wait for one: set connections to more than ${this.most}, or hold fewer locks at once`;
+    const message = `${this.driver.description}: all ${this.most} connections of ${this.server.locks.factory} hold a lock or wait for one: set connections to more than ${this.most}, or hold fewer locks at once`;
     return new BackendError(message, 'unavailable', 'refused');
   }
 }

@@ -8,14 +8,14 @@ const SECOND_LOOK = 1_000;
 /** The shortest time between two checks of the sessions, however short leases are, in milliseconds. */
 const SHORTEST_PERIOD = 1_000;
 
-/** A session that waits for a row, as this process believes. */
+/** A session that waits for a lock, as this process believes. */
 interface WaitingSession {
   readonly connection: SqlConnection;
   readonly leaseTime: number;
 }
 
 /**
- * Makes sure that sessions which wait for a row do so in the database. A connection that was cut silently would be
+ * Makes sure that sessions which wait for a lock do so in the database. A connection that was cut silently would be
  * waited on for ever; and where the database has granted its session the lock, it would keep everybody out for a lease.
  * All sessions are checked by one statement, at a third of the shortest lease. A session that does not wait in two
  * checks, and whose statement is still unanswered then, is ended on both sides.

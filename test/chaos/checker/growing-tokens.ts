@@ -19,8 +19,15 @@ interface Seen {
  * their tokens: their answers overtake one another. When the server has lost its data, holders from before may still hand off among
  * themselves, and yet no token is as low as one that was granted before the loss. Of what one process gets this is even true when the
  * server has lost its time as well: the process says what it has seen.
+ *
+ * @param clockLead what a token may be lower by, in µs: two masters that serve at one time each have a clock of their own, which is
+ *   ahead of the time of day by at most this. 0 where there is one master.
  */
-export function growingTokens({ tenures, calls }: Digest): Violation[] {
+export function growingTokens(clockLead: number): (digest: Digest) => Violation[] {
+  return ({ tenures, calls }) => violationsOf(tenures, calls, clockLead);
+}
+
+function violationsOf(tenures: readonly Tenure[], calls: Digest['calls'], clockLead: number): Violation[] {
   const violations: Violation[] = [];
   const locks = new Map<string, Seen>();
   for (const tenure of tenures) {
@@ -30,7 +37,7 @@ export function growingTokens({ tenures, calls }: Digest): Violation[] {
     locks.set(lock, seen);
     const any = type === 'read' ? (seen.readers.get(token) ?? seen.exclusive) : seen.highest;
     const last = isDoubtful(tenure) ? highestKnown(tenure, seen) : any;
-    if (last !== undefined && token <= last.token!) {
+    if (last !== undefined && token <= last.token! - clockLead) {
       const order = token === last.token ? 'repeats that of' : `is lower than ${last.token} of`;
       const message = `${lock}: token ${token} of ${tenure.call} ${order} ${last.call}, which was granted before`;
       violations.push({ rule: 'growing tokens', message, at: tenure.granted, lock, calls: [last.call, tenure.call] });

@@ -3,16 +3,19 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { RedisLockOptions } from '../../../lib/service/redis-lock-options.js';
 import type { RowLocksOptions } from '../../../lib/sql.js';
+import type { SqlLocks } from '../../sql/sql-locks.js';
 import { type History, type HistoryRecord, machineTime } from '../history.js';
 import type { Crew } from './load.js';
+
+export type SqlOptions = RowLocksOptions & { readonly locks: SqlLocks };
 
 /** The instructions for a load process. They are sent as JSON. */
 export interface LoadSpec {
   readonly process: string;
   readonly options: RedisLockOptions;
   readonly crews: readonly Crew[];
-  /** Locks are rows of this database. */
-  readonly rows?: RowLocksOptions;
+  /** Locks are in this database. */
+  readonly sql?: SqlOptions;
 }
 
 /** A process of its own that keeps locks busy. It ends with the test process at the latest, when its input does. */

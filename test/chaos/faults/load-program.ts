@@ -1,9 +1,14 @@
 // Run by load-process.ts, as a process of its own: keeps locks busy until its input ends, then closes and ends by itself.
+import type { LockBackend } from '../../../lib/backends/lock-backend.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
-import { rowLocks } from '../../../lib/sql.js';
+import { SQL_LOCKS } from '../../sql/sql-locks.js';
 import { History, type HistoryEvent } from '../history.js';
 import { Load } from './load.js';
-import type { LoadSpec } from './load-process.js';
+import type { LoadSpec, SqlOptions } from './load-process.js';
+
+function sqlBackend({ locks: which, ...options }: SqlOptions): LockBackend {
+  return SQL_LOCKS[which](options);
+}
 
 /** Pipes are written synchronously: what was recorded is known, also of a process that was killed. */
 class HistoryPipe extends History {
@@ -13,10 +18,10 @@ class HistoryPipe extends History {
 }
 
 const { stdout } = process;
-const { process: title, options, crews, rows } = JSON.parse(process.argv[2] ?? '') as LoadSpec;
+const { process: title, options, crews, sql } = JSON.parse(process.argv[2] ?? '') as LoadSpec;
 const locks = createLockService({
   ...options,
-  ...(rows && { backend: rowLocks(rows) }),
+  ...(sql && { backend: sqlBackend(sql) }),
   logger: { warn: () => {}, error: () => {} },
 });
 process.on('unhandledRejection', (reason) => {

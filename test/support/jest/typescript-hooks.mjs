@@ -6,7 +6,7 @@ import { pathFor, read, write } from './typescript-cache.cjs';
 const OURS = /^nestjs-redis-lock(?:\/([\w-]+))?$/;
 /** What the library gets instead of its own modules, with TEST_CLIENT=node-redis. */
 const INSTEAD = {
-  'open-topology.js': new URL('../open-by-node-redis.ts', import.meta.url).href,
+  'choose-client.js': new URL('../open-by-node-redis.ts', import.meta.url).href,
   'load-client.js': new URL('../node-redis-alone.ts', import.meta.url).href,
 };
 const LIBRARY = new URL('../../../lib/', import.meta.url).href;

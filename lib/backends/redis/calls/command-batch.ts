@@ -1,5 +1,5 @@
 import type { BackendError } from '../../lock-backend.js';
-import { deadlineTimer, type Runtime, type Timer } from '../../runtime.js';
+import { answerTimer, type Runtime, type Timer } from '../../runtime.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { BatchCall, type BatchCallOwner, Dispatch } from './batch-call.js';
 import { BatchedRequest } from './batched-request.js';
@@ -45,7 +45,7 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
       this.fresh++;
       this.pending++;
       this.connection.requestAdded();
-      this.timer ??= this.startTimer(this.commandTimeout);
+      this.timer ??= this.startTimer(this.runtime.monotonic() + this.commandTimeout);
       if (this.queue.length >= LARGEST_BATCH && this.dispatches < MAX_DISPATCHES) this.runtime.detached(this.flush);
       else this.scheduleFlush();
     });
@@ -159,18 +159,18 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
   }
 
   /** One timer is enough, because requests are in the order of their deadlines. */
-  private startTimer(delay: number): Timer {
-    return deadlineTimer(this.runtime, delay, () => this.rejectOverdue());
+  private startTimer(due: number): Timer {
+    return answerTimer(this.runtime, due, (moment) => this.rejectOverdue(moment));
   }
 
-  private rejectOverdue(): void {
-    const now = this.runtime.monotonic();
-    for (const call of [...this.calls]) call.expire(now);
-    const first = this.queue.findIndex(({ deadline }) => deadline > now);
+  /** Rejects what was due at this moment. Later requests may have been made while the event loop was blocked. */
+  private rejectOverdue(moment: number): void {
+    for (const call of [...this.calls]) call.expire(moment);
+    const first = this.queue.findIndex(({ deadline }) => deadline > moment);
     for (const item of this.queue.splice(0, first < 0 ? this.queue.length : first)) {
       this.reject(item, timeoutError(this.connection, this.commandTimeout, 'refused'));
     }
-    this.timer = this.pending > 0 ? this.startTimer(Math.max(1, this.earliestDeadline() - now)) : undefined;
+    this.timer = this.pending > 0 ? this.startTimer(this.earliestDeadline()) : undefined;
   }
 
   private earliestDeadline(): number {

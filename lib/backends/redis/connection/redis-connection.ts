@@ -1,10 +1,10 @@
 import { slotOf } from '../hash-slot.js';
+import { openTopology } from '../links/choose-client.js';
 import type { Connection } from '../links/connection.js';
 import type { ConnectionContext } from '../links/connection-context.js';
-import { openTopology } from '../links/open-topology.js';
 import type { Topology } from '../links/topology.js';
 import { serverName } from './check-version.js';
-import { NodeHealths } from './node-healths.js';
+import { NodeOutages } from './node-outages.js';
 import type { ScriptCall, ScriptRequest } from './script-call.js';
 import { ScriptRunner } from './script-runner.js';
 import { ServerClocks } from './server-clocks.js';
@@ -12,14 +12,14 @@ import { SilentConnections } from './silent-connections.js';
 
 interface ConnectionExtras {
   /** The state of the connection that this one duplicates. */
-  readonly health?: NodeHealths;
+  readonly health?: NodeOutages;
   /** Called once with the reply to INFO, when a server has answered for the first time. */
   readonly onFirstAnswer?: (info: string) => void;
 }
 
 /** The connection that the scripts run on: what all calls to the servers of one {@link Topology} share. */
 export class RedisConnection {
-  readonly health: NodeHealths;
+  readonly health: NodeOutages;
   private readonly runner: ScriptRunner;
   private readonly clocks: ServerClocks;
   private pending = 0;
@@ -40,7 +40,7 @@ export class RedisConnection {
     { health, onFirstAnswer = () => {} }: ConnectionExtras,
   ) {
     const silent = new SilentConnections(topology.replacesSilentConnections, context);
-    this.health = health ?? new NodeHealths(topology, context, silent);
+    this.health = health ?? new NodeOutages(topology, context, silent);
     const clocks = new ServerClocks(topology, onFirstAnswer);
     this.clocks = clocks;
     this.runner = new ScriptRunner(topology, context, clocks, silent);

@@ -1,5 +1,6 @@
+import type { NodeRedisConnection } from './connection.js';
 import { ConnectionError } from './connection-error.js';
-import { checkDatabase } from './database-setting.js';
+import { checkDatabaseNumber } from './database-number.js';
 import type { NodeRedisOptions } from './node-redis/node-redis-client.js';
 
 /**
@@ -27,7 +28,7 @@ export function checkUrl(text: string): void {
   }
   checkParameters(searchParams);
   const database = pathname.slice(1);
-  if (database !== '') checkDatabase(database, 'The path in the URL of the connection');
+  if (database !== '') checkDatabaseNumber(database, 'The path in the URL of the connection');
   if (database !== '' && searchParams.has('db') && Number(searchParams.get('db')) !== Number(database)) {
     throw new ConnectionError(
       'The URL of the connection names two databases, one in its path and one in ?db=: remove one of them',
@@ -65,6 +66,14 @@ export function parseUrl(text: string): NodeRedisOptions {
   };
 }
 
+/** The options by which node-redis connects to a checked URL. */
+export function toNodeRedisConnection(url: string): NodeRedisConnection {
+  const options = parseUrl(url);
+  // With RESP 3, node-redis leaves out a user without a password, and is the default user.
+  const isPasswordless = options.username !== undefined && options.password === undefined;
+  return { client: 'node-redis', ...options, ...(isPasswordless && { RESP: 2 }) };
+}
+
 function checkParameters(parameters: URLSearchParams): void {
   const unknown = [...parameters.keys()].find((name) => !URL_PARAMETERS.includes(name));
   if (unknown !== undefined) {
@@ -72,7 +81,7 @@ function checkParameters(parameters: URLSearchParams): void {
       `The URL of the connection has the parameter '${unknown.slice(0, 40)}', which ioredis would ignore or read as a string: give ioredis options instead of a URL (a URL may have ${URL_PARAMETERS.join(', ')}; for TLS write rediss://)`,
     );
   }
-  checkDatabase(parameters.get('db'), 'The parameter db in the URL of the connection');
+  checkDatabaseNumber(parameters.get('db'), 'The parameter db in the URL of the connection');
   const family = parameters.get('family');
   if (family !== null && !/^[046]$/.test(family))
     throw new ConnectionError('The parameter family in the URL of the connection must be 4 or 6, or 0 for both');

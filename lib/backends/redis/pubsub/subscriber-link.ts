@@ -1,6 +1,6 @@
 import { chunksOf } from '../../chunks.js';
 import { BackendError } from '../../lock-backend.js';
-import { deadlineTimer, type Timer } from '../../runtime.js';
+import { answerTimer, type Timer } from '../../runtime.js';
 import { errorCode, messageOf, withoutSecrets } from '../connection/redis-errors.js';
 import type { ConnectionContext } from '../links/connection-context.js';
 import type { ChannelKind, SubscriberConnection } from '../links/link.js';
@@ -204,7 +204,8 @@ export class SubscriberLink {
   }
 
   private expectAnswer(within: number): void {
-    this.answerTimer ??= deadlineTimer(this.context.runtime, within, () => this.end(this.ready));
+    const { runtime } = this.context;
+    this.answerTimer ??= answerTimer(runtime, runtime.monotonic() + within, () => this.end(this.ready));
   }
 
   private answered(): void {

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { openTopology } from '../../../../lib/backends/redis/links/choose-client.js';
 import type { Connection } from '../../../../lib/backends/redis/links/connection.js';
 import type { ConnectionContext } from '../../../../lib/backends/redis/links/connection-context.js';
 import type { ChannelKind, SubscriberConnection } from '../../../../lib/backends/redis/links/link.js';
-import { openTopology } from '../../../../lib/backends/redis/links/open-topology.js';
 import type { Topology } from '../../../../lib/backends/redis/links/topology.js';
 import { nodeRuntime } from '../../../../lib/engine/node-runtime.js';
 import { startTcpProxy, type TcpProxy } from '../../../support/network/tcp-proxy.js';

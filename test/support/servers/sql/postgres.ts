@@ -57,7 +57,8 @@ async function run(folder: string, port: number, database: string, statements: r
   await admin.end();
 }
 
-function find(name: string): string {
+/** The path of a program of the newest PostgreSQL that is installed. */
+export function find(name: string): string {
   const versions = existsSync(DEBIAN) ? readdirSync(DEBIAN).sort((a, b) => Number(b) - Number(a)) : [];
   const paths = versions.map((version) => join(DEBIAN, version, 'bin', name));
   return paths.find((path) => existsSync(path)) ?? name;

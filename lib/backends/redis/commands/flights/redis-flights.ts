@@ -8,7 +8,6 @@ import type {
 } from '../../../flight-backend.js';
 import type { ScriptContext } from '../../calls/script-context.js';
 import type { SingleCalls } from '../../calls/single-calls.js';
-import { errorCode } from '../../connection/redis-errors.js';
 import { flightResult, forgottenAt, wantedResult } from '../../lock-keys.js';
 import { arrayOf, integerOf, unexpected } from '../../reply-shape.js';
 import { scripts } from '../../scripts.js';
@@ -117,6 +116,6 @@ export class RedisFlights implements FlightBackend {
 
 /** Why Redis did not store a result. */
 function inWords(refusal: string): string {
-  if (errorCode(refusal) === 'OOM') return 'Redis has no memory left (maxmemory)';
+  if (/^-?OOM /.test(refusal)) return 'Redis has no memory left (maxmemory)';
   return `Redis refused it: ${refusal.slice(0, 200)}`;
 }

@@ -3,9 +3,9 @@ import type { ClusterConnection, Connection } from '../connection.js';
 import { ConnectionError } from '../connection-error.js';
 import { requireIoredis } from '../load-client.js';
 import { checkUrl } from '../url-settings.js';
+import { checkClient, checkCluster, checkRedisOptions } from './check-ioredis-options.js';
 import { type Client, isCluster } from './client.js';
 import type { ClientDefaults } from './client-options.js';
-import { checkClient, checkCluster, checkRedisOptions } from './connection-settings.js';
 
 /** A client, and whether it is ours or borrowed from the user. */
 export interface ClientSource {

@@ -8,8 +8,8 @@ import { clientDefaults, SUBSCRIBER_OPTIONS } from './client-options.js';
 import type { ClientSource } from './client-source.js';
 import { addressOf, ClusterNodes } from './cluster-nodes.js';
 import { FailoverWatch } from './failover-watch.js';
-import { type CommandClass, commandsFor, sendOn } from './ioredis-command.js';
 import { IoredisSubscriber } from './ioredis-subscriber.js';
+import { type CommandClass, commandsFor, sendOn } from './sent-command.js';
 import { SocketTimeout } from './socket-timeout.js';
 
 /** Redis through an ioredis client, with any topology. Its commands record repetitions and redirections. */

@@ -1,7 +1,7 @@
 import type { NodeRedisConnection } from '../connection.js';
 import type { ConnectionContext } from '../connection-context.js';
 import { ConnectionError } from '../connection-error.js';
-import { checkDatabase } from '../database-setting.js';
+import { checkDatabaseNumber } from '../database-number.js';
 import { requireNodeRedis } from '../load-client.js';
 import type { Topology } from '../topology.js';
 import { type ClusterSource, ClusterTopology } from './cluster-topology.js';
@@ -126,7 +126,7 @@ function refusePrefix(keyPrefix: string | undefined): void {
 function singleSource(client: NodeRedisClient): SingleSource {
   const options = client.options as NodeRedisOptions;
   const { socket = {}, database = 0 } = options;
-  checkDatabase(database, 'database of the node-redis client of the connection');
+  checkDatabaseNumber(database, 'database of the node-redis client of the connection');
   const address = socket.path ?? `${socket.host ?? 'localhost'}:${socket.port ?? DEFAULT_PORT}`;
   return {
     description: `redis ${address}/${database}`,
@@ -141,7 +141,7 @@ function clusterSource({ _options }: NodeRedisCluster): ClusterSource {
   const { rootNodes, defaults = {}, nodeAddressMap, keyPrefix } = _options;
   refusePrefix(keyPrefix ?? defaults.keyPrefix);
   const { database = 0 } = defaults;
-  checkDatabase(database, 'database in the defaults of the connection');
+  checkDatabaseNumber(database, 'database in the defaults of the connection');
   if (rootNodes.length === 0)
     throw new ConnectionError('The node-redis cluster of the connection has no rootNodes: give at least one');
   const { createClient } = requireNodeRedis();

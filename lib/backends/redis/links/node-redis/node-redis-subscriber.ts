@@ -8,7 +8,7 @@ import {
   isSame,
   type NodeRedisClient,
 } from './node-redis-client.js';
-import { asReplyError } from './node-redis-command.js';
+import { asReplyError } from './sent-command.js';
 
 /** The methods of node-redis for each kind. */
 const COMMANDS = {

@@ -1,7 +1,7 @@
 import type { Timer } from '../../../runtime.js';
 import type { ConnectionContext } from '../connection-context.js';
 import { ConnectionError } from '../connection-error.js';
-import { checkDatabase } from '../database-setting.js';
+import { checkDatabaseNumber } from '../database-number.js';
 import type { NodeRedisModule } from '../load-client.js';
 import {
   connectWithin,
@@ -42,7 +42,7 @@ export function sentinelSource(
   if (!Array.isArray(sentinelRootNodes) || sentinelRootNodes.length === 0)
     throw new ConnectionError('The connection has no sentinelRootNodes: give the host and port of each Sentinel');
   const { database = 0 } = nodeClientOptions;
-  checkDatabase(database, 'database in the nodeClientOptions of the connection');
+  checkDatabaseNumber(database, 'database in the nodeClientOptions of the connection');
   const sentinels = new Sentinels(options, createClient, context);
   return {
     description: `redis ${name} through sentinels ${sentinelRootNodes.map(endpointText).join(',')}/${database}`,

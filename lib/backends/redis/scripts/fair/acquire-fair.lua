@@ -27,7 +27,7 @@
 -- @include lock-fields
 -- @include holder
 -- @include plain/holds-plain
--- @include plain/busy-plain
+-- @include plain/why-owner-waits
 -- @include plain/take-plain
 -- @include fair/java-wait
 -- @include fair/fair-queue
@@ -42,7 +42,7 @@ local now = math.floor(micros / 1000)
 
 local function busyFair(lock, owner, queue)
   local head, time = headOf(queue, now)
-  local busy = busyPlain(lock, owner)
+  local busy = whyOwnerWaits(lock, owner)
   if busy or holdsPlain(lock, owner) or not head or head == owner then
     return busy
   end

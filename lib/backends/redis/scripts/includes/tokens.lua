@@ -19,13 +19,17 @@ local function setClock(command, key, first, reserve, count)
   return redis.call(command, key, string.format('%.0f', first + count * (1 + reserved) - 1))
 end
 
--- Reserves the tokens of at most `count` acquisitions.
-local function reserveTokens(key, reserve, count)
+-- Reserves the tokens of at most `count` acquisitions. `former` is what the clock was, if it was set to `micros` already;
+-- false: it did not exist.
+local function reserveTokens(key, reserve, count, former)
+  local first, last = micros > seen and micros or seen + 1, former
   -- Most often the clock is behind TIME, and one command is enough.
-  local last = setClock('GETSET', key, micros > seen and micros or seen + 1, reserve, count)
+  if last == nil then
+    last = setClock('GETSET', key, first, reserve, count)
+  end
   if not last then
     setClock('SET', key, math.max(micros + INITIAL_LEAD, seen + 1), reserve, count)
-  elseif tonumber(last) >= upcoming then
+  elseif tonumber(last) >= first then
     setClock('SET', key, last + 1, reserve, count)
   end
 end

@@ -64,10 +64,10 @@ end
 -- @include is-owner
 -- @include lock-fields
 -- @include holder
--- @include plain/busy-plain
+-- @include plain/why-owner-waits
 -- @include plain/take-plain
 local function findBusy(k)
-  return busyPlain(KEYS[k], ARGV[owners + k])
+  return whyOwnerWaits(KEYS[k], ARGV[owners + k])
 end
 
 for _, item in ipairs(taken) do

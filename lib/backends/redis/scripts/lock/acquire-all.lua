@@ -30,7 +30,7 @@
 -- @include is-owner
 -- @include lock-fields
 -- @include holder
--- @include plain/busy-plain
+-- @include plain/why-owner-waits
 -- @include plain/take-plain
 -- @include read-write/read-lease
 -- @include read-write/is-reader
@@ -39,8 +39,8 @@
 -- @include read-write/longest-hold
 -- @include read-write/longest-reader
 -- @include read-write/fit-to-readers
--- @include read-write/busy-reader
--- @include read-write/busy-writer
+-- @include read-write/why-reader-waits
+-- @include read-write/why-writer-waits
 -- @include read-write/write-read-lease
 -- @include read-write/take-reader
 -- @include read-write/set-write-lease
@@ -51,11 +51,11 @@ local count = (#KEYS - 1) / 4
 local function findBusy(i)
   local lock, writers, type, owner = KEYS[4 * i - 2], KEYS[4 * i + 1], ARGV[3 * i + 1], ARGV[3 * i + 2]
   if type == 'read' then
-    return busyReader(lock, owner, writers, ARGV[3 * i + 3] == '1')
+    return whyReaderWaits(lock, owner, writers, ARGV[3 * i + 3] == '1')
   elseif type == 'write' then
-    return busyWriter(lock, owner)
+    return whyWriterWaits(lock, owner)
   end
-  return busyPlain(lock, owner)
+  return whyOwnerWaits(lock, owner)
 end
 
 for i = 1, count do

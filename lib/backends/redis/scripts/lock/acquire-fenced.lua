@@ -24,13 +24,13 @@
 -- @include is-owner
 -- @include lock-fields
 -- @include holder
--- @include plain/busy-plain
+-- @include plain/why-owner-waits
 -- @include plain/take-plain
 local reserve = tonumber(ARGV[4])
 
 local function acquire(i)
   local lock, counter, owner = KEYS[2 * i], KEYS[2 * i + 1], ARGV[4 + i]
-  local busy = busyPlain(lock, owner)
+  local busy = whyOwnerWaits(lock, owner)
   if busy then
     return busy
   end

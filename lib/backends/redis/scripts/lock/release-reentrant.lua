@@ -11,7 +11,6 @@
 ]]
 -- @include release-replies
 -- @include prefixed
--- @include server-time
 local pcall = redis.pcall
 local publish = ARGV[1]
 local answers = {}
@@ -24,7 +23,8 @@ for i = 1, #KEYS do
     -- A user who may not publish has released the lock all the same.
     answers[i] = type(listeners) == 'number' and listeners or NOBODY_TOLD
   elseif removed == 0 then
-    answers[i] = { NOT_HELD, serverTime() }
+    local time = pcall('TIME')
+    answers[i] = { NOT_HELD, time[1] * 1000 + math.floor(time[2] / 1000) }
   else
     answers[i] = { { removed.err, pcall('TYPE', lock).ok or 'unknown' } }
   end

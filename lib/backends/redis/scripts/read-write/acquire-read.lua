@@ -34,7 +34,7 @@
 -- @include read-write/longest-hold
 -- @include read-write/longest-reader
 -- @include read-write/fit-to-readers
--- @include read-write/busy-reader
+-- @include read-write/why-reader-waits
 -- @include read-write/write-read-lease
 -- @include read-write/take-reader
 local reserve, pastWriters = tonumber(ARGV[4]), ARGV[5] == '1'
@@ -42,7 +42,7 @@ local count = #ARGV - 5
 
 local function acquire(i)
   local lock, writers, owner = KEYS[3 * i - 1], KEYS[3 * i + 1], ARGV[5 + i]
-  local busy = busyReader(lock, owner, writers, pastWriters)
+  local busy = whyReaderWaits(lock, owner, writers, pastWriters)
   if busy then
     return busy
   end

@@ -31,7 +31,7 @@
 -- @include read-write/holds-in
 -- @include read-write/longest-hold
 -- @include read-write/longest-reader
--- @include read-write/busy-writer
+-- @include read-write/why-writer-waits
 -- @include read-write/set-write-lease
 -- @include read-write/take-writer
 -- @include read-write/announce-writer
@@ -40,7 +40,7 @@ local count = #ARGV - 5
 
 local function acquire(i)
   local lock, writers, owner = KEYS[3 * i - 1], KEYS[3 * i + 1], ARGV[5 + i]
-  local busy = busyWriter(lock, owner)
+  local busy = whyWriterWaits(lock, owner)
   if busy then
     if waiterTimeout > 0 then
       announceWriter(writers, owner, math.floor(micros / 1000), waiterTimeout)

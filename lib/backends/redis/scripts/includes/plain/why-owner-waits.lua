@@ -1,0 +1,13 @@
+-- Why `owner` cannot have a lock that has one owner: { ttl, holder }; nil when it can. `ttl`: the lock's PTTL, if it is
+-- known already.
+local function whyOwnerWaits(lock, owner, ttl)
+  ttl = ttl or redis.call('PTTL', lock)
+  if ttl == NO_KEY then
+    return nil
+  end
+  local fields = lockFields(lock)
+  if #fields == 1 and fields[1] == owner then
+    return nil
+  end
+  return { ttl, holderAmong(fields) }
+end

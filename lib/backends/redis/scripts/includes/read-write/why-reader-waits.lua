@@ -1,0 +1,27 @@
+-- To look at all readers would make each reader slower than the one before: of more than these, it is done where the
+-- lock has no lease.
+local FEW_FIELDS = 16
+
+-- Why `owner` cannot read: { ttl, holder }; nil when it can. Unless `pastWriters`, it cannot while a writer waits.
+local function whyReaderWaits(lock, owner, writers, pastWriters)
+  local mode = redis.call('HGET', lock, 'mode')
+  if mode == 'write' then
+    if isWriter(lock, owner) then
+      return nil
+    end
+    return { redis.call('PTTL', lock), holderOf(lock) }
+  end
+  local ttl = redis.call('PTTL', lock)
+  if mode ~= 'read' and ttl ~= NO_KEY then
+    return { ttl, holderOf(lock) }
+  end
+  if ttl == NO_LEASE or redis.call('HLEN', lock) <= FEW_FIELDS then
+    lockFields(lock)
+  end
+  if pastWriters or (mode and isReader(lock, owner)) then
+    return nil
+  end
+  local last = redis.call('ZRANGE', writers, -1, -1, 'WITHSCORES')
+  local left = last[1] and tonumber(last[2]) - serverTime() or 0
+  return left > 0 and { left, last[1] } or nil
+end

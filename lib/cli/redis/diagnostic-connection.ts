@@ -1,0 +1,34 @@
+import { clientForUrl } from '../../backends/redis/links/choose-client.js';
+import type { Connection } from '../../backends/redis/links/connection.js';
+import { parseUrl, toNodeRedisConnection } from '../../backends/redis/links/url-settings.js';
+
+interface DiagnosticOptions {
+  /** The URL names one node of a cluster. */
+  readonly isCluster: boolean;
+  /** In milliseconds. */
+  readonly connectTimeout: number;
+}
+
+/**
+ * The options by which a diagnostic tool connects to a checked URL. The server is not asked whether it is ready: it may
+ * be in trouble, and the user may not be allowed to ask.
+ *
+ * @throws ConnectionError where no client is installed
+ */
+export function diagnosticConnection(url: string, { isCluster, connectTimeout }: DiagnosticOptions): Connection {
+  if (clientForUrl() === 'node-redis') {
+    const { username, password, socket, RESP, ...options } = toNodeRedisConnection(url);
+    if (!isCluster) return { ...options, username, password, RESP, socket: { ...socket, connectTimeout } };
+    const { host, port, ...settings } = socket ?? {};
+    const defaults = { username, password, RESP, database: options.database, socket: { ...settings, connectTimeout } };
+    return { client: 'node-redis', rootNodes: [{ socket: { host, port } }], defaults };
+  }
+  const { name, database, username, password, socket } = parseUrl(url);
+  const { host, port = 6_379, path, family, tls } = socket ?? {};
+  const given = { ...(family && { family }), ...(tls && { tls: {} }) };
+  const options = { username, password, connectTimeout, enableReadyCheck: false, ...given };
+  const server = { host: host ?? 'localhost', port };
+  if (isCluster)
+    return { nodes: [server], options: { redisOptions: { ...options, db: database }, enableReadyCheck: false } };
+  return { ...options, ...(path === undefined ? server : { path }), db: database, connectionName: name };
+}

@@ -1,0 +1,113 @@
+import type { HeldType, ReleaseReply, ReleaseRequest } from '../../backends/lock-backend.js';
+import type { EngineContext } from '../engine-context.js';
+import { unusedOwner } from './background-releases.js';
+import type { HeldLock, ReleaseListener, ReleaseOutcome } from './held-lock.js';
+import { validity } from './lease-clock.js';
+import type { Departing } from './unsettled-releases.js';
+
+/**
+ * The release of a held lock in the backend. Until it is sent, it can be recalled: then the lock is held as before. If
+ * the lock is given back again before this request would have been sent, the request is resumed: a loop on one lock
+ * would otherwise make thousands of requests a turn that are all withdrawn.
+ */
+export class RecallableRelease implements ReleaseRequest, Departing {
+  unsent = false;
+  withdrawn = false;
+  /** The links of the list of unsettled releases. */
+  previous: Departing | undefined;
+  next: Departing | undefined;
+  readonly underWay = true;
+  whenAnswered: readonly (() => void)[] | undefined;
+
+  readonly key: string;
+  readonly type: HeldType;
+  readonly owner: string;
+  /** Told the outcome; undefined: whoever called {@link send} waits for its promise. */
+  private listener: ReleaseListener | undefined;
+  /** For whoever called {@link send}: what became of the lock when the release was recalled. */
+  private recalled: ReleaseOutcome | Promise<ReleaseOutcome> | undefined;
+
+  /**
+   * @param answered called when the request is settled: with the reply, or without one if there was no answer. Without
+   *   an answer, the lock is released in the background
+   */
+  constructor(
+    private readonly context: EngineContext,
+    readonly held: HeldLock,
+    private readonly answered: (reply: ReleaseReply | undefined) => void,
+  ) {
+    this.key = held.key;
+    this.type = held.type;
+    this.owner = held.owner;
+  }
+
+  /** @returns the outcome; undefined when `listener` is told */
+  send(listener: ReleaseListener | undefined): Promise<ReleaseOutcome> | undefined {
+    this.listener = listener;
+    this.context.unsettledReleases.begin(this);
+    const outcome = this.context.backend.release(this).then(
+      (reply) => this.settle(reply),
+      () => this.settle(undefined),
+    );
+    return listener === undefined ? outcome : undefined;
+  }
+
+  /** Whether the lock can be held again: the release was not sent yet. */
+  get recallable(): boolean {
+    return this.unsent && !this.withdrawn;
+  }
+
+  /** Withdraws the release. */
+  recall(): void {
+    this.withdrawn = true;
+    this.context.unsettledReleases.end(this);
+  }
+
+  /** Tells the caller whose release was recalled what became of the lock. */
+  passedOn(outcome: ReleaseOutcome | Promise<ReleaseOutcome>): void {
+    const { listener } = this;
+    this.listener = undefined;
+    if (listener === undefined) this.recalled ??= outcome;
+    else if (typeof outcome === 'string') listener.releaseSettled(outcome);
+    else void outcome.then((settled) => listener.releaseSettled(settled));
+  }
+
+  /** Whether a recalled release can be sent after all. */
+  get resumable(): boolean {
+    return this.unsent && this.withdrawn;
+  }
+
+  /** Sends a recalled release after all. Returns as {@link send}. */
+  resume(listener: ReleaseListener | undefined): Promise<ReleaseOutcome> | undefined {
+    this.withdrawn = false;
+    this.context.unsettledReleases.begin(this);
+    this.listener = listener;
+    if (listener !== undefined) return undefined;
+    return new Promise((resolve) => {
+      this.listener = { releaseSettled: resolve };
+    });
+  }
+
+  private settle(reply: ReleaseReply | undefined): ReleaseOutcome | Promise<ReleaseOutcome> {
+    const outcome = this.withdrawn ? 'released' : this.outcomeOf(reply);
+    this.listener?.releaseSettled(outcome);
+    this.listener = undefined;
+    return this.recalled ?? outcome;
+  }
+
+  private outcomeOf(reply: ReleaseReply | undefined): ReleaseOutcome {
+    const { held, answered } = this;
+    const { backgroundReleases, clock, unsettledReleases } = this.context;
+    unsettledReleases.end(this);
+    if (reply === undefined) {
+      backgroundReleases.release({ ...unusedOwner(held), leaseTime: held.validFor });
+      answered(undefined);
+      return 'unreachable';
+    }
+    backgroundReleases.followUp(held);
+    answered(reply);
+    // If the client resent a release after its answer was lost, the second copy finds nothing.
+    const executedTwice = reply.resent && clock.age(held.confirmed) < validity(held.validFor);
+    return reply.released || executedTwice ? 'released' : 'gone';
+  }
+}

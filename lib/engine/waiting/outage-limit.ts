@@ -1,0 +1,271 @@
+import { BackendError, type LockBackend, type NodeHealth, withReason } from '../../backends/lock-backend.js';
+import { deadlineTimer, type Runtime, type Timer } from '../../backends/runtime.js';
+import { LockUnavailableError } from '../errors.js';
+import type { EventHub } from '../events/event-hub.js';
+import type { Caller } from './waiter.js';
+
+/** How often a node on which callers wait is pinged, in milliseconds. */
+const PING_INTERVAL = 3_000;
+/**
+ * The shortest time between two searches for overdue callers, in milliseconds: each search visits all waiting callers.
+ */
+const SHORTEST_PAUSE = 20;
+/** The shortest time between two log lines about the same node, in milliseconds, however often it comes and goes. */
+const QUIET_TIME = 10_000;
+/** A node without any answer during a whole wait, of at least this many milliseconds, counts as silent. */
+const SILENCE = 100;
+
+/** Callers that wait for the same keys. */
+export interface WaitingQueue {
+  /** The awaited key, or keys. */
+  readonly keys: readonly string[];
+  /** Refuses each caller for which there is an error. */
+  refuseWhere(errorOf: (caller: Caller<never>) => Error | undefined): void;
+}
+
+/** Callers that may rest until there is news of what they wait for. */
+export interface RestingCallers {
+  /** Whether they rest. Set only by {@link OutageLimit}. */
+  resting: boolean;
+}
+
+/** All queues in which callers of a service wait. */
+export interface WaitingQueues {
+  readonly isEmpty: boolean;
+  /** Queues may come and go meanwhile. */
+  forEach(show: (queue: WaitingQueue) => void): void;
+}
+
+/**
+ * Limits how long the callers of one service wait while the backend does not answer. The backend knows which node does
+ * not answer, and since when (see {@link NodeHealth}). This class searches all waiting callers for those whose
+ * `outageTimeout` is over, and makes sure that an outage is noticed even while all callers rest. Callers that meet no
+ * outage cost nothing here.
+ */
+export class OutageLimit {
+  /**
+   * Whether a node does not answer, so that new callers have to be noted. A field, because each acquisition reads it.
+   */
+  active = false;
+  private readonly away = new Set<NodeHealth>();
+  private readonly lines = new WeakMap<NodeHealth, { readonly at: number; readonly since: number }>();
+  /** The number of queues whose callers rest. */
+  private resting = 0;
+  private pingTimer: Timer | undefined;
+  private searchTimer: Timer | undefined;
+  private nextSearch = Number.POSITIVE_INFINITY;
+  private closed = false;
+
+  constructor(
+    private readonly backend: LockBackend,
+    private readonly runtime: Runtime,
+    private readonly events: EventHub,
+    private readonly queues: WaitingQueues,
+  ) {
+    backend.health?.listen((node) => this.changed(node));
+  }
+
+  /**
+   * Notes a caller that arrives during an outage.
+   *
+   * @returns the error if the caller is refused at once: when it tries only once and there is no connection
+   */
+  arrived(caller: Caller<never>, keys: readonly string[]): LockUnavailableError | undefined {
+    const since = this.since(keys);
+    if (since === undefined) return undefined;
+    if (caller.triesOnce && this.backend.connectionError !== undefined) {
+      // Only an answer ends an outage, and nobody else may be asking.
+      this.backend.health?.ping(keys);
+      return this.refusal(caller, keys);
+    }
+    caller.calledAt = this.runtime.monotonic();
+    if (!caller.triesOnce) this.searchFor(caller, caller.calledAt + caller.terms.outageTimeout);
+    return undefined;
+  }
+
+  /** Notes that these callers rest, until {@link unrest}. Meanwhile, their node is pinged regularly. */
+  rest(callers: RestingCallers): void {
+    if (callers.resting) return;
+    callers.resting = true;
+    this.resting++;
+    this.schedulePing();
+  }
+
+  /** Notes that these callers do not rest any more. */
+  unrest(callers: RestingCallers): void {
+    if (!callers.resting) return;
+    callers.resting = false;
+    this.resting--;
+    if (this.resting > 0) return;
+    this.pingTimer?.cancel();
+    this.pingTimer = undefined;
+  }
+
+  /** Cancels the search when no caller waits any more. */
+  left(): void {
+    if (this.searchTimer !== undefined && this.queues.isEmpty) this.cancelSearch();
+  }
+
+  /**
+   * Whether a caller whose time is over gets `unavailable` for these keys instead of `busy`: a node does not answer, or
+   * has not answered since the caller began to wait. (A wait shorter than a round trip on a healthy connection proves
+   * nothing.)
+   *
+   * @param asked whether a request about the keys is unanswered
+   */
+  isSilent(caller: Caller<never>, keys: readonly string[], asked: boolean): boolean {
+    if (this.since(keys) !== undefined) return true;
+    const { calledFor, terms } = caller;
+    const { connectionError, health } = this.backend;
+    // Not `calledFor`, which is also long if this process was suspended.
+    const isShort = terms.waitTime < SILENCE && connectionError === undefined;
+    if (!asked || calledFor === 0 || isShort) return false;
+    const begin = this.runtime.monotonic() - calledFor;
+    return health !== undefined && keys.some((key) => health.node(key).answeredAt < begin);
+  }
+
+  /** Whether the outage of this key's node has lasted for `outageTimeout`, for a call that began at `calledAt`. */
+  isOver(key: string, calledAt: number, outageTimeout: number): boolean {
+    const since = this.since([key]);
+    return since !== undefined && this.runtime.monotonic() - Math.max(since, calledAt) >= outageTimeout;
+  }
+
+  /** Why these keys get no answer; undefined: their nodes answer, as far as is known. */
+  failure(keys: readonly string[]): BackendError | undefined {
+    const node = this.nodeAway(keys);
+    if (node?.since === undefined) return undefined;
+    const time = Math.round(this.runtime.monotonic() - node.since);
+    const message = `${node.description}: no usable answer for ${time} ms`;
+    return withReason(this.backend, new BackendError(message, 'unavailable', 'unknown'));
+  }
+
+  /**
+   * Reports a failure after which callers continue to wait. A backend that reports outages needs no report: one line
+   * covers all failures.
+   */
+  attemptFailed(error: () => Error): void {
+    if (this.backend.health === undefined) this.events.emit('error', error());
+  }
+
+  close(): void {
+    this.closed = true;
+    this.pingTimer?.cancel();
+    this.searchTimer?.cancel();
+  }
+
+  private changed(node: NodeHealth): void {
+    if (node.since === undefined) this.away.delete(node);
+    else this.away.add(node);
+    this.active = this.away.size > 0;
+    // Not at once: the backend is about to reject the requests of the callers.
+    if (node.since !== undefined) this.runtime.nextTurn(() => this.search());
+    else if (!this.active) this.cancelSearch();
+  }
+
+  private nodeAway(keys: readonly string[]): NodeHealth | undefined {
+    const { health } = this.backend;
+    if (!this.active || health === undefined) return undefined;
+    let first: NodeHealth | undefined;
+    for (const key of keys) {
+      const node = health.node(key);
+      if (node.since !== undefined && (first?.since === undefined || node.since < first.since)) first = node;
+    }
+    return first;
+  }
+
+  private since(keys: readonly string[]): number | undefined {
+    return this.nodeAway(keys)?.since;
+  }
+
+  /** The error for a caller that stops waiting for the outage to end: see {@link isOver}. */
+  refusal(caller: Caller<never>, keys: readonly string[]): LockUnavailableError {
+    const cause = this.failure(keys) as BackendError;
+    const { what, name } = caller;
+    return new LockUnavailableError(`Gave up waiting for ${what}: ${cause.message}`, name, { cause });
+  }
+
+  /** Schedules a search for the time when a caller is to be refused, unless the caller times out before. */
+  private searchFor(caller: Caller<never>, time: number): void {
+    const delay = time - this.runtime.monotonic();
+    if (this.closed || time >= this.nextSearch || caller.remainingWait <= delay) return;
+    this.cancelSearch();
+    this.nextSearch = time;
+    this.searchTimer = deadlineTimer(this.runtime, Math.max(delay, SHORTEST_PAUSE), () => this.search());
+  }
+
+  private cancelSearch(): void {
+    this.searchTimer?.cancel();
+    this.searchTimer = undefined;
+    this.nextSearch = Number.POSITIVE_INFINITY;
+  }
+
+  /** Refuses all callers whose `outageTimeout` is over. */
+  private search(): void {
+    this.cancelSearch();
+    if (this.closed) return;
+    const now = this.runtime.monotonic();
+    const crowds = new Map<NodeHealth, Crowd>();
+    this.queues.forEach((queue) => {
+      const node = this.nodeAway(queue.keys);
+      const since = node?.since;
+      if (node === undefined || since === undefined) return;
+      queue.refuseWhere((caller) => {
+        const due = Math.max(since, caller.calledAt) + caller.terms.outageTimeout;
+        if (due <= now) return this.refusal(caller, queue.keys);
+        this.searchFor(caller, due);
+        const crowd = crowds.get(node) ?? { waiting: 0, until: due, example: caller };
+        crowds.set(node, { ...crowd, waiting: crowd.waiting + 1, until: Math.min(crowd.until, due) });
+        return undefined;
+      });
+    });
+    for (const [node, crowd] of crowds) this.writeLine(node, crowd, now);
+  }
+
+  /** Reports each outage once, as soon as a caller waits for it to end. */
+  private writeLine(node: NodeHealth, { waiting, until, example }: Crowd, now: number): void {
+    const since = node.since as number;
+    const line = this.lines.get(node);
+    if (line !== undefined && (line.since === since || now - line.at < QUIET_TIME)) return;
+    this.lines.set(node, { at: now, since });
+    const who =
+      waiting === 1 ? `A caller waits for ${example.what}` : `${waiting} callers wait, one for ${example.what}`;
+    const first = waiting === 1 ? 'it gets' : 'the first of them gets';
+    const limit = Number.isFinite(until)
+      ? `if it does not answer by ${this.timeOfDay(until - now)}, ${first} LockUnavailableError (outageTimeout)`
+      : 'for as long as that lasts (outageTimeout: Infinity)';
+    const reason = this.backend.connectionError?.message;
+    const cause = new BackendError(`${node.description} does not answer`, 'unavailable', 'unknown');
+    const message = `${cause.message}${reason === undefined ? '' : ` (${reason})`}. ${who}: ${limit}`;
+    this.events.emit(
+      'error',
+      new LockUnavailableError(message, example.name, { cause: withReason(this.backend, cause) }),
+    );
+  }
+
+  private timeOfDay(fromNow: number): string {
+    return new Date(this.runtime.wall() + fromNow).toISOString().slice(11, 19).concat(' UTC');
+  }
+
+  private schedulePing(): void {
+    const { health } = this.backend;
+    if (health === undefined || this.closed) return;
+    this.pingTimer ??= this.runtime.timer(PING_INTERVAL, () => {
+      this.pingTimer = undefined;
+      const keys = new Set<string>();
+      this.queues.forEach((queue) => {
+        for (const key of queue.keys) keys.add(key);
+      });
+      if (keys.size > 0) health.ping(keys);
+      if (this.resting > 0) this.schedulePing();
+    });
+  }
+}
+
+/** The callers that wait for one node. */
+interface Crowd {
+  readonly waiting: number;
+  /** When the first of them is refused, on the monotonic clock. */
+  readonly until: number;
+  /** One of them. */
+  readonly example: Pick<Caller<never>, 'what' | 'name'>;
+}

@@ -1,0 +1,154 @@
+import { LockConfigurationError } from '../../engine/errors.js';
+import { assertMayNotConfirm } from '../../engine/terms/assert-supported.js';
+import { LOCK_TYPES, RELEASE_MODES } from '../../engine/terms/lock-options.js';
+import type { BusyAnswer, DistributedLockOptions, LockKey, ReturnKind } from './distributed-lock.options.js';
+
+type OptionName = keyof DistributedLockOptions;
+
+const OPTION_NAMES: readonly string[] = [
+  'key',
+  'waitTime',
+  'outageTimeout',
+  'leaseTime',
+  'type',
+  'service',
+  'onBusy',
+  'holdAtLeast',
+  'onLost',
+  'release',
+  'returns',
+] satisfies OptionName[];
+
+const CHOICES: readonly (readonly [OptionName, readonly string[]])[] = [
+  ['type', LOCK_TYPES],
+  ['onLost', ['throw', 'warn']],
+  ['release', RELEASE_MODES],
+  ['returns', ['promise', 'observable', 'iterable'] satisfies ReturnKind[]],
+];
+
+/**
+ * Converts the argument of `@DistributedLock` into options, and checks their names and values.
+ *
+ * @param where how errors name the method: `OrdersService.ship`
+ * @throws LockConfigurationError naming the option that is wrong
+ */
+export function toDecoratorOptions(given: LockKey | DistributedLockOptions, where: string): DistributedLockOptions {
+  const options = toOptions<DistributedLockOptions>(given, OPTION_NAMES, CHOICES, '@DistributedLock', where);
+  if (options.release === 'background') assertMayNotConfirm(undefined, options.onLost, where);
+  return options;
+}
+
+/**
+ * Turns what a decorator was given, a key or options, into options, and checks their names and choices.
+ *
+ * @param decorator how errors name it: `@DistributedLock`
+ * @throws LockConfigurationError naming the option that is wrong
+ */
+export function toOptions<Options extends { readonly key: LockKey; readonly service?: string }>(
+  given: LockKey | Options,
+  names: readonly string[],
+  choices: readonly (readonly [keyof Options, readonly string[]])[],
+  decorator: string,
+  where: string,
+): Pick<Options, 'key'> & Partial<Options> {
+  if (isKey(given)) return { key: given } as Options;
+  if (typeof given !== 'object' || given === null) {
+    throw new LockConfigurationError(`${where}: ${decorator} needs a key, or options with a key`);
+  }
+  for (const option of Object.keys(given))
+    if (!names.includes(option)) throw unknownOption(option, names, decorator, where);
+  for (const [option, values] of choices) {
+    const value = given[option];
+    if (value === undefined || values.includes(value as string)) continue;
+    throw new LockConfigurationError(
+      `${where}: ${String(option)} is ${describeValue(value)}; it must be one of ${values.join(', ')}`,
+    );
+  }
+  const { service } = given;
+  if (service !== undefined && (typeof service !== 'string' || service === '')) {
+    throw new LockConfigurationError(
+      `${where}: service is ${describeValue(service)}; it must be the name of a RedisLockModule`,
+    );
+  }
+  return given;
+}
+
+/** How errors show a value that is not what it should be. */
+export function describeValue(value: unknown): string {
+  if (typeof value === 'string') return `'${value.slice(0, 40)}'`;
+  if (Array.isArray(value)) return 'a list';
+  return typeof value === 'object' ? 'an object' : String(value);
+}
+
+function isKey(given: unknown): given is LockKey {
+  return typeof given === 'string' || typeof given === 'function' || Array.isArray(given);
+}
+
+function unknownOption(
+  option: string,
+  names: readonly string[],
+  decorator: string,
+  where: string,
+): LockConfigurationError {
+  const nearest = nearestName(option, names);
+  const advice = nearest === undefined ? `there are ${names.join(', ')}` : `did you mean '${nearest}'?`;
+  return new LockConfigurationError(`${where}: ${decorator} has no option '${option}'; ${advice}`);
+}
+
+/** The name that a mistyped one probably stands for, if one is similar enough. */
+function nearestName(given: string, names: readonly string[]): string | undefined {
+  const most = Math.max(2, Math.floor(given.length / 3));
+  let nearest: string | undefined;
+  let least = most + 1;
+  for (const name of names) {
+    const distance = editDistance(given.toLowerCase(), name.toLowerCase());
+    if (distance < least) [nearest, least] = [name, distance];
+  }
+  return nearest;
+}
+
+/** Levenshtein distance. */
+function editDistance(from: string, to: string): number {
+  let previous = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= from.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= to.length; column++) {
+      const replaced = previous[column - 1] + (from[row - 1] === to[column - 1] ? 0 : 1);
+      current.push(Math.min(replaced, previous[column] + 1, current[column - 1] + 1));
+    }
+    previous = current;
+  }
+  return previous[to.length];
+}
+
+/**
+ * The option `onBusy` as a function; `undefined`: the call fails with LockBusyError.
+ *
+ * @param where how errors name the method: `OrdersService.ship`
+ * @throws LockConfigurationError when it is neither 'throw', 'skip', a function nor the name of a method
+ */
+export function toBusyAnswer(
+  onBusy: DistributedLockOptions['onBusy'],
+  prototype: object,
+  where: string,
+): BusyAnswer | undefined {
+  if (onBusy === undefined || onBusy === 'throw') return undefined;
+  if (onBusy === 'skip') return () => undefined;
+  if (typeof onBusy === 'function') return onBusy;
+  if (typeof onBusy === 'string' && hasMethod(prototype, onBusy)) {
+    return function (this: Record<string, BusyAnswer>, busy, ...args) {
+      return this[onBusy](busy, ...args);
+    };
+  }
+  throw new LockConfigurationError(
+    `${where}: onBusy is ${describeValue(onBusy)}; it must be 'throw', 'skip', a function, or the name of a method of the class`,
+  );
+}
+
+function hasMethod(prototype: object, name: string): boolean {
+  for (let type = prototype; type !== null && type !== Object.prototype; type = Object.getPrototypeOf(type)) {
+    const descriptor = Object.getOwnPropertyDescriptor(type, name);
+    if (descriptor !== undefined) return typeof descriptor.value === 'function' && name !== 'constructor';
+  }
+  return false;
+}

@@ -1,0 +1,163 @@
+import type { AcquireRequest } from '../backends/lock-backend.js';
+import type { Moment, Runtime } from '../backends/runtime.js';
+import type { SqlConnection } from './driver/sql-connection.js';
+import type { LockServer, TokenRange } from './server/lock-server.js';
+import type { ControlConnection } from './session/control-connection.js';
+import type { HolderNotes } from './session/holder-notes.js';
+import type { SessionPool } from './session/session-pool.js';
+import type { SqlFailures } from './session/sql-failure.js';
+import type { WaitingSessions } from './session/waiting-sessions.js';
+import type { Grant } from './session-locks/session-locks.js';
+
+/** What every acquisition of a backend uses. */
+export interface AcquisitionTools {
+  readonly server: LockServer;
+  readonly control: ControlConnection;
+  readonly notes: HolderNotes;
+  readonly pool: SessionPool;
+  readonly waiting: WaitingSessions;
+  readonly failures: SqlFailures;
+  readonly runtime: Runtime;
+}
+
+/** What one session has taken. */
+export interface TakenLocks {
+  readonly connection: SqlConnection;
+  readonly transaction: number;
+  readonly tokens: readonly TokenRange[];
+  readonly confirmed?: Moment;
+}
+
+/** How many pooled sessions in a row may turn out to have ended before the attempt fails. */
+const STALE_SESSIONS = 3;
+
+/** A session that takes locks. */
+export class Acquisition {
+  transaction = 0;
+  /** What it has taken. */
+  readonly keys: string[] = [];
+  /** The lock with which it began. */
+  private first: { readonly key: string; readonly isLocked: boolean } | undefined;
+
+  private constructor(
+    private readonly tools: AcquisitionTools,
+    readonly connection: SqlConnection,
+    private readonly leaseTime: number,
+    /** Before the statement was sent that began the lease. */
+    readonly began: Moment,
+  ) {}
+
+  /**
+   * Tries the first lock, on a session of the pool; `undefined`: the caller has left before it got a session.
+   */
+  static async begin(
+    tools: AcquisitionTools,
+    { key, leaseTime }: AcquireRequest,
+    takeSession: () => Promise<SqlConnection | undefined>,
+  ): Promise<Acquisition | undefined> {
+    // The version and the tables are checked before anything is locked.
+    await tools.control.open();
+    for (let attempt = 1; ; attempt++) {
+      const connection = await takeSession();
+      if (connection === undefined) return undefined;
+      try {
+        const acquisition = new Acquisition(tools, connection, leaseTime, momentOf(tools.runtime));
+        const grant = await tools.server.locks.begin(connection, key, leaseTime);
+        acquisition.first = { key, isLocked: grant !== undefined };
+        if (grant !== undefined) acquisition.keep(key, grant);
+        return acquisition;
+      } catch (error) {
+        const isStale = connection.ended !== undefined;
+        tools.pool.drop(connection);
+        if (!isStale || attempt > STALE_SESSIONS) throw tools.failures.toBackendError(error);
+      }
+    }
+  }
+
+  /** Takes the lock if it is free. */
+  async tryLock(key: string): Promise<boolean> {
+    const { locks } = this.tools.server;
+    const { first, connection, leaseTime } = this;
+    const attempt = () => this.take(key, () => locks.try(connection, key, leaseTime));
+    if (first?.key === key ? first.isLocked : await attempt()) return true;
+    return (await this.provide(key)) && attempt();
+  }
+
+  /** Waits until it has the lock, however long, or until the caller has left. */
+  async waitForLock(key: string, hasLeft: () => boolean): Promise<void> {
+    const { server, waiting } = this.tools;
+    const { connection, leaseTime } = this;
+    const wait = () => {
+      const answered = waiting.watch(connection, leaseTime);
+      return server.locks.wait(connection, key, leaseTime).finally(answered);
+    };
+    while (!(hasLeft() || (await this.take(key, wait)))) await this.provide(key);
+  }
+
+  /** Notes the holder of a lock, and gets its fencing token. */
+  async note(request: AcquireRequest): Promise<TokenRange> {
+    return noteHolder(this.tools, request, this.connection.id, this.transaction);
+  }
+
+  /** Restarts the lease. Any statement would do that. */
+  async touch(): Promise<void> {
+    await this.orAbandon(this.tools.server.touch(this.connection));
+  }
+
+  /** Gives back all locks, and the session. */
+  async undo(): Promise<void> {
+    const { pool, server } = this.tools;
+    try {
+      await server.locks.undo(this.connection, this.keys);
+      pool.give(this.connection);
+    } catch {
+      this.abandon();
+    }
+  }
+
+  /** The server gives back all locks when it notices that the connection has ended. */
+  abandon(): void {
+    this.tools.pool.drop(this.connection);
+  }
+
+  private async take(key: string, statement: () => Promise<Grant | undefined>): Promise<boolean> {
+    const grant = await this.orAbandon(statement());
+    if (grant !== undefined) this.keep(key, grant);
+    return grant !== undefined;
+  }
+
+  private keep(key: string, { transaction }: Grant): void {
+    this.keys.push(key);
+    this.transaction = transaction;
+  }
+
+  private provide(key: string): Promise<boolean> {
+    const { control, server } = this.tools;
+    return control.run((connection) => server.locks.provide(connection, key));
+  }
+
+  /** A session whose statement failed may have the lock. */
+  private async orAbandon<T>(statement: Promise<T>): Promise<T> {
+    try {
+      return await statement;
+    } catch (error) {
+      this.abandon();
+      throw this.tools.failures.toBackendError(error);
+    }
+  }
+}
+
+/** Writes who holds a lock into the state table. */
+export function noteHolder(
+  { notes }: AcquisitionTools,
+  { key, type, owner, leaseTime, reserve }: Omit<AcquireRequest, 'waiterTimeout' | 'pastWaitingWriters'>,
+  session: number,
+  transaction: number,
+): Promise<TokenRange> {
+  const mode = type === 'write' ? 'write' : 'exclusive';
+  return notes.write({ key, owner, mode, session, transaction, leaseTime, reserve });
+}
+
+export function momentOf(runtime: Runtime): Moment {
+  return { monotonic: runtime.monotonic(), wall: runtime.wall() };
+}

@@ -1,0 +1,33 @@
+import type { LockBackend } from '../backends/lock-backend.js';
+import type { AdvisoryLocksOptions } from './advisory-locks-options.js';
+import { type LockKind, openBackend } from './open-backend.js';
+import { MysqlAdvisoryLocks } from './session-locks/mysql-advisory-locks.js';
+import { PostgresAdvisoryLocks } from './session-locks/postgres-advisory-locks.js';
+
+const ADVISORY: LockKind = {
+  factory: 'advisoryLocks()',
+  table: 'advisory_lock',
+  postgres: (tables) => new PostgresAdvisoryLocks(tables),
+  mysql: (tables) => new MysqlAdvisoryLocks(tables),
+};
+
+/**
+ * Keeps locks as advisory locks of a database: `pg_advisory_lock` of PostgreSQL (14 and later), `GET_LOCK` of MySQL and
+ * MariaDB. For `RedisLockModule.forRoot({ backend })` and `createLockService`. It connects when it is first used. The
+ * driver, `pg` or `mysql2`, has to be installed.
+ *
+ * ```ts
+ * RedisLockModule.forRoot({ backend: advisoryLocks({ url: 'postgres://app:secret@db/shop', createTable: true }) })
+ * ```
+ *
+ * A lock that is held takes a connection, whose session is idle and has no transaction open. A process that dies frees
+ * its locks at once, and one that hangs after the lease, by the database's own timer. There are exclusive locks only
+ * (`reentrant` and `write`); semaphores and latches need Redis. They and the locks of {@link rowLocks} do not exclude
+ * each other.
+ *
+ * @throws LockConfigurationError naming the option that is missing or wrong
+ * @publicApi
+ */
+export function advisoryLocks(options: AdvisoryLocksOptions): LockBackend {
+  return openBackend(ADVISORY, options);
+}

@@ -1,0 +1,115 @@
+import type { AcquireRequest, BackendError, Busy } from '../backends/lock-backend.js';
+import { Acquisition, type AcquisitionTools, momentOf, type TakenLocks } from './acquisition.js';
+import type { SessionClaim } from './session/session-pool.js';
+
+/**
+ * The wait of one request in the database's own queue. It has no time limit: it is ended from here, by a cancel that is
+ * sent on the control connection. A session to which a cancel was sent is closed, whatever became of its statement: the
+ * cancel may arrive later.
+ */
+export class DatabaseWait implements SessionClaim {
+  private stopped = false;
+  private settled = false;
+  private isCancelled = false;
+  /** The session with which it waits for the lock. */
+  private blocked: Acquisition | undefined;
+
+  /** @param lookUp what is known of the holder */
+  constructor(
+    private readonly tools: AcquisitionTools,
+    private readonly request: AcquireRequest,
+    private readonly onWait: (reason: Busy | BackendError) => void,
+    private readonly lookUp: () => Promise<Busy>,
+  ) {}
+
+  /** @returns `undefined` when it was stopped */
+  async run(): Promise<TakenLocks | undefined> {
+    try {
+      return await this.take();
+    } catch (error) {
+      if (this.stopped) return undefined;
+      throw error;
+    } finally {
+      this.settled = true;
+    }
+  }
+
+  /** Locks that it has taken, or takes from now on, are released. */
+  stop(): void {
+    if (this.stopped || this.settled) return;
+    this.stopped = true;
+    this.tools.pool.withdraw(this);
+    if (this.blocked !== undefined) this.cancel(this.blocked);
+  }
+
+  onFull(error: BackendError): void {
+    if (!this.settled && !this.stopped) this.onWait(error);
+  }
+
+  private async take(): Promise<TakenLocks | undefined> {
+    const { pool } = this.tools;
+    const acquisition = await Acquisition.begin(this.tools, this.request, () => pool.take(this));
+    if (acquisition === undefined) return undefined;
+    try {
+      return await this.takeLock(acquisition);
+    } catch (error) {
+      acquisition.abandon();
+      throw error;
+    }
+  }
+
+  private async takeLock(acquisition: Acquisition): Promise<TakenLocks | undefined> {
+    const { runtime } = this.tools;
+    const { key } = this.request;
+    const isFree = await acquisition.tryLock(key);
+    if (!isFree && !this.stopped) await this.block(acquisition);
+    if (this.stopped) return this.giveUp(acquisition);
+    // After a wait, the lease counts from the statement that is sent now: the grant may be long ago.
+    const confirmed = isFree ? acquisition.began : momentOf(runtime);
+    const [noted] = await Promise.allSettled([
+      acquisition.note(this.request),
+      ...(isFree ? [] : [acquisition.touch()]),
+    ]);
+    if (this.stopped) {
+      // It is noted as the holder. If its session stayed alive, it would seem to hold the lock.
+      acquisition.abandon();
+      return undefined;
+    }
+    if (noted.status === 'rejected') throw noted.reason;
+    if (acquisition.connection.ended !== undefined)
+      throw this.tools.failures.toBackendError(acquisition.connection.ended);
+    const { connection, transaction } = acquisition;
+    return { connection, transaction, tokens: [noted.value], confirmed };
+  }
+
+  private async block(acquisition: Acquisition): Promise<void> {
+    this.blocked = acquisition;
+    this.tellHolder().catch(() => {}); // it stays unknown
+    try {
+      await acquisition.waitForLock(this.request.key, () => this.stopped);
+    } finally {
+      this.blocked = undefined;
+    }
+  }
+
+  private async tellHolder(): Promise<void> {
+    const holder = await this.lookUp();
+    if (!this.settled && !this.stopped && this.blocked !== undefined) this.onWait(holder);
+  }
+
+  private cancel({ connection }: Acquisition): void {
+    const { control, server } = this.tools;
+    this.isCancelled = true;
+    const { id } = connection;
+    control
+      .run((controlling) => server.cancel(controlling, id))
+      // Nothing else is known to end the statement.
+      .catch(() => connection.destroy());
+  }
+
+  private async giveUp(acquisition: Acquisition): Promise<undefined> {
+    if (this.isCancelled) acquisition.abandon();
+    else await acquisition.undo();
+    return undefined;
+  }
+}

@@ -1,0 +1,108 @@
+import {
+  type Acquired,
+  type AcquireRequest,
+  BackendError,
+  type HeldType,
+  type TransferRequest,
+} from '../backends/lock-backend.js';
+import { type AcquisitionTools, noteHolder } from './acquisition.js';
+import { ConnectionLost } from './driver/sql-connection.js';
+import type { Holding, Holdings } from './session/holdings.js';
+
+/** MySQL and MariaDB: somebody has killed the statement. The transaction, and its locks, are still there. */
+const INTERRUPTED = 1317;
+
+/** Releases, renews and transfers locks that sessions of this process have. */
+export class HeldLocks {
+  constructor(
+    private readonly tools: AcquisitionTools,
+    private readonly holdings: Holdings,
+  ) {}
+
+  /** An owner that holds the lock already gets a new lease and a new token. */
+  async again({ key, type, owner, leaseTime, reserve }: AcquireRequest): Promise<Acquired | undefined> {
+    const holding = this.holdings.find(key, type, owner);
+    if (holding === undefined) return undefined;
+    return this.noteAgain(holding, leaseTime, reserve);
+  }
+
+  /** False: this owner does not hold it. */
+  async release(key: string, type: HeldType, owner: string): Promise<boolean> {
+    const { failures, notes, pool, server } = this.tools;
+    const holding = this.holdings.find(key, type, owner);
+    if (holding === undefined) return false;
+    const { session } = holding;
+    const isLast = this.holdings.remove(holding);
+    // What a session has taken becomes free together.
+    if (!isLast) return true;
+    // Whoever looks after the release sees that the lock is free. A note that stays is no failure of the release.
+    const withdrawn = notes.withdraw(session.given).then(
+      () => true,
+      () => false,
+    );
+    try {
+      const isReleased = await server.locks.release(session.connection, session.taken);
+      // A session that is still noted as the holder must end. Otherwise its next lock would be shown under this name, and
+      // be ended by a forced release of it.
+      if ((await withdrawn) && isReleased) pool.give(session.connection);
+      else pool.drop(session.connection);
+      return isReleased;
+    } catch (error) {
+      pool.drop(session.connection);
+      throw failures.toBackendError(error, 'unknown');
+    }
+  }
+
+  async renew(key: string, type: HeldType, owner: string, leaseTime: number): Promise<boolean> {
+    const holding = this.holdings.find(key, type, owner);
+    if (holding === undefined) return false;
+    return this.setLease(holding, leaseTime);
+  }
+
+  async transfer({ key, type, from, to, leaseTime, reserve }: TransferRequest): Promise<Acquired | undefined> {
+    const holding = this.holdings.find(key, type, from) ?? this.holdings.find(key, type, to);
+    if (holding === undefined) return undefined;
+    holding.owner = to;
+    return this.noteAgain(holding, leaseTime, reserve);
+  }
+
+  private async noteAgain(holding: Holding, leaseTime: number, reserve: number): Promise<Acquired | undefined> {
+    const { key, type, owner, session } = holding;
+    if (!(await this.setLease(holding, leaseTime))) return undefined;
+    const { id } = session.connection;
+    holding.token = undefined;
+    const tokens = await noteHolder(this.tools, { key, type, owner, leaseTime, reserve }, id, session.transaction);
+    holding.token = tokens.token;
+    return this.holdings.find(key) === holding ? { acquired: true, ...tokens } : undefined;
+  }
+
+  /** False: the lock is lost. */
+  private async setLease({ key, owner, session }: Holding, leaseTime: number): Promise<boolean> {
+    const { control, failures, pool, server } = this.tools;
+    const { connection } = session;
+    try {
+      if (session.leaseTime === leaseTime) await server.touch(connection);
+      else {
+        session.leaseTime = leaseTime;
+        await server.locks.setLease(connection, leaseTime);
+        for (const other of session.keys)
+          await control.run((controlling) =>
+            server.noteLease(controlling, other, this.holdings.find(other)?.owner ?? owner, leaseTime),
+          );
+      }
+      return this.holdings.find(key)?.session === session;
+    } catch (error) {
+      if (connection.ended !== undefined) return false;
+      // No answer yet, or none from the control connection: a later renewal will show.
+      if (error instanceof ConnectionLost || error instanceof BackendError || isInterrupted(error))
+        throw failures.toBackendError(error, 'unknown');
+      // PostgreSQL gives up the row locks of a transaction as soon as one of its statements fails.
+      pool.drop(connection, `a statement of the session failed: ${failures.scrub((error as Error).message)}`);
+      return false;
+    }
+  }
+}
+
+function isInterrupted(error: unknown): boolean {
+  return (error as { readonly errno?: number }).errno === INTERRUPTED;
+}

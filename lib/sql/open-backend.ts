@@ -1,0 +1,80 @@
+import type { LockBackend } from '../backends/lock-backend.js';
+import { LockConfigurationError } from '../engine/errors.js';
+import { nodeRuntime } from '../engine/node-runtime.js';
+import { type DriverChoice, driverFromPool, driverFromUrl } from './driver/choose-driver.js';
+import type { RowLocksOptions } from './row-locks-options.js';
+import type { LockServer } from './server/lock-server.js';
+import { MysqlServer } from './server/mysql-server.js';
+import { PostgresServer } from './server/postgres-server.js';
+import { quoteTable, type TableNames, tableProblem } from './server/table-name.js';
+import { ControlConnection } from './session/control-connection.js';
+import { HolderNotes } from './session/holder-notes.js';
+import { SessionPool } from './session/session-pool.js';
+import { SqlFailures } from './session/sql-failure.js';
+import { WaitingSessions } from './session/waiting-sessions.js';
+import type { MysqlLocks, PostgresLocks } from './session-locks/session-locks.js';
+import { SqlLockBackend } from './sql-lock-backend.js';
+
+const OPTION_NAMES = ['url', 'pool', 'table', 'createTable', 'connections', 'singlePrimary'];
+const CONNECTIONS = 10;
+const MOST_CONNECTIONS = 10_000;
+
+/** One kind of locks, on each kind of database. */
+export interface LockKind {
+  /** The public function that makes them: `rowLocks()`. */
+  readonly factory: string;
+  /** The table, where none is given. */
+  readonly table: string;
+  postgres(tables: TableNames): PostgresLocks;
+  mysql(tables: TableNames): MysqlLocks;
+}
+
+/** @throws LockConfigurationError naming the option that is missing or wrong */
+export function openBackend(kind: LockKind, options: RowLocksOptions): LockBackend {
+  const refuse = (why: string): never => {
+    throw new LockConfigurationError(`${kind.factory}: ${why}`);
+  };
+  const { connections, createTable, table, singlePrimary } = checkOptions(kind, options, refuse);
+  const { kind: database, driver, secrets } = chooseDriver(options, connections, refuse);
+  const runtime = nodeRuntime;
+  const server = serverOf(kind, database, table, singlePrimary);
+  const failures = new SqlFailures(driver.description, secrets);
+  const control = new ControlConnection(driver, server, failures, runtime, createTable);
+  const pool = new SessionPool(driver, server, failures, runtime, connections);
+  const notes = new HolderNotes(server, control, runtime);
+  const waiting = new WaitingSessions(server, control, runtime);
+  return new SqlLockBackend(driver.description, { server, control, notes, pool, waiting, failures, runtime });
+}
+
+type Refuse = (why: string) => never;
+
+function checkOptions(
+  kind: LockKind,
+  options: RowLocksOptions,
+  refuse: Refuse,
+): Required<Omit<RowLocksOptions, 'url' | 'pool'>> {
+  if (typeof options !== 'object' || options === null) refuse("give options, such as { url: 'postgres://…' }");
+  for (const option of Object.keys(options))
+    if (!OPTION_NAMES.includes(option)) refuse(`there is no option '${option}'; there are ${OPTION_NAMES.join(', ')}`);
+  const { url, pool, table = kind.table, createTable = false, connections = CONNECTIONS } = options;
+  const { singlePrimary = false } = options;
+  if ((url === undefined) === (pool === undefined)) refuse('give one of url and pool');
+  if (typeof createTable !== 'boolean') refuse('createTable must be true or false');
+  if (typeof singlePrimary !== 'boolean') refuse('singlePrimary must be true or false');
+  if (!(Number.isInteger(connections) && connections >= 1 && connections <= MOST_CONNECTIONS))
+    refuse(`connections is ${connections}; it must be a whole number from 1 to ${MOST_CONNECTIONS}`);
+  const problem = tableProblem(table);
+  if (problem !== undefined) refuse(problem);
+  return { table, createTable, connections, singlePrimary };
+}
+
+function chooseDriver({ url, pool }: RowLocksOptions, connections: number, refuse: Refuse): DriverChoice {
+  const choice = pool === undefined ? driverFromUrl(url) : driverFromPool(pool, connections);
+  return typeof choice === 'string' ? refuse(choice) : choice;
+}
+
+function serverOf(kind: LockKind, database: DriverChoice['kind'], table: string, singlePrimary: boolean): LockServer {
+  const tables = quoteTable(table, database === 'postgres' ? '"' : '`');
+  if (database === 'postgres') return new PostgresServer(tables, kind.postgres(tables));
+  return new MysqlServer(tables, kind.mysql(tables), singlePrimary);
+}

@@ -1,0 +1,97 @@
+import type { SqlConnection, SqlRow } from '../driver/sql-connection.js';
+import { toMilliseconds } from '../server/postgres-server.js';
+import { micros, SOON, toLiteral } from '../server/postgres-statements.js';
+import { probesOfRows } from '../server/rights.js';
+import type { Grant, PostgresLocks } from './session-locks.js';
+
+/**
+ * Rows that a transaction has locked (SKIP LOCKED and idle_in_transaction_session_timeout are in PostgreSQL 9.6 and
+ * later).
+ */
+export class PostgresRowLocks implements PostgresLocks {
+  readonly factory = 'rowLocks()';
+  readonly title = 'row locks';
+  readonly oldest = 90_600;
+  readonly tableStatements: readonly string[];
+  /**
+   * The transaction that the state names still runs: a session is known by its process and when its transaction began.
+   */
+  readonly isHeld = `a.pid = s.session AND ${micros('a.xact_start')} = s.transaction`;
+  readonly idleState = 'idle in transaction%';
+  /** Settings of newer servers that transactions get as well. */
+  private newer: readonly string[] = [];
+
+  /** @param rows the quoted name of the table */
+  constructor(private readonly rows: string) {
+    this.tableStatements = [`CREATE TABLE IF NOT EXISTS ${rows} (lock_name text COLLATE "C" PRIMARY KEY)`];
+  }
+
+  useSettings(newer: readonly string[]): void {
+    this.newer = newer;
+  }
+
+  async checkTables(control: SqlConnection): Promise<void> {
+    await control.run(probesOfRows(this.rows).join(';'));
+  }
+
+  /** All settings are those of a transaction, so that none is left behind in a session that others may get. */
+  async prepareSession(): Promise<void> {}
+
+  /** `synchronous_commit`: a transaction that only locks rows writes nothing that could be lost. */
+  async begin(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined> {
+    const settings = ['statement_timeout = 0', 'lock_timeout = 0', 'synchronous_commit = off', ...this.newer];
+    const local = settings.map((setting) => `SET LOCAL ${setting}`).join('; ');
+    const { rows } = await session.run(
+      `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; ${local}; ${setIdleTimeout(leaseTime)}; ${this.lockStatement(toLiteral(key), ' SKIP LOCKED')}`,
+    );
+    return toGrant(rows);
+  }
+
+  try(session: SqlConnection, key: string): Promise<Grant | undefined> {
+    return this.lock(session, key, ' SKIP LOCKED');
+  }
+
+  wait(session: SqlConnection, key: string): Promise<Grant | undefined> {
+    return this.lock(session, key, '', Number.POSITIVE_INFINITY);
+  }
+
+  async provide(control: SqlConnection, key: string): Promise<boolean> {
+    const { rows } = await control.run(`SELECT 1 FROM ${this.rows} WHERE lock_name = $1`, [key]);
+    if (rows.length > 0) return false;
+    await control.run(
+      `WITH setting AS (SELECT ${SOON}) INSERT INTO ${this.rows} (lock_name) SELECT $1 FROM setting ON CONFLICT DO NOTHING`,
+      [key],
+    );
+    return true;
+  }
+
+  async setLease(session: SqlConnection, leaseTime: number): Promise<void> {
+    await session.run(setIdleTimeout(leaseTime));
+  }
+
+  /** A transaction that has failed answers ROLLBACK to COMMIT. Then its lock was free since the failure. */
+  async release(session: SqlConnection): Promise<boolean> {
+    return (await session.run('COMMIT')).command === 'COMMIT';
+  }
+
+  async undo(session: SqlConnection): Promise<void> {
+    await session.run('ROLLBACK');
+  }
+
+  private async lock(session: SqlConnection, key: string, how: string, limit?: number) {
+    const { rows } = await session.run(this.lockStatement('$1', how), [key], limit);
+    return toGrant(rows);
+  }
+
+  private lockStatement(name: string, how: string): string {
+    return `SELECT ${micros('now()')} AS transaction FROM ${this.rows} WHERE lock_name = ${name} FOR UPDATE${how}`;
+  }
+}
+
+function toGrant([row]: readonly SqlRow[]): Grant | undefined {
+  return row && { transaction: Number(row.transaction) };
+}
+
+function setIdleTimeout(leaseTime: number): string {
+  return `SET LOCAL idle_in_transaction_session_timeout = ${toMilliseconds(leaseTime)}`;
+}
