@@ -1,15 +1,15 @@
 /** The exit codes of the program. docs/cli.md lists them: scripts rely on them. */
 export const EXIT = {
   ok: 0,
-  /** Something that is not expected here. */
+  /** An unexpected error. */
   failure: 1,
-  /** The command line is wrong: nothing was asked or changed. */
+  /** The command line is wrong. Nothing was read or changed. */
   usage: 2,
   /** The lock is not held by anybody. */
   notLocked: 3,
   /** Redis cannot be reached, refuses, or does not answer in time. */
   unavailable: 4,
-  /** `doctor` found something that must be changed. */
+  /** `doctor` has found a problem. */
   unfit: 5,
 } as const;
 

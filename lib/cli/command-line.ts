@@ -22,7 +22,7 @@ type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'
 
 const PLACE: readonly Option[] = ['url', 'cluster', 'prefix'];
 
-/** The arguments of each verb, besides those that say where the locks are. */
+/** The arguments of each verb, except those that say which Redis to use. */
 const VERBS = {
   ls: { takesName: false, options: ['json', 'match', 'count', 'cursor'] },
   inspect: { takesName: true, options: ['json'] },
@@ -49,7 +49,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine | 'help' 
   if (values.help || verb === 'help') return 'help';
   if (values.version || verb === 'version') return 'version';
   const verbs = Object.keys(VERBS).join(', ');
-  if (verb === undefined) throw usageError(`What to do is missing: give one of ${verbs}`);
+  if (verb === undefined) throw usageError(`The command is missing: give one of ${verbs}`);
   if (!Object.hasOwn(VERBS, verb)) throw usageError(`There is no '${verb}': give one of ${verbs}`);
   const { takesName, options }: { takesName: boolean; options: readonly Option[] } = VERBS[verb as Verb];
   const stray = (Object.keys(values) as Option[]).find((option) => ![...PLACE, ...options].includes(option));
@@ -73,7 +73,7 @@ function parse(args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
   } catch (error) {
-    // Its first sentence: the next one is about arguments that begin with a dash.
+    // Only the first sentence, because the next one is about arguments that begin with a dash.
     throw usageError((error as Error).message.split(/\.(?:\s|$)/)[0]);
   }
 }

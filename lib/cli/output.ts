@@ -1,7 +1,7 @@
 import { type CommandError, EXIT } from './command-error.js';
 import { printable, printableJson } from './text/printable.js';
 
-/** What the program prints: lines for people, or one JSON document; messages go to the standard error output. */
+/** The output of the program: lines for people, or one JSON document. Messages go to standard error. */
 export class Output {
   private failure: NodeJS.ErrnoException | undefined;
   private hasDocument = false;
@@ -10,22 +10,22 @@ export class Output {
 
   constructor(readonly isJson: boolean) {
     process.stdout.on('error', (error) => this.failed(error));
-    process.stderr.on('error', () => {}); // nowhere is left to report it
+    process.stderr.on('error', () => {}); // it cannot be reported anywhere
   }
 
-  /** @param document what programs read instead of the lines */
+  /** @param document the JSON document that programs read instead of the lines */
   result(document: unknown, lines: readonly string[]): void {
     this.hasDocument = true;
     this.print(`${this.isJson ? printableJson(document) : lines.join('\n')}\n`);
   }
 
-  /** As {@link result}, for the result of a change. If standard output fails, the lines go to standard error. */
+  /** Like {@link result}, for the result of a change. If standard output fails, the lines go to standard error. */
   change(document: unknown, lines: readonly string[]): void {
     this.record = lines;
     this.result(document, lines);
   }
 
-  /** @param document what is printed for programs if there is no result */
+  /** @param document the JSON document for programs if there is no result */
   error({ kind, message }: CommandError, document: object = {}): void {
     if (this.isJson && !this.hasDocument) this.result({ ...document, error: { kind, message } }, []);
     this.note(message);
@@ -35,7 +35,7 @@ export class Output {
     process.stderr.write(`${printable(message)}\n`);
   }
 
-  /** Prints text as it is. */
+  /** Prints text unchanged. */
   print(text: string): void {
     try {
       process.stdout.write(text);
@@ -56,7 +56,7 @@ export class Output {
    * Waits until everything is written.
    *
    * @param exitCode of the command
-   * @returns what the program ends with
+   * @returns the exit code of the program
    */
   async end(exitCode: number): Promise<number> {
     await this.flush();

@@ -26,8 +26,8 @@ const COMMANDS: Record<Exclude<Verb, 'doctor'>, Command> = {
 const COMMAND_TIMEOUT = 5_000;
 
 /**
- * @param version gives the one of the package
- * @returns what the program is to end with
+ * @param version returns the version of the package
+ * @returns the exit code of the program
  */
 export async function runCommandLine(
   args: readonly string[],
@@ -63,15 +63,15 @@ async function run(
 }
 
 /**
- * Reports what no promise reports: an uncaught error, and an event loop that has nothing left to do before the command
+ * Reports errors that no promise reports: uncaught errors, and an event loop that runs empty before the command
  * has settled.
  *
- * @returns what is to be called when it has settled
+ * @returns a function to call when the command has settled
  */
 function neverSilent(output: Output): () => void {
   const uncaught = async (error: unknown) => process.exit(await output.end(fail(toCommandError(error), output)));
   const unsettled = async () => {
-    const message = 'The program ended before it had an answer; nothing is known. This is a fault of nestjs-redis-lock';
+    const message = 'The program ended before it had an answer; nothing is known. This is a bug in nestjs-redis-lock';
     process.exit(await output.end(fail(new CommandError('failure', message), output)));
   };
   process.on('uncaughtException', uncaught).once('beforeExit', unsettled);
@@ -87,7 +87,7 @@ async function runCommand(command: Command, line: CommandLine, place: RedisPlace
       keyPrefix: line.options.prefix,
       applicationName: 'nestjs-redis-lock',
       commandTimeout: COMMAND_TIMEOUT,
-      logger: { warn: () => {}, error: () => {} }, // what fails is thrown, too
+      logger: { warn: () => {}, error: () => {} }, // failures are thrown anyway
     });
     try {
       return await command({ ...line, locks, output });
@@ -101,7 +101,7 @@ async function runCommand(command: Command, line: CommandLine, place: RedisPlace
   }
 }
 
-/** @throws CommandError where a lock is to be released on a replica: its master would still have it */
+/** @throws CommandError for a release on a replica, because its master would still have the lock */
 function sayReplica(
   { replicaOf }: OpenRedis,
   { verb }: CommandLine,
@@ -112,11 +112,11 @@ function sayReplica(
   const { master, isLinked } = replicaOf;
   if (verb === 'release')
     throw new CommandError('usage', `${description} is a replica. Nothing was released: use its master, ${master}`);
-  const age = isLinked ? 'may lag behind it' : 'has no connection to it: what it shows may be old';
+  const age = isLinked ? 'may lag behind it' : 'has no connection to it: its data may be old';
   output.note(`${description} is a replica of ${master}, and ${age}`);
 }
 
-/** A cluster that is not ok refuses commands: the error says which of its slots and nodes are missing. */
+/** A cluster that is down refuses commands. This adds the missing slots and nodes to the error. */
 async function withClusterState(
   error: CommandError,
   redis: OpenRedis,

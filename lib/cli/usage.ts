@@ -1,5 +1,5 @@
 /** The text of `--help`. */
-export const USAGE = `Looks at distributed locks from outside, while the application runs or not.
+export const USAGE = `Shows distributed locks, whether or not an application is running.
 
   nestjs-redis-lock ls [--match PATTERN]      which locks are held, by whom, since when; which semaphores and latches there are
   nestjs-redis-lock inspect NAME              everything about one lock, semaphore or latch

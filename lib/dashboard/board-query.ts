@@ -14,8 +14,8 @@ export interface BoardQuery {
 }
 
 /**
- * The column by which locks are sorted, as the page shows it: times are durations. Unknown values come last in any
- * order.
+ * The column by which locks are sorted. Times are shown as durations. Unknown values come last in both
+ * orders.
  */
 const SORT_VALUES = {
   name: ({ name }: BoardLock) => name,
@@ -27,7 +27,7 @@ const SORT_VALUES = {
   lease: ({ leaseEnds }: BoardLock) => leaseEnds,
   token: ({ token }: BoardLock) => token,
   waiting: ({ waiting }: BoardLock) => waiting,
-  // A wait of unknown length is one all the same.
+  // A wait of unknown length counts as a long one.
   wait: ({ waitsSince, waiting }: BoardLock) => (waitsSince === null ? (waiting > 0 ? -Infinity : null) : -waitsSince),
 } satisfies Record<string, (lock: BoardLock) => string | number | null>;
 

@@ -8,11 +8,11 @@ export interface BoardLock {
   /** The first few of its owners. */
   readonly owners: readonly BoardOwner[];
   readonly ownerCount: number;
-  /** When the last of its leases ends unless renewed; null: it has no end. */
+  /** When the last of its leases ends unless renewed. Null: it has no end. */
   readonly leaseEnds: number | null;
   readonly token: number | null;
   readonly waiting: number;
-  /** Since when the first of its waiters waits, if clients have records. */
+  /** When its first waiter began to wait, if clients have records. */
   readonly waitsSince: number | null;
   /** The first few clients whose callers wait. */
   readonly waiters: readonly BoardWaiter[];
@@ -21,10 +21,10 @@ export interface BoardLock {
 export interface BoardOwner extends Place {
   readonly owner: string;
   readonly redisson: boolean;
-  /** No process holds the lock: its place is the process that has detached it. */
+  /** No process holds the lock. The place is that of the process that has detached it. */
   readonly detached: boolean;
   readonly since: number;
-  /** Its record does not tell since when it holds the lock: `since` is when the dashboard first saw it. */
+  /** The time of the acquisition is not in the record. `since` is when the dashboard first saw the lock. */
   readonly atLeast: boolean;
   readonly leaseEnds: number | null;
 }
@@ -34,12 +34,12 @@ export interface BoardWaiter extends Place {
   readonly since: number;
 }
 
-/** Where a caller is. Strings are empty, and pid is 0, where it is not known. */
+/** The place of a caller. Unknown strings are empty, and an unknown pid is 0. */
 export interface Place {
   readonly application: string;
   readonly host: string;
   readonly pid: number;
-  /** `Class.method`, else the group. */
+  /** `Class.method`, or the group. */
   readonly method: string;
 }
 
@@ -58,7 +58,7 @@ export interface BoardClient extends Place {
 export interface BoardSynchronizer {
   readonly name: string;
   readonly type: string;
-  /** What remains, in words. */
+  /** The state in words. */
   readonly state: string;
   /** The first few of the permits that are held. */
   readonly permits: readonly BoardPermit[];
@@ -88,19 +88,19 @@ export interface BoardEvent {
   readonly text: string;
 }
 
-/** Where the locks are that the page shows. */
+/** The place where the shown locks are kept. */
 export interface BoardPlace {
   /** The backend: `redis 127.0.0.1:6379/0`. */
   readonly backend: string;
   readonly keyPrefix: string;
-  /** The option `environment`; `''`: not given. */
+  /** The option `environment`, or `''`. */
   readonly environment: string;
 }
 
 /** All locks and clients at one moment. */
 export interface Snapshot {
   readonly at: number;
-  /** How long it took. */
+  /** How long the snapshot took. */
   readonly took: number;
   readonly locks: readonly BoardLock[];
   readonly synchronizers: readonly BoardSynchronizer[];
@@ -108,6 +108,6 @@ export interface Snapshot {
   readonly clients: readonly BoardClient[];
   /** There are more locks than were read. */
   readonly incomplete: boolean;
-  /** Why it could not be taken: what it shows is what was seen `since` then. */
+  /** Why the snapshot failed. It then shows the data from the moment `since`. */
   readonly outage: { readonly message: string; readonly since: number } | null;
 }

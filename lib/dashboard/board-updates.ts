@@ -1,6 +1,6 @@
 import type { BoardMessage } from './board-view.js';
 
-/** All of a message, for a viewer that asks once. */
+/** The complete message, for a single request. */
 export function wholeText({ seen, parts, page, rows }: BoardMessage): string {
   const shown = rows.map(([, text]) => text);
   return textOf(
@@ -11,8 +11,8 @@ export function wholeText({ seen, parts, page, rows }: BoardMessage): string {
 }
 
 /**
- * Makes updates for one viewer: what has not changed since the last one is left out, and of a row that is the same only
- * its name is sent.
+ * Creates updates for one viewer. They contain only what has changed since the last one. For an unchanged row, they
+ * contain only its name.
  */
 export class BoardUpdates {
   private parts = new Map<string, string>();

@@ -2,14 +2,14 @@ import { type BoardQuery, sortLocks, textOf } from './board-query.js';
 import type { BoardClient, BoardLock, BoardPlace, BoardSynchronizer, Snapshot } from './board-snapshot.js';
 import type { TimeSlices } from './time-slices.js';
 
-/** Most clients that the page lists. */
+/** The page lists at most this many clients. */
 const MOST_CLIENTS = 200;
-/** Most results of single flights that the page lists. */
+/** The page lists at most this many results of single flights. */
 const MOST_RESULTS = 500;
-/** Most semaphores and latches that the page lists. */
+/** The page lists at most this many semaphores and latches. */
 const MOST_SYNCHRONIZERS = 500;
 const PAGE_SIZE = 50;
-/** How many selections of a snapshot are kept at most: a viewer can ask for any number of them. */
+/** At most this many selections of a snapshot are cached, because a viewer can request any number of them. */
 const MOST_SELECTIONS = 200;
 /** The clock is read once for this many locks. */
 const STEP = 500;
@@ -26,7 +26,7 @@ interface Selection {
 export interface BoardMessage {
   readonly seen: number;
   readonly parts: readonly Part[];
-  /** All of `locks` but its rows. */
+  /** The part `locks` without its rows. */
   readonly page: string;
   /** The name and the text of each row. */
   readonly rows: readonly (readonly [name: string, text: string])[];
@@ -35,7 +35,7 @@ export interface BoardMessage {
 interface Part {
   readonly name: string;
   readonly text: string;
-  /** The text that decides whether the part has changed, if that is not the part itself. */
+  /** The text that is compared to find out whether the part has changed. Default: the part itself. */
   readonly steady?: string;
 }
 
@@ -46,7 +46,7 @@ export interface BoardSurroundings {
   readonly events: { readonly count: number; readonly text: string };
 }
 
-/** One snapshot as it is shown. Queries of several viewers are computed once, and long work is done in slices. */
+/** The view of one snapshot. Equal queries of several viewers are computed once, and long work is done in slices. */
 export class BoardView {
   private readonly selections = new Map<string, Selection>();
   private readonly orders = new Map<string, readonly BoardLock[]>();

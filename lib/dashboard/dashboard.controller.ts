@@ -17,14 +17,14 @@ import { type HttpRequest, type HttpResponse, lastOfConnection, send, sendJson, 
 import { LockBoard } from './lock-board.js';
 import { PAGE_FILES } from './page.generated.js';
 
-/** The metadata by which @nestjs/swagger leaves a controller out. */
+/** The metadata that hides a controller from @nestjs/swagger. */
 const NOT_IN_SWAGGER = 'swagger/apiExcludeController';
 
 type Parameters = Readonly<Record<string, unknown>>;
 
 /**
- * The page at `path`, its files and its data. Each dashboard has its own controller, as paths and guards belong to the
- * class.
+ * The page at `path`, its files and its data. Each dashboard has its own controller, because paths and guards belong to
+ * the class.
  */
 export function createDashboardController({ path, guards = [] }: RedisLockDashboardOptions): Type {
   @Controller({ path, version: VERSION_NEUTRAL })
@@ -72,7 +72,7 @@ export function createDashboardController({ path, guards = [] }: RedisLockDashbo
       return this.answer(response, () => this.released(request, name));
     }
 
-    /** For a name that a path cannot carry: `..`, or a long one. The body has it. */
+    /** For a name that a path cannot contain, such as `..` or a long one. The name is in the body. */
     @Post('api/release')
     releaseNamed(@Req() request: HttpRequest, @Res() response: HttpResponse): Promise<void> {
       return this.answer(response, () => this.released(request));
@@ -94,7 +94,7 @@ export function createDashboardController({ path, guards = [] }: RedisLockDashbo
       }
     }
 
-    /** A server closes when its connections end, and a page that keeps asking would keep its connection. */
+    /** A server closes when its connections end, and a page that keeps polling would keep its connection open. */
     private endWhenClosed(response: HttpResponse): void {
       if (this.board.isClosed) lastOfConnection(response);
     }
@@ -103,7 +103,7 @@ export function createDashboardController({ path, guards = [] }: RedisLockDashbo
   return RedisLockDashboardController;
 }
 
-/** Where the page's files are, as seen from the page: it works below any prefix, also one that a proxy takes away. */
+/** The path of the page's files, relative to the page. This works below any prefix, even one that a proxy removes. */
 function baseOf({ originalUrl, url }: HttpRequest): string {
   const [path] = (originalUrl ?? url).split('?');
   const last = path.slice(path.lastIndexOf('/') + 1);

@@ -11,7 +11,7 @@ const DASHBOARD_PLACE = 'REDIS_LOCK_DASHBOARD_PLACE';
 let dashboards = 0;
 
 /**
- * A page that shows which locks are held, by whom and since when, who waits, the clients, and recent losses.
+ * A page that shows which locks are held, by whom and since when, who waits for them, all clients, and recent losses.
  *
  * ```ts
  * @Module({
@@ -24,7 +24,7 @@ let dashboards = 0;
  * ```
  *
  * It reads at most one snapshot a second for all viewers, and none without viewers. With `readOnly: false`, a lock can
- * be released by force, with a reason that is logged. Works on Express and Fastify.
+ * be released by force, and the reason is logged. It works on Express and Fastify.
  *
  * @publicApi
  */
@@ -51,8 +51,8 @@ export class RedisLockDashboardModule {
       imports: [...imports],
       controllers: [createDashboardController(options)],
       providers: [
-        // NestJS 10 takes two modules for one when the texts of their metadata are the same: this text makes dashboards
-        // differ.
+        // NestJS 10 treats two modules with the same metadata text as one. This value makes the texts
+        // different.
         { provide: DASHBOARD_PLACE, useValue: { path, number: ++dashboards } },
         {
           provide: LockBoard,
@@ -67,7 +67,7 @@ export class RedisLockDashboardModule {
   }
 }
 
-/** NestJS would serve the first of them, with its guards, and leave out the other without a word. */
+/** NestJS would serve only the first of them, with its guards, and silently ignore the other. */
 function refuseSamePath(path: string, modules: ModulesContainer): void {
   const places = [...modules.values()]
     .filter(({ metatype }) => metatype === RedisLockDashboardModule)
@@ -78,7 +78,7 @@ function refuseSamePath(path: string, modules: ModulesContainer): void {
     );
 }
 
-/** Express does not tell upper from lower case. */
+/** Express ignores the case of paths. */
 function routeOf(path: string): string {
   return path.replace(/^\/|\/$/g, '').toLowerCase();
 }

@@ -5,22 +5,22 @@ import { checkOptionNames } from '../engine/terms/option-names.js';
 /** Options of {@link RedisLockDashboardModule}. @publicApi */
 export interface RedisLockDashboardOptions {
   /**
-   * Where the page stands, below the application's global prefix if it has one: `'admin/locks'`. Its data is below
-   * `<path>/api`.
+   * The path of the page, such as `'admin/locks'`, below the application's global prefix if it has one. Its data is
+   * below `<path>/api`.
    */
   readonly path: string;
-  /** Guards of the page and all of its data. At least one is needed unless `public` is true. */
+  /** Guards that protect the page and all of its data. At least one is needed unless `public` is true. */
   readonly guards?: readonly (Type<CanActivate> | CanActivate)[];
-  /** Modules that export what the guards inject. */
+  /** Modules that export the dependencies of the guards. */
   readonly imports?: ModuleMetadata['imports'];
   /**
-   * Lets everybody in who reaches the application: names of locks, hosts and methods are on the page. Default false.
+   * Lets in everybody who can reach the application. The page shows names of locks, hosts and methods. Default false.
    */
   readonly public?: boolean;
-  /** Without the form that releases a lock by force. Default true. */
+  /** Hides the form that releases a lock by force. Default true. */
   readonly readOnly?: boolean;
   /**
-   * Returns the name of the user who asks for a forced release, for the log: `(request) => request.user.email`. When it
+   * Returns the name of the user who asks for a forced release, for the log: `(request) => request.user.email`. If it
    * throws, nothing is released. Default: no name.
    */
   readonly userOf?: (request: never) => string | undefined | Promise<string | undefined>;
@@ -31,8 +31,8 @@ export interface RedisLockDashboardOptions {
    */
   readonly environment?: string;
   /**
-   * The origin of the page, as a browser shows it: `'http://admin.example.com:8080'`. A release by a page of another
-   * origin is refused. Default: the header `Host` says it. Needed only for a page without TLS behind a proxy that
+   * The origin of the page, as a browser shows it: `'http://admin.example.com:8080'`. A release from a page of another
+   * origin is refused. Default: the origin in the header `Host`. Needed only for a page without TLS behind a proxy that
    * changes this header.
    */
   readonly origin?: string;
@@ -64,7 +64,7 @@ export function checkDashboardOptions(options: RedisLockDashboardOptions): void 
     );
   if ((guards?.length ?? 0) === 0 && options.public !== true)
     refuse(
-      'the page shows names of locks, hosts and methods: give guards that say who may see it, or public: true if everybody may who reaches the application',
+      'the page shows names of locks, hosts and methods: give guards that decide who may see it, or public: true to let in everybody who can reach the application',
     );
 }
 

@@ -13,7 +13,7 @@ import type { HttpRequest } from './http.js';
 import type { RecentEvents } from './recent-events.js';
 import { isForeign } from './same-origin.js';
 
-/** A form of another site cannot send it, and a script of another site may not. */
+/** A form on another site cannot send this header, and a script on another site is not allowed to. */
 const HEADER = 'x-redis-lock-dashboard';
 const REASON = { shortest: 3, longest: 500 };
 
@@ -25,13 +25,13 @@ interface ReleaseRequest {
   /** The fencing token that was shown with them. */
   readonly token: number | undefined;
   /**
-   * There were more owners than the page shows. Those that hold the lock now are meant too, as far as one that was
-   * shown is still among them.
+   * There were more owners than the page shows. All current owners are released, if one of the shown owners is
+   * still among them.
    */
   readonly others: boolean;
 }
 
-/** Releases locks by force: only where it is switched on, with a reason, and in the log. */
+/** Releases locks by force, only if this is switched on and with a reason, which is logged. */
 export class ForcedRelease {
   constructor(
     private readonly locks: LockService,
@@ -40,7 +40,7 @@ export class ForcedRelease {
     private readonly options: Pick<RedisLockDashboardOptions, 'readOnly' | 'userOf' | 'origin'>,
   ) {}
 
-  /** @throws HttpException, or an error of the lock service: then nothing was released */
+  /** @throws HttpException or an error of the lock service. Nothing was released then */
   async release(request: HttpRequest, nameInPath: string | undefined): Promise<void> {
     const { name, reason, ...shown } = this.check(request, nameInPath);
     const user = await this.userOf(request);
@@ -62,7 +62,7 @@ export class ForcedRelease {
     this.events.add({ kind: 'released', name, method: '', text });
   }
 
-  /** @throws InternalServerErrorException when the operator cannot be named: an anonymous release is not made */
+  /** @throws InternalServerErrorException if the name of the operator is not known. Anonymous releases are refused */
   private async userOf(request: HttpRequest): Promise<string | undefined> {
     try {
       const user = (await this.options.userOf?.(request as never)) ?? undefined;
@@ -88,7 +88,7 @@ export class ForcedRelease {
       );
     if (isForeign(request, this.options.origin))
       throw new ForbiddenException(
-        'A release must come from the dashboard, not from a page of another origin; nothing was released. Where a proxy changes the header Host, see the option origin of the dashboard.',
+        'A release must come from the dashboard, not from a page of another origin; nothing was released. If a proxy changes the header Host, see the option origin of the dashboard.',
       );
     const {
       name = nameInPath,
@@ -123,7 +123,7 @@ function meant(
   return { owners: areMeant ? [...owners, ...holders] : owners, fencingToken: token };
 }
 
-/** One line, which reads in one direction, whatever was typed. */
+/** The text in one line, without characters that change its direction. */
 function inLog(text: string): string {
   return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu, ' ');
 }

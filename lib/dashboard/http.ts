@@ -19,7 +19,7 @@ export interface HttpRequest {
   readonly socket?: { readonly encrypted?: boolean };
 }
 
-/** The page loads only its own files, cannot be framed, and turns no text into markup. */
+/** The page loads only its own files, cannot be framed, and cannot create HTML from strings. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -41,7 +41,7 @@ const HEADERS = {
   'cache-control': 'no-store',
 };
 
-/** Answers without the application's interceptors, which may put other things around what a handler returns. */
+/** Responds without the application's interceptors, which may wrap the result of a handler. */
 export function send(response: HttpResponse, status: number, body: string, headers: Record<string, string>): void {
   for (const [name, value] of Object.entries({ ...HEADERS, ...headers })) response.header(name, value);
   response.status(status).send(body);
@@ -54,19 +54,19 @@ export function sendJson(response: HttpResponse, status: number, body: object | 
   });
 }
 
-/** The connection ends after this answer. One of HTTP/2 is ended by its server. */
+/** Closes the connection after this response. The server closes connections with HTTP/2. */
 export function lastOfConnection(response: HttpResponse): void {
   if (!('stream' in (response.raw ?? response))) response.header('connection', 'close');
 }
 
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
-  // Neither compressed nor collected on the way.
+  // Proxies must neither compress nor buffer it.
   'cache-control': 'no-store, no-transform',
   'x-accel-buffering': 'no',
 };
 
-/** Answers `HEAD` of a stream, which is no stream. */
+/** Responds to `HEAD` for a stream. */
 export function sendStreamHead(response: HttpResponse): void {
   send(response, 200, '', STREAM_HEADERS);
 }
@@ -97,13 +97,13 @@ export class EventStream {
     this.isFull = !this.raw.write(`data: ${data}\n\n`);
   }
 
-  /** Calls the listener when the viewer has gone: at once, if that was before the stream began. */
+  /** Calls the listener when the viewer has left, or immediately if that was before the stream began. */
   onClose(listener: () => void): void {
     if (this.isGone) listener();
     else this.raw.once('close', listener);
   }
 
-  /** A viewer that does not read is cut off: what waits for it would be kept for as long as its connection is. */
+  /** Closes the connection of a viewer that does not read, because the unsent data would stay in memory. */
   end(): void {
     if (this.isFull) (this.raw.stream ?? this.raw).destroy();
     else this.raw.end();

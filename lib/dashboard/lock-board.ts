@@ -14,7 +14,7 @@ import { TimeSlices } from './time-slices.js';
 
 /** A viewer gets a message at least this often, in milliseconds, even if nothing changes or Redis does not answer. */
 const SIGN_OF_LIFE = 3_000;
-/** How long a stream lasts. Then the page opens a new one, and the guards are asked again. */
+/** How long a stream lasts. The page then opens a new one, and the guards are asked again. */
 const LONGEST_STREAM = 5 * 60_000;
 /** How many viewers have a stream at once, because each costs memory and time. Further pages poll every two seconds. */
 const MOST_STREAMS = 100;
@@ -24,7 +24,7 @@ const STATUS_OF: Readonly<Record<string, number>> = {
   LockUnavailableError: 503,
 };
 
-/** What one dashboard shows, and its viewers. */
+/** The content of one dashboard, and its viewers. */
 export class LockBoard implements OnModuleDestroy {
   private readonly events: RecentEvents;
   private readonly feed: SnapshotFeed;
@@ -50,19 +50,19 @@ export class LockBoard implements OnModuleDestroy {
     this.releases = new ForcedRelease(locks, this.events, logger, options);
   }
 
-  /** Whether the application shuts down. */
+  /** Whether the application is shutting down. */
   get isClosed(): boolean {
     return this.closed;
   }
 
-  /** @returns all that the page shows for a query, as JSON */
+  /** @returns the complete data for a query, as JSON */
   async show(query: BoardQuery): Promise<string> {
     await this.feed.current();
     return this.serve(async () => wholeText(await this.message(query)));
   }
 
   /**
-   * Sends what `query` asks for, and then what changes, until the viewer goes.
+   * Sends the data for `query`, and then the changes, until the viewer leaves.
    *
    * @throws ServiceUnavailableException when there are too many viewers, or the application is shutting down
    */
@@ -76,7 +76,7 @@ export class LockBoard implements OnModuleDestroy {
     const updates = new BoardUpdates();
     let isExpected = false;
     const show = () => {
-      // Where it takes long until all viewers are served, each gets the newest snapshot once.
+      // If it takes long to serve all viewers, each gets only the newest snapshot.
       if (isExpected) return;
       isExpected = true;
       this.serve(async () => {
@@ -96,7 +96,7 @@ export class LockBoard implements OnModuleDestroy {
       clearTimeout(end);
       stop();
     };
-    // A viewer that has stopped to read is left, too: its connection may be there for long.
+    // A viewer that has stopped reading is disconnected too, because its connection may stay open for long.
     const end = setTimeout(() => {
       leave();
       stream.end();
@@ -124,7 +124,7 @@ export class LockBoard implements OnModuleDestroy {
     for (const stream of this.streams) stream.end();
   }
 
-  /** What the latest snapshot shows for a query. */
+  /** The data of the latest snapshot for a query. */
   private message(query: BoardQuery): Promise<BoardMessage> {
     const { latest } = this.feed;
     if (this.view?.snapshot !== latest) this.view = new BoardView(latest, this.slices);
@@ -132,7 +132,7 @@ export class LockBoard implements OnModuleDestroy {
     return this.view.message(query, { readOnly, place, events });
   }
 
-  /** Does the work for one viewer after the other. */
+  /** Does the work for the viewers one after the other. */
   private serve<T>(work: () => Promise<T>): Promise<T> {
     const served = this.served.then(async () => {
       if (this.slices.isOver) await this.slices.next();

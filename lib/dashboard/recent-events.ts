@@ -3,7 +3,7 @@ import type { BoardEvent } from './board-snapshot.js';
 
 const MOST_EVENTS = 100;
 
-/** What went wrong lately in this process, the newest first; and which locks were released by force from here. */
+/** The recent problems of this process, and the locks that were released by force here, newest first. */
 export class RecentEvents {
   private events: readonly BoardEvent[] = [];
   private json = '[]';

@@ -1,14 +1,14 @@
 import type { HttpRequest } from './http.js';
 
 /**
- * Whether a page of another origin sent the request: another scheme, host or port. Scripts that are no page's send none
+ * Whether a page of another origin (scheme, host or port) sent the request. Scripts outside a browser send none
  * of these headers.
  *
- * A browser's `Sec-Fetch-Site` is right behind any proxy, but browsers send it to https and localhost alone. Otherwise
- * `Origin` must be that of the page: the option, or the header `Host`. `X-Forwarded-Host` and `X-Forwarded-Proto` are
- * ignored, because a page of another origin can send them, where the application's CORS lets it.
+ * `Sec-Fetch-Site` is reliable behind any proxy, but browsers send it only to https and localhost. Otherwise
+ * `Origin` must match the origin of the page, from the option or the header `Host`. `X-Forwarded-Host` and `X-Forwarded-Proto` are
+ * ignored, because a page of another origin can send them if the application's CORS settings allow it.
  *
- * @param own the origin of the page, where it is known
+ * @param own the origin of the page, if it is known
  */
 export function isForeign({ headers, socket }: HttpRequest, own: string | undefined): boolean {
   const site = headers['sec-fetch-site'];
@@ -19,7 +19,7 @@ export function isForeign({ headers, socket }: HttpRequest, own: string | undefi
   if (typeof origin !== 'string' || !URL.canParse(origin)) return true;
   const { protocol, origin: sender } = new URL(origin);
   if (own !== undefined) return sender !== new URL(own).origin;
-  // Without TLS here, a proxy may have ended it.
+  // If the request arrives without TLS, a proxy may have terminated it.
   const isPossible = protocol === 'https:' || (protocol === 'http:' && socket?.encrypted !== true);
   const target = `${protocol}//${headers.host ?? headers[':authority']}`;
   return !isPossible || !URL.canParse(target) || new URL(target).origin !== sender;

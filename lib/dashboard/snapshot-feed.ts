@@ -3,8 +3,8 @@ import type { Snapshot } from './board-snapshot.js';
 /** The shortest time between two snapshots, in milliseconds. */
 const SHORTEST_PAUSE = 1_000;
 /**
- * The pause after a slow snapshot is this many times as long as the snapshot took: reading takes at most a fifth of the
- * time.
+ * The pause after a slow snapshot is this many times as long as the snapshot took, so that reading takes at most a
+ * fifth of the time.
  */
 const REST = 4;
 
@@ -28,7 +28,7 @@ export class SnapshotFeed {
   private timer: NodeJS.Timeout | undefined;
   private closed = false;
 
-  /** @param take given the latest snapshot */
+  /** @param take takes a snapshot; it gets the latest one */
   constructor(private readonly take: (before: Snapshot | undefined) => Promise<Snapshot>) {}
 
   /** The latest snapshot. */
@@ -36,7 +36,7 @@ export class SnapshotFeed {
     return this.taken ?? EMPTY;
   }
 
-  /** The latest snapshot, or a new one if that is old. Never rejects: an outage is what a snapshot shows. */
+  /** The latest snapshot, or a new one if that is old. It never rejects, because a snapshot can show an outage. */
   current(): Promise<Snapshot> {
     if (this.taken !== undefined && this.taking === undefined && performance.now() < this.nextAt)
       return Promise.resolve(this.taken);
@@ -44,7 +44,7 @@ export class SnapshotFeed {
   }
 
   /**
-   * Calls the listener with each new snapshot, and first with the latest unless that is old.
+   * Calls the listener with the latest snapshot unless it is old, and then with each new one.
    *
    * @returns a function that removes the listener
    */
@@ -66,7 +66,7 @@ export class SnapshotFeed {
   }
 
   private takeInBackground(): void {
-    this.next().catch(() => {}); // the next one may be taken
+    this.next().catch(() => {}); // the next snapshot may succeed
   }
 
   private next(): Promise<Snapshot> {
@@ -81,7 +81,7 @@ export class SnapshotFeed {
     try {
       this.taken = await this.take(latest);
     } catch (error) {
-      // To wait for an answer is no work, and that Redis is back is to be seen soon.
+      // Waiting for an answer costs nothing, and the page should notice soon that Redis is back.
       rest = 0;
       const since = latest?.outage?.since ?? Date.now();
       this.taken = { ...(latest ?? EMPTY), outage: { message: (error as Error).message, since } };
@@ -94,7 +94,7 @@ export class SnapshotFeed {
     return this.taken;
   }
 
-  /** The next snapshot, unless one is being taken: then its end calls this again. */
+  /** Schedules the next snapshot. If one is being taken, this is called again when it ends. */
   private schedule(): void {
     this.stop();
     if (this.taking !== undefined || this.listeners.size === 0 || this.closed) return;

@@ -20,17 +20,20 @@ import type {
 } from './board-snapshot.js';
 import { TimeSlices } from './time-slices.js';
 
-/** A page of locks is inspected in one go. It is short, so that no acquisition stands behind many of these commands. */
+/**
+ * The locks of a page are inspected together. The page is short, so that acquisitions do not queue behind many
+ * commands.
+ */
 const PAGE = 250;
 const MOST_LOCKS = 20_000;
 const MOST_SHOWN = 5;
-/** Times that differ by less are the same, seen with another delay. */
+/** Times that differ by less than this are the same moment, read with a different delay. */
 const JITTER = 1_500;
 
-/** @param before the snapshot taken last, whose times stay as they are where nothing happened */
+/** @param before the last snapshot, whose times are kept if nothing has happened */
 export async function takeSnapshot(locks: LockService, before: Snapshot | undefined): Promise<Snapshot> {
   const started = Date.now();
-  // Where the backend has neither, it is the list that is missed.
+  // If the backend supports neither, the error is about the list.
   let [page, clients] = await Promise.all([locks.list({ count: PAGE }), locks.clients()]);
   const slices = new TimeSlices();
   const waits = await waitsByLock(clients, Date.now(), slices);
@@ -172,7 +175,7 @@ function endOf(remaining: number, now: number, before: number | null | undefined
   return remaining < 0 ? null : steady(now + remaining, before);
 }
 
-/** A time that was computed from how long ago it is: as before, unless it is another one. */
+/** A time that was computed from a duration. It is the previous value if it is the same moment. */
 function steady(time: number | null, before: number | null | undefined): number | null {
   if (time === null || before === null || before === undefined) return time === null ? null : Math.round(time);
   return Math.abs(time - before) < JITTER ? before : Math.round(time);

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 
-/** How long work may keep the event loop before others have their turn, in milliseconds. */
+/** How long work may block the event loop before other events get a turn, in milliseconds. */
 const SLICE = 8;
 
 /** Divides long work into slices: `if (slices.isOver) await slices.next()` between two pieces of it. */

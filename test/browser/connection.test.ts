@@ -134,7 +134,7 @@ describe('the connection of the page in Chromium', () => {
     const page = await viewer.open(app.url);
     await page
       .getByRole('alert')
-      .getByText(/Nothing was seen yet/)
+      .getByText(/There is no data yet/)
       .waitFor(PATIENT);
     await page.getByText('The locks could not be read yet.').waitFor();
     expect(await page.getByText('No lock is held.').count()).toBe(0);
@@ -142,7 +142,7 @@ describe('the connection of the page in Chromium', () => {
     await picture(page, 'outage-at-first');
   });
 
-  it('does not write anew what is as before, nor is it read aloud again, also where the page has to ask', async () => {
+  it('does not write again what is as before, nor is it read aloud again, even if the page has to ask', async () => {
     const connection = `redis://127.0.0.1:${await freePort()}`;
     app = await openDashboard({ locks: { connection, commandTimeout: 1_000 } });
     const page = await viewer.open(app.url);
@@ -150,7 +150,7 @@ describe('the connection of the page in Chromium', () => {
     await page.reload();
     await page
       .getByRole('alert')
-      .getByText(/Nothing was seen yet/)
+      .getByText(/There is no data yet/)
       .waitFor(PATIENT);
     await page.evaluate(`window.changes = [];
       new MutationObserver((all) => changes.push(...all.map(({ target }) => target.className || target.localName)))

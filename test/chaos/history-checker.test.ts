@@ -152,7 +152,7 @@ describe('the history checker', () => {
     expect(rulesBroken(made(0))).toContain('no overlap');
   });
 
-  it('finds a holder that was told too late, whatever ended the history', () => {
+  it('finds a holder that noticed its loss too late, whatever ended the history', () => {
     const made = (toldAt: number, closingAt: number) => {
       const steps = history(['a', sent('a/1')], ['a', granted('a/1', 5, { validUntil: 10 })]);
       const later: [number, HistoryEvent][] = [
@@ -160,11 +160,11 @@ describe('the history checker', () => {
         [closingAt, { kind: 'closing' }],
       ];
       for (const [at, event] of later.sort(([one], [other]) => one - other)) steps.add('a', at, event);
-      return rulesBroken(steps, { lossesToldWithin: 6 });
+      return rulesBroken(steps, { lossesReportedWithin: 6 });
     };
-    expect(made(12, 100)).not.toContain('losses told');
-    expect(made(50, 100)).toContain('losses told');
-    expect(made(50, 15)).not.toContain('losses told'); // shutdown lets leases lapse
+    expect(made(12, 100)).not.toContain('losses reported');
+    expect(made(50, 100)).toContain('losses reported');
+    expect(made(50, 15)).not.toContain('losses reported'); // shutdown lets leases lapse
   });
 
   it('counts permits', () => {
@@ -202,7 +202,7 @@ describe('the history checker', () => {
     expect(rulesBroken(made(50_001))).toContain('growing tokens');
   });
 
-  it('finds a token that was given before the data was lost, also while older grants prove nothing', () => {
+  it('finds a token that was given before the data was lost, even while older grants prove nothing', () => {
     const made = (token: number, forgetsTokens: boolean) =>
       history(
         ['a', sent('a/1')],
@@ -252,7 +252,7 @@ describe('the history checker', () => {
         ['a', answered('a/1', outcome)],
       );
     expect(rulesBroken(made('lost'))).toEqual([]);
-    expect(rulesBroken(made('released'))).toEqual(['losses told']);
+    expect(rulesBroken(made('released'))).toEqual(['losses reported']);
   });
 
   it('finds an owner id that was used again', () => {

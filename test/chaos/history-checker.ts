@@ -3,7 +3,7 @@ import { forcedReleases } from './checker/forced-releases.js';
 import { growingTokens } from './checker/growing-tokens.js';
 import { latchesOpenOnce } from './checker/latches-open-once.js';
 import { lossesNoticed } from './checker/losses-noticed.js';
-import { lossesTold } from './checker/losses-told.js';
+import { lossesReported } from './checker/losses-reported.js';
 import { noOverlap } from './checker/no-overlap.js';
 import { nothingLeft } from './checker/nothing-left.js';
 import { ownersSpentOnce } from './checker/owners-spent-once.js';
@@ -25,9 +25,9 @@ export interface Expectations {
   /** From when on: when the faults were over. Default: from the start. */
   readonly servedSince?: number;
   /** Milliseconds from the end of a lease of permits to the report of it; absent: processes stand still, so that none can be given. */
-  readonly toldWithin?: number;
+  readonly reportedWithin?: number;
   /** The same for locks, beside what a stalled process needs; absent: it is not known when processes stand still. */
-  readonly lossesToldWithin?: number;
+  readonly lossesReportedWithin?: number;
   /** Two masters served at one time: a token may be lower than another master's by what their clocks are ahead of the time, in µs. */
   readonly clockLead?: number;
   /** Rules that this history need not keep to, by name. */
@@ -51,18 +51,25 @@ export interface Verdict {
  *     if (!verdict.sound) throw new Error(verdict.explanation);
  */
 export function checkHistory(history: History, expectations: Expectations = {}): Verdict {
-  const { permits = new Map(), servedWithin, severalWithin, servedSince, toldWithin, lossesToldWithin } = expectations;
+  const {
+    permits = new Map(),
+    servedWithin,
+    severalWithin,
+    servedSince,
+    reportedWithin,
+    lossesReportedWithin,
+  } = expectations;
   const { clockLead = 0, except = [] } = expectations;
   const digest = new Digest(history);
   const rules: Rule[] = [
     noOverlap(permits),
     growingTokens(clockLead),
     everyCallerAnswered,
-    lossesTold(lossesToldWithin),
+    lossesReported(lossesReportedWithin),
     forcedReleases,
     ownersSpentOnce,
     lossesNoticed,
-    permitsKept(toldWithin),
+    permitsKept(reportedWithin),
     permitsConserved(permits),
     latchesOpenOnce(servedWithin, servedSince),
     nothingLeft,

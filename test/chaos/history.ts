@@ -70,7 +70,7 @@ export type HistoryEvent =
       /** The tokens are gone as well, and the clock that they are drawn from shows less than before. */
       readonly forgetsTokens?: boolean;
       /** The leases are gone, and by then every holder knows. */
-      readonly toldBy?: number;
+      readonly reportedBy?: number;
     }
   /** A latch is given a count, so many steps are asked of it, or its end is: asked, and answered as it should be. */
   | { readonly kind: 'latch'; readonly lock: string; readonly step: LatchStep; readonly count: number }

@@ -89,7 +89,7 @@ describe('the history checker, of semaphores and latches', () => {
     expect(rulesBroken(held)).toEqual(['permits conserved']);
   });
 
-  it('finds permits that were gone before their lease ended, and losses that nobody was told of', () => {
+  it('finds permits that were gone before their lease ended, and losses that were not reported', () => {
     const steps = (validUntil: number, kept: boolean) =>
       history(
         ['a', sent('a/1')],
@@ -100,8 +100,8 @@ describe('the history checker, of semaphores and latches', () => {
       );
     expect(rulesBroken(steps(100, true))).toEqual(['permits kept']);
     expect(rulesBroken(steps(10, true))).toEqual([]);
-    expect(rulesBroken(steps(10, true), { ...one, toldWithin: 5 })).toEqual(['permits kept']);
-    expect(rulesBroken(steps(10, false), { ...one, toldWithin: 5 })).toEqual([]);
+    expect(rulesBroken(steps(10, true), { ...one, reportedWithin: 5 })).toEqual(['permits kept']);
+    expect(rulesBroken(steps(10, false), { ...one, reportedWithin: 5 })).toEqual([]);
   });
 
   it('finds who got through a latch too early, and who found it closed too late', () => {

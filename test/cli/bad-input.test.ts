@@ -23,7 +23,7 @@ describe('a command line that is wrong', () => {
   });
 
   it.each([
-    { args: [], says: /^What to do is missing: give one of ls, inspect, watch, clients, release, doctor/ },
+    { args: [], says: /^The command is missing: give one of ls, inspect, watch, clients, release, doctor/ },
     { args: ['relaese', 'order:42', '--yes', '--reason', 'dead'], says: /^There is no 'relaese': give one of ls/ },
     { args: ['toString'], says: /^There is no 'toString'/ },
     { args: ['ls', '--frobnicate'], says: /^Unknown option '--frobnicate'/ },
@@ -48,7 +48,7 @@ describe('a command line that is wrong', () => {
     { args: ['release', 'order:42', '--reason', 'dead'], says: /^Nothing was released: add --yes/ },
     { args: ['release', 'order:42', 'order:43', '--yes', '--reason', 'dead'], says: /^'release' takes one name/ },
     { args: ['ls', '--cluster'], says: /is not a node of a cluster: leave out --cluster/ },
-    { args: ['ls', '--url', ''], says: /^Where Redis is is missing: give --url/ },
+    { args: ['ls', '--url', ''], says: /^The address of Redis is missing: give --url/ },
     { args: ['ls', '--url', 'http://secret@host'], says: /^--url: The connection is not a Redis URL/ },
   ])('$args: ends with 2, says what is wrong, and releases nothing', async ({ args, says }) => {
     const keys = await keysOf(admin);
@@ -65,7 +65,7 @@ describe('a command line that is wrong', () => {
 
   it('says so where it is not told which Redis is meant, rather than look at another one', async () => {
     const { code, stderr } = await runCli(['ls']);
-    expect(stderr).toMatch(/^Where Redis is is missing: give --url redis:\/\/host:6379, or set REDIS_URL/);
+    expect(stderr).toMatch(/^The address of Redis is missing: give --url redis:\/\/host:6379, or set REDIS_URL/);
     expect(code).toBe(2);
   });
 

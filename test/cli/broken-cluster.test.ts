@@ -98,7 +98,7 @@ describe('the command line on a cluster with slots that belong to no node', () =
   }, 90_000);
   afterAll(() => cluster?.stop());
 
-  it('doctor names them, also where no slot belongs to any', async () => {
+  it('doctor names them, even if no slot belongs to any', async () => {
     const [{ url }] = cluster.servers;
     await Promise.all(
       cluster.servers.map((server) => server.client().call('CLUSTER', 'DELSLOTSRANGE', '100', '200', '300', '300')),

@@ -116,7 +116,7 @@ describe('doctor', () => {
     await replica.stop();
   });
 
-  it('says what to do about a port where nothing listens', async () => {
+  it('says what to do about a port where no server listens', async () => {
     const { code, stdout, stderr } = await runCli(['doctor', '--json'], 'redis://127.0.0.1:1');
     expect(stderr).toBe(
       'redis 127.0.0.1:1: connect ECONNREFUSED 127.0.0.1:1: nothing listens there; check host and port, and that Redis runs\n',

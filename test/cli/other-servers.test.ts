@@ -132,7 +132,7 @@ describe('a replica', () => {
     await lease.release();
   });
 
-  it('does not release, also where it is writable, but names its master', async () => {
+  it('does not release, even if it is writable, but names its master', async () => {
     const lease = await locks.acquire('order:42');
     await until(() => replica.client().exists('lock:order:42'));
     await replica.client().config('SET', 'replica-read-only', 'no');
@@ -146,7 +146,7 @@ describe('a replica', () => {
   it('says so where it has lost its master', async () => {
     await replica.client().replicaof('127.0.0.1', 1);
     const { stderr } = await runCli(['ls'], replica.url);
-    expect(stderr).toMatch(/is a replica of 127\.0\.0\.1:1, and has no connection to it: what it shows may be old\n$/);
+    expect(stderr).toMatch(/is a replica of 127\.0\.0\.1:1, and has no connection to it: its data may be old\n$/);
   });
 });
 

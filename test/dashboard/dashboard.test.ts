@@ -24,8 +24,8 @@ afterEach(async () => {
 
 describe('the options of a dashboard', () => {
   it.each<[Partial<RedisLockDashboardOptions> & Record<string, unknown>, RegExp]>([
-    [{ path: 'locks' }, /give guards that say who may see it, or public: true/],
-    [{ path: 'locks', guards: [] }, /give guards that say who may see it, or public: true/],
+    [{ path: 'locks' }, /give guards that decide who may see it, or public: true/],
+    [{ path: 'locks', guards: [] }, /give guards that decide who may see it, or public: true/],
     [{ path: 'locks', public: 'yes' as never }, /public must be true or false/],
     [{ path: 'locks', guards: [{}] as never }, /guards must be a list of guards/],
     [{ public: true }, /path is undefined; give the place of the page/],
@@ -168,7 +168,7 @@ describe('what the dashboard shows', () => {
     await Promise.all(leases.map((lease) => lease.release()));
   });
 
-  it('puts locks that are waited for first, also where it is not known for how long', async () => {
+  it('puts locks that are waited for first, even if it is not known for how long', async () => {
     await open();
     // The record of a client has 20 of its waits.
     const names = ['idle', ...Array.from({ length: 25 }, (_, n) => `order:${n}`)];

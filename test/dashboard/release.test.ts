@@ -46,7 +46,7 @@ describe.each<Platform>(['Express', 'Fastify'])('a lock with an odd name on %s',
   });
 });
 
-describe('who releases a lock by force', () => {
+describe('an operator who releases a lock by force', () => {
   it.each<[string, NonNullable<RedisLockDashboardOptions['userOf']>]>([
     [
       'throws',
@@ -67,7 +67,7 @@ describe('who releases a lock by force', () => {
     await lease.release();
   });
 
-  it('is logged in one line, also when it is asked for and has line breaks', async () => {
+  it('is logged in one line, even when it is asked for and has line breaks', async () => {
     const dashboard = await open({
       dashboard: { readOnly: false, userOf: async () => 'ann\u2028FAKE\nFAKE' },
     });

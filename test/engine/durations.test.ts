@@ -126,7 +126,7 @@ describe('durations', () => {
     await lease.release();
   });
 
-  it('the longest ones work, and Infinity means to wait for ever', async () => {
+  it('the longest ones work, and Infinity means to wait forever', async () => {
     const process = await world.process();
     const { locks } = process;
     const held = await locks.acquire('a', { leaseTime: LONGEST_LEASE });

@@ -24,7 +24,7 @@ function failingThenable(message: string): object {
 describe('events', () => {
   const world = openVirtualWorld();
 
-  it('tell of an acquisition and its release, with owner, token and time waited', async () => {
+  it('report an acquisition and its release, with owner, token and time waited', async () => {
     const { locks, runtime } = await world.process();
     const other = await world.process();
     const details: unknown[] = [];
@@ -71,14 +71,14 @@ describe('events', () => {
     expect(heard).toEqual(['acquired a', 'acquired b', 'acquired c', 'released c', 'released a', 'released b']);
   });
 
-  it('tell of hand-offs', async () => {
+  it('report hand-offs', async () => {
     const { locks } = await world.process();
     const heard = listen(locks);
     await Promise.all([1, 2].map(() => locks.withLock('order', { leaseTime: '5s' }, async () => {})));
     expect(heard.sort()).toEqual(['acquired', 'acquired', 'handoff', 'released', 'released']);
   });
 
-  it('tell of a refusal', async () => {
+  it('report a refusal', async () => {
     const { locks } = await world.process();
     const lease = await locks.acquire('order', { leaseTime: '5s' });
     const events: unknown[] = [];
@@ -113,7 +113,7 @@ describe('events', () => {
     expect(heard).toEqual(['released']);
   });
 
-  it('tell of a loss once, and then of no release', async () => {
+  it('report a loss once, and then of no release', async () => {
     const { locks, runtime } = await world.process({ watchdogTimeout: ms(300) });
     const other = await world.process();
     const lease = await locks.acquire('order');
@@ -128,7 +128,7 @@ describe('events', () => {
     expect(heard).toEqual(['lost', 'acquired', 'lost']);
   });
 
-  it('tell of errors that make no call fail', async () => {
+  it('report errors that make no call fail', async () => {
     const { locks, backend, runtime, logger } = await world.process();
     const errors: Error[] = [];
     locks.on('error', (error) => errors.push(error));
@@ -235,7 +235,7 @@ describe('a wait of more than 30 s', () => {
     await (await runtime.until(waiting)).release();
   });
 
-  it('is warned of once for many waiters, also when this process holds the lock', async () => {
+  it('is warned of once for many waiters, even when this process holds the lock', async () => {
     const { locks, runtime, logger } = await world.process();
     const holder = await locks.acquire('order');
     const all = Array.from({ length: 10 }, () => locks.withLock('order', async () => {}));

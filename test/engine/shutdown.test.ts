@@ -40,7 +40,7 @@ describe('shutdown', () => {
     expect(await other.locks.isLocked('order')).toBe(false);
   });
 
-  it('rejects a body that acquires anew what was lost while the event loop was blocked', async () => {
+  it('rejects a body that acquires again what was lost while the event loop was blocked', async () => {
     const { locks, runtime } = await world.process(settings);
     const other = await world.process();
     const inner = locks.withLock('order', { leaseTime: '1s', onLost: 'warn' }, async () => {
@@ -181,7 +181,7 @@ describe('shutdown', () => {
     await runtime.until(drained);
   });
 
-  it('lets waiters inside live scopes go on waiting', async () => {
+  it('lets waiters inside live scopes continue to wait', async () => {
     const { locks, runtime } = await world.process(settings);
     const other = await world.process();
     const busy = await other.locks.acquire('busy');

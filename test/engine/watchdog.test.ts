@@ -59,7 +59,7 @@ describe('the watchdog', () => {
     expect(leftovers(process)).toEqual(NOTHING);
   });
 
-  it('renews no lock after its release, also when a renewal was under way then', async () => {
+  it('renews no lock after its release, even when a renewal was under way then', async () => {
     const { locks, backend, runtime } = await world.process();
     const answer = latch();
     backend.disturb(answerAfter(answer.promise), 'renew');
@@ -140,7 +140,7 @@ describe('the watchdog', () => {
     expect(await errorOf(lease.release())).toBe(lease.signal.reason);
   });
 
-  it('goes on after a hand-off, with the same owner', async () => {
+  it('continues after a hand-off, with the same owner', async () => {
     const { locks, backend, runtime } = await world.process();
     const first = await locks.acquire('order');
     await runtime.advance(200); // the clock of the tokens starts ahead, and reserves nothing until its time has come
@@ -157,7 +157,7 @@ describe('the watchdog', () => {
     await lease.release();
   });
 
-  it('tells of renewals', async () => {
+  it('reports renewals', async () => {
     const { locks, runtime } = await world.process();
     const events: unknown[] = [];
     locks.on('renewed', (event) => events.push(event));
@@ -287,7 +287,7 @@ describe('the watchdog', () => {
       await next.release();
     });
 
-    it('makes nested code acquire the lock anew instead of re-entering', async () => {
+    it('makes nested code acquire the lock again instead of re-entering', async () => {
       const { locks, runtime } = await world.process();
       const other = await world.process();
       const error = await errorOf(
@@ -413,7 +413,7 @@ describe('the watchdog', () => {
       await errorOf(lease.release());
     });
 
-    it('for less than a second, tells of the end of a fixed lease no later for that', async () => {
+    it('for less than a second, reports the end of a fixed lease no later for that', async () => {
       const { locks, runtime } = await world.process();
       const lease = await locks.acquire('order', { leaseTime: '60s' });
       const since = runtime.wall();
@@ -464,7 +464,7 @@ describe('the watchdog', () => {
       await lease.release();
     });
 
-    it('tells of the loss of every other lock at its deadline, also while an extended lease is renewed', async () => {
+    it('reports the loss of every other lock at its deadline, even while an extended lease is renewed', async () => {
       const { locks, backend, runtime } = await world.process();
       const extended = await locks.acquire('stock');
       await extended.extend('2m');
@@ -482,7 +482,7 @@ describe('the watchdog', () => {
       for (const lost of [lease, extended]) await errorOf(lost.release());
     });
 
-    it('tells of a loss at the deadline, also where its renewal began late', async () => {
+    it('reports a loss at the deadline, even if its renewal began late', async () => {
       const { locks, backend, runtime } = await world.process();
       const lease = await locks.acquire('order');
       await runtime.advance(700); // so that the blocked beat comes before the renewal that is due

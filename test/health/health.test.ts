@@ -84,7 +84,7 @@ describe('the health indicator, with terminus', () => {
 });
 
 describe.each(PLACES)('health() in %s', (name) => {
-  it('says that all is well, also while it listens', async () => {
+  it('says that all is well, even while it listens', async () => {
     const place = await Place.open(name);
     const [{ locks }, { locks: other }] = [place.service(), place.service()];
     expect(await locks.health()).toMatchObject({ healthy: true, problems: [], responseTime: expect.any(Number) });
@@ -110,7 +110,7 @@ describe('the start of an application', () => {
     expect(error.cause).toBeInstanceOf(Error);
   });
 
-  it('goes on with Redis where connect is eager', async () => {
+  it('continues with Redis where connect is eager', async () => {
     const redis = await startRedis();
     const app = await startApp({ connection: redis.url, connect: 'eager' });
     expect(await app.get(LockService).isLocked('order')).toBe(false);

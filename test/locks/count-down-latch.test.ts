@@ -80,7 +80,7 @@ describe.each(STORES)('a count-down latch in %s', (store) => {
     expect(await handles[0].trySetCount(1)).toBe(true);
   });
 
-  it('goes on waiting when a new count is set before it was woken', async () => {
+  it('continues to wait when a new count is set before it was woken', async () => {
     const { services, handles } = await latches(2, 1);
     const opened = handles[1].await();
     const waiting = watch(opened);

@@ -36,7 +36,7 @@ describe.each(STORES)('the fenced lock, on %s', (store) => {
     await locked(lock, (next) => expect(next.fencingToken).toBeGreaterThan(lease.fencingToken));
   });
 
-  it('the last token can be asked for, also when the lock is free', async () => {
+  it('the last token can be asked for, even when the lock is free', async () => {
     const [one, two] = (await world.services(2)).map((service) => service.getFencedLock('order'));
     expect(await one.getToken()).toBeNull();
     const first = await one.lock();

@@ -344,7 +344,7 @@ describe.each(STORES)('the multi-lock, on %s and another store', (store) => {
     expect(await one.isLocked('a')).toBe(false);
   });
 
-  it('goes on waiting in a body of the service that shuts down', async () => {
+  it('continues to wait in a body of the service that shuts down', async () => {
     const one = await here.service({ shutdownTimeout: ms(60_000) });
     const [two, another] = await there.services(2);
     const busy = await another.acquire('b');

@@ -464,7 +464,7 @@ describe('permits that are renewed', () => {
 describe('permits with a lease of their own', () => {
   const world = openVirtualWorld();
 
-  it('have the lease that their own caller wants, also when they are asked for together', async () => {
+  it('have the lease that their own caller wants, even when they are asked for together', async () => {
     const { locks, runtime } = await world.process();
     const semaphore = locks.getPermitExpirableSemaphore('licences');
     await runtime.until(semaphore.setPermits(3));

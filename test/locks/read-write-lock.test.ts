@@ -184,7 +184,7 @@ describe.each(STORES)('the read/write lock, on %s', (store) => {
     await locked(write(four), () => {});
   });
 
-  it('force-unlock wakes who waits', async () => {
+  it('force-unlock wakes the waiters', async () => {
     const [one, two, three] = await world.services(3);
     await write(one).lock();
     const reader = locked(read(two), () => {});

@@ -165,7 +165,7 @@ describe.each(STORES)('the red lock over three services, on %s', (store) => {
     expect(section.most).toBe(1);
   });
 
-  it('outlives the loss of one member, and tells of the loss of two', async () => {
+  it('outlives the loss of one member, and reports the loss of two', async () => {
     const [one, two] = [await open(), await open()];
     const lock = redLock(one);
     const first = await heldOnAll(lock);

@@ -31,7 +31,7 @@ describe('the metrics of locks in Redis', () => {
 
   const payments = { group: 'payments', type: 'reentrant' };
 
-  it('count every acquisition by its outcome, over all services', async () => {
+  it('count every acquisition by its outcome, across all services', async () => {
     const other = place.service().locks;
     await locks.withLock('order:1', { group: 'payments' }, async () => {
       await other.tryAcquire('order:1', { group: 'payments' });

@@ -43,7 +43,7 @@ describe.each(ALL_SQL_LOCKS)('the loss of a lock in SQL, %s on %s', (which, kind
     expect(new Set(tokens).size).toBe(tokens.length);
   });
 
-  it('goes on with tokens above those of a clock that was ahead', async () => {
+  it('continues with tokens above those of a clock that was ahead', async () => {
     const [locks, name] = [world.service(), world.name()];
     const ahead = Date.now() * 1_000 + 3_600_000_000;
     await locks.engine.context.backend.raiseToken(`lock:${name}`, 'reentrant', ahead);
@@ -89,7 +89,7 @@ describe.each(ALL_SQL_LOCKS)('the loss of a lock in SQL, %s on %s', (which, kind
     await next.release();
   });
 
-  it('is told at once when the session is ended, by signal, event and error', async () => {
+  it('is reported at once when the session is ended, by signal, event and error', async () => {
     const [locks, name] = [world.service(), world.name()];
     const events: string[] = [];
     locks.on('lost', ({ name: lost }) => events.push(lost));
@@ -103,7 +103,7 @@ describe.each(ALL_SQL_LOCKS)('the loss of a lock in SQL, %s on %s', (which, kind
     await (await locks.acquire(name)).release();
   });
 
-  it('is told of a release by force, of this process or of another one', async () => {
+  it('is informed of a release by force, of this process or of another one', async () => {
     const [ann, bob] = [world.service(), world.service()];
     for (const by of [ann, bob]) {
       const name = world.name();
@@ -150,7 +150,7 @@ describe.each(ALL_SQL_LOCKS)('the loss of a lock in SQL, %s on %s', (which, kind
     await proxy.stop();
   });
 
-  it('survives the death of the server: held locks are lost, waiters go on when it is back', async () => {
+  it('survives the death of the server: held locks are lost, waiters continue when it is back', async () => {
     const [ann, bob] = [world.service(), world.service()];
     const name = world.name();
     const lease = await ann.acquire(name);

@@ -2,7 +2,7 @@ import { LockUnavailableError } from '../../lib/engine/errors.js';
 import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
-describe.each(ALL_SQL_LOCKS)('names that look alike, %s on %s', (which, kind) => {
+describe.each(ALL_SQL_LOCKS)('similar names, %s on %s', (which, kind) => {
   const world = openSqlWorld(kind, which);
 
   it('are different locks: case, accents, spaces at the end, emoji, bytes', async () => {

@@ -19,7 +19,7 @@ import type { SqlServer } from '../support/servers/sql/sql-server.js';
       shutdownTimeout: 100,
     });
 
-  it('are refused, because each node would give a lock to a holder of its own', async () => {
+  it('are refused, because each node would give a lock to its own holder', async () => {
     const both = nodes.map((node) => on(node));
     for (let round = 0; round < 20; round++) {
       const taken = await Promise.allSettled(both.map((locks) => locks.acquire(`order:${round}`, { waitTime: 2_000 })));

@@ -135,7 +135,7 @@ describe('settings of a server with which row locks cannot be kept', () => {
     await server.stop();
   });
 
-  it('are named: binlog_format, and nobody waits for ever', async () => {
+  it('are named: binlog_format, and nobody waits forever', async () => {
     const server = await startSqlServer('MariaDB', 'fast', ['--log-bin', '--binlog-format=STATEMENT']);
     const locks = createLockService({ backend: rowLocks({ url: server.url, createTable: true }) });
     await expect(locks.acquire('order')).rejects.toThrow(/set binlog_format to MIXED or ROW/);

@@ -49,7 +49,7 @@ describe.each(SQL_SERVERS)('rows that are removed as the documentation says, %s'
     return rows.map(({ name }) => String(name).replace('lock:', '')).sort();
   };
 
-  it('are those that nobody has used for long; tokens grow on', async () => {
+  it('are those that nobody has used for long; tokens continue to grow', async () => {
     const locks = world.service();
     const [used, old] = [world.name(), world.name()];
     await (await locks.acquire(used)).release();

@@ -70,7 +70,7 @@ describe.each(ALL_SQL_LOCKS)('waiting for a lock in SQL, %s on %s', (which, kind
     await own?.release();
   });
 
-  it('goes on for those behind a waiter that leaves', async () => {
+  it('continues for those behind a waiter that leaves', async () => {
     const [ann, bob] = [world.service(), world.service()];
     const name = world.name();
     const lease = await ann.acquire(name);

@@ -39,7 +39,7 @@ const start = async (module: new () => object) => {
 };
 
 describe('LockTestingModule', () => {
-  it('gives each application of one module a store of its own', async () => {
+  it('gives each application of one module its own store', async () => {
     const [one, two] = [await start(TestedModule), await start(TestedModule)];
     await one.testing.holdByAnother('order');
     await expect(one.orders.ship()).rejects.toThrow(LockBusyError);

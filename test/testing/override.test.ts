@@ -124,7 +124,7 @@ describe('an application on Redis whose service is overridden', () => {
 });
 
 describe('LockTestingModule with a name', () => {
-  it('has a store and a controller of its own beside the one without', async () => {
+  it('has its own store and controller beside the one without', async () => {
     const options = { shutdownTimeout: 0 };
     const imports = [LockTestingModule.forRoot(options), LockTestingModule.forRoot({ name: 'billing', ...options })];
     const app = await Test.createTestingModule({ imports, providers: [Orders, Billing] }).compile();

@@ -7,5 +7,5 @@ export interface CommandContext extends CommandLine {
   readonly output: Output;
 }
 
-/** @returns what the program ends with */
+/** @returns the exit code of the program */
 export type Command = (context: CommandContext) => Promise<number>;

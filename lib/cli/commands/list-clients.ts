@@ -6,7 +6,7 @@ import type { CommandContext } from './command.js';
 
 const TITLES = ['APPLICATION', 'VERSION', 'HOST', 'PID', 'UP', 'HOLDS', 'WAITING', 'LONGEST WAIT', 'CLIENT'];
 
-/** `clients`: the processes that use locks, the one with the longest wait first. */
+/** `clients`: the processes that use locks, starting with the one that has waited longest. */
 export async function listClients({ locks, output }: CommandContext): Promise<number> {
   const clients = [...(await locks.clients())].sort(byWait);
   const rows = clients.map(toRow);

@@ -5,13 +5,13 @@ import { printable } from '../text/printable.js';
 import type { CommandContext } from './command.js';
 import { notLocked } from './inspect.js';
 
-/** Refuses a release without a reason before anything is asked. @throws CommandError */
+/** Refuses a release without a reason before anything is sent. @throws CommandError */
 export function checkRelease({ verb, options: { yes, reason } }: CommandLine): void {
   if (verb !== 'release' || !yes || reason?.trim()) return;
   throw usageError('Nothing was released: say why with --reason TEXT');
 }
 
-/** `release`: frees a lock by force; without --yes it only shows who holds it. */
+/** `release`: frees a lock by force. Without --yes, it only shows who holds it. */
 export async function release(context: CommandContext): Promise<number> {
   const { locks, name, options, output } = context;
   const before = await locks.inspect(name);
@@ -35,14 +35,14 @@ export async function release(context: CommandContext): Promise<number> {
   return EXIT.ok;
 }
 
-/** Why the lock was taken from none of those who were shown. */
+/** Why none of the shown holders has lost the lock. */
 async function nothingReleased({ locks, name, options }: CommandContext): Promise<CommandError> {
   if (!(await locks.isLocked(name))) return notLocked(name, options.prefix);
   return new CommandError('failure', `'${name}' is held by somebody else by now; nothing was released`);
 }
 
 function notReleasable(name: string, type: string): CommandError {
-  const advice = type === 'permit-expirable-semaphore' ? ': the leases of its permits end by themselves' : '';
+  const advice = type === 'permit-expirable-semaphore' ? ': the leases of its permits end without it' : '';
   return new CommandError(
     'notLocked',
     `'${name}' is no lock but a ${type}, which cannot be released by force${advice}`,

@@ -12,14 +12,17 @@ import type { CommandContext } from './command.js';
 
 const SHORTEST_INTERVAL = 200;
 const LONGEST_INTERVAL = 3_600_000;
-/** The lines of a screen that show no lock: the head, an empty line, the titles, how many more there are. */
+/** The lines of a screen that show no lock: the header, an empty line, the titles, and the number of hidden locks. */
 const OTHER_LINES = 5;
 
 const HOME = '\x1b[H';
 const END_OF_LINE = '\x1b[K';
 const REST_OF_SCREEN = '\x1b[J';
 
-/** `watch`: the locks with the most waiters first, until it is interrupted. An outage is shown, and waited out. */
+/**
+ * `watch`: the locks with the most waiters first, until it is interrupted. It continues through an outage, and shows
+ * it.
+ */
 export async function watch({ locks, options, output }: CommandContext): Promise<number> {
   const interval = toMilliseconds(
     (options.interval ?? '2s') as '2s',

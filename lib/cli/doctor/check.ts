@@ -1,9 +1,9 @@
 import { messageOf } from '../../backends/redis/connection/redis-errors.js';
 import type { Server } from '../redis/server.js';
 
-/** What one check has found. */
+/** The result of one check. */
 export interface Finding {
-  /** `note`: locks work, but somebody should know. `wrong`: change it. */
+  /** `note`: locks work, but somebody should know of it. `wrong`: a problem. */
   readonly status: 'ok' | 'note' | 'wrong';
   readonly message: string;
   /** What to do, unless all is well. */
@@ -13,7 +13,7 @@ export interface Finding {
 /** A finding with the name of its check. */
 export interface Check extends Finding {
   readonly check: string;
-  /** `host:port` of a node of a cluster; undefined: it holds for all of them, or there is one server. */
+  /** `host:port` of a node of a cluster. Undefined if the finding is about all nodes, or there is one server. */
   readonly node?: string;
 }
 
@@ -29,7 +29,7 @@ export function wrong(message: string, remedy: string): Finding {
   return { status: 'wrong', message, remedy };
 }
 
-/** Examines each master: one finding where all of them give the same, else one a node. */
+/** Runs a check on each master. It returns one finding if all of them agree, otherwise one for each node. */
 export async function onEachMaster(
   check: string,
   masters: readonly Server[],
@@ -41,7 +41,7 @@ export async function onEachMaster(
   return findings.map((finding, n) => ({ check, ...finding, node: masters[n].address }));
 }
 
-/** A field of INFO; undefined where the server does not tell it. */
+/** Reads a field of INFO. Undefined if the server does not report it. */
 export async function infoOf(master: Server, section: string): Promise<(field: string) => string | undefined> {
   const info = await master.text('info', section);
   return (field) => new RegExp(`^${field}:(.*?)\\r?$`, 'm').exec(info)?.[1];
@@ -51,5 +51,5 @@ function unanswered(error: unknown): Finding {
   const message = messageOf(error);
   return /NOPERM/.test(message)
     ? note(`not known: ${message}`, 'see the check of rights')
-    : wrong(`no answer: ${message}`, 'look at this server, and at the network to it');
+    : wrong(`no answer: ${message}`, 'check this server, and the network to it');
 }

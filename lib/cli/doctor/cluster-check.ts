@@ -23,7 +23,7 @@ export async function checkCluster(node: Server): Promise<Finding> {
   }
   const failing = Number(field('cluster_slots_fail') ?? 0) + Number(field('cluster_slots_pfail') ?? 0);
   if (failing > 0) {
-    // A right that locks do not need.
+    // Locks do not need the right to this command.
     const nodes = await node.text('cluster', 'nodes').catch(() => '');
     const places = failingMasters(nodes).join(', ') || 'CLUSTER NODES shows which';
     return wrong(

@@ -8,8 +8,8 @@ import { type Finding, note, ok, wrong } from './check.js';
 const PATIENCE = 2_000;
 
 /**
- * Whether a message of one connection reaches another one: waiters are woken this way. In a cluster the library prefers
- * sharded messages.
+ * Whether a message from one connection reaches another one, because this wakes waiters. On a cluster, the library
+ * prefers sharded messages.
  */
 export async function checkPubSub(master: Server): Promise<Finding> {
   let subscriber: Subscriber | undefined;
@@ -19,12 +19,12 @@ export async function checkPubSub(master: Server): Promise<Finding> {
     if (arrived) return ok('messages arrive');
     return wrong(
       `a message did not arrive within ${PATIENCE} ms, so waiters only poll`,
-      'look for a proxy between the application and Redis that does not forward messages',
+      'check whether a proxy between the application and Redis drops messages',
     );
   } catch (error) {
     const message = messageOf(error);
     if (errorCode(message) === 'NOPERM') return note(`not known: ${message}`, 'see the check of rights');
-    return wrong(`no messages, so waiters only poll: ${message}`, 'use a server, or a proxy, that has pub/sub');
+    return wrong(`no messages, so waiters only poll: ${message}`, 'use a server or a proxy that supports pub/sub');
   } finally {
     subscriber?.close();
   }
@@ -38,7 +38,7 @@ async function send(master: Server, subscriber: Subscriber): Promise<boolean> {
   return arrived;
 }
 
-/** @returns undefined where the server has no sharded pub/sub */
+/** @returns undefined if the server has no sharded pub/sub */
 async function sendSharded(master: Server, subscriber: Subscriber): Promise<boolean | undefined> {
   if (master.slot === undefined) return undefined;
   const channel = lockChannel(`doctor-${randomUUID()}{${tagOf(master.slot)}}`);

@@ -11,25 +11,25 @@ import {
 import type { Server } from '../redis/server.js';
 import { type Finding, infoOf, ok, wrong } from './check.js';
 
-/** The server and the user that are examined. */
+/** The server and the user to check. */
 export interface RightsSubject {
   readonly keyPrefix: string;
   readonly isCluster: boolean;
   readonly user: string;
 }
 
-/** Since this version there is sharded pub/sub. */
+/** The first version with sharded pub/sub. */
 const SHARDED_SINCE = 7;
 
 /**
- * Tries every right of the recipe in docs/permissions.md. Redis checks rights before anything else, so the commands are
- * given what they can do nothing with. Asking for the rights (ACL DRYRUN) needs more rights than locks do.
+ * Tries every right of the command in docs/permissions.md. Redis checks rights first, so the commands get
+ * arguments that change nothing. ACL DRYRUN would need more rights than locks do.
  */
 export async function checkRights(master: Server, { keyPrefix, isCluster, user }: RightsSubject): Promise<Finding> {
   const key = `${keyPrefix}doctor-${randomUUID()}`;
   const isSharded = isCluster && (await majorVersion(master)) >= SHARDED_SINCE;
   const first = await missing(master, [firstProbe(key)]);
-  // Where the key cannot be made, the commands for other types would make one.
+  // Without the key, the commands for other types would create one.
   const probes = commandProbes(key).filter(({ right }) => first.length === 0 || !MAKES_KEYS.includes(right));
   const others = isCluster ? clusterProbes(key).filter(({ right }) => isSharded || right !== 'spublish') : [];
   const found = [
@@ -58,7 +58,7 @@ async function missing(master: Server, probes: readonly Probe[]): Promise<string
   });
 }
 
-/** HDEL of a key that is not there: it reads and writes, as the locks do. */
+/** HDEL of a missing key needs the rights to read and to write, as locks do. */
 async function missingKeys(master: Server, keyPrefix: string, ofLock: string): Promise<string[]> {
   const probes = keyProbes(keyPrefix, ofLock);
   const errors = await errorsOf(
@@ -68,7 +68,7 @@ async function missingKeys(master: Server, keyPrefix: string, ofLock: string): P
   return probes.flatMap(({ right }, n) => (denial(errors[n]) === 'key' ? right : []));
 }
 
-/** Sends the commands one right after the other. What each of them failed with; undefined: it did not. */
+/** Sends the commands in one go. @returns the error of each command, or undefined if it succeeded */
 function errorsOf(master: Server, commands: readonly (readonly string[])[]): Promise<unknown[]> {
   return Promise.all(
     commands.map(([name, ...args]) =>
@@ -85,23 +85,23 @@ async function majorVersion(master: Server): Promise<number> {
   return Number(info?.('redis_version')?.split('.')[0] ?? 0);
 }
 
-/** A command of the recipe in docs/permissions.md, with arguments that change nothing. */
+/** A command from docs/permissions.md, with arguments that change nothing. */
 interface Probe {
-  /** As an ACL rule names it: `cluster|slots`. */
+  /** The name in an ACL rule: `cluster|slots`. */
   readonly right: string;
   readonly command: readonly string[];
 }
 
-/** How long a key of the examination lasts at most, in milliseconds. */
+/** How long the key of the check lasts at most, in milliseconds. */
 const LIFETIME = '10000';
 const SHA = '0'.repeat(40);
 
-/** Comes first: it makes the key, a text, to which the commands for other types can do nothing. */
+/** The first command. It creates the key as a string, which the commands for other types cannot change. */
 function firstProbe(key: string): Probe {
   return probe('set', key, '', 'PX', LIFETIME, 'NX');
 }
 
-/** What the library sends, and what its scripts call: Redis checks the rights for both. */
+/** The commands that the library sends and those that its scripts call, because Redis checks the rights for both. */
 function commandProbes(key: string): Probe[] {
   return [
     ...[probe('evalsha', SHA, '0'), probe('eval', 'return 1', '1', key), probe('ping'), probe('info', 'server')],
@@ -113,12 +113,12 @@ function commandProbes(key: string): Probe[] {
     ...[probe('lindex', key, '0'), probe('lrem', key, '0', ''), probe('rpush', key, ''), probe('zadd', key, '0', '')],
     ...['incrby', 'decrby'].map((name) => probe(name, key, 'no number')),
     ...[probe('pexpire', key, LIFETIME), probe('getset', key, '')],
-    // GETSET has taken the expiry away.
+    // GETSET has removed the expiry.
     ...[probe('set', key, '', 'PX', LIFETIME), probe('del', key)],
   ];
 }
 
-/** Further commands that connections to a cluster need. */
+/** Additional commands for connections to a cluster. */
 function clusterProbes(key: string): Probe[] {
   return [
     ...[probe('cluster|slots'), probe('cluster|info'), probe('readonly'), probe('client|setname', 'doctor')],
@@ -130,7 +130,7 @@ function probe(right: string, ...args: string[]): Probe {
   return { right, command: [...right.split('|'), ...args] };
 }
 
-/** Keys of a lock that is never used, each with the pattern of the recipe that permits it. */
+/** Keys of a lock that nobody uses, each with the pattern in docs/permissions.md that allows it. */
 function keyProbes(keyPrefix: string, key: string): { readonly right: string; readonly key: string }[] {
   return [
     { right: `~${keyPrefix}*`, key },
@@ -140,7 +140,7 @@ function keyProbes(keyPrefix: string, key: string): { readonly right: string; re
   ];
 }
 
-/** Which rights to subscribe are missing, tried on a separate connection. */
+/** The missing rights to subscribe. They are tried on a separate connection. */
 async function missingChannelRights(master: Server, key: string, isSharded: boolean): Promise<string[]> {
   const subscriber = await master.subscriber();
   try {
@@ -176,9 +176,9 @@ async function attempt(right: string, call: () => Promise<unknown>): Promise<str
 }
 
 /**
- * What the user may not do or use; undefined: there is no error, or it was not the rights that the command failed for.
+ * What the user lacks a right for. Undefined if there is no error, or the error has another cause.
  *
- * @throws the error, where it is no answer of the server: then nothing is known
+ * @throws the error if it did not come from the server, because nothing is known then
  */
 function denial(error: unknown): 'command' | 'key' | 'channel' | undefined {
   if (error === undefined || error === null) return undefined;

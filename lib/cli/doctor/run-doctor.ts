@@ -11,7 +11,7 @@ import { checkPubSub } from './pubsub-check.js';
 import { checkRights, type RightsSubject } from './rights-check.js';
 import { checkClock, checkMemory, checkRole, checkScripts, checkVersion } from './server-checks.js';
 
-/** `doctor`: whether a Redis, and our user of it, are fit for locks. */
+/** `doctor`: whether a Redis and its user are set up for locks. */
 export async function runDoctor(place: RedisPlace, keyPrefix: string, output: Output): Promise<number> {
   const redis = await openRedis(place);
   try {

@@ -3,26 +3,26 @@ import type { Server } from '../redis/server.js';
 import { type Finding, infoOf, note, ok, wrong } from './check.js';
 
 const OLDEST = [6, 2];
-/** From this share of its memory on, Redis is nearly full. */
+/** Redis is nearly full when this share of its memory is in use. */
 const NEARLY_FULL = 0.9;
 
-/** Redis 6.2 or later, or a server that says it speaks as one. */
+/** Redis 6.2 or later, or a server that reports a compatible version. */
 export async function checkVersion(master: Server): Promise<Finding> {
   const info = await infoOf(master, 'server');
   const version = info('redis_version');
   if (version === undefined)
-    return note('the server does not tell its version', 'make sure that it is Redis 6.2 or later');
+    return note('the server does not report its version', 'make sure that it is Redis 6.2 or later');
   const [major, minor] = version.split('.').map(Number);
   const own = ['valkey', 'dragonfly', 'keydb'].flatMap((name) => {
     const found = info(`${name}_version`);
-    return found === undefined ? [] : `${name} ${found}, which speaks as `;
+    return found === undefined ? [] : `${name} ${found}, compatible with `;
   });
   const text = `${own.join('')}Redis ${version}`;
   if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return ok(text);
   return wrong(text, `upgrade to Redis ${OLDEST.join('.')} or later`);
 }
 
-/** Locks are written: to a master. */
+/** Only a master accepts writes. */
 export async function checkRole(master: Server): Promise<Finding> {
   const info = await infoOf(master, 'replication');
   if (info('role') === 'slave')
@@ -31,13 +31,13 @@ export async function checkRole(master: Server): Promise<Finding> {
   return ok(`master with ${replicas === 1 ? '1 replica' : `${replicas} replicas`}`);
 }
 
-/** A lock that is evicted is granted twice; a Redis that is full refuses new ones. */
+/** An evicted lock can be granted twice, and a full Redis refuses new locks. */
 export async function checkMemory(master: Server): Promise<Finding> {
   const info = await infoOf(master, 'memory');
   const policy = info('maxmemory_policy') ?? (await setting(master, 'maxmemory-policy'));
   const limit = Number(info('maxmemory') ?? (await setting(master, 'maxmemory')) ?? 0);
   const remedy = "set maxmemory-policy to 'noeviction', or use a separate Redis for locks";
-  if (policy === undefined) return note('the server does not tell its maxmemory-policy', `make sure: ${remedy}`);
+  if (policy === undefined) return note('the server does not report its maxmemory-policy', `check it: ${remedy}`);
   if (policy !== 'noeviction') {
     return limit > 0
       ? wrong(`maxmemory-policy is '${policy}': locks that are held may be evicted, and granted twice`, remedy)
@@ -51,17 +51,17 @@ export async function checkMemory(master: Server): Promise<Finding> {
   );
 }
 
-/** By CONFIG, which few users may ask. */
+/** Reads a setting with CONFIG, which most users are not allowed to do. */
 async function setting(master: Server, name: string): Promise<string | undefined> {
   const reply = await master.ask('config', 'get', name).catch(() => []);
   return Array.isArray(reply) ? String(reply[1]) : undefined;
 }
 
-/** As the scripts of the locks do, it uses a key that it makes from one that it was given. */
+/** Like the scripts of the locks, it builds one key from another. */
 const OTHER_KEY = "return redis.call('EXISTS', KEYS[1] .. ':other')";
 const WITHOUT_KEY = "return 'fine'";
 
-/** Locks are Lua scripts. @param key with a hash tag, so that the other key is in its slot */
+/** Whether Lua scripts run. @param key with a hash tag, so that the other key is in the same slot */
 export async function checkScripts(master: Server, key: string): Promise<Finding> {
   const otherKey = await failureOf(master.ask('eval', OTHER_KEY, '1', key));
   if (otherKey !== undefined) {
@@ -69,18 +69,18 @@ export async function checkScripts(master: Server, key: string): Promise<Finding
     if (/CLUSTERDOWN/.test(otherKey)) return note(`not known: ${otherKey}`, 'see the check of the cluster');
     return wrong(
       `a script was refused: ${otherKey}`,
-      'allow scripts, and keys that a script was not given; on Dragonfly: --default_lua_flags=allow-undeclared-keys',
+      'allow scripts, also with undeclared keys; on Dragonfly: --default_lua_flags=allow-undeclared-keys',
     );
   }
   const withoutKey = await failureOf(master.ask('eval', WITHOUT_KEY, '0'));
   if (withoutKey === undefined) return ok('scripts run, with and without keys');
   return note(
     `scripts run, but not without a key: ${withoutKey}`,
-    'nothing: the locks give every script a key; other software may not',
+    'nothing, because all scripts of locks have a key; other software may need it',
   );
 }
 
-/** The key belongs to another node, so there is no answer, but the script was accepted. */
+/** If the key belongs to another node, the script was accepted even though it was not run. */
 async function failureOf(call: Promise<unknown>): Promise<string | undefined> {
   try {
     await call;
@@ -100,7 +100,7 @@ export async function checkClock(master: Server): Promise<Finding> {
   const [seconds, microseconds] = ((await master.ask('time')) as string[]).map(Number);
   const after = Date.now();
   const time = seconds * 1_000 + microseconds / 1_000;
-  // It was read at some moment between the two.
+  // The server read its clock at some moment between the two.
   const difference = time < before ? time - before : Math.max(0, time - after);
   if (Math.abs(difference) <= TOLERANCE) return ok('the clocks of Redis and of this host agree');
   const side = difference > 0 ? 'ahead of' : 'behind';

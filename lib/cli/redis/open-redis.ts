@@ -14,7 +14,7 @@ import type { RedisPlace } from './redis-place.js';
 import { Server, TIMEOUT, within } from './server.js';
 
 const SLOTS = 16_384;
-/** Before {@link TIMEOUT}, as the client can say what it waited for. */
+/** Less than {@link TIMEOUT}, so that the error of the client, which names the reason, comes first. */
 const CONNECT_TIMEOUT = TIMEOUT - 500;
 /** How long to wait for masters that are slower than the first one or down, and between two checks, in milliseconds. */
 const OTHER_MASTERS = 1_000;
@@ -24,11 +24,11 @@ const POLL = 10;
 export interface OpenRedis {
   /** For a separate lock service. */
   readonly connection: Connection;
-  /** The server that the URL names. */
+  /** The server of the URL. */
   readonly server: Server;
-  /** The master that the server follows; undefined: it is a master or a cluster, or does not say. */
+  /** The master of the server. Undefined if the server is a master or a cluster, or does not report it. */
   readonly replicaOf?: ReplicaOf;
-  /** The masters of a cluster; else the server. */
+  /** The masters of a cluster, or the server. */
   masters(): readonly Server[];
   close(): Promise<unknown>;
 }
@@ -49,9 +49,10 @@ export interface ReplicaOf {
 }
 
 /**
- * Connects. A first connection that fails is an error at once; one that breaks later reconnects.
+ * Connects. If the first connection fails, the error is thrown immediately. A connection that breaks later is opened
+ * again.
  *
- * @throws CommandError that says why there is no connection, and what to do
+ * @throws CommandError that gives the reason and says what to do
  */
 export async function openRedis(place: RedisPlace): Promise<OpenRedis> {
   const opened = await connectTo(place);
@@ -67,7 +68,7 @@ export async function openRedis(place: RedisPlace): Promise<OpenRedis> {
   }
 }
 
-/** @throws CommandError where the server has no locks, or only a part of them */
+/** @throws CommandError if the server stores no locks, or only some of them */
 function refuseOtherKinds(info: string, { description, isCluster }: RedisPlace): void {
   const field = (name: RegExp) => name.exec(info)?.[1];
   if (field(/^(?:redis|server)_mode:(\w+)/m) === 'sentinel') {
@@ -84,7 +85,7 @@ function refuseOtherKinds(info: string, { description, isCluster }: RedisPlace):
     'usage',
     isCluster
       ? `${description} is not a node of a cluster: leave out --cluster`
-      : `${description} is a node of a cluster, and knows only a part of the locks: add --cluster`,
+      : `${description} is a node of a cluster, and stores only some of the locks: add --cluster`,
   );
 }
 
@@ -94,13 +95,13 @@ function replicaOf(info: string): ReplicaOf | undefined {
   return { master: `${field('master_host')}:${field('master_port')}`, isLinked: field('master_link_status') === 'up' };
 }
 
-/** Connects to the server that the URL names. */
+/** Connects to the server of the URL. */
 async function connectTo(place: RedisPlace): Promise<Opened> {
   const connection = diagnosticConnection(place.url, { isCluster: false, connectTimeout: CONNECT_TIMEOUT });
   const opened = await open(connection, place);
   const { topology, server } = opened;
   try {
-    // Servers let anybody connect: that the user is unknown comes out with the first command.
+    // Servers accept every connection. The first command shows whether the user is known.
     await server.ask('ping').catch((error: unknown) => {
       if (!/^NOPERM/.test(messageOf(error))) throw noConnection(place, error);
     });
@@ -115,7 +116,7 @@ async function connectTo(place: RedisPlace): Promise<Opened> {
 
 async function openCluster(place: RedisPlace, first: Opened): Promise<OpenRedis> {
   const slots = await first.server.ask('cluster', 'slots').catch(() => undefined);
-  // Without any slot there are no nodes, and nothing to connect to: the server itself says that it is down.
+  // Without slots there are no nodes to connect to. The check of the cluster reports that it is down.
   if (Array.isArray(slots) && slots.length === 0) return { ...first, masters: () => [first.server] };
   const cluster = await open(
     diagnosticConnection(place.url, { isCluster: true, connectTimeout: CONNECT_TIMEOUT }),
@@ -151,7 +152,7 @@ async function open(connection: Connection, place: RedisPlace): Promise<Opened> 
     await connected(topology);
   } catch (error) {
     await topology.close();
-    // It may be for the database that the server refused us.
+    // The server may have refused the database.
     await checkDatabase(topology, () => Promise.reject(error)).catch((denied: unknown) => {
       if (denied instanceof BackendError) throw new CommandError('unavailable', denied.message, { cause: error });
     });
@@ -168,7 +169,7 @@ async function connected(topology: Topology): Promise<void> {
       ready: resolve,
       failed: (error) => {
         last = error;
-        // Other masters of a cluster may be there.
+        // Other masters of the cluster may be reachable.
         if (!topology.isCluster || topology.masters().length === 0) reject(error);
       },
     });

@@ -1,7 +1,7 @@
 import { checkUrl } from '../../backends/redis/links/url-settings.js';
 import { usageError } from '../command-error.js';
 
-/** Which Redis is meant. */
+/** The Redis to connect to. */
 export interface RedisPlace {
   readonly url: string;
   readonly isCluster: boolean;
@@ -10,7 +10,7 @@ export interface RedisPlace {
 }
 
 /**
- * There is no default: an empty list of another Redis would look like good news.
+ * There is no default, because the empty list of a wrong Redis would look as if all were well.
  *
  * @throws CommandError
  */
@@ -20,7 +20,7 @@ export function redisPlace(
 ): RedisPlace {
   const given = url ?? environment.REDIS_URL;
   if (given === undefined || given === '')
-    throw usageError('Where Redis is is missing: give --url redis://host:6379, or set REDIS_URL');
+    throw usageError('The address of Redis is missing: give --url redis://host:6379, or set REDIS_URL');
   try {
     checkUrl(given);
   } catch (error) {

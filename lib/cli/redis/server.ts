@@ -1,7 +1,7 @@
 import type { ChannelKind, Link, SentCommand, SubscriberConnection } from '../../backends/redis/links/link.js';
 import type { Topology } from '../../backends/redis/links/topology.js';
 
-/** For a connection, and for each answer, in milliseconds. */
+/** The time limit for a connection and for each reply, in milliseconds. */
 export const TIMEOUT = 5_000;
 
 /** One server that this program talks to. */
@@ -18,17 +18,17 @@ export class Server {
     return this.link.address;
   }
 
-  /** Sends a command. The error that the server answers is a `ReplyError`. */
+  /** Sends a command. If the server replies with an error, it is a `ReplyError`. */
   ask(name: string, ...args: string[]): Promise<unknown> {
     return answered(this.link.send(name, args));
   }
 
-  /** As {@link ask}, for what is answered with text. */
+  /** Like {@link ask}, for commands that reply with text. */
   async text(name: string, ...args: string[]): Promise<string> {
     return String(await this.ask(name, ...args));
   }
 
-  /** A separate connection to subscribe with. Close it. */
+  /** Opens a separate connection for subscriptions, which the caller has to close. */
   async subscriber(): Promise<Subscriber> {
     const connection = this.topology.subscriber(this.slot);
     if (connection === undefined) throw new Error('the node is not known');
@@ -36,7 +36,7 @@ export class Server {
   }
 }
 
-/** A connection that is subscribed. */
+/** A subscribed connection. */
 export class Subscriber {
   private heard: (() => void) | undefined;
 

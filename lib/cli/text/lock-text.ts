@@ -7,7 +7,7 @@ import { table } from './table.js';
 
 const TITLES = ['NAME', 'TYPE', 'HELD BY', 'IN', 'SINCE', 'LEASE LEFT', 'WAITING'];
 
-/** One line per lock; with several readers, the first one. */
+/** One line per lock. If it has several readers, the line shows the first one. */
 export function lockTable(locks: readonly ListedLock[]): string[] {
   return table(TITLES, locks.map(toRow));
 }

@@ -12,8 +12,8 @@ import { table } from './table.js';
 const TITLES = ['NAME', 'TYPE', 'STATE', 'HELD BY'];
 
 /**
- * One line a semaphore or latch; of several holders of permits, the first one. Who waits is known in the waiting
- * process alone.
+ * One line per semaphore or latch. If several clients hold permits, the line shows the first one. Waiting callers are
+ * known only in their own process.
  */
 export function synchronizerTable(synchronizers: readonly ListedSynchronizer[]): string[] {
   return table(
@@ -22,7 +22,7 @@ export function synchronizerTable(synchronizers: readonly ListedSynchronizer[]):
   );
 }
 
-/** What is known about a semaphore or latch, a line each. */
+/** What is known about a semaphore or latch, one line each. */
 export function synchronizerLines(name: string, synchronizer: SynchronizerInspection): string[] {
   const { type, permits, taken = 0 } = synchronizer;
   const more = taken - permits.length;

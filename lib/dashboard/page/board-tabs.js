@@ -1,6 +1,6 @@
 import { make, setText } from './dom.js';
 
-/** Tabs that the arrow keys go through: `<board-tabs>`. It asks for one by the event `choose`. */
+/** Tabs with arrow-key navigation: `<board-tabs>`. It emits `choose` when a tab is selected. */
 class BoardTabs extends HTMLElement {
   #tabs = [];
 

@@ -7,13 +7,13 @@ import { Feed } from './feed.js';
 import { ago, serverTime, setServerTime } from './live-time.js';
 import { fromHash, toHash } from './route.js';
 
-/** Typing is over when nothing was typed for so long, in milliseconds. */
+/** Typing is over when nothing was typed for this long, in milliseconds. */
 const TYPING = 200;
 
-/** Where reading takes long, its age is shown when what is shown is so old, in milliseconds. */
+/** The age of the data is shown when the data is older than this, in milliseconds. */
 const OLD = 10_000;
 
-/** The whole page: `<lock-board>`. What it shows is what the fragment of its address says. */
+/** The whole page: `<lock-board>`. The fragment of its address determines what it shows. */
 class LockBoard extends HTMLElement {
   #tab = 'locks';
   #query;
@@ -96,7 +96,7 @@ class LockBoard extends HTMLElement {
     this.#ask({ page: this.#query.page + step });
   }
 
-  /** Shows another tab or lock, from where the browser's Back leads here again. */
+  /** Shows another tab or lock, and adds an entry to the browser's history. */
   #go(change) {
     history.pushState(null, '', toHash({ tab: this.#tab, ...this.#query, ...change }));
     this.#follow();
@@ -108,7 +108,7 @@ class LockBoard extends HTMLElement {
     this.#follow();
   }
 
-  /** Shows what the address says. */
+  /** Shows what the address selects. */
   #follow() {
     const { tab, ...query } = fromHash(location.hash);
     const isNew = JSON.stringify(query) !== JSON.stringify(this.#query);
@@ -118,7 +118,7 @@ class LockBoard extends HTMLElement {
     this.#table.setOrder(query.sort, query.order);
     if (document.activeElement !== this.#search) this.#search.value = query.search;
     this.#showLock(query.lock);
-    // It is asked for by name, as it may leave the page of locks that is shown.
+    // The lock is requested by name, because it may move to another page of the table.
     if (isNew) this.#feed.open(query);
   }
 
@@ -129,7 +129,7 @@ class LockBoard extends HTMLElement {
     if (this.#known.has(name)) this.#dialog.update(this.#known.get(name), this.#releasePlace());
   }
 
-  /** Only what has changed is there. */
+  /** The update contains only what has changed. */
   #update({ now, seen, readOnly, place, outage, summary, locks, lock, synchronizers, results, clients, events }) {
     setServerTime(now);
     const isFirst = this.#seen === 0 && seen > 0;
@@ -156,7 +156,7 @@ class LockBoard extends HTMLElement {
     this.#where.replaceChildren(...placeParts(place));
   }
 
-  /** Beside the button that releases: production looks like any other place. */
+  /** Shows the environment beside the release button, so that production is recognised. */
   #releasePlace() {
     if (this.#readOnly) return undefined;
     return make('p', { class: 'where' }, ...placeParts(this.#place));
@@ -178,12 +178,12 @@ class LockBoard extends HTMLElement {
     this.#tabs.setTitle('results', isKnown ? `Results (${number(results)})` : 'Results');
     this.#tabs.setTitle('clients', isKnown ? `Clients (${number(clients)})` : 'Clients');
     this.#tabs.setTitle('events', `Events (${number(events)})`);
-    // They tell the tabs of several environments apart.
+    // They distinguish the tabs of several environments.
     const title = ['Locks', this.#place?.environment, location.host].filter(Boolean).join(' · ');
     document.title = `${waiting > 0 ? `(${waiting} waiting) ` : ''}${title}`;
   }
 
-  /** Of a row that has not changed, only the name is there. */
+  /** An unchanged row contains only its name. */
   #setLocks({ matching, page, pages, size, rows }) {
     const locks = rows.map((row) => this.#asKnown(row)).filter(Boolean);
     this.#known = new Map(locks.map((lock) => [lock.name, lock]));
@@ -197,14 +197,14 @@ class LockBoard extends HTMLElement {
     this.#previous.disabled = page <= 1;
     this.#next.disabled = page >= pages;
     this.#range.parentElement.hidden = pages <= 1;
-    // A screen reader is told what a search or a page turned up, and not each second what has changed.
+    // A screen reader announces the result of a search or a new page, but not the changes of every second.
     const asked = `${search}|${page}`;
     if (asked === this.#announced) return;
     this.#announced = asked;
     setText(this.#status, search ? `${number(matching)} locks match` : `Locks ${range || 'none'}`);
   }
 
-  /** A row that is as before is the same object, so that it is not written anew. */
+  /** An unchanged row is the same object, so that it is not rendered again. */
   #asKnown(row) {
     if (typeof row === 'string') return this.#known.get(row);
     const known = this.#known.get(row.name);
@@ -247,7 +247,7 @@ class LockBoard extends HTMLElement {
       if (this.#alert.firstChild) setText(this.#status, 'The locks are read again.');
       return this.#alert.replaceChildren();
     }
-    const age = this.#seen > 0 ? ['What is shown was seen ', ago(this.#seen), ' ago.'] : ['Nothing was seen yet.'];
+    const age = this.#seen > 0 ? ['The data is from ', ago(this.#seen), ' ago.'] : ['There is no data yet.'];
     this.#alert.replaceChildren(make('p', {}, foreign(text)), make('p', { 'aria-live': 'off' }, ...age));
   }
 }

@@ -14,24 +14,27 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Writes only what is different, so that selections and screen readers are left alone. */
+/** Writes only changed text, so that selections and screen readers are not disturbed. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Characters that nobody sees, or that change the direction of the text after them. Joiners stay: scripts and emoji need them. */
+/**
+ * Invisible characters, and characters that change the direction of text. Joiners stay, because scripts and emoji need
+ * them.
+ */
 const UNSEEN = /((?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}])/u;
 /** Long names break after these. */
 const BREAKS = /(?<=[:/._,;|@-])(?=[^:/._,;|@-])/u;
 
-/** A name that is not longer stays in one line, in characters. */
+/** A name up to this length stays in one line, in characters. */
 export const SHORT = 32;
 
 /**
- * Text that comes from elsewhere, such as a name. What stands beside it keeps its order, whatever direction it has; characters that nobody
- * sees are shown by their number.
+ * Text from outside, such as a name. Its direction does not affect the text beside it, and invisible characters
+ * are shown as their code.
  *
- * @param whole text of this length does not break where its parts end
+ * @param whole text up to this length does not break between its parts
  */
 export function foreign(text, whole = 0) {
   const all = String(text);

@@ -1,22 +1,29 @@
 const API = new URL('../api/', import.meta.url);
-/** The stream tells something every three seconds. Where nothing comes through for so long, it is given up. */
+/** The stream sends a message every three seconds. If nothing arrives for this long, the page closes it. */
 const SILENCE = 8_000;
-/** Where its first message is not there after so long, the locks are asked for meanwhile: a proxy may collect what is sent. */
+/**
+ * If its first message does not arrive within this time, the page polls meanwhile, because a proxy may buffer the
+ * stream.
+ */
 const PATIENCE = 2_500;
-/** A stream that was given up is tried again after so long. */
+/** A closed stream is tried again after this time. */
 const RETRY_STREAM = 60_000;
-/** A stream that has lasted so long did not fail when it ends: the application ends each one after five minutes. */
+/**
+ * A stream that has lasted this long has not failed when it ends, because the application ends each one after five
+ * minutes.
+ */
 const LASTING = 10_000;
 const POLL = 2_000;
-/** A tab in the background leaves its connection to others: a browser has six of them for all tabs of a site. */
+/** A tab in the background frees its connection, because a browser has only six for all tabs of a site. */
 const POLL_IN_BACKGROUND = 15_000;
 
 const SIGN_IN = 'You may have to sign in again: reload the page.';
 
 /**
- * Brings what a query shows, and what changes: by server-sent events, and where these do not come through, by asking every two seconds.
+ * Receives the data for a query, and then the changes, by server-sent events. If these do not arrive, it polls every
+ * two seconds.
  *
- * It calls `onUpdate` with what has changed, and `onTrouble` with a text when nothing can be had (`undefined`: all is well again).
+ * It calls `onUpdate` with the changes, and `onTrouble` with a text when no data arrives (`undefined`: all is well again).
  */
 export class Feed {
   #query = '';
@@ -32,7 +39,7 @@ export class Feed {
     document.addEventListener('visibilitychange', () => this.#start());
   }
 
-  /** `stream` or `polling`: how the data comes. */
+  /** How the data arrives: `stream` or `polling`. */
   mode = 'stream';
 
   open(query) {
@@ -82,20 +89,20 @@ export class Feed {
     this.#start();
   }
 
-  /** Asks again and again, until the stream brings something. */
+  /** Polls until a message arrives on the stream. */
   async #poll(run) {
     if (run !== this.#run) return;
     this.mode = 'polling';
     const { answer, refusal } = await ask(`board?${this.#query}`, { signal: AbortSignal.timeout(15_000) });
     if (run !== this.#run || this.mode === 'stream') return;
     if (answer) this.#arrived(answer);
-    else this.onTrouble(refusal ?? 'The application does not answer. It is asked again every two seconds.');
+    else this.onTrouble(refusal ?? 'The application does not answer. The page tries again every two seconds.');
     this.#after(document.hidden ? POLL_IN_BACKGROUND : POLL, () => {
       if (this.mode !== 'stream') void this.#poll(run);
     });
   }
 
-  /** What is as before is left out: it is not written anew, and not read aloud again. */
+  /** Unchanged parts are left out, so that they are not rendered or read aloud again. */
   #arrived({ now, seen, ...parts }) {
     this.onTrouble(undefined);
     const changed = Object.entries(parts).filter(([part, value]) => {
@@ -122,9 +129,9 @@ export class Feed {
   }
 }
 
-/** @returns undefined when it was released, else why it was not */
+/** @returns undefined if it was released, otherwise why not */
 export async function releaseLock(name, shown, reason) {
-  // A path cannot carry every name: `..`, or a long one. Then the body has it.
+  // A path cannot contain every name, such as `..` or a long one. Such names are sent in the body.
   const fits = /^[\w.:~@-]{3,90}$/.test(name);
   const path = fits ? `locks/${encodeURIComponent(name)}/release` : 'release';
   const { answer, refusal } = await ask(path, {
@@ -133,18 +140,18 @@ export async function releaseLock(name, shown, reason) {
     body: JSON.stringify({ name, ...shown, reason }),
   });
   if (answer?.released === true) return undefined;
-  return refusal ?? 'The application does not answer. Look whether the lock is still held before you try again.';
+  return refusal ?? 'The application does not answer. Check whether the lock is still held before you try again.';
 }
 
-/** @returns `answer`, or `refusal`: why there is none; neither when the application does not answer */
+/** @returns `answer`, or `refusal` with the reason, or neither when the application does not answer */
 async function ask(path, options) {
   try {
-    // A redirect leads to a page where one signs in, and what comes from there is no answer.
+    // A redirect leads to a sign-in page, which is not an answer.
     const response = await fetch(new URL(path, API), { ...options, redirect: 'manual' });
     if (response.type === 'opaqueredirect') return { refusal: SIGN_IN };
     const body = await response.json().catch(() => undefined);
     if (response.ok)
-      return body ? { answer: body } : { refusal: `The application answered something else. ${SIGN_IN}` };
+      return body ? { answer: body } : { refusal: `The application sent an unexpected answer. ${SIGN_IN}` };
     const { message } = body ?? {};
     if (response.status !== 401 && response.status !== 403)
       return { refusal: message ?? `The application answered ${response.status}.` };

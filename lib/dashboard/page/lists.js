@@ -5,7 +5,7 @@ import { toHash } from './route.js';
 
 const KINDS = { lost: 'Lost', deadlock: 'Deadlock', released: 'Released by force' };
 
-/** A list that is written anew when it has changed. */
+/** A list that is rendered again when it has changed. */
 class BoardList extends HTMLElement {
   set(items) {
     this.replaceChildren(items.length === 0 ? make('p', { class: 'empty' }, this.none) : this.table(items));
@@ -14,7 +14,7 @@ class BoardList extends HTMLElement {
 
 /** The processes that use locks: `<client-list>`. */
 class ClientList extends BoardList {
-  none = 'No process has told that it holds a lock or waits for one.';
+  none = 'No process holds a lock or waits for one.';
 
   table(clients) {
     const titles = ['Process', 'Version', 'Up for', 'Holds', 'Waiting', 'Longest wait'];

@@ -13,7 +13,7 @@ export function serverTime() {
   return Date.now() + ahead;
 }
 
-/** A time that has passed, or is left, and goes on: `<live-time>`. */
+/** A time since or until a moment, which is updated every second: `<live-time>`. */
 class LiveTime extends HTMLElement {
   at = null;
   isEnd = false;

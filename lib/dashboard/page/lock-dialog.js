@@ -3,7 +3,10 @@ import { releaseLock } from './feed.js';
 import { ago, until } from './live-time.js';
 import { placeOf } from './lock-table.js';
 
-/** All that is known of one lock, and the form that releases it by force: `<lock-dialog>`. It tells by the event `closed` that its user has closed it. */
+/**
+ * The details of one lock, and the form that releases it by force: `<lock-dialog>`. It emits `closed` when the user has
+ * closed it.
+ */
 class LockDialog extends HTMLElement {
   #dialog = make('dialog', { 'aria-labelledby': 'lock-title', close: () => this.#closed() });
   #facts = make('div');
@@ -11,10 +14,10 @@ class LockDialog extends HTMLElement {
   #form = make('div');
   #release;
   #name;
-  /** Who held it when it was first seen: a release is about them, not about who holds it by now. */
+  /** The holders when the dialog was opened. Only they are released, not the current holders. */
   #owners;
   #token;
-  /** It had more owners than are shown. */
+  /** There were more owners than are shown. */
   #others = false;
 
   connectedCallback() {
@@ -30,7 +33,7 @@ class LockDialog extends HTMLElement {
     this.append(this.#dialog);
   }
 
-  /** The name of the lock that is shown; undefined: none is. */
+  /** The name of the shown lock, or undefined. */
   get shown() {
     return this.#name;
   }
@@ -56,8 +59,8 @@ class LockDialog extends HTMLElement {
   }
 
   /**
-   * @param lock null: it is not held
-   * @param place where it is, for the form that releases it; undefined: without the form
+   * @param lock null if it is not held
+   * @param place the environment to show in the release form; undefined hides the form
    */
   update(lock, place) {
     if (lock !== null && this.#owners === undefined) this.#seen(lock, place);
@@ -83,7 +86,7 @@ class LockDialog extends HTMLElement {
     );
   }
 
-  /** Its holders are known from now on. */
+  /** Remembers the holders. */
   #seen({ name, owners, ownerCount, token }, place) {
     this.#owners = owners.map(({ owner }) => owner);
     this.#token = token ?? undefined;
@@ -99,13 +102,13 @@ class LockDialog extends HTMLElement {
     return `Somebody else holds it by now.${this.#release ? ' To release it, close this and open it again.' : ''}`;
   }
 
-  /** Of some locks no owner is known. */
+  /** For some locks, no owner is known. */
   #isHeldAsBefore({ owners }) {
     return owners.length + this.#owners.length === 0 || owners.some(({ owner }) => this.#owners.includes(owner));
   }
 
   #closed() {
-    // Not where the page has closed it, or shows another lock by now.
+    // Not if the page has closed the dialog or shows another lock by now.
     if (this.#name === undefined || this.#dialog.open) return;
     this.#name = undefined;
     this.dispatchEvent(new CustomEvent('closed'));
@@ -130,7 +133,7 @@ class LockDialog extends HTMLElement {
       button.disabled = failure === undefined;
     };
     const warning =
-      'The holder may still be working: what it protects by this lock can then be changed by two at once. Its signal is aborted, but nothing stops code that does not listen to it.';
+      'The code of the holder may still be running. Then two callers can change the protected data at the same time. The signal of the holder is aborted, but nothing stops code that does not listen to it.';
     return make(
       'form',
       { submit },

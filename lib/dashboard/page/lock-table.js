@@ -2,7 +2,7 @@ import { foreign, make, SHORT } from './dom.js';
 import { ago, serverTime, until } from './live-time.js';
 import { toHash } from './route.js';
 
-/** Its waiters are marked when the first of them has waited for so long, in milliseconds. */
+/** Waiters are highlighted when the first of them has waited this long, in milliseconds. */
 const LONG_WAIT = 10_000;
 
 const COLUMNS = [
@@ -17,13 +17,13 @@ const COLUMNS = [
   ['wait', 'Longest wait'],
 ];
 
-/** A holder that is not longer stays in one line where the table is 1,200 pixels wide, in characters. */
+/** A holder up to this length stays in one line if the table is 1,200 pixels wide, in characters. */
 const SHORT_HOLDER = 46;
 
-/** The first click on a column shows what is looked for first: the most, the longest. */
+/** The first click on these columns sorts the largest values first. */
 const DESCENDING_FIRST = new Set(['since', 'token', 'waiting', 'wait']);
 
-/** The locks that are held, a page at a time: `<lock-table>`. It asks for another order by the event `sort`, and for a lock by `show`. */
+/** A page of the held locks: `<lock-table>`. It emits `sort` for another order, and `show` for a lock. */
 class LockTable extends HTMLElement {
   #rows = new Map();
   #body = make('tbody', { click: (event) => this.#clicked(event) });
@@ -65,7 +65,7 @@ class LockTable extends HTMLElement {
     }
     for (const [name, { row }] of this.#rows) if (!rows.has(name)) row.remove();
     this.#rows = rows;
-    // Most locks have no token that is known here.
+    // For most locks, no token is known.
     const hasTokens = this.#sorted === 'token' || locks.some(({ token }) => token !== null);
     this.classList.toggle('without-tokens', !hasTokens);
     let position = this.#body.firstElementChild;
@@ -94,7 +94,7 @@ class LockTable extends HTMLElement {
       wait: [lock.waitsSince === null ? '–' : ago(lock.waitsSince)],
     };
     if (row.firstChild === null) {
-      // It stays, as it may have the focus.
+      // The element is reused, because it may have the focus.
       const name = make('a', { class: 'name', href: toHash({ lock: lock.name }) }, foreign(lock.name, SHORT));
       const size = lock.name.length > SHORT ? '' : 'short';
       row.append(make('th', { scope: 'row', 'data-title': 'Lock', class: size }, name));
@@ -110,7 +110,7 @@ class LockTable extends HTMLElement {
     return { row, lock };
   }
 
-  /** A click anywhere in a row shows its lock: not with a key that opens a link elsewhere, nor when it has selected text. */
+  /** A click anywhere in a row shows its lock, unless a modifier key is pressed or text is selected. */
   #clicked(event) {
     const isElsewhere = event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
     const isLink = event.target.closest('a') !== null;

@@ -1,4 +1,4 @@
-/** What the page shows unless its address says something else. */
+/** What the page shows by default. */
 const DEFAULTS = { search: '', sort: 'wait', order: 'descending', page: '1', lock: '' };
 const TABS = ['locks', 'clients', 'semaphores', 'results', 'events'];
 const SORTS = ['name', 'type', 'holder', 'method', 'since', 'lease', 'token', 'waiting', 'wait'];
@@ -7,12 +7,12 @@ const LONGEST_SEARCH = 200;
 /** The fragment of an address that shows this: `#/locks?lock=order:42`. */
 export function toHash({ tab = 'locks', ...query }) {
   const shown = Object.entries(query).filter(([key, value]) => String(value) !== DEFAULTS[key]);
-  // Names stay readable where they can.
+  // Names stay readable if possible.
   const text = new URLSearchParams(shown).toString().replaceAll('%3A', ':').replaceAll('%2F', '/');
   return `#/${tab}${text && `?${text}`}`;
 }
 
-/** What the fragment of the address asks for. What it does not say, or says wrong, is the default. */
+/** What the fragment of the address selects. Missing or invalid values are replaced by the defaults. */
 export function fromHash(hash) {
   const [, tab, text] = /^#\/(\w+)(?:\?(.*))?$/s.exec(hash) ?? [];
   const asked = { ...DEFAULTS, ...Object.fromEntries(new URLSearchParams(text)) };

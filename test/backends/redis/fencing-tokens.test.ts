@@ -11,7 +11,7 @@ describe('fencing tokens in Redis', () => {
     return reply.token;
   }
 
-  it.each(['reentrant', 'fenced'] as const)('of %s locks go on growing after Redis lost its data', async (type) => {
+  it.each(['reentrant', 'fenced'] as const)('of %s locks continue to grow after Redis lost its data', async (type) => {
     const backend = world.backend();
     const key = world.key();
     const before = await token(backend, type, key);

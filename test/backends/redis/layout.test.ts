@@ -59,7 +59,7 @@ describe('the layout in Redis', () => {
   it.each([
     ['lock:a', 'redisson_lock__channel:{lock:a} 0'],
     ['lock:{a}b', 'redisson_lock__channel:lock:{a}b 0'],
-  ])('tells of the release of %s on %s', async (key, message) => {
+  ])('reports the release of %s on %s', async (key, message) => {
     const { backend, lock } = await take('reentrant', { key });
     expect(await published(1, () => backend.release(lock))).toEqual([message]);
     await backend.acquire(lock);

@@ -154,7 +154,7 @@ describe('what Redis refuses', () => {
     expect(await backend.renew(lock)).toBe(true);
   });
 
-  it('while a script runs for ever is unavailable', async () => {
+  it('while a script runs forever is unavailable', async () => {
     const backend = world.backend({ commandTimeout: 3_000 });
     await backend.acquire(world.request());
     await world.redis.config('SET', 'lua-time-limit', '50');

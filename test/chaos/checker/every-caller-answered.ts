@@ -4,7 +4,7 @@ import type { Violation } from './violation.js';
 /** The least time in milliseconds after which a patient caller may be refused because of an outage: see the simulation's member.ts. */
 const SHORTEST_OUTAGE = 290;
 
-/** Every caller was served, or told why not; who waits for as long as it takes is served, unless its process shuts down. */
+/** Every caller was served or got an error. A caller without a time limit is served, unless its process shuts down. */
 export function everyCallerAnswered(digest: Digest): Violation[] {
   const violations: Violation[] = [];
   for (const call of digest.calls.values()) {
@@ -27,7 +27,7 @@ function complaint(call: Call, { crashed, closing }: Digest): string | undefined
   if (refused !== undefined) {
     if (!isReason(refused.error)) return `${call.call} was refused with ${refused.error}: ${refused.message}`;
     const closed = closing.get(call.process);
-    // Who waits inside of a lock that is lost is told so.
+    // A caller that waits inside a lost lock gets an error.
     if (refused.error === 'LockLostError') return undefined;
     // An outage is waited out for a while, by clocks that may be fast.
     if (

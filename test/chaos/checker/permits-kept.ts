@@ -5,14 +5,14 @@ import type { Violation } from './violation.js';
  * Nobody gets permits whose lease is over. They are there until it ends: their release never says before that they are gone. Those that their process renews are
  * reported as lost soon after their lease has ended.
  *
- * @param toldWithin milliseconds from the end of a lease to the report; undefined: processes stand still, so that none can be given
+ * @param reportedWithin milliseconds from the end of a lease to the report; undefined: processes stand still, so that none can be given
  */
-export function permitsKept(toldWithin: number | undefined): (digest: Digest) => Violation[] {
+export function permitsKept(reportedWithin: number | undefined): (digest: Digest) => Violation[] {
   return (digest) =>
     digest.tenures.flatMap((tenure) => {
       if (tenure.type !== 'permits' || tenure.suspect) return [];
       const message =
-        givenTooLate(tenure, digest) ?? goneTooEarly(tenure, digest) ?? lossUntold(tenure, digest, toldWithin);
+        givenTooLate(tenure, digest) ?? goneTooEarly(tenure, digest) ?? lossUntold(tenure, digest, reportedWithin);
       if (message === undefined) return [];
       const { lock, call, granted } = tenure;
       return [
@@ -45,11 +45,11 @@ function goneTooEarly({ call, deadline, lost }: Tenure, { calls, upsets }: Diges
 function lossUntold(
   { call, process, deadline, lost, kept }: Tenure,
   { calls, crashed, closing, end }: Digest,
-  toldWithin: number | undefined,
+  reportedWithin: number | undefined,
 ): string | undefined {
-  if (!kept || toldWithin === undefined) return undefined;
-  const told = lost ?? calls.get(call)?.releaseAsked ?? crashed.get(process) ?? end;
+  if (!kept || reportedWithin === undefined) return undefined;
+  const known = lost ?? calls.get(call)?.releaseAsked ?? crashed.get(process) ?? end;
   const closed = closing.get(process);
-  if (told.at <= deadline + toldWithin || (closed !== undefined && before(closed, told))) return undefined;
-  return `the lease of ${call} ended at ${deadline.toFixed(1)}, and its process counted on it until ${told.at.toFixed(1)}`;
+  if (known.at <= deadline + reportedWithin || (closed !== undefined && before(closed, known))) return undefined;
+  return `the lease of ${call} ended at ${deadline.toFixed(1)}, and its process counted on it until ${known.at.toFixed(1)}`;
 }

@@ -37,7 +37,7 @@ export class Tenure {
   deadline = Number.NEGATIVE_INFINITY;
   /** It is not kept for longer. */
   private latest = Number.POSITIVE_INFINITY;
-  /** The process was told that it is lost. */
+  /** The process has noticed the loss. */
   lost?: Instant;
 
   constructor(
@@ -50,7 +50,7 @@ export class Tenure {
     readonly permits: number,
     readonly within: string | undefined,
     readonly granted: Instant,
-    /** The process renews it until it gives it back, or is told that it is lost: permits alone. */
+    /** Only for permits: the process renews it until it releases it or notices its loss. */
     readonly kept = false,
   ) {}
 

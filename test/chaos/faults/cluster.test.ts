@@ -56,7 +56,7 @@ describe('a cluster', () => {
     fault(
       'a cluster moves the slot of held locks (ASK, TRYAGAIN, MOVED)',
       'held leases are renewed and move along; new acquisitions wait until the slot has moved',
-      `migration open for ${ms(open)}; 0 leases lost; served ${ms(resumed)} after it; ${run.told}`,
+      `migration open for ${ms(open)}; 0 leases lost; served ${ms(resumed)} after it; ${run.errors}`,
     );
     await nothingIsLeft();
   });
@@ -73,12 +73,12 @@ describe('a cluster', () => {
     fault(
       'CLUSTER FAILOVER (orderly)',
       'a delay; nothing is lost',
-      `${report.count('lost')} leases lost; served ${ms(resumed)} after it; ${run.told}`,
+      `${report.count('lost')} leases lost; served ${ms(resumed)} after it; ${run.errors}`,
     );
     await nothingIsLeft();
   });
 
-  it('loses a master by SIGKILL: what its replica has is kept, what it lacks is told, and tokens grow on', async () => {
+  it('loses a master by SIGKILL: what its replica has is kept, what it lacks is reported as lost, and tokens continue to grow', async () => {
     const locks = run.service(LONG_LEASE);
     const lease = await locks.acquire('{slot}:mine');
     const before = machineTime();
@@ -86,7 +86,7 @@ describe('a cluster', () => {
     const away = machineTime() - before;
     const resumed = await run.resumed();
     await run.busy();
-    // Asynchronous replication: it is there, or it was forgotten and that is told.
+    // Asynchronous replication: it is there, or it was forgotten and the loss is reported.
     await lease.extend('10s').catch((error) => expect(error).toBeInstanceOf(LockLostError));
     await until(() => lease.held || lease.signal.aborted);
     const kept = lease.held;
@@ -97,8 +97,8 @@ describe('a cluster', () => {
     const report = await run.finish({ fenced: true });
     fault(
       'SIGKILL of a cluster’s master',
-      'waited out until its replica stands in; a lease that the replica had is kept, another one is told lost; fencing tokens grow',
-      `replica stood in after ${ms(away)}, served ${ms(resumed)} later; the held lease was ${kept ? 'kept' : 'lost, and told'}; ${report.count('lost')} short leases ended meanwhile; ${run.told}`,
+      'waited out until its replica stands in; a lease that the replica had is kept, another one is reported as lost; fencing tokens grow',
+      `replica stood in after ${ms(away)}, served ${ms(resumed)} later; the held lease was ${kept ? 'kept' : 'lost, and reported'}; ${report.count('lost')} short leases ended meanwhile; ${run.errors}`,
     );
     await nothingIsLeft();
   });

@@ -125,8 +125,8 @@ export class FaultRun {
   }
 
   /**
-   * Ends all, and has the history checked: no two valid leases overlapped, tokens grew, every caller was served or told, losses
-   * were told. Processes must end by themselves.
+   * Ends the load, and checks the history: no two valid leases overlapped, tokens grew, every caller was served or got
+   * an error, and losses were reported. Processes must end on their own.
    *
    * @param fenced leases may have overlapped, as after a failover that forgot some; tokens must have grown all the same
    * @param twoMasters two masters may have served at one time: a token may then be lower by 0.15 s, as docs/fencing-tokens.md says
@@ -161,9 +161,9 @@ export class FaultRun {
     return new LoadReport(this.history, this.faultAt);
   }
 
-  /** Errors that callers were told since the fault, as text: `LockUnavailableError ×3`. */
-  get told(): string {
-    return this.report.told;
+  /** The errors of callers since the fault, as text: `LockUnavailableError ×3`. */
+  get errors(): string {
+    return this.report.errors;
   }
 
   private make(options: Partial<RedisLockOptions> = {}): LockService {

@@ -9,7 +9,7 @@ import type { Crew } from './load.js';
 
 export type SqlOptions = RowLocksOptions & { readonly locks: SqlLocks };
 
-/** What a process of load is told; it must survive JSON. */
+/** The instructions for a load process. They are sent as JSON. */
 export interface LoadSpec {
   readonly process: string;
   readonly options: RedisLockOptions;

@@ -7,8 +7,8 @@ export class LoadReport {
     private readonly faultAt: number,
   ) {}
 
-  /** Errors that callers were told since the fault, as text: `LockUnavailableError ×3`. Busy locks are no error. */
-  get told(): string {
+  /** The errors of callers since the fault, as text: `LockUnavailableError ×3`. Busy locks do not count. */
+  get errors(): string {
     const counts = new Map<string, number>();
     for (const record of this.history.records) {
       if (record.kind !== 'refused' || record.at < this.faultAt || record.error === 'LockBusyError') continue;

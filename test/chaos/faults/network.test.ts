@@ -51,10 +51,10 @@ describe('the network', () => {
     const report = await run.finish();
     expect(report.losses).toEqual([]);
     expect(took).toBeGreaterThanOrEqual(200);
-    fault('proxy delays 50 ms each way', 'slower', `acquire + release in ${ms(took)}; 0 leases lost; ${run.told}`);
+    fault('proxy delays 50 ms each way', 'slower', `acquire + release in ${ms(took)}; 0 leases lost; ${run.errors}`);
   });
 
-  it('is cut half-open for less than a lease: connections are made anew, and nothing is lost', async () => {
+  it('is cut half-open for less than a lease: connections are made again, and nothing is lost', async () => {
     // Longer than a slow machine takes to connect again.
     const lease = await run.service({ watchdogTimeout: 20_000 }).acquire('mine');
     await run.breaks(() => proxy.cutHalfOpen());
@@ -70,11 +70,11 @@ describe('the network', () => {
     fault(
       `half-open connections for ${ms(COMMAND_TIMEOUT)}, less than a lease`,
       'a delay: silent connections are replaced after `commandTimeout`; the held lease stays',
-      `served ${ms(resumed)} after the network was back; ${run.told}`,
+      `served ${ms(resumed)} after the network was back; ${run.errors}`,
     );
   });
 
-  it('is cut half-open for longer than a lease: told in time, and others take the lock', async () => {
+  it('is cut half-open for longer than a lease: it notices the loss in time, and others get the lock', async () => {
     const outside = run.service({ connection: redis.url });
     const locks = run.service();
     const lease = await locks.acquire('mine');
@@ -82,10 +82,10 @@ describe('the network', () => {
     const next = outside.acquire('mine').then((taken) => ({ taken, at: machineTime() }));
     await run.breaks(() => proxy.cutHalfOpen());
     const since = machineTime();
-    const told = await lost;
+    const noticed = await lost;
     const { taken, at } = await next;
     expect(lease.signal.reason).toBeInstanceOf(LockLostError);
-    expect(told).toBeLessThanOrEqual(at);
+    expect(noticed).toBeLessThanOrEqual(at);
     expect(taken.fencingToken).toBeGreaterThan(lease.fencingToken);
     await taken.release();
     const asked = machineTime();
@@ -99,7 +99,7 @@ describe('the network', () => {
     fault(
       'half-open connections for longer than a lease',
       '`LockLostError` by `lease.signal` before others can get the lock; `waitTime` is kept: `LockUnavailableError`',
-      `told ${ms(told - since)} after the cut at a lease of ${ms(LEASE)}, ${ms(at - told)} before the next owner had it; \`waitTime: 200\` refused after ${ms(refused)}; served ${ms(resumed)} after the network was back`,
+      `noticed ${ms(noticed - since)} after the cut at a lease of ${ms(LEASE)}, ${ms(at - noticed)} before the next owner had it; \`waitTime: 200\` refused after ${ms(refused)}; served ${ms(resumed)} after the network was back`,
     );
   });
 
@@ -115,7 +115,7 @@ describe('the network', () => {
     fault(
       `connections refused for ${ms(COMMAND_TIMEOUT)}`,
       'waited out; `waitTime: 0`: `LockUnavailableError`',
-      `0 leases lost; served ${ms(resumed)} after it was back; ${run.told}`,
+      `0 leases lost; served ${ms(resumed)} after it was back; ${run.errors}`,
     );
   });
 
@@ -131,11 +131,11 @@ describe('the network', () => {
     await run.busy();
     const report = await run.finish();
     expect(report.losses).toEqual([]);
-    expect(run.told).not.toMatch(/Lost|NotOwned/);
+    expect(run.errors).not.toMatch(/Lost|NotOwned/);
     fault(
       'proxy drops replies of commands that were executed, and the connection with them',
       'nothing: sent again, recognised as its own; a release that was executed twice is a release',
-      `${proxy.droppedReplies} replies dropped; 0 leases lost; ${run.told}`,
+      `${proxy.droppedReplies} replies dropped; 0 leases lost; ${run.errors}`,
     );
   });
 
@@ -151,7 +151,7 @@ describe('the network', () => {
     fault(
       `proxy drops all replies for ${ms(COMMAND_TIMEOUT)}, connections stay open`,
       'a delay; `waitTime: 0`: `LockUnavailableError`; what was acquired for nobody is given back',
-      `served ${ms(resumed)} after it healed; ${run.told}`,
+      `served ${ms(resumed)} after it healed; ${run.errors}`,
     );
   });
 });

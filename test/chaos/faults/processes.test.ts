@@ -26,16 +26,16 @@ describe('a process that holds locks', () => {
     const report = await run.finish();
     const pause = Math.max(...['stock', 'queue', 'ledger', 'page', 'report'].map((name) => report.longestPause(name)));
     expect(pause).toBeLessThan(LEASE + 5_000);
-    expect(run.told).toBe('no errors');
+    expect(run.errors).toBe('no errors');
     fault(
       'SIGKILL of a holder',
       'the next waiter is served when the lease ends; other names are not held up',
-      `longest pause of any lock ${ms(pause)} at a lease of ${ms(LEASE)}; ${run.told}`,
+      `longest pause of any lock ${ms(pause)} at a lease of ${ms(LEASE)}; ${run.errors}`,
     );
     expect(await leftInRedis(redis)).toEqual([]);
   });
 
-  it('stands still for longer than its leases: they end for it too, and it is told', async () => {
+  it('stands still for longer than its leases: they end for it too, and it reports the losses', async () => {
     const run = await FaultRun.start({ connection: redis.url });
     const [victim] = run.processes;
     await until(() => run.report.holds(victim.spec.process, 'report'), 30_000);
@@ -54,7 +54,7 @@ describe('a process that holds locks', () => {
     fault(
       `SIGSTOP of a holder for longer than its lease, then SIGCONT`,
       'its bodies get `LockLostError` by `lease.signal` when it wakes; no two bodies with a valid lease',
-      `${lost} leases lost and told; works again ${ms(resumed)} after SIGCONT`,
+      `${lost} leases lost and reported; works again ${ms(resumed)} after SIGCONT`,
     );
     expect(await leftInRedis(redis)).toEqual([]);
   });

@@ -42,14 +42,14 @@ describe('Redis', () => {
     }
     const report = await run.finish();
     expect(report.losses).toEqual([]);
-    expect(run.told).toBe('no errors');
-    fault('SCRIPT FLUSH, 20 times', 'nothing', `0 leases lost; ${run.told}`);
+    expect(run.errors).toBe('no errors');
+    fault('SCRIPT FLUSH, 20 times', 'nothing', `0 leases lost; ${run.errors}`);
   });
 
   it.each([
     ['normal', 'commands'],
     ['pubsub', 'subscriptions'],
-  ] as const)('ends all %s connections: made anew, and nobody waits in vain', async (type, what) => {
+  ] as const)('ends all %s connections: made again, and nobody waits in vain', async (type, what) => {
     await run.breaks(() => {});
     const since = machineTime();
     let killed = 0;
@@ -65,7 +65,7 @@ describe('Redis', () => {
     fault(
       `CLIENT KILL of all connections for ${what}, 10 times`,
       'a short delay; waiters look again after the reconnect',
-      `longest pause of a lock ${ms(pause)}; 0 leases lost; ${run.told}`,
+      `longest pause of a lock ${ms(pause)}; 0 leases lost; ${run.errors}`,
     );
   });
 
@@ -81,7 +81,7 @@ describe('Redis', () => {
     fault(
       `CLIENT PAUSE of ${ms(COMMAND_TIMEOUT)}`,
       'a delay',
-      `served ${ms(resumed)} after the pause began; ${run.told}`,
+      `served ${ms(resumed)} after the pause began; ${run.errors}`,
     );
   });
 
@@ -113,7 +113,7 @@ describe('Redis', () => {
     fault(
       '`maxmemory` reached',
       'renewals and releases go on; new acquisitions are waited out, or `LockUnavailableError` with `waitTime`',
-      `0 leases lost over ${renewals} renewals; served ${ms(resumed)} after there was memory; ${run.told}`,
+      `0 leases lost over ${renewals} renewals; served ${ms(resumed)} after there was memory; ${run.errors}`,
     );
   });
 
@@ -133,11 +133,11 @@ describe('Redis', () => {
     fault(
       'READONLY (a master that became a replica)',
       'connections are made anew, as the master may be elsewhere; waited out; `waitTime: 0`: `LockUnavailableError`',
-      `0 leases lost; served ${ms(resumed)} after it was a master; ${run.told}`,
+      `0 leases lost; served ${ms(resumed)} after it was a master; ${run.errors}`,
     );
   });
 
-  it('takes the rights away: told at once to who asks, and the held lease outlives it when they are back in time', async () => {
+  it('takes the rights away: told at once to those who ask, and the held lease outlives it when they are back in time', async () => {
     const locks = run.service();
     const lease = await locks.acquire('mine');
     await run.breaks(() => admin.call('ACL', 'SETUSER', 'clerk', 'resetkeys', '~elsewhere:*'));
@@ -152,17 +152,17 @@ describe('Redis', () => {
     await run.busy();
     expect(lease.held).toBe(true);
     await lease.release();
-    // Callers without waitTime are told too: a right that is missing does not come by waiting.
+    // Callers without waitTime get the error, too, because waiting does not help against a missing right.
     await run.finish({ except: ['every caller answered'] });
     expect(refused).toBeLessThan(5_000);
     fault(
       'wrong ACL (keys taken from the user)',
       '`LockUnavailableError` with NOPERM at once, also without `waitTime`; held leases stay while their time lasts',
-      `told after ${ms(refused)}; served ${ms(resumed)} after the rights were back; ${run.told}`,
+      `refused after ${ms(refused)}; served ${ms(resumed)} after the rights were back; ${run.errors}`,
     );
   });
 
-  it('keeps something else under the name of a lock: told who asks for it, and nobody else', async () => {
+  it('keeps something else under the name of a lock: told whoever asks for it, and nobody else', async () => {
     const locks = run.service();
     await admin.set('lock:taken', 'a value of yours');
     await run.breaks(() => {});
@@ -182,11 +182,11 @@ describe('Redis', () => {
     await run.busy();
     const report = await run.finish();
     expect(report.losses).toEqual([]);
-    expect(run.told).toBe('no errors');
+    expect(run.errors).toBe('no errors');
     fault(
       'a key of another type under the lock’s name',
       '`LockKeyError` that names key and type; the key stays as it is; other locks don’t notice',
-      `told after ${ms(refused)}; others: ${run.told}`,
+      `refused after ${ms(refused)}; others: ${run.errors}`,
     );
   });
 });

@@ -29,7 +29,7 @@ describe('Sentinel', () => {
   });
   afterAll(printFaultTable);
 
-  it('fails over in an orderly way: leases go along, or are told lost', async () => {
+  it('fails over in an orderly way: leases are kept or reported as lost', async () => {
     const locks = run.service(LONG_LEASE);
     const lease = await locks.acquire('mine');
     const old = await sentinel.master();
@@ -51,13 +51,13 @@ describe('Sentinel', () => {
     const report = await run.finish({ fenced: true });
     fault(
       'SENTINEL FAILOVER (orderly)',
-      'a delay; leases that the new master has not got are told lost, fencing tokens grow',
-      `failover took ${ms(away)}, all had left the old master ${ms(all)} after it began, served ${ms(resumed)} later; the held lease was ${kept ? 'kept' : 'lost, and told'}; ${report.count('lost')} short leases ended meanwhile; ${run.told}`,
+      'a delay; leases that the new master does not have are reported as lost, fencing tokens grow',
+      `failover took ${ms(away)}, all had left the old master ${ms(all)} after it began, served ${ms(resumed)} later; the held lease was ${kept ? 'kept' : 'lost, and reported'}; ${report.count('lost')} short leases ended meanwhile; ${run.errors}`,
     );
     expect(await leftInRedis(await sentinel.master())).toEqual([]);
   });
 
-  it('replaces a master that was killed: what the replica has is kept, what it lacks is told, and tokens grow on', async () => {
+  it('replaces a master that was killed: what the replica has is kept, what it lacks is reported as lost, and tokens continue to grow', async () => {
     const locks = run.service(LONG_LEASE);
     const lease = await locks.acquire('mine');
     const before = machineTime();
@@ -75,8 +75,8 @@ describe('Sentinel', () => {
     const report = await run.finish({ fenced: true });
     fault(
       'SIGKILL of the master, Sentinel fails over',
-      'waited out; a lease that the replica had is kept, another one is told lost; fencing tokens grow',
-      `new master after ${ms(away)}, served ${ms(resumed)} later; the held lease was ${kept ? 'kept' : 'lost, and told'}; ${report.count('lost')} short leases ended meanwhile; ${run.told}`,
+      'waited out; a lease that the replica had is kept, another one is reported as lost; fencing tokens grow',
+      `new master after ${ms(away)}, served ${ms(resumed)} later; the held lease was ${kept ? 'kept' : 'lost, and reported'}; ${report.count('lost')} short leases ended meanwhile; ${run.errors}`,
     );
     expect(await leftInRedis(await sentinel.master())).toEqual([]);
   });
@@ -111,8 +111,8 @@ describe('Sentinel', () => {
     await run.finish({ fenced: true, twoMasters: true });
     fault(
       'SIGSTOP of the master, Sentinel fails over, SIGCONT',
-      'waited out; leases of the old master are told lost or kept by the new one; fencing tokens grow, but for 0.15 s',
-      `failover after ${ms(away)}, served ${ms(resumed)} after SIGCONT; ${run.told}`,
+      'waited out; leases of the old master are reported as lost or kept by the new one; fencing tokens grow, but for 0.15 s',
+      `failover after ${ms(away)}, served ${ms(resumed)} after SIGCONT; ${run.errors}`,
     );
   });
 
@@ -120,13 +120,14 @@ describe('Sentinel', () => {
     await run.finish();
     const old = await sentinel.master();
     old.pause();
-    // It answers nothing, so that the client is still about to connect when it is told. A patient one: others would hang up meanwhile.
+    // It answers nothing, so that the client is still connecting when it gets the message. A patient one: others would
+    // hang up meanwhile.
     const locks = run.service({ connection: { ...sentinel.options, socketTimeout: 60_000 } });
     const acquired = locks.acquire('mine').catch(() => {});
     await until(async () => (await listenersOf(sentinel)) === 3);
     await until(async () => (await masterOf(sentinel, old.port)) !== old.port, 30_000);
     const master = await sentinel.master();
-    await sleep(200); // the client is told
+    await sleep(200); // the client gets the message
     // A Sentinel would have the old master hang up, sooner or later.
     for (const each of sentinel.sentinels) each.pause();
     const since = machineTime();

@@ -22,7 +22,7 @@ describe('the Redis server', () => {
   afterEach(() => redis.stop());
   afterAll(printFaultTable);
 
-  it('is killed and comes back without its data: leases are told lost, waiters wait it out, tokens grow on', async () => {
+  it('is killed and comes back without its data: leases are reported as lost, waiters wait until it is back, tokens continue to grow', async () => {
     const locks = run.service();
     const lease = await locks.acquire('mine');
     const lost = lossOf(lease);
@@ -33,7 +33,7 @@ describe('the Redis server', () => {
     const refused = machineTime() - since;
     await redis.start();
     const resumed = await run.resumed();
-    const told = (await lost) - before;
+    const noticed = (await lost) - before;
     expect(lease.signal.reason).toBeInstanceOf(LockLostError);
     const next = await locks.acquire('mine');
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
@@ -41,12 +41,12 @@ describe('the Redis server', () => {
     expect(await errorOf(lease.release())).toBeInstanceOf(LockLostError);
     await run.busy();
     await run.finish({ fenced: true });
-    expect(told).toBeLessThan(LEASE + 5_000);
+    expect(noticed).toBeLessThan(LEASE + 5_000);
     expect(refused).toBeLessThan(COMMAND_TIMEOUT + 3_000);
     fault(
       'SIGKILL of a Redis without persistence, then a restart',
       'held leases: `LockLostError` by `lease.signal`; waiters wait it out; `waitTime: 0`: `LockUnavailableError`; fencing tokens go on growing',
-      `told ${ms(told)} after the kill at a lease of ${ms(LEASE)}; unavailable after ${ms(refused)}; served ${ms(resumed)} after the restart`,
+      `noticed ${ms(noticed)} after the kill at a lease of ${ms(LEASE)}; unavailable after ${ms(refused)}; served ${ms(resumed)} after the restart`,
     );
     expect(await leftInRedis(redis)).toEqual([]);
   });
@@ -63,11 +63,11 @@ describe('the Redis server', () => {
     await lease.release();
     const report = await run.finish();
     expect(report.losses).toEqual([]);
-    expect(run.told).not.toContain('LockLostError');
+    expect(run.errors).not.toContain('LockLostError');
     fault(
       `SIGSTOP of Redis for ${ms(COMMAND_TIMEOUT * 1.6)}, less than a lease`,
       'nothing but a delay; `waitTime: 0`: `LockUnavailableError`',
-      `0 leases lost; served ${ms(resumed)} after SIGCONT; ${run.told}`,
+      `0 leases lost; served ${ms(resumed)} after SIGCONT; ${run.errors}`,
     );
     expect(await leftInRedis(redis)).toEqual([]);
   });
@@ -78,7 +78,7 @@ describe('the Redis server', () => {
     const lost = lossOf(lease);
     await run.breaks(() => redis.pause());
     const since = machineTime();
-    const told = (await lost) - since;
+    const noticed = (await lost) - since;
     expect(lease.signal.reason).toBeInstanceOf(LockLostError);
     expect(lease.held).toBe(false);
     const asked = machineTime();
@@ -89,12 +89,12 @@ describe('the Redis server', () => {
     await run.busy();
     await lease.release().catch(() => {});
     await run.finish();
-    expect(told).toBeGreaterThan(LEASE * 0.5);
-    expect(told).toBeLessThan(LEASE + 3_000);
+    expect(noticed).toBeGreaterThan(LEASE * 0.5);
+    expect(noticed).toBeLessThan(LEASE + 3_000);
     fault(
       'SIGSTOP of Redis for longer than a lease',
       '`LockLostError` by `lease.signal` before the lease can end in Redis; `waitTime: 0`: `LockUnavailableError` after `commandTimeout`',
-      `told ${ms(told)} after the stop at a lease of ${ms(LEASE)}; unavailable after ${ms(refused)}; served ${ms(resumed)} after SIGCONT`,
+      `noticed ${ms(noticed)} after the stop at a lease of ${ms(LEASE)}; unavailable after ${ms(refused)}; served ${ms(resumed)} after SIGCONT`,
     );
     expect(await leftInRedis(redis)).toEqual([]);
   });
@@ -120,7 +120,7 @@ describe('the Redis server', () => {
     fault(
       'Redis answers LOADING after a restart',
       'waited out; `waitTime: 0`: `LockUnavailableError`',
-      `served ${ms(resumed)} after it was loaded; ${run.told}`,
+      `served ${ms(resumed)} after it was loaded; ${run.errors}`,
     );
     expect(await leftInRedis(redis)).toEqual([]);
   });

@@ -75,7 +75,7 @@ export class LockModel {
     this.forgetPlace(part);
   }
 
-  /** The part is gone, and nobody is told: its lease is over. */
+  /** Removes the part silently, because its lease has ended. */
   lapse({ key, type, owner }: Part): void {
     const lock = this.at(key);
     if (type === 'read') lock.readers.delete(owner);
@@ -116,7 +116,7 @@ export class LockModel {
     return type === 'fair' ? queue.includes(owner) : type === 'write' && announced.has(owner);
   }
 
-  /** The place is gone, and nobody is told. */
+  /** Removes the place silently. */
   forgetPlace({ key, type, owner }: Part): void {
     const { queue, announced } = this.at(key);
     if (type === 'fair' && queue.includes(owner)) queue.splice(queue.indexOf(owner), 1);

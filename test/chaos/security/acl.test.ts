@@ -90,7 +90,7 @@ describe('a user with the rights of the recipe and no others', () => {
     expect(new Set(await denials(admin))).toEqual(new Set([expect.stringMatching(/^deaf: channel .*:deaf:f/)]));
   });
 
-  it('is told once, and holds its locks all the same, where it may not listen to its own channel', async () => {
+  it('is warned once, and holds its locks anyway, where it may not listen to its own channel', async () => {
     const rules = [...without('&*'), '&redisson_*'];
     await admin.call('ACL', 'SETUSER', 'own-deaf', 'reset', 'on', '>a-password', ...rules);
     const errors: string[] = [];
@@ -106,7 +106,7 @@ describe('a user with the rights of the recipe and no others', () => {
     await locks.close();
   });
 
-  it('is told at once what is missing, also inside a script', async () => {
+  it('gets an error at once that names what is missing, also inside a script', async () => {
     await admin.call('ACL', 'SETUSER', 'short', 'reset', 'on', '>a-password', ...without('+pexpire'));
     const locks = createLockService({ connection: redis.url.replace('//', '//short:a-password@'), logger: silent });
     await expect(locks.acquire('order')).rejects.toThrow(/see the README for the permissions/);

@@ -99,7 +99,7 @@ describe('a lock that another client claims', () => {
     await second.release();
   });
 
-  it('a message that says it was released by force costs a look, and takes nothing', async () => {
+  it('a message that says it was released by force costs one inspection, and takes nothing', async () => {
     const lease = await locks.acquire('rumoured', { leaseTime: '20s' });
     const bystander = await locks.acquire('quiet');
     const clientId = lease.owner.slice(0, lease.owner.lastIndexOf(':'));

@@ -70,7 +70,7 @@ describe('names that come from an enemy', () => {
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
   });
 
-  it.each(HOSTILE)('%s in a part of a template locks one key of its own', async (_, part) => {
+  it.each(HOSTILE)('%s in a part of a template locks exactly one key', async (_, part) => {
     let keys: string[] = [];
     await orders.ship(part, async () => {
       keys = await watch.keys('lock:*');

@@ -16,7 +16,7 @@ function announceLoss(simulation: Simulation): void {
   // Until its clock shows what it has shown before, tokens grow for those alone that have seen the last ones.
   simulation.upset('the server lost its data', Math.max(UPSET, server.behind + 100), {
     forgetsTokens: server.behind > 0,
-    toldBy: time.now + LONGEST_BELIEF,
+    reportedBy: time.now + LONGEST_BELIEF,
   });
 }
 

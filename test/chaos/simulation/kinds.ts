@@ -168,7 +168,7 @@ export const KINDS = {
     drift: false,
     flawless: false,
   },
-  /** The server is out of reach for longer than most leases last: every holder is told when its own lease ends. */
+  /** The server is out of reach for longer than most leases last: every holder notices when its own lease ends. */
   cutOff: {
     errands: { keep: 4, extend: 2, holdLong: 2, seatLong: 4, hold: 1 },
     afterwards: { hold: 1, body: 1, seat: 1 },

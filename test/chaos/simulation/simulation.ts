@@ -32,7 +32,7 @@ const LONG_LEASES = [60_000, 120_000] as const;
 const SEVERAL_WITHIN = 15_000;
 
 /** What the timers of a process are late by at the most. */
-const TOLD_WITHIN = 6;
+const REPORTED_WITHIN = 6;
 
 export interface Outcome {
   readonly seed: number;
@@ -161,7 +161,7 @@ export class Simulation {
   upset(
     reason: string,
     duration: number,
-    details: { lock?: string; toldBy?: number; forgetsTokens?: boolean } = {},
+    details: { lock?: string; reportedBy?: number; forgetsTokens?: boolean } = {},
   ): void {
     const until = this.time.now + duration;
     this.history.add('server', this.time.now, { kind: 'upset', until, reason, ...details });
@@ -199,7 +199,8 @@ export class Simulation {
 
   private scheduleFaults(): void {
     const { faults, mostFaults } = this.kind;
-    // Clocks that are set and machines that sleep are told apart by the difference they make: not in one schedule.
+    // One schedule never has both a changed clock and a sleeping machine, because their effects could not be
+    // distinguished.
     const choices = [...faults, this.chance.pick(this.kind.eitherOf)].filter((name) => name !== undefined);
     if (choices.length === 0) return;
     const count = this.chance.whole(1, mostFaults);
@@ -285,8 +286,8 @@ export class Simulation {
       permits: this.shared.permits,
       servedWithin,
       severalWithin: this.kind.mostFaults === 0 ? SEVERAL_WITHIN : undefined,
-      toldWithin: this.standsStill ? undefined : TOLD_WITHIN,
-      lossesToldWithin: TOLD_WITHIN,
+      reportedWithin: this.standsStill ? undefined : REPORTED_WITHIN,
+      lossesReportedWithin: REPORTED_WITHIN,
       servedSince: this.kind.flawless ? 0 : this.secondActFrom,
     });
     const troubles = [...this.troubles, ...this.flaws()];

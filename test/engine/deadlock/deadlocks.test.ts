@@ -104,18 +104,18 @@ describe.each(STORES)('deadlocks, in %s', (store) => {
     }),
   );
 
-  play('are found though the waits would end by themselves, later', async () => {
+  play('are found although the waits would end on their own later', async () => {
     const [, results] = await ring(stage, await stage.services(2), { waitTime: '60s' });
     expect(results).toEqual(['done', expect.any(LockDeadlockError)]);
   });
 
-  play('that end by themselves earlier are left alone', async () => {
+  play('whose waits end on their own earlier are left alone', async () => {
     const [, results] = await ring(stage, await stage.services(2), { waitTime: 700 });
     expect(results.filter((result) => result instanceof LockBusyError).length).toBeGreaterThan(0);
     expect(results.filter((result) => result instanceof LockDeadlockError)).toEqual([]);
   });
 
-  play('that one of the waits ends by itself cost nobody else his lock', async () => {
+  play('of which one wait ends on its own cost nobody else its lock', async () => {
     const [one, two] = await stage.services(2);
     const { now } = stage;
     /** The first caller gives up after `waitTime`, and works on for a while with what it holds. */

@@ -112,7 +112,7 @@ describe('the detection of deadlocks on Redis', () => {
     expect(second).not.toBe(first);
   });
 
-  it('goes on after Redis has stood still', async () => {
+  it('continues after Redis has stood still', async () => {
     const [one, two] = open(2, { commandTimeout: 1_000 });
     const results = deadlock(one, two);
     await sleep(1_200);

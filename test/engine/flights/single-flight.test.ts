@@ -51,7 +51,7 @@ describe.each(STORES)('a single flight in %s', (store) => {
     for (const process of [ann, bob, cem]) await nothingIsLeft(process);
   });
 
-  it('runs again for who asks after it has ended', async () => {
+  it('runs again for those who ask after it has ended', async () => {
     const [ann, bob] = await world.services(2);
     let runs = 0;
     for (const locks of [ann, ann, bob]) expect(await locks.singleFlight('n', async () => ++runs)).toBeLessThan(4);
@@ -68,7 +68,7 @@ describe.each(STORES)('a single flight in %s', (store) => {
     expect([await ask(ann), await ask(bob)]).toEqual([2, 2]);
   });
 
-  it('never gives a price of before forgetResult() to who asks after it', async () => {
+  it('never gives a price of before forgetResult() to those who ask after it', async () => {
     const [ann, bob, cem] = await world.processes(3);
     let price = 1;
     let go!: () => void;
@@ -158,7 +158,7 @@ describe.each(STORES)('a single flight in %s', (store) => {
     expect(token).toBeGreaterThan(0);
   });
 
-  it('ends one wait by waitTime and by signal, and goes on for the others', async () => {
+  it('ends one wait by waitTime and by signal, and continues for the others', async () => {
     const [ann, bob] = await world.processes(2);
     const flight = slow('done');
     const own = ann.locks.singleFlight('a', flight.body);

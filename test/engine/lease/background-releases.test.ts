@@ -49,7 +49,7 @@ describe('a release in the background', () => {
     expect(leftovers(process)).toEqual(NOTHING);
   });
 
-  it('goes on for as long as a long commandTimeout lets the acquisition be executed', async () => {
+  it('continues for as long as a long commandTimeout lets the acquisition be executed', async () => {
     const { backend, runtime } = await afterLostAcquisition(5 * 60_000, { commandTimeout: ms(5 * 60_000) });
     const start = runtime.monotonic();
     backend.disturb(async () => ({ released: false, listeners: 0, at: runtime.monotonic() - start }), 'release');

@@ -60,7 +60,7 @@ describe.each(STORES)('leases, on %s', (store) => {
     await second.release();
   });
 
-  it('have tokens that grow with each acquisition, over all services', async () => {
+  it('have tokens that grow with each acquisition, across all services', async () => {
     const services = await world.services(3);
     const tokens: number[] = [];
     for (let i = 0; i < 30; i++) {
@@ -155,7 +155,7 @@ describe.each(STORES)('leases, on %s', (store) => {
   });
 
   describe('await using', () => {
-    it('releases at the end of the block, also when it throws', async () => {
+    it('releases at the end of the block, even when it throws', async () => {
       const locks = await world.service();
       {
         await using lease = await locks.acquire('order');

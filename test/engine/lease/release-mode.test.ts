@@ -288,7 +288,7 @@ describe('a caller that asks before a release was sent', () => {
     expect(reserves.at(-1)).toBe(64);
   });
 
-  it('tells the one who released when the lock was gone', async () => {
+  it('reports to the releaser when the lock was gone', async () => {
     const { locks } = await warm();
     const [other] = await world.services(1);
     const first = await locks.acquire('order');

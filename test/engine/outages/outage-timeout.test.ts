@@ -93,7 +93,7 @@ describe('while the backend does not answer', () => {
     expect(short - 9_000).toBeLessThan(50);
   });
 
-  it('begins anew after any answer', async () => {
+  it('begins again after any answer', async () => {
     const process = await world.process();
     const { locks, backend, runtime } = process;
     goAway(process);

@@ -194,7 +194,7 @@ describe('when the backend gives no answer', () => {
       },
     );
 
-    it('because access is denied, or the key holds something else, tells the caller at once, and goes on with others', async () => {
+    it('because access is denied, or the key holds something else, tells the caller at once, and continues with others', async () => {
       const { locks, backend, runtime } = await world.process();
       const fail = (kind: 'denied' | 'key') => async () => {
         throw new BackendError(`${kind}!`, kind, 'refused');

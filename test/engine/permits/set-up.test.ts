@@ -55,7 +55,7 @@ describe.each(STORES)('a semaphore with the option permits, in %s', (store) => {
   const world = openWorld(store);
   const requests = (locks: LockService) => backendOf(locks).synchronizerRequests.commands;
 
-  it.each(KINDS)('is set up by its first use, without a request of its own: %s', async (kind) => {
+  it.each(KINDS)('is set up by its first use, without an additional request: %s', async (kind) => {
     const { locks, logger } = await world.process();
     const semaphore = locks[kind]('mail', { permits: 2 });
     for (let n = 0; n < 2; n++) expect(await semaphore.tryAcquire()).toBeTruthy();

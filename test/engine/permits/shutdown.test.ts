@@ -69,7 +69,7 @@ describe.each(STORES)('shutdown with semaphores and latches in %s', (store) => {
     expect(await bob.getPermitExpirableSemaphore('licences').availablePermits()).toBe(5);
   });
 
-  it('lets a body that holds a lock go on waiting for a permit', async () => {
+  it('lets a body that holds a lock continue to wait for a permit', async () => {
     const [ann, bob] = await world.services(2, { shutdownTimeout: ms(60_000) });
     const theirs = bob.getSemaphore('mail');
     await theirs.trySetPermits(1);

@@ -91,7 +91,7 @@ describe.each(STORES)('fairness among processes, on %s', (store) => {
     return { attempts: count('acquire'), tickets: count('takeTicket') };
   };
 
-  it('lets processes that were woken in vain come one by one', async () => {
+  it('lets processes that were woken but found the lock busy come one by one', async () => {
     const rounds = [await wakeSeven(), await wakeSeven(), await wakeSeven()];
     // A slow machine only ever adds attempts: the best round counts.
     const [best] = rounds.sort((one, other) => one.attempts - other.attempts);

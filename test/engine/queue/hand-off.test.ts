@@ -232,7 +232,7 @@ describe('hand-off', () => {
       return { ...process, first };
     };
 
-    it('that finds nothing reports the loss, and serves the waiter anew', async () => {
+    it('that finds nothing reports the loss, and serves the waiter again', async () => {
       const { locks, runtime, first } = await passing();
       const other = await world.process();
       const waiting = locks.acquire('order');

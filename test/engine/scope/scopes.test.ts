@@ -105,7 +105,7 @@ describe.each(STORES)('lock scopes, on %s', (store) => {
       await lease.release();
     });
 
-    it('is not possible into a lease that was released inside its scope: the name is acquired anew', async () => {
+    it('is not possible into a lease that was released inside its scope: the name is acquired again', async () => {
       const locks = await world.service();
       await locks.withLock('order', async (lease) => {
         await lease.release();
@@ -164,7 +164,7 @@ describe.each(STORES)('lock scopes, on %s', (store) => {
   });
 
   describe('a scope that has ended', () => {
-    it('takes no new share: code that leaked out of it acquires anew', async () => {
+    it('takes no new share: code that leaked out of it acquires again', async () => {
       const locks = await world.service();
       const ended = latch();
       let leaked: Promise<Lease> | undefined;
@@ -195,7 +195,7 @@ describe.each(STORES)('lock scopes, on %s', (store) => {
       await (await leaked)?.release();
     });
 
-    it('lets a child that still waited in it acquire anew, within its waitTime', async () => {
+    it('lets a child that still waited in it acquire again, within its waitTime', async () => {
       const [locks, other] = await world.services(2);
       const leaked: Promise<Lease>[] = [];
       let sibling!: Lease;

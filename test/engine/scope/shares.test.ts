@@ -188,7 +188,7 @@ describe.each(STORES)('the children of a share, on %s', (store) => {
     });
   });
 
-  it('acquire anew in their own scope when they are let in after it has ended, not in that of whoever let them in', async () => {
+  it('acquire again in their own scope when they are let in after it has ended, not in that of whoever let them in', async () => {
     const locks = await world.service();
     const lease = await locks.acquire('order');
     let sibling!: Lease;
@@ -207,7 +207,7 @@ describe.each(STORES)('the children of a share, on %s', (store) => {
     await anew.release();
   });
 
-  it('acquire anew among several when they are let in after their scope has ended', async () => {
+  it('acquire again among several when they are let in after their scope has ended', async () => {
     const locks = await world.service();
     const lease = await locks.acquire('order');
     let sibling!: Lease;
@@ -428,7 +428,7 @@ describe('a share, while the clocks of the machine disagree', () => {
     });
   });
 
-  it('is not given of a lock that is gone: the inner call acquires anew', async () => {
+  it('is not given of a lock that is gone: the inner call acquires again', async () => {
     const [{ locks, runtime }, other] = [await world.process(), await world.process()];
     const outcome = errorOf(
       locks.withLock('order', async (outer) => {

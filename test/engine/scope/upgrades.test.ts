@@ -24,7 +24,7 @@ describe('a reader inside a writer that is refused the write lock because anothe
     return { locks, runtime, read, besideAnother };
   };
 
-  it('leaves its gate to others when it wanted several locks, and waited for a child of its own', async () => {
+  it('leaves its gate to others when it wanted several locks, and waited for its own child', async () => {
     const { locks, read, besideAnother } = await stage();
     await besideAnother(async () => {
       const [inside, leaving] = [latch(), latch()];

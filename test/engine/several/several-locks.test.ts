@@ -239,7 +239,7 @@ describe.each(STORES)('several locks at once, on %s', (store) => {
       expect(section.entries).toEqual(['sibling', 'both']);
     });
 
-    it('are acquired anew when the scope has ended meanwhile', async () => {
+    it('are acquired again when the scope has ended meanwhile', async () => {
       const [locks, other] = await world.services(2);
       const busy = await other.acquire('b');
       let leaked!: Promise<MultiLease>;
@@ -259,7 +259,7 @@ describe.each(STORES)('several locks at once, on %s', (store) => {
   });
 
   describe('inside a scope that ends while an attempt is under way', () => {
-    it('are acquired anew', async () => {
+    it('are acquired again', async () => {
       const [process, other] = await world.processes(2);
       const { locks, backend } = process;
       const answer = latch();
@@ -279,7 +279,7 @@ describe.each(STORES)('several locks at once, on %s', (store) => {
     });
   });
 
-  describe('that were waited for in vain leave nothing behind', () => {
+  describe('that were not acquired in the end leave nothing behind', () => {
     it.each([
       ['elsewhere', 'abort'],
       ['elsewhere', 'timeout'],
@@ -400,7 +400,7 @@ describe('several locks at once, when the backend fails', () => {
     await (await runtime.until(waiting)).release();
   });
 
-  it('are acquired anew when the scope around has lost its lock meanwhile', async () => {
+  it('are acquired again when the scope around has lost its lock meanwhile', async () => {
     const { locks, runtime } = await world.process();
     const other = await world.process();
     const busy = await other.locks.acquire('b');

@@ -72,7 +72,7 @@ describe.each(PLACES.slice(0, 2))('the tracing channels, with locks in %s', (nam
     expect(message.acquisition).toBe(acquired.steps[0].message);
   });
 
-  it('bind the body to the store of the hold, and the acquisition to that of its own', async () => {
+  it('bind the body to the store of the hold, and the acquisition to its own', async () => {
     const store = new AsyncLocalStorage<string>();
     hold.start.bindStore(store as never, (message) => `hold of ${(message as HoldMessage).name}` as never);
     try {

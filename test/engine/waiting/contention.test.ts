@@ -4,7 +4,7 @@ import { latch } from '../../support/section.js';
 describe('a process that contends for a lock with another one', () => {
   const world = openVirtualWorld();
 
-  it('tries again when its subscription is confirmed, also while it lets others go first', async () => {
+  it('tries again when its subscription is confirmed, even while it lets others go first', async () => {
     const { locks, backend, runtime } = await world.process();
     const other = await world.process();
     const first = await locks.acquire('order');

@@ -191,7 +191,7 @@ describe.each<[string, () => RedisLockOptions]>([
     expect(await app.get(Orders).notAsync(5)).toBe(5);
   });
 
-  it('excludes over all instances of request-scoped providers', async () => {
+  it('excludes across all instances of request-scoped providers', async () => {
     const make = () => app.resolve(RequestOrders, ContextIdFactory.create());
     const [one, other] = await Promise.all([make(), make()]);
     expect(one).not.toBe(other);
@@ -199,7 +199,7 @@ describe.each<[string, () => RedisLockOptions]>([
     expect(section).toMatchObject({ most: 1, entered: 2 });
   });
 
-  it('excludes over all instances of transient providers', async () => {
+  it('excludes across all instances of transient providers', async () => {
     const [first, second] = [app.get(Clerk).orders, app.get(Colleague).orders];
     expect(first).not.toBe(second);
     const third = await app.resolve(TransientOrders);

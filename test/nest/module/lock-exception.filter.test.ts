@@ -96,7 +96,7 @@ describe('LockExceptionFilter', () => {
     expect(JSON.stringify(written)).not.toMatch(/order:7|somebody/);
   });
 
-  it('answers 503 with Retry-After where Redis does not answer, and names neither the lock nor the Redis', () => {
+  it('answers 503 with Retry-After when Redis does not answer, and names neither the lock nor the Redis', () => {
     const written = answer(away());
     expect(written).toEqual([
       expect.stringMatching(/^Retry-After: [123]$/),
@@ -146,7 +146,7 @@ describe('LockExceptionFilter', () => {
     expect(events).toEqual([['exception', LOCKED]]);
   });
 
-  it('as APP_FILTER answers a microservice’s message with an error of its own, and survives an event', async () => {
+  it('as APP_FILTER answers a microservice’s message with its own error, and survives an event', async () => {
     const heard: string[] = [];
     @Controller()
     class Orders {

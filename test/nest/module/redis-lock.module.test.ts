@@ -147,7 +147,7 @@ describe('RedisLockModule.forRootAsync', () => {
     expect(prefixOf(app.get(LockService))).toBe(`factory-${app.get(Settings).id}:`);
   });
 
-  it('takes a class, and makes an instance of its own', async () => {
+  it('takes a class, and makes its own instance', async () => {
     const before = settings;
     const app = await start([SettingsModule, RedisLockModule.forRootAsync({ useClass: Settings })]);
     expect(settings).toBe(before + 2);

@@ -136,7 +136,7 @@ describe('list() on Redis', () => {
     await redis.stop();
   });
 
-  it('fails with LockUnavailableError where Redis does not answer', async () => {
+  it('fails with LockUnavailableError when Redis does not answer', async () => {
     const redis = await startRedis();
     const place = await Place.open('memory');
     const { locks } = place.service({ backend: undefined, connection: redis.url, commandTimeout: 200 });

@@ -61,7 +61,7 @@ describe.each(PLACES)('semaphores and latches in %s', (name) => {
     expect((await listAll(locks, { count: 10_000 })).map((each) => each.name)).toEqual([...names].sort());
   });
 
-  it('have holders of permits that are clients, also where they hold no locks', async () => {
+  it('have holders of permits that are clients, even if they hold no locks', async () => {
     const { locks: holder } = place.service({ applicationName: 'drawings' });
     const { locks: viewer } = place.service();
     const id = await holder.getPermitExpirableSemaphore('cad', { permits: 2 }).acquire();

@@ -16,7 +16,7 @@ describe('startRedis', () => {
   };
   afterEach(() => Promise.all(servers.splice(0).map((server) => server.stop())));
 
-  it('gives each caller a server of its own, never on 6379', async () => {
+  it('gives each caller its own server, never on 6379', async () => {
     const [one, two] = await Promise.all([start(), start()]);
     await one.client().set('key', 'one');
     expect(await two.client().get('key')).toBeNull();
@@ -62,7 +62,7 @@ describe('startRedis', () => {
     expect(await reply).toBe('PONG');
   });
 
-  it('waits for a port that it was told to use', async () => {
+  it('waits for the port that it is given', async () => {
     const port = await freePort();
     const holder = createServer().listen(port, '127.0.0.1');
     await once(holder, 'listening');

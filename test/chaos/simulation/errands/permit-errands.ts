@@ -34,7 +34,7 @@ const poolHurry: Errand = async (caller) => {
   }
 };
 
-/** For so long that who waits for another reason can be told from who waits for this. */
+/** Long enough to distinguish these callers from those that wait for another reason. */
 const poolLong: Errand = async (caller) => {
   const taken = await caller.permits.take(POOL, 1, patient(caller));
   if (taken !== undefined) await caller.process.sleep(caller.chance.between(300, 1_500));

@@ -70,9 +70,9 @@ export class SimulatedLink implements LockBackend, ServerClient {
   readonly health: SingleNodeWatch;
   readonly open = new Set<SimulatedCommand<unknown>>();
   readonly subscribed = new Set<LinkSubscription>();
-  /** Is told what a forced release has taken, when the process knows. */
+  /** Called with the locks that a forced release has taken, when the process knows of them. */
   onForced: (key: string, owners: readonly string[]) => void = () => {};
-  /** Is told of an id that is sent in an acquisition although it was given back before. */
+  /** Called with an owner id that is sent in an acquisition after its release. */
   onReused: (key: string, id: string) => void = () => {};
   readonly owners = new SpentOwners((key, id) => this.onReused(key, id));
   /** Grows with each connection. */

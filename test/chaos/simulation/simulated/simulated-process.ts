@@ -14,7 +14,7 @@ const TODAY = Date.parse('2025-01-01T00:00:00Z');
  */
 export class SimulatedProcess implements Runtime {
   dead = false;
-  /** Is told until when it stands still. */
+  /** Called with the time until which the process is paused. */
   onStall: (until: number) => void = () => {};
   private awakeAt = 0;
   private suspended = 0;

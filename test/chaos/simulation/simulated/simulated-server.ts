@@ -12,7 +12,7 @@ export interface ServerClient {
 /** The place where locks are kept: real code in memory, by the server's own clock, as a Redis that can stand still or be started anew. */
 export class SimulatedServer {
   store: MemoryStore;
-  /** Is told that all data is gone. */
+  /** Called when all data is lost. */
   onDataLoss: () => void = () => {};
   /** Its clock has been set. */
   clockWasSet = false;

@@ -1,16 +1,16 @@
 import type { Call, Digest } from './tenure.js';
 import type { Rule, Violation } from './violation.js';
 
-/** As {@link lossesAnswered}, and {@link lossesToldInTime} where that can be judged. */
-export function lossesTold(within: number | undefined): Rule {
-  return (digest) => [...lossesAnswered(digest), ...(within === undefined ? [] : lossesToldInTime(digest, within))];
+/** {@link lossesAnswered}, and {@link lossesReportedInTime} if there is a time limit. */
+export function lossesReported(within: number | undefined): Rule {
+  return (digest) => [...lossesAnswered(digest), ...(within === undefined ? [] : lossesReportedInTime(digest, within))];
 }
 
-/** Whoever holds a lock when its lease ends is told then, and not later than its event loop lets it be. */
-function lossesToldInTime({ tenures, calls, crashed, closing, stalls, end }: Digest, within: number): Violation[] {
+/** A process notices the end of a lease in time, unless its event loop is blocked. */
+function lossesReportedInTime({ tenures, calls, crashed, closing, stalls, end }: Digest, within: number): Violation[] {
   return tenures.flatMap(({ type, suspect, deadline, lost, call, lock, process }) => {
     const asked = calls.get(call);
-    // Shutdown lets leases lapse; the other locks of a lease that is lost are not watched any more.
+    // After shutdown, leases expire. After the loss of one lock of a lease, its other locks are no longer watched.
     const closed = closing.get(process)?.at ?? Number.POSITIVE_INFINITY;
     const isLeft =
       closed <= deadline + within || asked?.tenures.some((other) => other.lock !== lock && other.lost !== undefined);
@@ -23,23 +23,23 @@ function lossesToldInTime({ tenures, calls, crashed, closing, stalls, end }: Dig
     );
     const late = Math.min(...over) - due;
     if (late <= within) return [];
-    const message = `${lock}: the lease of ${call} ended at ${deadline.toFixed(1)}, and its holder was not told for ${late.toFixed(1)} ms`;
-    return [{ rule: 'losses told', message, at: { at: due, order: 0 }, lock, calls: [call] } satisfies Violation];
+    const message = `${lock}: the lease of ${call} ended at ${deadline.toFixed(1)}, and its holder did not notice it for ${late.toFixed(1)} ms`;
+    return [{ rule: 'losses reported', message, at: { at: due, order: 0 }, lock, calls: [call] } satisfies Violation];
   });
 }
 
-/** Every release is answered; that of a lease which was lost before says so. */
+/** Every release is answered. The release of a lost lease reports the loss. */
 function lossesAnswered({ calls, crashed, closing, end }: Digest): Violation[] {
   const violations: Violation[] = [];
   for (const call of calls.values()) {
     const [lock] = call.locks;
     const report = (message: string) =>
-      violations.push({ rule: 'losses told', message, at: call.releaseAsked ?? end, lock, calls: [call.call] });
+      violations.push({ rule: 'losses reported', message, at: call.releaseAsked ?? end, lock, calls: [call.call] });
     if (call.releaseAsked === undefined) continue;
     if (call.released === undefined) {
       if (!crashed.has(call.process)) report(`${lock}: the release of ${call.call} got no answer`);
     } else if (call.released.outcome === 'failed') {
-      // A service that is shut down sends nothing any more, and says so of permits.
+      // After shutdown, a service sends no more releases, and the release of a permit fails.
       const closed = closing.get(call.process)?.at ?? Number.POSITIVE_INFINITY;
       if (!hasPermits(call) || closed > call.released.at) report(`${lock}: the release of ${call.call} failed`);
     } else if (!hasPermits(call) && call.lostBefore && call.released.outcome === 'released') {
@@ -49,7 +49,7 @@ function lossesAnswered({ calls, crashed, closing, end }: Digest): Violation[] {
   return violations;
 }
 
-/** Their release is answered by who keeps them, who may have them for somewhat longer than their holder counts on. */
+/** The backend answers the release of a permit, and may keep the permit a little longer than its holder expects. */
 function hasPermits({ tenures }: Call): boolean {
   return tenures.some(({ type }) => type === 'permits');
 }
