@@ -32,6 +32,6 @@ if (!sqlServersAreHere()) {
   console.error(`\n${MANUAL}\n`);
   process.exit(1);
 }
-limitTo(8);
+limitTo(15);
 step('scripts', '.ci/embed.mjs');
 finishWithJest(...only('test/sql/'), ...process.argv.slice(2));

@@ -42,7 +42,7 @@ export class LockSpans {
   }
 
   /**
-   * In the trace of the caller; where it has none, in that of the acquisition.
+   * Starts the span in the trace of the caller, or, if it has none, in that of the acquisition.
    *
    * @param parent the caller's context at the start of the acquisition
    */
@@ -102,12 +102,12 @@ export class LockSpans {
   }
 }
 
-/** Makes `span` the active one of whatever runs in it. */
+/** Makes `span` the active span of the work that runs in it. */
 export function runIn(span: Span): <T>(work: () => T) => T {
   return (work) => context.with(trace.setSpan(context.active(), span), work);
 }
 
-/** Only of several locks. */
+/** Only for several locks. */
 function ownersOf(owners: ReadonlyMap<string, string> | undefined): Attributes {
   return owners === undefined || owners.size < 2 ? {} : { 'distributed_lock.owners': [...owners.values()] };
 }

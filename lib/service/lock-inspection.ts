@@ -12,15 +12,16 @@ import { type LockClient, toLockClient } from './lock-client.js';
 /** The result of `LockService.inspect`. @publicApi */
 export interface LockInspection {
   readonly locked: boolean;
-  /** Where the name is that of a semaphore or latch, its type; then `locked` is false, and there are no owners. */
+  /** If the name is that of a semaphore or latch, its type. Then `locked` is false, and there are no owners. */
   readonly type: LockState['mode'] | SynchronizerType;
   readonly owners: readonly InspectedOwner[];
   /**
-   * How many callers wait for it: those of this process; of a lock, those of other processes as they have told about
-   * themselves in the last ten seconds; for a fair lock, all of them exactly.
+   * How many callers wait for it. For a fair lock, this is exact. For other locks, it is the callers of this process
+   * and those in the records of other processes, which are up to ten seconds old. For semaphores and latches, it is
+   * only the callers of this process.
    */
   readonly waiting: number;
-  /** The last fencing token, where this service holds the lock or the lock is a fenced one. */
+  /** The last fencing token, if this service holds the lock or the lock is a fenced one. */
   readonly fencingToken?: number;
   /** The state of a semaphore or latch. */
   readonly synchronizer?: SynchronizerInspection;
@@ -39,36 +40,36 @@ export interface ResultInspection {
 /** A semaphore or latch. @publicApi */
 export interface SynchronizerInspection {
   /**
-   * `counter`: a number that may be a semaphore or a latch. Only those are known better that this library has set up,
-   * or found without permits; and semaphores of which permits with a lease are held.
+   * `counter` is a number that may be a semaphore or a latch. The type is known if this library has set it up or has
+   * found it without permits, or if permits with a lease are held.
    */
   readonly type: SynchronizerType;
   /**
-   * How many permits of a semaphore are available: below zero after more were taken away. Of a latch, how many steps
-   * are left.
+   * The available permits of a semaphore, or the remaining steps of a latch. It is negative if more permits were
+   * removed than were available.
    */
   readonly count: number;
   /**
-   * How many permits there are, including those that are taken; the count that a latch was given. Undefined: not known.
-   * Of permits without leases and of latches, it is what this library has set: it may be wrong where Redisson sets or
-   * adds some, too.
+   * All permits, including those that are taken, or the initial count of a latch. Undefined if it is not known. For
+   * permits without leases and for latches, it is the number that this library has set, which is wrong if Redisson has
+   * changed it since.
    */
   readonly total?: number;
-  /** How many permits are taken: exactly, where they have leases; else as far as `total` is right. */
+  /** How many permits are taken. It is exact if they have leases. Otherwise it is computed from `total`. */
   readonly taken?: number;
-  /** Up to 100 of the permits that are held under a lease, the one whose lease ends first before the others. */
+  /** Up to 100 of the permits that are held with a lease, in the order in which their leases end. */
   readonly permits: readonly InspectedPermit[];
 }
 
-/** A permit that is held under a lease. @publicApi */
+/** A permit that is held with a lease. @publicApi */
 export interface InspectedPermit {
-  /** The first 16 of the 32 digits of its id: nobody can release it with them. */
+  /** The first 16 of the 32 digits of its id. They are not enough to release it. */
   readonly id: string;
-  /** Whether the service that was asked holds it. */
+  /** Whether the service that you called holds it. */
   readonly mine: boolean;
   /** Milliseconds until its lease ends unless renewed; −1: it has no end. */
   readonly remainingTime: number;
-  /** Who holds it. Undefined: the client has no record, or is Redisson's. */
+  /** Who holds it. Undefined if the client has no record or uses Redisson. */
   readonly client?: HolderClient;
 }
 
@@ -79,31 +80,31 @@ export interface InspectedOwner {
    * ticket>`.
    */
   readonly owner: string;
-  /** Whether it is an acquisition of the service that was asked. */
+  /** Whether it belongs to the service that you called. */
   readonly mine: boolean;
   /** Milliseconds until its lease ends unless renewed; −1: it has no end. */
   readonly remainingTime: number;
   /**
-   * Who that is. Undefined: the client has no record, because its process has ended, has held nothing for a second yet,
-   * uses a quorum, or is Redisson's.
+   * The client that holds the lock. Undefined if it has no record, because its process has ended, has not held a lock
+   * for a second yet, or uses a quorum or Redisson.
    */
   readonly client?: HolderClient;
-  /** It has no record, and an id as clients of Redisson have it. */
+  /** It has no record, and its id has the form that Redisson uses. */
   readonly redisson?: true;
-  /** No process holds the lock: `client` has detached it, and it waits to be adopted until its lease ends. */
+  /** No process holds the lock. `client` has detached it, and it can be adopted until its lease ends. */
   readonly detached?: true;
 }
 
-/** Whom `LockService.forceRelease` removes. @publicApi */
+/** The owners that `LockService.forceRelease` removes. @publicApi */
 export interface ForceReleaseOptions {
   /**
-   * The lock is taken from these owners alone, as `inspect` or `list` have shown them. Default: from all that hold it.
+   * Takes the lock only from these owners, which `inspect` or `list` have returned. Default: from all owners.
    */
   readonly owners?: readonly string[] | undefined;
   /**
-   * With `owners`: the `fencingToken` that was shown with them. The owner of a Java process is a thread, and may hold
-   * the lock once more by now: where the lock has had another token since, nothing is released. It is compared for
-   * `fenced` locks.
+   * The `fencingToken` that was returned with `owners`. The owner of a Java process is a thread, which may have
+   * acquired the lock again by now. If the lock has had another token since, nothing is released. Only tokens of
+   * `fenced` locks are compared.
    */
   readonly fencingToken?: number | undefined;
 }
@@ -111,11 +112,11 @@ export interface ForceReleaseOptions {
 /** Which locks `LockService.list` lists. @publicApi */
 export interface ListOptions {
   /**
-   * A pattern for the names, as in Redis: `*`, `?`, `[abc]`, `\` before a character that is to be taken verbatim.
+   * A pattern for the names, as in Redis: `*`, `?`, `[abc]`, `\` before a character that is taken literally.
    * Default: all.
    */
   readonly match?: string;
-  /** The `cursor` of the page before. Default: the first page. */
+  /** The `cursor` of the previous page. Default: the first page. */
   readonly cursor?: string | undefined;
   /** About how many locks a page has, from 1 to 10,000. Default 100. */
   readonly count?: number;
@@ -125,13 +126,13 @@ export interface ListOptions {
 export interface LockList {
   readonly locks: readonly ListedLock[];
   /**
-   * Semaphores and latches that exist, whether or not permits are taken: those that this library has set up, or found
-   * without permits.
+   * The semaphores and latches that this library has set up or has found without permits, whether or not permits are
+   * taken.
    */
   readonly synchronizers: readonly ListedSynchronizer[];
   /** Results of single flights that are kept. */
   readonly results: readonly ListedResult[];
-  /** For the next page; undefined: this was the last one. */
+  /** The cursor for the next page. Undefined on the last page. */
   readonly cursor: string | undefined;
 }
 
@@ -163,7 +164,7 @@ export interface ListedLock {
   readonly fencingToken?: number;
 }
 
-/** What remains of a semaphore or latch, in words: `7 of 10 taken`, `3 of 4 steps left`. */
+/** The state of a semaphore or latch in words: `7 of 10 taken`, `3 of 4 steps left`. */
 export function synchronizerText({ type, count, total, taken }: SynchronizerInspection): string {
   if (type === 'counter') return `a number: ${count}`;
   if (type === 'count-down-latch')
@@ -181,18 +182,18 @@ const LIST_OPTIONS = ['match', 'cursor', 'count'];
 const DEFAULT_COUNT = 100;
 const LARGEST_COUNT = 10_000;
 /**
- * Records are not read again for the next page of a list for so long, in milliseconds; where reading them took long,
- * for so many times as long.
+ * How long the records are reused for the next pages of a list, in milliseconds. If reading them took long, this
+ * many times that duration.
  */
 const FRESH = 1_000;
 const REST = 4;
-/** How many records are read in one turn of the event loop. */
+/** How many records are parsed in one turn of the event loop. */
 const RECORDS_A_TURN = 200;
 /** The message about a backend without a directory. */
 const LIST_ELSEWHERE = 'cannot list locks; ask a service with a connection to one of its servers';
 const NO_CLIENTS = 'keeps no records of clients; inspect(name) shows the owners of one lock';
 
-/** The records of clients, and what they say about locks. */
+/** The records of clients, and what they contain about locks. */
 interface Records {
   readonly all: readonly ClientRecord[];
   readonly byClient: ReadonlyMap<string, ClientRecord>;
@@ -202,7 +203,7 @@ interface Records {
 
 const NO_RECORDS: Records = { all: [], byClient: new Map(), waiters: new Map() };
 
-/** Looks at the locks and clients of a service's backend, for people and dashboards. */
+/** Reads the locks and clients of a service's backend, for people and dashboards. */
 export class LockView {
   private read: { freshUntil: number; readonly records: Promise<Records> } | undefined;
 
@@ -288,7 +289,7 @@ export class LockView {
     return this.engine.inspector.inspectResult(name).catch(() => undefined);
   }
 
-  /** A name that is no lock's may be a semaphore's or latch's. */
+  /** If the name is not that of a lock, it may be that of a semaphore or latch. */
   private async otherwise(name: string, error: Error): Promise<SynchronizerState> {
     const state = error instanceof LockKeyError ? await this.engine.inspector.inspectSynchronizer(name) : undefined;
     if (state === undefined) throw error;
@@ -348,12 +349,12 @@ export class LockView {
     return this.engine.settings.keyPrefix + name;
   }
 
-  /** An error in the clients' records must not keep locks from being shown. */
+  /** Locks are shown even if the clients' records cannot be read. */
   private recordsIfAny(): Promise<Records> {
     return this.records().catch(() => NO_RECORDS);
   }
 
-  /** The records of all clients, read lately; none where the backend has none. */
+  /** The records of all clients, possibly from the cache. Empty if the backend keeps no records. */
   private records(): Promise<Records> {
     const { backend, runtime } = this.engine.settings;
     const { directory } = backend;
@@ -413,7 +414,7 @@ function unknownClient(owner: string, mayHaveRecords: boolean): Pick<InspectedOw
   return mayHaveRecords && isRedisson(owner) ? { redisson: true } : {};
 }
 
-/** Something else than a lock has a key of that name. */
+/** Undefined if the key of that name is not a lock. */
 function unlessNoLock(error: Error): undefined {
   if (error.name !== 'LockKeyError') throw error;
 }

@@ -133,7 +133,11 @@ export class Acquisition {
 
   private provide(key: string): Promise<boolean> {
     const { control, server } = this.tools;
-    return control.run((connection) => server.locks.provide(connection, key));
+    return control.run(async (connection) => {
+      const isMade = await server.locks.provide(connection, key);
+      if (isMade) await server.makeState(connection, key);
+      return isMade;
+    });
   }
 
   /** A session whose statement failed may have the lock. */

@@ -18,7 +18,12 @@ export interface LockRowsOptions {
    * seconds: it is rounded up.
    */
   readonly waitTime?: Duration;
-  /** As in `rowLocks`. Default `'distributed_lock'`. */
+  /**
+   * `'row'`: locks of `rowLocks`. `'advisory'`: locks of `advisoryLocks`, on PostgreSQL alone; no rows are needed.
+   * Default `'row'`.
+   */
+  readonly by?: 'row' | 'advisory';
+  /** As in `rowLocks` or `advisoryLocks`. Default `'distributed_lock'` or `'advisory_lock'`. */
   readonly table?: string;
   /** As the module's. Default `'lock:'`. */
   readonly keyPrefix?: string;

@@ -1,15 +1,17 @@
 import { LockBusyError, LockConfigurationError } from '../engine/errors.js';
 import { toWaitTime } from '../engine/terms/duration.js';
 import { toKey, toLockNames } from '../engine/terms/lock-name.js';
+import { AdvisoryRows } from './lock-rows/advisory-rows.js';
 import { dialectOf, type RowDialect } from './lock-rows/row-dialect.js';
 import type { LockRowsOptions, RowQuery } from './lock-rows-options.js';
 import { quoteTable, tableProblem } from './server/table-name.js';
 
-const OPTION_NAMES = ['mode', 'waitTime', 'table', 'keyPrefix'];
+const OPTION_NAMES = ['by', 'mode', 'waitTime', 'table', 'keyPrefix'];
 
 /**
  * Locks rows inside your own transaction: they become free with its COMMIT or ROLLBACK, so that lock and data are one.
- * They are the locks of `rowLocks`: they exclude each other.
+ * They are the locks of `rowLocks`: they exclude each other. With `by: 'advisory'`, they are those of `advisoryLocks`,
+ * which need no rows, on PostgreSQL.
  *
  * ```ts
  * await makeLockRows((sql, params) => dataSource.query(sql, params), `order:${id}`);
@@ -37,19 +39,18 @@ export async function lockRows(
 ): Promise<void> {
   const what = 'lockRows()';
   checkNames(what, options, OPTION_NAMES);
-  const { mode = 'exclusive' } = options;
+  const { by = 'row', mode = 'exclusive' } = options;
+  if (by !== 'row' && by !== 'advisory') throw wrong(`by is '${by}'; it must be 'row' or 'advisory'`);
   if (mode !== 'exclusive' && mode !== 'share') throw wrong(`mode is '${mode}'; it must be 'exclusive' or 'share'`);
   const waitTime = options.waitTime === undefined ? undefined : toWaitTime(options.waitTime, `${what}: waitTime`);
   const all = keysOf(what, names, options);
   const dialect = await dialectOf(query);
+  if (by === 'advisory') return lockAdvisory(query, dialect, all, options, waitTime);
   const rows = tableOf(dialect, options);
   await dialect.within(query, waitTime, async () => {
     for (const key of all) await lockRow(query, dialect, rows, key, mode, waitTime === 0);
   });
-  if (!(await dialect.isInTransaction(query)))
-    throw wrong(
-      'the query function runs outside of a transaction, so that nothing is locked: give that of the transaction, such as (sql, params) => manager.query(sql, params)',
-    );
+  if (!(await dialect.isInTransaction(query))) throw wrong(OUTSIDE);
 }
 
 /**
@@ -73,6 +74,38 @@ export async function makeLockRows(
   for (const key of all) await dialect.makeRow(query, tableOf(dialect, options), key);
 }
 
+async function lockAdvisory(
+  query: RowQuery,
+  dialect: RowDialect,
+  all: readonly string[],
+  { mode = 'exclusive', table = 'advisory_lock' }: LockRowsOptions,
+  waitTime: number | undefined,
+): Promise<void> {
+  if (dialect.quote !== '"')
+    throw wrong("by: 'advisory' needs PostgreSQL: locks of GET_LOCK do not end with a transaction. Use by: 'row'");
+  checkTable(table);
+  const locks = await AdvisoryRows.of(query, table);
+  if (locks === undefined)
+    throw wrong(
+      `there is no table ${table}_state, or this transaction does not see it: give the table of advisoryLocks()`,
+    );
+  await dialect.within(query, waitTime, async () => {
+    for (const key of all) {
+      const isLocked = await locks.lock(query, key, mode, waitTime === 0).catch(unlessBusy(dialect));
+      if (!isLocked) throw busy(key, 'another session or transaction has it');
+    }
+  });
+  if (!(await locks.isLocked(query, all[0]))) throw wrong(OUTSIDE);
+}
+
+/** False: the lock is busy. */
+function unlessBusy(dialect: RowDialect): (error: unknown) => false {
+  return (error) => {
+    if (!dialect.isBusy(error)) throw error;
+    return false;
+  };
+}
+
 function checkNames(what: string, options: object, known: readonly string[]): void {
   const unknown = Object.keys(options).find((option) => !known.includes(option));
   if (unknown !== undefined)
@@ -84,9 +117,13 @@ function keysOf(what: string, names: string | readonly string[], { keyPrefix = '
 }
 
 function tableOf({ quote }: RowDialect, { table = 'distributed_lock' }: LockRowsOptions): string {
+  checkTable(table);
+  return quoteTable(table, quote).rows;
+}
+
+function checkTable(table: string): void {
   const problem = tableProblem(table);
   if (problem !== undefined) throw wrong(problem);
-  return quoteTable(table, quote).rows;
 }
 
 async function lockRow(
@@ -101,11 +138,18 @@ async function lockRow(
     if (await dialect.lock(query, rows, key, mode, isTry)) return;
   } catch (error) {
     if (!dialect.isBusy(error)) throw error;
-    throw new LockBusyError(`The lock '${key}' is busy: its row is locked by another transaction`, key, -1, undefined);
+    throw busy(key, 'its row is locked by another transaction');
   }
   throw wrong(
     `the row '${key}' is not there, or not visible to this transaction: call makeLockRows() before the transaction begins`,
   );
+}
+
+const OUTSIDE =
+  'the query function runs outside of a transaction, so that nothing is locked: give that of the transaction, such as (sql, params) => manager.query(sql, params)';
+
+function busy(key: string, why: string): LockBusyError {
+  return new LockBusyError(`The lock '${key}' is busy: ${why}`, key, -1, undefined);
 }
 
 function wrong(why: string): LockConfigurationError {

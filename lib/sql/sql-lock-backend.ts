@@ -35,7 +35,7 @@ const GOODBYE = 500;
 
 /**
  * Locks of sessions of a database: who holds a lock is a session, and the lease is the idle time after which the server
- * ends that session. See docs/row-locks.md.
+ * ends that session. See docs/locks-in-sql.md.
  */
 export class SqlLockBackend implements LockBackend {
   readonly synchronizers = undefined;
@@ -190,7 +190,7 @@ export class SqlLockBackend implements LockBackend {
     for (const until = runtime.monotonic() + GOODBYE; this.databaseWaits.size > 0 && runtime.monotonic() < until; )
       await new Promise<void>((resolve) => void runtime.timer(10, resolve, 'keep-alive'));
     await pool.close((connection) => this.holdings.holds(connection));
-    control.close();
+    await control.close();
   }
 
   private async wait(request: AcquireRequest, onWait: (reason: Busy | BackendError) => void): Promise<AcquireReply> {
@@ -217,11 +217,12 @@ export class SqlLockBackend implements LockBackend {
   }
 
   /** @throws BackendError where the session has ended meanwhile */
-  private keep({ connection, transaction }: TakenLocks, requests: readonly AcquireRequest[]): void {
+  private keep({ connection, transaction, tokens }: TakenLocks, requests: readonly AcquireRequest[]): void {
     if (connection.ended !== undefined) throw this.tools.failures.toBackendError(connection.ended);
     if (this.closed) connection.close();
     this.check();
-    this.holdings.add(connection, transaction, requests[0].leaseTime, requests);
+    const locks = requests.map(({ key, type, owner }, index) => ({ key, type, owner, token: tokens[index].token }));
+    this.holdings.add(connection, transaction, requests[0].leaseTime, locks);
   }
 
   /** What is known of a holder. One that took the lock with statements of its own has no note. */

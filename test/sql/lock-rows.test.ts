@@ -137,6 +137,63 @@ describe.each(SQL_SERVERS)('lockRows, %s', (kind) => {
   });
 });
 
+describe("lockRows by: 'advisory'", () => {
+  const world = openSqlWorld('PostgreSQL', 'advisoryLocks');
+  let recipe: Recipe;
+  beforeAll(async () => {
+    recipe = await RECIPES.TypeORM(world);
+    const locks = world.service();
+    await (await locks.acquire(world.name())).release();
+  }, 60_000);
+  afterAll(() => recipe?.close());
+
+  const locked = <T>(names: string | string[], options: LockRowsOptions, body: () => Promise<T>): Promise<T> =>
+    recipe.transaction(async (query) => {
+      await lockRows(query, names, { by: 'advisory', ...options });
+      return body();
+    });
+  const nothing = async () => {};
+
+  it('excludes advisoryLocks until the transaction ends', async () => {
+    const [locks, names] = [world.service(), [world.name(), world.name()]];
+    await locked(names, {}, async () => {
+      for (const name of names) expect(await locks.tryAcquire(name)).toBeNull();
+    });
+    for (const name of names)
+      await locks.withLock(name, async () => {
+        await expect(locked(names, { waitTime: 0 }, nothing)).rejects.toThrow(LockBusyError);
+        await expect(locked(names, { waitTime: 300 }, nothing)).rejects.toThrow(LockBusyError);
+      });
+    await locked(names, { waitTime: 0 }, nothing);
+  });
+
+  it('shares a lock among readers', async () => {
+    const name = world.name();
+    await locked(name, { mode: 'share' }, async () => {
+      await locked(name, { mode: 'share', waitTime: 0 }, nothing);
+      await expect(locked(name, { waitTime: 0 }, nothing)).rejects.toThrow(LockBusyError);
+    });
+  });
+
+  it('refuses to run outside of a transaction, for another table, and with a wrong option', async () => {
+    const outside = (options: object) => lockRows(recipe.query, world.name(), { by: 'advisory', ...options });
+    await expect(outside({})).rejects.toThrow(/outside of a transaction, so that nothing is locked/);
+    await expect(outside({ table: 'nowhere' })).rejects.toThrow(/there is no table nowhere_state.*advisoryLocks\(\)/);
+    await expect(outside({ by: 'table' })).rejects.toThrow(/by is 'table'; it must be 'row' or 'advisory'/);
+  });
+});
+
+describe("lockRows by: 'advisory' on MariaDB", () => {
+  const world = openSqlWorld('MariaDB');
+
+  it('is refused with the reason', async () => {
+    const recipe = await RECIPES.TypeORM(world);
+    const attempt = recipe.transaction((query) => lockRows(query, world.name(), { by: 'advisory' }));
+    await expect(attempt).rejects.toThrow(/needs PostgreSQL: locks of GET_LOCK do not end with a transaction/);
+    await recipe.close();
+  });
+});
+
 describe('the code of a database error', () => {
   const postgres = { name: 'error', severity: 'ERROR', code: '55P03' };
   const mariadb = { name: 'Error', sqlState: 'HY000', code: 'ER_LOCK_WAIT_TIMEOUT', errno: 1205 };

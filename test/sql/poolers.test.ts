@@ -10,58 +10,68 @@ const POOLS = [
   ['default_pool_size = 20', 'server_round_robin = 1'],
 ];
 
-(hasPgbouncer ? describe : describe.skip)('row locks behind pgbouncer', () => {
-  const world = openSqlWorld('PostgreSQL');
-  let pgbouncer: Pgbouncer | undefined;
-  afterEach(() => pgbouncer?.stop());
+const SETTINGS =
+  "SELECT setting FROM pg_settings WHERE name IN ('synchronous_commit', 'lock_timeout', 'statement_timeout', 'default_transaction_isolation', 'default_transaction_read_only', 'idle_session_timeout', 'client_connection_check_interval')";
 
-  it.each(POOLS)('are refused where it shares sessions between transactions: %s %s', async (...options) => {
-    pgbouncer = await startPgbouncer(world.server, 'transaction', options);
-    // The application has sessions of its own in the pool.
-    const application = new pg.Pool({ connectionString: pgbouncer.url, max: 5 });
-    const ask = (sql: string) => Promise.all([1, 2, 3, 4, 5].map(() => application.query(sql)));
-    const settings =
-      "SELECT setting FROM pg_settings WHERE name IN ('synchronous_commit', 'lock_timeout', 'statement_timeout', 'default_transaction_isolation', 'client_connection_check_interval')";
-    const [{ rows: before }] = await ask(settings);
-    const locks = world.service({ url: pgbouncer.url });
-    const refused = locks.acquire(world.name(), { waitTime: 10_000 });
-    await expect(refused).rejects.toThrow(LockUnavailableError);
-    await expect(refused).rejects.toThrow(/a pooler shares sessions between transactions.*session pooling/);
-    await expect(locks.list()).rejects.toThrow(/a pooler shares sessions/);
-    for (const { rows } of await ask(settings)) expect(rows).toEqual(before);
-    await application.end();
-  });
+(hasPgbouncer ? describe : describe.skip).each(['rowLocks', 'advisoryLocks'] as const)(
+  '%s behind pgbouncer',
+  (which) => {
+    const world = openSqlWorld('PostgreSQL', which);
+    let pgbouncer: Pgbouncer | undefined;
+    afterEach(() => pgbouncer?.stop());
 
-  it('are refused while others use it', async () => {
-    pgbouncer = await startPgbouncer(world.server, 'transaction');
-    const application = new pg.Pool({ connectionString: pgbouncer.url, max: 8 });
-    let isOver = false;
-    const busy = Array.from({ length: 8 }, async () => {
-      while (!isOver) await application.query('SELECT pg_sleep(random() / 100)');
+    it.each(POOLS)('are refused where it shares sessions between transactions: %s %s', async (...options) => {
+      pgbouncer = await startPgbouncer(world.server, 'transaction', options);
+      // The application has sessions of its own in the pool.
+      const application = new pg.Pool({ connectionString: pgbouncer.url, max: 5 });
+      const ask = (sql: string) => Promise.all([1, 2, 3, 4, 5].map(() => application.query(sql)));
+      const [{ rows: before }] = await ask(SETTINGS);
+      const locks = world.service({ url: pgbouncer.url });
+      const refused = locks.acquire(world.name(), { waitTime: 10_000 });
+      await expect(refused).rejects.toThrow(LockUnavailableError);
+      await expect(refused).rejects.toThrow(/a pooler shares sessions between transactions.*session pooling/);
+      await expect(locks.list()).rejects.toThrow(/a pooler shares sessions/);
+      for (const { rows } of await ask(SETTINGS)) expect(rows).toEqual(before);
+      await application.end();
     });
-    for (let round = 0; round < 5; round++) {
-      const refused = world.service({ url: pgbouncer.url }).acquire(world.name(), { waitTime: 10_000 });
-      await expect(refused).rejects.toThrow(/a pooler shares sessions between transactions/);
-    }
-    isOver = true;
-    await Promise.all(busy);
-    await application.end();
-  });
 
-  it('are kept where each client has a session for as long as it is connected, without settings that stay', async () => {
-    pgbouncer = await startPgbouncer(world.server, 'session', ['server_reset_query =']);
-    const [ann, bob] = [world.service({ url: pgbouncer.url }), world.service({ url: pgbouncer.url })];
-    const name = world.name();
-    const lease = await ann.acquire(name);
-    expect(await bob.tryAcquire(name)).toBeNull();
-    const next = bob.acquire(name);
-    await lease.release();
-    await (await next).release();
-    await Promise.all([ann.close(), bob.close()]);
-    const application = new pg.Pool({ connectionString: pgbouncer.url, max: 3 });
-    const sql = "SELECT setting FROM pg_settings WHERE name = 'synchronous_commit'";
-    const left = await Promise.all([1, 2, 3].map(() => application.query(sql)));
-    expect(left.flatMap(({ rows }) => rows)).toEqual([{ setting: 'on' }, { setting: 'on' }, { setting: 'on' }]);
-    await application.end();
-  });
-});
+    it('are refused while others use it', async () => {
+      pgbouncer = await startPgbouncer(world.server, 'transaction');
+      const application = new pg.Pool({ connectionString: pgbouncer.url, max: 8 });
+      let isOver = false;
+      const busy = Array.from({ length: 8 }, async () => {
+        while (!isOver) await application.query('SELECT pg_sleep(random() / 100)');
+      });
+      for (let round = 0; round < 5; round++) {
+        const refused = world.service({ url: pgbouncer.url }).acquire(world.name(), { waitTime: 10_000 });
+        await expect(refused).rejects.toThrow(/a pooler shares sessions between transactions/);
+      }
+      isOver = true;
+      await Promise.all(busy);
+      await application.end();
+    });
+
+    it('are kept where each client has a session for as long as it is connected, without settings that stay', async () => {
+      pgbouncer = await startPgbouncer(world.server, 'session', ['server_reset_query =']);
+      const [ann, bob] = [world.service({ url: pgbouncer.url }), world.service({ url: pgbouncer.url })];
+      const name = world.name();
+      const lease = await ann.acquire(name);
+      expect(await bob.tryAcquire(name)).toBeNull();
+      const next = bob.acquire(name);
+      await lease.release();
+      await (await next).release();
+      await Promise.all([ann.close(), bob.close()]);
+      const application = new pg.Pool({ connectionString: pgbouncer.url, max: 3 });
+      // Of all sessions that were used: a statement that takes a while has each answer.
+      const left = await Promise.all(
+        [1, 2, 3].map(() => application.query(`${SETTINGS} AND pg_sleep(0.1) IS NOT NULL`)),
+      );
+      const fresh = new pg.Client(world.server.url);
+      await fresh.connect();
+      const { rows: defaults } = await fresh.query(SETTINGS);
+      await fresh.end();
+      for (const { rows } of left) expect(rows).toEqual(defaults);
+      await application.end();
+    });
+  },
+);

@@ -162,7 +162,7 @@ describe('a URL of MySQL', () => {
   });
 });
 
-describe('options of rowLocks', () => {
+describe.each(['rowLocks', 'advisoryLocks'] as const)('options of %s', (which) => {
   it.each([
     [undefined, /give options/],
     [{}, /give one of url and pool/],
@@ -176,9 +176,10 @@ describe('options of rowLocks', () => {
     [{ url: 'mysql://db/x', singlePrimary: 'yes' }, /singlePrimary must be true or false/],
     [{ pool: {} }, /pool must be a pool of pg or of mysql2/],
   ])('refuses %j', (options, message) => {
-    const make = () => rowLocks(options as never);
+    const make = () => SQL_LOCKS[which](options as never);
     expect(make).toThrow(LockConfigurationError);
     expect(make).toThrow(message);
+    expect(make).toThrow(new RegExp(`^${which}\\(\\): `));
     expect(make).not.toThrow(new RegExp(PASSWORD));
   });
 

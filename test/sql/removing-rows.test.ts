@@ -7,7 +7,7 @@ import { query } from './sessions.js';
 import { openSqlWorld } from './sql-world.js';
 
 const [postgresScript, mysqlScript] = [
-  ...readFileSync('docs/row-locks.md', 'utf8').matchAll(/```sql\n([^`]*?)```/g),
+  ...readFileSync('docs/locks-in-sql.md', 'utf8').matchAll(/```sql\n([^`]*?)```/g),
 ].map(([, sql]) => sql);
 
 describe.each(SQL_SERVERS)('rows that are removed as the documentation says, %s', (kind) => {

@@ -1,14 +1,14 @@
 import type { StoredResult } from '../flight-backend.js';
 import { ExpiringMap, isPast } from './expiring-map.js';
 
-/** How long after the end of a run it is still known that its result was forgotten, in milliseconds. */
+/** How long the note that a result was forgotten is kept after the run has ended, in milliseconds. */
 const LONGER = 10_000;
 
 /** A note that results were forgotten since the run began: first, and last. Both are readings. */
 interface Forgotten {
   readonly first: number;
   readonly last: number;
-  /** Until when the note is kept although nobody holds the lock. */
+  /** How long the note is kept if nobody holds the lock. */
   until: number;
 }
 
@@ -17,9 +17,9 @@ export class FlightStore {
   readonly results = new ExpiringMap<{ readonly result: StoredResult; readonly until: number }>(
     ({ until }, now) => until <= now,
   );
-  /** Until when somebody waits for a result. */
+  /** The latest time at which somebody may still wait for a result. */
   readonly wanted = new ExpiringMap(isPast);
-  /** Lasts as long as the lock is held, and a little longer. */
+  /** A note lasts while the lock is held, and a little longer. */
   private readonly forgotten: ExpiringMap<Forgotten>;
 
   /** @param isHeld whether somebody holds the lock */

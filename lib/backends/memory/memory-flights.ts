@@ -12,9 +12,9 @@ import { findBusy, grant } from './admission.js';
 import type { MemoryStore } from './memory-store.js';
 import type { ReleaseMessages } from './release-messages.js';
 
-/** How long a result stays at least, for those who were waiting, in milliseconds. */
+/** How long a result is kept at least for the callers that were waiting, in milliseconds. */
 const SHORTEST = 10_000;
-/** How much longer than the holder's lease somebody is known to wait, in milliseconds. */
+/** How much longer than the holder's lease a waiting caller is remembered, in milliseconds. */
 const LONGER = 1_000;
 
 /** The clocks of the backend. */
@@ -23,7 +23,7 @@ interface Clocks {
   wallMicros(): number;
 }
 
-/** Single flights in memory, as they are on Redis. */
+/** Single flights in memory that behave as on Redis. */
 export class MemoryFlights implements FlightBackend {
   constructor(
     private readonly store: MemoryStore,

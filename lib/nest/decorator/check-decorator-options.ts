@@ -27,7 +27,7 @@ const CHOICES: readonly (readonly [OptionName, readonly string[]])[] = [
 ];
 
 /**
- * Turns what `@DistributedLock` was given into options, and checks their names and choices.
+ * Converts the argument of `@DistributedLock` into options, and checks their names and values.
  *
  * @param where how errors name the method: `OrdersService.ship`
  * @throws LockConfigurationError naming the option that is wrong
@@ -95,7 +95,7 @@ function unknownOption(
   return new LockConfigurationError(`${where}: ${decorator} has no option '${option}'; ${advice}`);
 }
 
-/** The name that a mistyped one is probably meant to be, if one is near enough. */
+/** The name that a mistyped one probably stands for, if one is similar enough. */
 function nearestName(given: string, names: readonly string[]): string | undefined {
   const most = Math.max(2, Math.floor(given.length / 3));
   let nearest: string | undefined;

@@ -19,13 +19,13 @@ import { describeValue, toBusyAnswer, toDecoratorOptions } from './check-decorat
 import type { BusyAnswer, DistributedLockOptions, LockKey, Method, ReturnKind } from './distributed-lock.options.js';
 import { returnKindOf } from './return-kind.js';
 
-/** A decorated method. Everything that can be checked and resolved before it is called is. */
+/** A decorated method, with everything that can be checked and resolved before the first call. */
 export interface DecoratedMethod {
   /** `OrdersService.ship` */
   readonly where: string;
   readonly name: string;
   readonly body: Method;
-  /** The property of the instance that has the lock service. */
+  /** The property of the instance that contains the lock service. */
   readonly service: symbol;
   readonly serviceName: string | undefined;
   readonly namesOf: NamesOf;
@@ -37,7 +37,7 @@ export interface LockedMethod extends DecoratedMethod {
   /** The terms of its acquisitions: its options, and the defaults of the service. */
   readonly termsIn: (locks: LockService) => AcquisitionTerms;
   readonly holdOptions: { readonly holdAtLeast?: Milliseconds };
-  /** `undefined`: LockBusyError goes out. */
+  /** `undefined`: the call fails with LockBusyError. */
   readonly onBusy: BusyAnswer | undefined;
 }
 
@@ -96,7 +96,7 @@ function toNamesOf(key: LockKey, where: string, method: string): NamesOf {
   return (invocation) => templates.flatMap((namesOf) => namesOf(invocation));
 }
 
-/** @returns `undefined` where all are the service's defaults */
+/** @returns `undefined` if the service's defaults apply */
 function toLockOptions(
   { waitTime, outageTimeout, leaseTime, type, onLost, release, onBusy }: DistributedLockOptions,
   where: string,
@@ -114,7 +114,7 @@ function toLockOptions(
   return Object.keys(options).length > 0 ? options : undefined;
 }
 
-/** Events and metrics know the method by its template: it does not differ from call to call as the lock's name does. */
+/** Events and metrics identify the method by its template, because the lock's name changes from call to call. */
 export function purposeOf({ key, onBusy }: Pick<DistributedLockOptions, 'key' | 'onBusy'>, where: string): Purpose {
   const group = typeof key === 'function' ? where : [key].flat().join(', ').slice(0, LONGEST_GROUP);
   return { group, method: where, skips: onBusy !== undefined && onBusy !== 'throw' };

@@ -75,7 +75,7 @@ export interface LockDecorator<Args extends readonly unknown[], Answer = never> 
 
 /**
  * A locked call has to wait, so the method must return something asynchronous; a key function must take the method's
- * arguments; and with `onBusy: 'skip'` the caller must be ready for `undefined`.
+ * arguments; and with `onBusy: 'skip'` the return type must include `undefined`.
  */
 type CanBeLocked<M extends Method, Args extends readonly unknown[], Answer> =
   IsAny<M> extends true

@@ -12,7 +12,7 @@ export interface BusyResult {
   readonly answer: unknown;
 }
 
-/** One call of a decorated method, and the lock service that it is locked by. */
+/** One call of a decorated method, and its lock service. */
 export class LockedCall {
   private readonly locks: LockService;
 
@@ -26,7 +26,7 @@ export class LockedCall {
     this.locks = locks[IS_LOCK_SERVICE] === true ? locks : adaptMock(locks, method.where);
   }
 
-  /** Acquires the lock that the arguments name. Where it stays busy, `onBusy` may answer instead. */
+  /** Acquires the lock for the arguments. If it stays busy, `onBusy` may provide the result instead. */
   acquire(signal?: AbortSignal): Promise<Lease | BusyResult> {
     const { method, instance, args, locks } = this;
     const { onBusy, where } = method;

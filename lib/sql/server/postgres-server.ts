@@ -10,13 +10,11 @@ import {
   UnsuitableServer,
 } from './lock-server.js';
 import { PostgresClients } from './postgres-clients.js';
-import { durably, micros, SOON, toLiteral } from './postgres-statements.js';
+import { durably, insertMissing, micros, SOON, toLiteral } from './postgres-statements.js';
 import { PostgresTokens } from './postgres-tokens.js';
 import { probesOf } from './rights.js';
 import type { TableNames } from './table-name.js';
 
-/** The largest value of a time-out, in milliseconds. */
-const LONGEST_TIMEOUT = 2 ** 31 - 1;
 /** How long a session that is ended by force may take for it, in milliseconds. */
 const KILL_TIME = 1_000;
 /** How often notes are sent again because the tokens had to be raised first. */
@@ -86,6 +84,11 @@ export class PostgresServer implements LockServer {
     if (rows[0].lock_timeout !== '1s') throw new UnsuitableServer(SHARED_SESSIONS);
   }
 
+  async restoreControl(control: SqlConnection, limit: number): Promise<void> {
+    const text = 'RESET lock_timeout; RESET default_transaction_isolation; RESET default_transaction_read_only';
+    await control.run(text, undefined, limit);
+  }
+
   async checkTables(control: SqlConnection): Promise<void> {
     await control.run([...probesOf(this.tables, 'transaction'), ...this.tokens.probes].join(';'));
     await this.locks.checkTables(control);
@@ -100,10 +103,7 @@ export class PostgresServer implements LockServer {
   }
 
   async makeState(control: SqlConnection, key: string): Promise<void> {
-    await control.run(
-      `WITH setting AS (SELECT ${SOON}) INSERT INTO ${this.state} (lock_name) SELECT $1 FROM setting ON CONFLICT DO NOTHING`,
-      [key],
-    );
+    await insertMissing(control, this.state, key);
   }
 
   async note(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]> {
@@ -150,9 +150,6 @@ export class PostgresServer implements LockServer {
     const text = `WITH setting AS (SELECT ${SOON}) UPDATE ${this.state} SET lease = $3 FROM setting WHERE lock_name = $1 AND owner = $2`;
     await control.run(text, [key, owner, leaseTime]);
   }
-
-  /** The session's transaction has ended: that is enough. */
-  async forget(): Promise<void> {}
 
   async raiseToken(control: SqlConnection, key: string, token: number): Promise<void> {
     const { state } = this;
@@ -227,11 +224,6 @@ export function checkPostgresVersion(
 function numberOf(version: number): string {
   const [major, minor] = [Math.floor(version / 10_000), Math.floor(version / 100) % 100];
   return major < 10 ? `${major}.${minor}` : String(major);
-}
-
-/** For a setting: whole milliseconds. */
-export function toMilliseconds(duration: number): number {
-  return Math.min(Math.ceil(duration), LONGEST_TIMEOUT);
 }
 
 /** For a statement that may fail, but not for want of a connection. */

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { SqlConnection } from '../driver/sql-connection.js';
 import { UnsuitableServer } from '../server/lock-server.js';
-import { toMilliseconds } from '../server/postgres-server.js';
+import { toMilliseconds } from '../server/postgres-statements.js';
 import type { TableNames } from '../server/table-name.js';
 import { keySpace, LONGEST_WAIT, numberOfKey, rowsAreThere, WAIT_ANSWER } from './advisory-key.js';
 import type { Grant, PostgresLocks } from './session-locks.js';

@@ -1,6 +1,5 @@
 import type { SqlConnection, SqlRow } from '../driver/sql-connection.js';
-import { toMilliseconds } from '../server/postgres-server.js';
-import { micros, SOON, toLiteral } from '../server/postgres-statements.js';
+import { insertMissing, micros, toLiteral, toMilliseconds } from '../server/postgres-statements.js';
 import { probesOfRows } from '../server/rights.js';
 import type { Grant, PostgresLocks } from './session-locks.js';
 
@@ -58,10 +57,7 @@ export class PostgresRowLocks implements PostgresLocks {
   async provide(control: SqlConnection, key: string): Promise<boolean> {
     const { rows } = await control.run(`SELECT 1 FROM ${this.rows} WHERE lock_name = $1`, [key]);
     if (rows.length > 0) return false;
-    await control.run(
-      `WITH setting AS (SELECT ${SOON}) INSERT INTO ${this.rows} (lock_name) SELECT $1 FROM setting ON CONFLICT DO NOTHING`,
-      [key],
-    );
+    await insertMissing(control, this.rows, key);
     return true;
   }
 

@@ -41,7 +41,7 @@ export class SingleCalls {
     return this.send(script, keys, args, 'in time');
   }
 
-  /** As {@link call}, and tells how the script was sent. */
+  /** Like {@link call}, but also returns how the script was sent. */
   callAnyTime(script: Script, keys: readonly string[], args: readonly string[]): Promise<SingleReply> {
     return this.send(script, keys, args, 'any time');
   }

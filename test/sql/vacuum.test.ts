@@ -1,0 +1,53 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../support/until.js';
+import { query } from './sessions.js';
+import { openSqlWorld } from './sql-world.js';
+
+/** How long the ten wait, in seconds, and what at the beginning and at the end is compared. `VACUUM_SECONDS=60` is the long form. */
+const SECONDS = Number(process.env.VACUUM_SECONDS ?? 15);
+const PART = SECONDS < 30 ? 4 : 10;
+const WAITERS = 10;
+
+describe('PostgreSQL, while ten processes wait for an advisory lock that is held', () => {
+  const world = openSqlWorld('PostgreSQL', 'advisoryLocks');
+  const ask = (sql: string) => query(world.server, sql, '');
+
+  it('removes dead rows that are older than ten seconds, and passes a hot lock on as fast as before', async () => {
+    await ask('CREATE TABLE stock AS SELECT generate_series(1, 10000) AS id');
+    await world.server.asAdmin('VACUUM stock');
+    const name = world.name();
+    const lease = await world.service().acquire(name);
+    const waiting = Array.from({ length: WAITERS }, () => world.service().acquire(name));
+    const hot = world.name();
+    const rates: number[] = [];
+    let isOver = false;
+    const callers = [world.service(), world.service()].map(async (locks) => {
+      while (!isOver) {
+        await (await locks.acquire(hot)).release();
+        rates[rates.length - 1]++;
+      }
+    });
+    for (let second = 0; second < SECONDS; second++) {
+      rates.push(0);
+      await sleep(1_000);
+      if (second === 2) await ask('DELETE FROM stock');
+    }
+    isOver = true;
+    await Promise.all(callers);
+    // All its rows are dead: VACUUM gives its pages back when it may remove them.
+    await until(async () => {
+      await world.server.asAdmin('VACUUM stock');
+      const [{ size }] = await ask("SELECT pg_relation_size('stock') AS size");
+      return Number(size) === 0;
+    }, 3_000);
+    const [{ oldest }] = await ask(
+      "SELECT coalesce(max(extract(epoch from clock_timestamp() - xact_start)), 0) AS oldest FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND backend_type = 'client backend'",
+    );
+    expect(Number(oldest)).toBeLessThan(7);
+    const [first, last] = [rates.slice(0, PART), rates.slice(-PART)].map((part) => part.reduce((a, b) => a + b, 0));
+    if (process.env.VACUUM_SECONDS !== undefined) console.log(rates.join(' '), last / first);
+    expect(last).toBeGreaterThan(0.5 * first);
+    await lease.release();
+    for (const next of waiting) await (await next).release();
+  }, 120_000);
+});
