@@ -83,7 +83,7 @@ describe('the writes to the disk of row locks, by the statistics of PostgreSQL',
     // The server itself writes what no commit waits for, at this interval.
     const server = await startSqlServer('PostgreSQL', 'durable', ['wal_writer_delay=10s']);
     const locks = createLockService({
-      backend: SQL_LOCKS.SQL_LOCKS.rowLocks({ url: server.url, createTable: true }),
+      backend: SQL_LOCKS.rowLocks({ url: server.url, createTable: true }),
       logger: new RecordingLogger(),
       shutdownTimeout: 100,
     });

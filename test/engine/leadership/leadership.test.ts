@@ -9,6 +9,8 @@ import { until } from '../../support/until.js';
 
 /** Longer than any pause between two elections. */
 const PAUSE = 31_000;
+/** More elections and refusals than there are with pauses. */
+const MOST = 2_000;
 
 /** A process that leads until its signal aborts, and what happened to it. */
 class Watched {
@@ -146,8 +148,9 @@ describe('one of several processes leads', () => {
     const { locks, runtime, logger } = await world.process();
     let elections = 0;
     locks.lead('cleaner', {
-      async onElected() {
-        elections++;
+      async onElected({ signal }) {
+        // Without a pause there would be no end to it, and virtual time would stand still.
+        if (++elections > MOST) return new Promise((end) => signal.addEventListener('abort', end));
         throw new Error('no disk');
       },
       onRevoked() {
@@ -164,7 +167,9 @@ describe('one of several processes leads', () => {
 
   it('stays in the election while Redis is away or refuses', async () => {
     const { locks, backend, runtime, logger } = await world.process({ outageTimeout: ms(1_000) });
+    let refusals = 0;
     const away = (kind: 'unavailable' | 'denied') => async () => {
+      if (++refusals > MOST) return new Promise(() => {}); // as above
       throw new BackendError(`the backend is ${kind}`, kind, 'refused');
     };
     backend.disturb(away('denied'), 'acquire');

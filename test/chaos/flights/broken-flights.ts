@@ -1,0 +1,99 @@
+import type {
+  FlightBackend,
+  FlightBusy,
+  FlightRelease,
+  LockBackend,
+  StoredResult,
+} from '../../../lib/backends/lock-backend.js';
+
+/** In milliseconds. */
+const REMEMBERED = 1_000;
+
+/** What a backend does wrong with single flights. */
+export type FlightBreakage = (flights: FlightBackend) => Partial<FlightBackend>;
+
+/** The backend, with other flights. */
+export function breakFlights(backend: LockBackend, breakage: FlightBreakage): LockBackend {
+  const { flights } = backend;
+  if (flights === undefined) throw new Error('it has no single flights');
+  const bound = boundTo(flights);
+  const broken = { ...bound, ...breakage(bound) };
+  return new Proxy(backend, {
+    get: (target, property) => {
+      if (property === 'flights') return broken;
+      const value = Reflect.get(target, property);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
+function boundTo(flights: FlightBackend): FlightBackend {
+  return {
+    acquire: (request) => flights.acquire(request),
+    release: (release) => flights.release(release),
+    forgottenAt: (key) => flights.forgottenAt(key),
+    forget: (key) => flights.forget(key),
+    inspect: (key) => flights.inspect(key),
+  };
+}
+
+/** Every tenth busy lock is granted all the same. */
+export const grantsTwice: FlightBreakage = (flights) => {
+  let busy = 0;
+  return {
+    async acquire(request) {
+      const reply = await flights.acquire(request);
+      if (reply.acquired || reply.result !== undefined || ++busy % 10 !== 0) return reply;
+      return { acquired: true, token: reply.reading, reserved: 0 } as never;
+    },
+  };
+};
+
+/** The fortieth question is never answered. */
+export const losesQuestions: FlightBreakage = (flights) => {
+  let asked = 0;
+  return { acquire: (request) => (++asked === 40 ? new Promise(() => {}) : flights.acquire(request)) };
+};
+
+/** A result that is not for the caller is given all the same, if `isGiven`. It is remembered for {@link REMEMBERED}. */
+export const givesOldResults = (isGiven: (keepFor: number, age: number) => boolean): FlightBreakage => {
+  const last = new Map<string, { readonly release: FlightRelease; readonly at: number }>();
+  return (flights) => ({
+    async acquire(request) {
+      const old = last.get(request.key);
+      if (old === undefined || !isGiven(request.keepFor, performance.now() - old.at)) return flights.acquire(request);
+      const { value, owner: run, token } = old.release;
+      const result: StoredResult = { value, run, ended: token + 1, before: token + 1, kept: Number.MAX_SAFE_INTEGER };
+      const reply: FlightBusy = { acquired: false, remaining: 0, holder: run, reading: token + 2, result };
+      return reply;
+    },
+    async release(release) {
+      const reply = await flights.release(release);
+      const now = performance.now();
+      if (now - (last.get(release.key)?.at ?? 0) > REMEMBERED) last.set(release.key, { release, at: now });
+      return reply;
+    },
+  });
+};
+
+/** forgetResult() is confirmed, and nothing is forgotten. */
+export const forgetsNothing: FlightBreakage = () => ({ forget: async () => true, forgottenAt: async () => 0 });
+
+/** forgetResult() deletes the result alone: the result of a run that is under way is kept, and later callers join it. */
+export const forgetsResultsAlone: FlightBreakage = (flights) => ({
+  forgottenAt: async () => 0,
+  // As if the run had begun after everything that was forgotten.
+  release: (release) => flights.release({ ...release, token: Number.MAX_SAFE_INTEGER }),
+});
+
+/** The result of another name is stored. */
+export const mixesNames: FlightBreakage = (flights) => {
+  let last = '"nobody"';
+  return {
+    release(release) {
+      const value = last;
+      last = release.value;
+      return flights.release({ ...release, value });
+    },
+  };
+};

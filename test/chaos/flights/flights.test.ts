@@ -1,0 +1,177 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startTcpProxy, type TcpProxy } from '../../support/network/tcp-proxy.js';
+import { SeededRandom } from '../../support/seeded-random.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
+import { until } from '../../support/until.js';
+import { machineTime } from '../history.js';
+import { checkFlights, countFlights, type FlightExpectations } from './flight-checker.js';
+import type { FlightRecord } from './flight-history.js';
+import { FlightProcess } from './flight-process.js';
+import { ServerClock } from './server-clock.js';
+
+/** Multiplies the rounds: 1 in the short form. */
+const LONG = Number(process.env.CHAOS_LONG ?? 1);
+const PROCESSES = 6;
+const NAMES = 50;
+const LEASE = 1_500;
+/** A lease that a clock which is set by 5 s does not end before it is renewed, at a third of it. */
+const LONG_LEASE = 12_000;
+/** Where answers get lost, the release with the result is repeated until the lease has ended. */
+const CALM = { answeredWithin: 30_000, storedWithin: 0, ageSlack: 300 };
+const LOSSY = { ...CALM, storedWithin: LEASE + 500 };
+
+/** Six processes that keep single flights of fifty names busy while a test breaks something. */
+class FlightRun {
+  readonly records: FlightRecord[] = [];
+  readonly processes: FlightProcess[] = [];
+  private started = 0;
+
+  private constructor(
+    private readonly url: () => string,
+    private readonly lease: number,
+  ) {}
+
+  static async start(url: () => string, lease = LEASE): Promise<FlightRun> {
+    const run = new FlightRun(url, lease);
+    for (let i = 0; i < PROCESSES; i++) run.add();
+    await run.busy();
+    return run;
+  }
+
+  /** One more process. */
+  add(): void {
+    const seed = ++this.started;
+    const options = {
+      connection: this.url(),
+      watchdogTimeout: this.lease,
+      commandTimeout: 400,
+      outageTimeout: 20_000,
+    };
+    const load = { names: NAMES, callers: 5, keepFor: 500, longBody: 600, seed };
+    this.processes.push(new FlightProcess({ process: `p${seed}`, options, load }, this.records));
+  }
+
+  async kill(process: FlightProcess): Promise<void> {
+    this.processes.splice(this.processes.indexOf(process), 1);
+    await process.kill();
+  }
+
+  note(event: 'data lost'): void {
+    this.records.push({ at: machineTime(), process: 'test', kind: event });
+  }
+
+  /** Waits until each process has answered so many more calls. */
+  async busy(calls = 20): Promise<void> {
+    const wanted = this.processes.map((process) => [process, process.answered + calls] as const);
+    await until(() => wanted.every(([process, count]) => process.answered >= count), 60_000);
+  }
+
+  async finish(expectations: FlightExpectations): Promise<void> {
+    const results = await Promise.allSettled(this.processes.map((process) => process.stop()));
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
+    expect(checkFlights(this.records, expectations)).toEqual([]);
+    const { ran, shared, forgot } = countFlights(this.records);
+    expect(Math.min(ran, shared)).toBeGreaterThan(100);
+    expect(forgot).toBeGreaterThan(20);
+  }
+}
+
+/** The history of a run is checked at its end; each fault comes a few times, at moments that a seed chooses. */
+describe('single flights of six processes, with results that are forgotten in between', () => {
+  const random = new SeededRandom(Number(process.env.CHAOS_SEED ?? 31));
+  let redis: RedisServer;
+  let proxy: TcpProxy | undefined;
+  let clock: ServerClock | undefined;
+
+  afterEach(async () => {
+    await proxy?.stop();
+    proxy = undefined;
+    await redis.stop();
+    clock?.remove();
+    clock = undefined;
+  });
+
+  it('keep their promises when nothing goes wrong', async () => {
+    redis = await startRedis();
+    const run = await FlightRun.start(() => redis.url);
+    await run.busy(60);
+    await run.finish(CALM);
+  }, 120_000);
+
+  it(
+    'keep them when processes are killed, and stand still for longer than a lease',
+    async () => {
+      redis = await startRedis();
+      const run = await FlightRun.start(() => redis.url);
+      for (let round = 0; round < 2 * LONG; round++) {
+        await run.kill(random.pick(run.processes));
+        run.add();
+        await run.busy(5);
+        const frozen = random.pick(run.processes);
+        frozen.freeze();
+        await sleep(LEASE * random.between(1.2, 1.6));
+        frozen.thaw();
+        await run.busy(10);
+      }
+      await run.finish(LOSSY);
+    },
+    120_000 * LONG,
+  );
+
+  it(
+    'keep them when answers are lost and connections break',
+    async () => {
+      redis = await startRedis();
+      proxy = await startTcpProxy(redis.port);
+      const { url } = proxy;
+      const run = await FlightRun.start(() => url);
+      for (let round = 0; round < 6 * LONG; round++) {
+        proxy.dropReplies({ close: random.chance(0.5) });
+        await sleep(random.between(20, 700));
+        await proxy.heal();
+        await run.busy(3);
+      }
+      await run.finish(LOSSY);
+    },
+    120_000 * LONG,
+  );
+
+  it(
+    'keep them when Redis is killed and comes back without its data',
+    async () => {
+      redis = await startRedis();
+      const run = await FlightRun.start(() => redis.url);
+      for (let round = 0; round < 2 * LONG; round++) {
+        await redis.kill();
+        await sleep(random.between(0, 500));
+        await redis.start();
+        run.note('data lost');
+        await run.busy(10);
+      }
+      await run.finish(LOSSY);
+    },
+    120_000 * LONG,
+  );
+
+  it(
+    'keep them when the clock of Redis is set by five seconds',
+    async () => {
+      clock = ServerClock.make();
+      if (clock === undefined)
+        return console.warn('skipped: the clock of Redis is not set, because there is no C compiler');
+      redis = await startRedis({ env: clock.env });
+      const admin = redis.client();
+      const time = async () => Number((await admin.time())[0]) - Date.now() / 1_000;
+      const run = await FlightRun.start(() => redis.url, LONG_LEASE);
+      for (let round = 0; round < LONG; round++) {
+        for (const ahead of [5, 0, -5, 0]) {
+          clock.set(ahead);
+          expect(Math.abs((await time()) - ahead)).toBeLessThan(2);
+          await run.busy(10);
+        }
+      }
+      await run.finish({ ...CALM, ageSlack: 6_000 });
+    },
+    120_000 * LONG,
+  );
+});
