@@ -1,8 +1,8 @@
-// npm run test:chaos: the promises under faults, in a simulation, against a model, and with real servers.
-//   npm run test:chaos -- --seed 123     runs one schedule of the simulation again, and prints it
+// npm run test:chaos: faults in a simulation, against a model, and with real servers.
+//   npm run test:chaos -- --seed 123     repeats one schedule of the simulation, and prints it
 //   npm run test:chaos -- --long         six times as much of everything that can be repeated
-// It says at the end how long it took (four minutes on two cores), and what is not done after 30 minutes is ended, and
-// failed. Other arguments go to jest: npm run test:chaos -- -t 'hands the lock'
+// Whatever still runs after 30 minutes is ended, and has failed. Other arguments go to jest:
+//   npm run test:chaos -- -t 'hands the lock'
 import { parseArgs } from 'node:util';
 import { finish, limitTo, only, runJest, step } from './jest-run.mjs';
 import { provideRedis } from './provide-redis.mjs';
@@ -29,8 +29,7 @@ if (values.long) process.env.CHAOS_LONG = '6';
 
 limitTo(30);
 step('scripts', '.ci/embed.mjs');
-// Leases of real servers go on while a busy machine does not: those tests come first and have the machine to
-// themselves.
+// Leases on real servers expire even while this machine is busy, so these tests run first, with nothing beside them.
 const WITH_SERVERS = 'test/chaos/(faults|security|shutdown)/';
 const COMPUTED = 'test/chaos/(?!faults|security|shutdown)';
 const run = (title, pattern, workers) =>

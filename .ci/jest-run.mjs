@@ -105,6 +105,15 @@ function conclude(reports) {
   if (passed + failed === 0) {
     console.error('no test ran');
   }
+  const pending = reports.flatMap(({ testResults }) =>
+    testResults.flatMap(({ name, assertionResults }) =>
+      assertionResults
+        .filter(({ status }) => status === 'pending' || status === 'todo')
+        .map(({ fullName }) => `${relative(root, name)}: ${fullName}`),
+    ),
+  );
+  // With -t, jest skips all other tests.
+  if (pending.length > 0 && pending.length <= 30) console.log(`\nskipped:\n  ${pending.join('\n  ')}`);
   const seconds = Math.round((Date.now() - started) / 1_000);
   console.log(`\ntook ${Math.floor(seconds / 60)} min ${seconds % 60} s`);
   console.log(failedSteps.length > 0 ? `\nfailed: ${failedSteps.join(', ')}\n` : '');

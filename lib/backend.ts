@@ -1,7 +1,7 @@
 /**
- * What your own backend implements: `LockBackend` and its types. Give it to a service as the option `backend`.
+ * `LockBackend` and its types, for your own backend. Pass it to a service as the option `backend`.
  *
- * It follows what the lock engine needs, and may change in any minor version.
+ * It changes with the lock engine, and may do so in any minor version.
  *
  * @experimental
  * @packageDocumentation

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { EXIT } from './cli/command-error.js';
 import { runCommandLine } from './cli/run-command-line.js';
 
-// Until the command has settled: it never ends with 0 before that.
+// If the process ends before the command has settled, the exit code is not 0.
 process.exitCode = EXIT.failure;
 void runCommandLine(process.argv.slice(2), process.env, version).then((exitCode) => {
   process.exitCode = exitCode;

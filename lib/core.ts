@@ -49,10 +49,12 @@ export type {
   InspectedOwner,
   InspectedPermit,
   ListedLock,
+  ListedResult,
   ListedSynchronizer,
   ListOptions,
   LockInspection,
   LockList,
+  ResultInspection,
   SynchronizerInspection,
 } from './service/lock-inspection.js';
 export { LockService } from './service/lock-service.js';

@@ -7,6 +7,12 @@ export type {
   LockKey,
   ReturnKind,
 } from './nest/decorator/distributed-lock.options.js';
+export {
+  type FlightDecorator,
+  type FlightKey,
+  SingleFlight,
+  type SingleFlightOptions,
+} from './nest/decorator/single-flight.decorator.js';
 export { InjectLockService } from './nest/inject-lock-service.decorator.js';
 export { Leader, type LeaderMethod, type LeaderOptions } from './nest/leader/leader.decorator.js';
 export { LockExceptionFilter, type LockExceptionFilterOptions } from './nest/lock-exception.filter.js';

@@ -12,11 +12,11 @@ export interface FlightRequest {
   readonly owner: string;
   /** Milliseconds until the backend frees the lock if nobody renews it. */
   readonly leaseTime: number;
-  /** The reading with which the caller was first told that the lock is busy; undefined: it asks for the first time. */
+  /** The reading in the first busy reply to this caller. Undefined on its first request. */
   readonly begin: number | undefined;
   /** How old a result may be, in milliseconds; 0: it must have ended after {@link begin}. */
   readonly keepFor: number;
-  /** The size of the largest result that the caller takes, in bytes. */
+  /** The size of the largest result that the caller accepts, in bytes. */
   readonly maxSize: number;
 }
 
@@ -27,9 +27,9 @@ export interface StoredResult {
   readonly run: string;
   /** When it was stored. */
   readonly ended: number;
-  /** Callers that began to ask before that may have it. It is earlier than `ended` for a result that was forgotten. */
+  /** Callers that first asked before this reading may have it. It is earlier than `ended` for a forgotten result. */
   readonly before: number;
-  /** Callers that accept an older result may have it until then. */
+  /** Callers that accept an older result may have it until this reading. */
   readonly kept: number;
 }
 
@@ -37,7 +37,7 @@ export interface StoredResult {
 export interface FlightBusy extends Busy {
   /** When the backend answered. */
   readonly reading: number;
-  /** A result that the caller may have. `remaining` and `holder` mean nothing then. */
+  /** A result that the caller may have. Ignore `remaining` and `holder` then. */
   readonly result?: StoredResult;
 }
 
@@ -57,15 +57,18 @@ export interface FlightRelease {
 
 /** @publicApi */
 export interface FlightReleaseReply {
-  /** `gone`: the owner held the lock no longer, and nothing was stored. `before`: an earlier copy has stored it. */
+  /**
+   * `gone`: the owner no longer held the lock, and nothing was stored. `before`: an earlier copy of the request has
+   * stored it.
+   */
   readonly released: 'now' | 'before' | 'gone';
-  /** Why a result that was to be stored is not. */
+  /** Why the result could not be stored. */
   readonly refusal?: string;
   /** The connection broke while the release was under way, so it may have been executed twice. */
   readonly resent: boolean;
 }
 
-/** A result that is kept. Its value is not shown. @publicApi */
+/** A stored result, without its value. @publicApi */
 export interface ResultState {
   /** In bytes. */
   readonly size: number;
@@ -75,40 +78,40 @@ export interface ResultState {
 
 /**
  * The locks of single flights, and their results. A flight's lock excludes the locks of all other types under its key.
- * It is renewed, inspected and released by force as any other, by the methods of `LockBackend` with the type `flight`;
- * `LockBackend.release` releases it without a result.
+ * It is renewed, inspected and released by force like any other, by the methods of `LockBackend` with the type
+ * `flight`. `LockBackend.release` releases it without a result.
  *
- * Moments are *readings*: numbers of microseconds from the clock that gives fencing tokens. They only grow, also when
- * the server's time is set back, and may be compared with fencing tokens.
+ * Moments are *readings*: microseconds from the clock of the fencing tokens. They only grow, even if
+ * the server's time is set back, and can be compared with fencing tokens.
  *
  * All methods may be called at any time, concurrently. Promises reject with `BackendError` only.
  *
  * @publicApi
  */
 export interface FlightBackend {
-  /** Answers with a result that the caller may have. Otherwise acquires the lock if it is free. */
+  /** Returns a result that the caller may have. Otherwise, acquires the lock if it is free. */
   acquire(request: FlightRequest): Promise<FlightReply>;
 
   /**
    * Stores the result if the owner holds the lock, then releases the lock and wakes waiters, all in one step. The
-   * result is not stored if nobody waits for it and it is not to be kept. If it was forgotten after the run's token,
-   * only callers that began to ask before that may have it. If it cannot be stored, the lock is released all the same.
+   * result is not stored if nobody waits for it and `keepFor` is 0. If results were forgotten after the run's token,
+   * only callers that first asked before that may have it. If the result cannot be stored, the lock is released anyway.
    */
   release(release: FlightRelease): Promise<FlightReleaseReply>;
 
   /**
-   * When results of this key were last forgotten; 0 if that was before the present run. A run with a smaller token must
-   * not be joined.
+   * When results of this key were last forgotten, or 0 if that was before the current run. Callers must not join a run
+   * with a smaller token.
    */
   forgottenAt(key: string): Promise<number>;
 
   /**
-   * Deletes the result, and lets a present run keep none.
+   * Deletes the result, and prevents a current run from keeping its result.
    *
    * @returns whether there was a result
    */
   forget(key: string): Promise<boolean>;
 
-  /** The result that is kept; undefined: there is none. */
+  /** The stored result, or undefined. */
   inspect(key: string): Promise<ResultState | undefined>;
 }

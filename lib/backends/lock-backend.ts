@@ -33,7 +33,7 @@ export * from './subscription.js';
 
 /** The reply to {@link LockBackend.ping}. @publicApi */
 export interface BackendHealth {
-  /** Whether messages about releases arrive; undefined: nobody has had to listen yet. */
+  /** Whether messages about releases arrive. Undefined if they were not needed yet. */
   readonly listening: boolean | undefined;
 }
 
@@ -49,7 +49,7 @@ export const TICKET_LIFETIME = 1_000;
  * - Times are measured by the backend's own clock.
  * - A call that gets no answer within the backend's command time-out rejects with `outcome: 'unknown'`.
  * - A call that takes something (an acquisition, a transfer, a position in a queue, permits) is not executed after that
- *   time-out, however long it was under way, because its caller has given up. See {@link BackendError.validUntil}.
+ *   time-out, even if it was delayed, because its caller has given up. See {@link BackendError.validUntil}.
  *
  * ```ts
  * const reply = await backend.acquire({
@@ -125,8 +125,8 @@ export interface LockBackend {
   release(request: ReleaseRequest): Promise<ReleaseReply>;
 
   /**
-   * Replaces one owner by another in one step, with a fresh lease; `undefined` when `from` did not hold the lock. If the
-   * lease becomes shorter, waiters are woken, because they would rest until the former lease ended.
+   * Replaces one owner by another in one step, with a fresh lease; `undefined` when `from` did not hold the lock. If
+   * the lease becomes shorter, waiters are woken, because they would sleep until the former lease ended.
    *
    * @throws BackendError
    */

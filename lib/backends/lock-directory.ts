@@ -55,8 +55,8 @@ export interface WaitRecord {
 /** @publicApi */
 export interface KeyPage {
   /**
-   * Keys of locks, in no order. A key present during the whole listing is on at least one page; a key may be on two
-   * pages.
+   * Keys of locks, in no particular order. A key that exists during the whole listing is on at least one page. A key
+   * may be on two pages.
    */
   readonly keys: readonly string[];
   /**
@@ -76,8 +76,8 @@ export interface KeyPage {
  */
 export interface LockDirectory {
   /**
-   * The keys of present locks, semaphores and latches that begin with `prefix`, verbatim, followed by text that matches
-   * the glob pattern `match`. Does not block the server, however many keys there are.
+   * The keys of existing locks, semaphores and latches that begin with exactly `prefix`, followed by text that matches
+   * the glob pattern `match`. It does not block the server, however many keys there are.
    *
    * @param count the approximate size of a page; a page may have more or fewer keys, or none
    * @returns undefined for a cursor that this backend did not issue

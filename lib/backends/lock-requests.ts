@@ -7,7 +7,7 @@ import type { Moment } from './runtime.js';
  */
 export type LockType = 'reentrant' | 'fair' | 'read' | 'write' | 'fenced';
 
-/** The type of a lock that is held: one that can be asked for, or the lock of a `singleFlight`. @publicApi */
+/** The type of a held lock: a {@link LockType}, or the lock of a `singleFlight`. @publicApi */
 export type HeldType = LockType | 'flight';
 
 /** Read and write locks share one lock record; any other type under the same name counts as busy, and vice versa. */

@@ -8,7 +8,7 @@ const REFUSAL_LASTS = 2_000;
  * Whether one node answers. An outage begins with the first request that fails, or that gets no answer within the
  * command time-out. It ends with any answer.
  *
- * A node that answers with an error that may pass (LOADING, OOM, CLUSTERDOWN, …) grants no lock either, although PING
+ * A node that answers with a temporary error (LOADING, OOM, CLUSTERDOWN, …) does not grant locks either, although PING
  * and renewals may succeed. Such an outage ends when an acquisition succeeds again, or when none has been refused for
  * two seconds.
  *

@@ -66,3 +66,38 @@ class DeadlineTimer implements Timer {
     this.timer.cancel();
   }
 }
+
+/** A request gets at most this many milliseconds more after the event loop was blocked. */
+const LONGEST_GRACE = 1_000;
+/** A timer that fires less than this many milliseconds late was not held up. */
+const ON_TIME = 2;
+
+/**
+ * A {@link deadlineTimer} for answers to requests. When the event loop was blocked, they get that time again, within
+ * bounds: node-redis writes a command one turn after it was sent, so that a server may see it only when the loop moves
+ * on.
+ *
+ * @param due on the monotonic clock
+ * @param giveUp gets a moment: requests that were due by then are overdue
+ */
+export function answerTimer(runtime: Runtime, due: number, giveUp: (moment: number) => void): Timer {
+  return new AnswerTimer(runtime, due, giveUp);
+}
+
+/** A class, for the reason in engine/collections/list-of.ts. */
+class AnswerTimer implements Timer {
+  private timer: Timer;
+
+  constructor(runtime: Runtime, due: number, giveUp: (moment: number) => void) {
+    this.timer = deadlineTimer(runtime, Math.max(1, due - runtime.monotonic()), () => {
+      const now = runtime.monotonic();
+      const late = now - due;
+      if (late < ON_TIME) return giveUp(now);
+      this.timer = deadlineTimer(runtime, Math.min(late, LONGEST_GRACE), () => giveUp(due));
+    });
+  }
+
+  cancel(): void {
+    this.timer.cancel();
+  }
+}

@@ -67,6 +67,14 @@ export interface BoardSynchronizer {
   readonly waiting: number;
 }
 
+/** A result of a single flight that is kept. */
+export interface BoardResult {
+  readonly name: string;
+  /** In words. */
+  readonly size: string;
+  readonly keptUntil: number | null;
+}
+
 export interface BoardPermit extends Place {
   readonly id: string;
   readonly leaseEnds: number | null;
@@ -96,6 +104,7 @@ export interface Snapshot {
   readonly took: number;
   readonly locks: readonly BoardLock[];
   readonly synchronizers: readonly BoardSynchronizer[];
+  readonly results: readonly BoardResult[];
   readonly clients: readonly BoardClient[];
   /** There are more locks than were read. */
   readonly incomplete: boolean;

@@ -4,6 +4,8 @@ import type { TimeSlices } from './time-slices.js';
 
 /** Most clients that the page lists. */
 const MOST_CLIENTS = 200;
+/** Most results of single flights that the page lists. */
+const MOST_RESULTS = 500;
 /** Most semaphores and latches that the page lists. */
 const MOST_SYNCHRONIZERS = 500;
 const PAGE_SIZE = 50;
@@ -53,6 +55,7 @@ export class BoardView {
   private byName: ReadonlyMap<string, BoardLock> | undefined;
   private clients: string | undefined;
   private synchronizers: string | undefined;
+  private results: string | undefined;
   private sums: { waiting: number; waitsSince: number | null } | undefined;
 
   constructor(
@@ -69,6 +72,7 @@ export class BoardView {
       { name: 'outage', text: JSON.stringify(outage) },
       this.summary(events.count),
       { name: 'synchronizers', text: this.synchronizersText() },
+      { name: 'results', text: this.resultsText() },
       { name: 'clients', text: this.clientsText() },
       { name: 'events', text: events.text },
     ];
@@ -144,13 +148,22 @@ export class BoardView {
     return this.synchronizers;
   }
 
+  private resultsText(): string {
+    const { results } = this.snapshot;
+    this.results ??= JSON.stringify(
+      [...results].sort((one, other) => (one.name < other.name ? -1 : 1)).slice(0, MOST_RESULTS),
+    );
+    return this.results;
+  }
+
   private summary(events: number): Part {
-    const { locks, synchronizers, clients, incomplete, took } = this.snapshot;
+    const { locks, synchronizers, results, clients, incomplete, took } = this.snapshot;
     this.sums ??= sumsOf(locks);
     const steady = {
       held: locks.length,
       ...this.sums,
       synchronizers: synchronizers.length,
+      results: results.length,
       clients: clients.length,
       events,
       incomplete,

@@ -8,7 +8,16 @@ const SHORTEST_PAUSE = 1_000;
  */
 const REST = 4;
 
-const EMPTY: Snapshot = { at: 0, took: 0, locks: [], synchronizers: [], clients: [], incomplete: false, outage: null };
+const EMPTY: Snapshot = {
+  at: 0,
+  took: 0,
+  locks: [],
+  synchronizers: [],
+  results: [],
+  clients: [],
+  incomplete: false,
+  outage: null,
+};
 
 /** Takes the snapshots for all viewers: one at a time, at most one a second, none without viewers. */
 export class SnapshotFeed {

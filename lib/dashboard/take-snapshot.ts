@@ -4,6 +4,7 @@ import {
   type InspectedPermit,
   type ListedLock,
   type ListedSynchronizer,
+  sizeText,
   synchronizerText,
 } from '../service/lock-inspection.js';
 import type { LockService } from '../service/lock-service.js';
@@ -12,6 +13,7 @@ import type {
   BoardLock,
   BoardOwner,
   BoardPermit,
+  BoardResult,
   BoardSynchronizer,
   BoardWaiter,
   Snapshot,
@@ -35,13 +37,17 @@ export async function takeSnapshot(locks: LockService, before: Snapshot | undefi
   const known = new Map(before?.locks.map((lock) => [lock.name, lock]));
   const found = new Map<string, BoardLock>();
   const synchronizers = new Map<string, BoardSynchronizer>();
+  const results = new Map<string, BoardResult>();
+  const kept = new Map(before?.results.map((result) => [result.name, result.keptUntil]));
   for (;;) {
     const now = Date.now();
     for (const lock of page.locks)
       found.set(lock.name, toBoardLock(lock, waits.get(lock.name), now, known.get(lock.name)));
     for (const each of page.synchronizers) synchronizers.set(each.name, toBoardSynchronizer(each, now, before));
+    for (const { name, size, remainingTime } of page.results)
+      results.set(name, { name, size: sizeText(size), keptUntil: endOf(remainingTime, now, kept.get(name)) });
     const { cursor } = page;
-    if (cursor === undefined || found.size + synchronizers.size >= MOST_LOCKS) break;
+    if (cursor === undefined || found.size + synchronizers.size + results.size >= MOST_LOCKS) break;
     page = await locks.list({ cursor, count: PAGE });
   }
   const at = Date.now();
@@ -56,6 +62,7 @@ export async function takeSnapshot(locks: LockService, before: Snapshot | undefi
     took: at - started,
     locks: [...found.values()],
     synchronizers: [...synchronizers.values()],
+    results: [...results.values()],
     clients: boardClients,
     incomplete: page.cursor !== undefined,
     outage: null,

@@ -207,7 +207,7 @@ export class EngineContext implements WaitingQueues {
     // Several names first: when such an acquisition ends, its waits for single names, which are in queues too, end with
     // it.
     for (const caller of [...several]) show(caller);
-    for (const queue of queues.values()) if (queue.waiting.length > 0) show(queue);
+    for (const { line } of queues.values()) if (!line.isEmpty) show(line);
     this.synchronizers.forEachQueue(show);
   }
 }

@@ -364,6 +364,6 @@ function acquireOne(context: EngineContext, name: string, terms: AcquisitionTerm
     // The queue may have ended in the meantime, if the lock proved to be lost.
     const queue = context.queueOf(terms.type, name, key);
     queue.enqueue(waiter);
-    if (hasScope) context.deadlocks.add(waiter, queue);
+    if (hasScope) context.deadlocks.add(waiter, queue.line);
   });
 }

@@ -43,7 +43,7 @@ export class LockInspector {
     const owners = await this.ask(name, (key) => this.context.backend.forceRelease(key, expected));
     const { forcedReleases, queues } = this.context;
     forcedReleases.removed({ key: toKey(this.keyPrefix, name, 'The lock'), owners });
-    for (const queue of queues.named(name)) queue.removed(owners);
+    queues.fair(name)?.removed(owners);
     return owners;
   }
 

@@ -87,7 +87,7 @@ export class Shutdown {
   private rejectWaiters(whom: (caller: { readonly scoped: boolean }) => boolean): void {
     const { queues, several } = this.context.work;
     const errorOf = ({ name }: Caller<never>) => shutdownError('Waiting', name);
-    for (const queue of queues.values()) queue.refuseWhere((caller) => (whom(caller) ? errorOf(caller) : undefined));
+    for (const { line } of queues.values()) line.refuseWhere((caller) => (whom(caller) ? errorOf(caller) : undefined));
     for (const locks of several) if (whom(locks)) locks.refuseWhere(errorOf);
   }
 

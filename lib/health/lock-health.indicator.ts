@@ -2,15 +2,15 @@ import { Inject, Injectable } from '@nestjs/common';
 import { LockService } from '../service/lock-service.js';
 import type { LockServiceHealth } from '../service/service-health.js';
 
-/** What a health check answers: an object of the form that @nestjs/terminus takes. @publicApi */
+/** The result of a health check, in the form that @nestjs/terminus expects. @publicApi */
 export type LockHealthResult<Key extends string = string> = Record<
   Key,
   { readonly status: 'up' | 'down' } & Omit<LockServiceHealth, 'healthy'>
 >;
 
 /**
- * Tells @nestjs/terminus how the locks are: whether Redis answers, messages about releases arrive, renewals are in
- * time, and no lock was lost in the last minute. It needs nothing of terminus, and is for its versions 11 and 12.
+ * A health indicator for @nestjs/terminus 11 and 12. It checks whether Redis answers, messages about releases arrive,
+ * renewals are on time, and no lock was lost in the last minute. It does not import terminus.
  *
  * ```ts
  * @Module({ imports: [TerminusModule], providers: [LockHealthIndicator], controllers: [HealthController] })
@@ -23,7 +23,7 @@ export type LockHealthResult<Key extends string = string> = Record<
  * }
  * ```
  *
- * terminus 10 would answer 200 in any case. It wants an error:
+ * Terminus 10 answers 200 even if the result is `down`. Throw the error yourself:
  * `if (result.locks.status === 'down') throw new HealthCheckError('locks', result)`. For a module with a name:
  * `{ provide: LockHealthIndicator, useFactory: (locks) => new LockHealthIndicator(locks), inject: [getLockServiceToken('name')] }`.
  *
@@ -34,7 +34,7 @@ export class LockHealthIndicator {
   constructor(@Inject(LockService) private readonly locks: LockService) {}
 
   /**
-   * The state of the locks, as @nestjs/terminus wants it: `{ locks: { status: 'up', … } }`. It never rejects.
+   * The state of the locks for @nestjs/terminus: `{ locks: { status: 'up', … } }`. It never rejects.
    *
    * @param key the name of the result. Default `'locks'`
    */

@@ -13,16 +13,17 @@ export interface LockExceptionFilterOptions {
 type Refusal = LockBusyError | LockDeadlockError | LockUnavailableError;
 
 /**
- * Answers a client whose handler got no lock, because it stayed busy, because Redis does not answer, or because a
- * deadlock was ended with it, on any transport. The answer names neither the lock nor its holder:
+ * Sends a response to a client whose handler did not get its lock, because the lock stayed busy, because Redis does not
+ * answer, or to resolve a deadlock. It works on any transport. The response never contains the lock's name or its
+ * holder:
  *
- * - HTTP (Express, Fastify): 423 Locked, or 503 Service Unavailable where Redis does not answer, in NestJS's form.
- *   `Retry-After` is what is left of the lease where a caller of this process holds the lock with a fixed lease;
- *   otherwise 1 to 3 seconds at random, so that clients do not all come back at once;
+ * - HTTP (Express, Fastify): 423 Locked, or 503 Service Unavailable if Redis does not answer, in NestJS's format.
+ *   If a caller of this process holds the lock with a fixed lease, `Retry-After` is the time left of that lease.
+ *   Otherwise it is 1 to 3 seconds at random, so that clients do not all retry at once;
  * - GraphQL, and transports that are not named here: an error with a general message and `extensions.code` `'LOCKED'`
  *   or `'UNAVAILABLE'`;
  * - microservices: the error `{ status: 'error', code, message }` with the same codes. The lock's name is logged,
- *   because the sender of an event gets no answer;
+ *   because the sender of an event gets no response;
  * - WebSockets (Socket.IO and `@nestjs/platform-ws`): the event `exception` with the same content.
  *
  * ```ts
@@ -31,10 +32,10 @@ type Refusal = LockBusyError | LockDeadlockError | LockUnavailableError;
  * app.useGlobalFilters(new LockExceptionFilter({ busy: 409 }));              // other statuses
  * ```
  *
- * A deadlock is logged: it is a fault of the code, although the client may try again. So is a Redis that does not
- * answer, with the reason.
+ * A deadlock is logged, because it is a defect of the code, although the client may try again. If Redis does not
+ * answer, the reason is logged.
  *
- * @throws LockConfigurationError from the constructor for a status that is none of an HTTP error
+ * @throws LockConfigurationError from the constructor for a status that is not an HTTP error
  * @publicApi
  */
 @Catch(LockBusyError, LockDeadlockError, LockUnavailableError)

@@ -3,16 +3,16 @@ import { LockConfigurationError } from '../engine/errors.js';
 import { LockService } from '../service/lock-service.js';
 import { getLockServiceToken } from './redis-lock.constants.js';
 
-/** An instance with decorated methods. It has its lock service under {@link getLockServiceToken}. */
+/** An instance with decorated methods. Its lock service is the property {@link getLockServiceToken}. */
 export interface Lockable {
   [service: symbol]: LockService | undefined;
 }
 
 /**
  * Makes NestJS inject the service into every instance of this class and its subclasses. The property is not enumerable,
- * so that logs and comparisons of instances do not see it. The service without a name is asked for by its class, as a
- * constructor asks for it: a test replaces both by one provider. NestJS names the property in its error when there is
- * none, so the token says what to do.
+ * so that logs and comparisons of instances do not see it. The service without a name is injected by its class, as in a
+ * constructor, so that a test replaces both with one provider. If there is no service, NestJS prints the
+ * token in its error, so the token says what to do.
  */
 export function declareLockService(prototype: object, name: string | undefined): void {
   const token = getLockServiceToken(name);
@@ -28,17 +28,17 @@ export function declareLockService(prototype: object, name: string | undefined):
 }
 
 /**
- * Gives a lock service to an instance that NestJS did not make, so that its decorated methods work. Instances of class
- * providers and controllers have one already; those of `useFactory` and `useValue` providers get one when the
+ * Gives a lock service to an instance that NestJS did not create, so that its decorated methods work. Instances of
+ * class providers and controllers have one already; those of `useFactory` and `useValue` providers get one when the
  * application starts.
  *
  * ```ts
  * const orders = attachLockService(new OrdersService(repository), createLockService({ backend: 'memory' }));
  * ```
  *
- * @param name the service's name, where methods ask for a named one (`@DistributedLock({ service: name })`)
+ * @param name the service's name, if methods use a named one (`@DistributedLock({ service: name })`)
  * @returns the instance
- * @throws LockConfigurationError when none of its methods asks for that service, when it already has another one, or
+ * @throws LockConfigurationError when none of its methods uses that service, when it already has another one, or
  * when it is frozen @publicApi
  */
 export function attachLockService<T extends object>(instance: T, service: LockService, name?: string): T {
@@ -54,7 +54,7 @@ export function attachLockService<T extends object>(instance: T, service: LockSe
   if (present === service) return instance;
   if (present !== undefined) {
     throw new LockConfigurationError(
-      `${what} already has the lock service of another application that still runs: close that one first, or let each create its own instance with useFactory`,
+      `${what} already has the lock service of another application that is still running: close that one first, or let each create its own instance with useFactory`,
     );
   }
   if (!Object.isExtensible(instance)) {
@@ -66,7 +66,7 @@ export function attachLockService<T extends object>(instance: T, service: LockSe
   return instance;
 }
 
-/** Whether a method of this object asks for the service with that token. */
+/** Whether a method of this object uses the service with that token. */
 export function asksFor(value: unknown, token: symbol): value is Lockable {
   try {
     return typeof value === 'object' && value !== null && token in value;

@@ -9,8 +9,8 @@ type NestModule = ModulesContainer extends Map<string, infer M> ? M : never;
 type Provider = NestModule['providers'] extends Map<unknown, infer P> ? P : never;
 
 /**
- * Finds the instances that NestJS injects no properties into, because they come from a `useFactory` or `useValue`, and
- * gives those with decorated methods their lock service. A global module does so before the first `onModuleInit` of
+ * NestJS does not inject properties into instances from `useFactory` and `useValue`. This class finds such instances
+ * with decorated methods, and gives them their lock service. A global module does so before the first `onModuleInit` of
  * other modules.
  */
 export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown {
@@ -33,7 +33,7 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown 
     }
   }
 
-  /** An object that outlives the application (`useValue`) can then be used by another one. */
+  /** Allows an object that outlives the application (`useValue`) to be used in another one. */
   onApplicationShutdown(): void {
     for (const instance of this.attached.splice(0)) instance[this.token] = undefined;
   }
@@ -45,7 +45,7 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown 
     if (provider.inject && typeof provider.metatype === 'function') this.attachToProducts(provider);
   }
 
-  /** A factory makes request-scoped and transient instances later: each gets its service when it is made. */
+  /** Factories create request-scoped and transient instances later. Each gets its service when it is created. */
   private attachToProducts(provider: Provider): void {
     const factory = provider.metatype as (...dependencies: unknown[]) => unknown;
     provider.metatype = async (...dependencies: unknown[]) => {
@@ -62,7 +62,9 @@ export class LockServiceExplorer implements OnModuleInit, OnApplicationShutdown 
     this.attached.push(instance);
   }
 
-  /** With two global modules of one name, the order of imports would decide which lock service an instance gets. */
+  /**
+   * With two global modules of the same name, the order of imports would decide which lock service an instance gets.
+   */
   private refuseDuplicates(): void {
     const global = [...this.modules.values()].filter((module) => module.isGlobal && module.providers.has(this.token));
     if (global.length <= 1) return;

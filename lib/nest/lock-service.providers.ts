@@ -38,7 +38,7 @@ export function provideLockService(
   ];
 }
 
-/** The value that a test has provided instead of the alias. Then no service is created, because that would connect. */
+/** The value that a test has provided instead of the alias. No service is then created, because it would connect. */
 function replacementOf(token: symbol, modules: ModulesContainer): LockService | undefined {
   for (const { providers } of modules.values()) {
     const provider = providers.has(LockShutdown) ? providers.get(token) : undefined;

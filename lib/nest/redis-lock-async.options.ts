@@ -4,7 +4,7 @@ import type { RedisLockOptions } from '../service/redis-lock-options.js';
 /** The options that must be known before a factory runs. */
 type ModuleOptionName = 'name' | 'isGlobal';
 
-/** Makes the options of a RedisLockModule; for `useClass` and `useExisting`. @publicApi */
+/** Creates the options of a RedisLockModule, for `useClass` and `useExisting`. @publicApi */
 export interface RedisLockOptionsFactory {
   createRedisLockOptions(): RedisLockFactoryOptions | Promise<RedisLockFactoryOptions>;
 }

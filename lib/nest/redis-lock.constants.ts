@@ -4,12 +4,12 @@ import { LockService } from '../service/lock-service.js';
 export const REDIS_LOCK_OPTIONS = Symbol.for('nestjs-redis-lock.options');
 
 /**
- * Token of a LockService: that of the module without a name, or with this name. It is also the property in which
- * instances with decorated methods have their service. NestJS prints it when the service is missing, so it says what to
- * do.
+ * Token of a LockService: that of the module without a name, or with this name. It is also the property of instances
+ * with decorated methods that contains their service. NestJS prints the token when the service is missing, so it says
+ * what to do.
  *
- * The symbols are registered, so that a copy of this library loaded by `import` and one loaded by `require` have the
- * same.
+ * The symbols are registered, so that a copy of this library loaded by `import` and one loaded by `require` use the
+ * same tokens.
  *
  * @publicApi
  */
@@ -25,8 +25,8 @@ export function getLockServiceToken(name?: string): symbol {
 const LOCK_SERVICE_CLASSES = Symbol.for('nestjs-redis-lock.lock-service-classes');
 
 /**
- * LockService of each copy of this library that the process has loaded. Decorated methods ask for the class of their
- * own copy, because a mock is provided in its place; a module provides its service as all of them.
+ * The class LockService of each copy of this library that the process has loaded. Decorated methods inject the class of
+ * their own copy, because a mock replaces that class. A module provides its service under all of them.
  */
 export const lockServiceClasses: ReadonlySet<typeof LockService> = registerClass(LockService);
 

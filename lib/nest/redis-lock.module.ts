@@ -35,8 +35,7 @@ const { ConfigurableModuleClass } = new ConfigurableModuleBuilder<RedisLockFacto
 @Module({})
 export class RedisLockModule extends ConfigurableModuleClass {
   /**
-   * The module with these options: exactly one of `connection`, `backend` and `quorum`, and what differs from the
-   * defaults.
+   * The module with these options. Exactly one of `connection`, `backend` and `quorum` is required.
    *
    * ```ts
    * RedisLockModule.forRoot({ connection: 'redis://localhost:6379', keyPrefix: 'shop:lock:' })
@@ -58,9 +57,9 @@ export class RedisLockModule extends ConfigurableModuleClass {
    * })
    * ```
    *
-   * `name` and `isGlobal` are given beside the factory; all other options come from it.
+   * `name` and `isGlobal` are set beside the factory. All other options come from it.
    *
-   * @throws LockConfigurationError for an option that belongs in what the factory returns, or without a factory
+   * @throws LockConfigurationError if there is no factory, or for an option that the factory must return
    */
   static override forRootAsync(options: RedisLockAsyncOptions): DynamicModule {
     const unknown = Object.keys(options).filter((option) => !ASYNC_OPTIONS.includes(option));

@@ -5,28 +5,31 @@ import { LockTelemetry } from './lock-telemetry.js';
 
 /** @publicApi */
 export interface LockInstrumentationOptions {
-  /** Where spans go. Default: the global provider, also where it is registered later. */
+  /** Receives the spans. Default: the global provider, even if it is registered later. */
   readonly tracerProvider?: TracerProvider | undefined;
-  /** Where measurements go. Default: the global provider, also where it is registered later. */
+  /** Receives the measurements. Default: the global provider, even if it is registered later. */
   readonly meterProvider?: MeterProvider | undefined;
   /** Default true. */
   readonly spans?: boolean | undefined;
   /** Default true. */
   readonly metrics?: boolean | undefined;
   /**
-   * Whether spans have the names of locks, in an attribute and in the messages of errors. Metrics never have them.
-   * `false`, where names tell what must not leave the application, as an account does. Default true.
+   * Whether spans contain the names of locks, in an attribute and in error messages. Metrics never contain them.
+   * Use `false` if names contain data that must not leave the application, such as account numbers. Default true.
    */
   readonly lockNames?: boolean | undefined;
 }
 
 /** The handle that {@link instrumentLocks} returns. @publicApi */
 export interface LockInstrumentation {
-  /** Ends it: open spans end, and nothing is counted as held or waiting any more. Further calls have no effect. */
+  /**
+   * Stops the instrumentation. Open spans end, and nothing is counted as held or waiting any more. Further calls have
+   * no effect.
+   */
   disable(): void;
 }
 
-/** One for the process, however the library is loaded: imported, required, or both. */
+/** There is one instrumentation in the process, even if the library is loaded by both `import` and `require`. */
 const ACTIVE = Symbol.for('nestjs-redis-lock:otel');
 const active = globalThis as { [ACTIVE]?: LockInstrumentation | undefined };
 
@@ -39,8 +42,8 @@ const KINDS: Readonly<Record<keyof LockInstrumentationOptions, 'boolean' | 'getT
 };
 
 /**
- * Makes OpenTelemetry spans and metrics of what the locks of this process do, in all of its services. Call it once,
- * when the process starts; it may be before or after the SDK starts, and loads neither the locks nor ioredis.
+ * Creates OpenTelemetry spans and metrics for the locks of all services in this process. Call it once
+ * when the process starts, before or after the SDK starts. It loads neither the locks nor ioredis.
  *
  * ```ts
  * import { instrumentLocks } from 'nestjs-redis-lock/otel';
@@ -48,8 +51,8 @@ const KINDS: Readonly<Record<keyof LockInstrumentationOptions, 'boolean' | 'getT
  * instrumentLocks();
  * ```
  *
- * While it is on, another call changes nothing and counts nothing twice: it gets the same object, and a warning is
- * written by `diag`. To change options, `disable()` first.
+ * Another call has no effect: it returns the same object, and `diag` logs a warning. To change options, call
+ * `disable()` first.
  *
  * @throws TypeError naming the option that is wrong
  * @publicApi

@@ -4,7 +4,7 @@ import type { LockEvent } from '../engine/events/lock-events.js';
 /** Histogram bucket bounds in seconds, from a round trip to a local Redis to a long wait. */
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
-/** The instruments of one meter provider. None of their attributes is a lock's name. */
+/** The instruments of one meter provider. Their attributes never contain the name of a lock. */
 export type LockMetrics = ReturnType<typeof createMetrics>;
 
 function createMetrics(provider: MeterProvider) {

@@ -11,6 +11,9 @@ import {
 import type { HolderClient } from '../engine/clients/describe-holder.js';
 import type { AcquireMessage, HoldMessage } from '../engine/trace/channels.js';
 
+/** Where the decorator's onBusy answers, nothing has failed. */
+const SUCCESSES: readonly AcquireMessage['outcome'][] = ['acquired', 'shared', 'skipped'];
+
 /** Creates and ends the spans of acquisitions and holds. */
 export class LockSpans {
   constructor(
@@ -23,23 +26,23 @@ export class LockSpans {
   }
 
   endAcquire(span: Span, message: AcquireMessage): void {
-    const { outcome, reentry, handedOff, owner, owners, fencingToken, holderClient, error } = message;
+    const { outcome, reentry, shared, handedOff, owner, owners, fencingToken, holderClient, error } = message;
     span.setAttributes({
       'distributed_lock.outcome': outcome,
       'distributed_lock.reentry': reentry,
       'distributed_lock.handed_off': handedOff,
+      'distributed_lock.shared': shared || undefined,
       'distributed_lock.owner': owner,
       ...ownersOf(owners),
       'distributed_lock.fencing_token': fencingToken,
       ...(holderClient && describe(holderClient)),
     });
-    // Where the decorator's onBusy answers, nothing has failed.
-    if (outcome !== 'acquired' && outcome !== 'skipped') this.fail(span, error);
+    if (!SUCCESSES.includes(outcome)) this.fail(span, error);
     span.end();
   }
 
   /**
-   * In the trace of the caller; where it has none, in that of the acquisition.
+   * Starts the span in the trace of the caller, or, if it has none, in that of the acquisition.
    *
    * @param parent the caller's context at the start of the acquisition
    */
@@ -99,12 +102,12 @@ export class LockSpans {
   }
 }
 
-/** Makes `span` the active one of whatever runs in it. */
+/** Makes `span` the active span of the work that runs in it. */
 export function runIn(span: Span): <T>(work: () => T) => T {
   return (work) => context.with(trace.setSpan(context.active(), span), work);
 }
 
-/** Only of several locks. */
+/** Only for several locks. */
 function ownersOf(owners: ReadonlyMap<string, string> | undefined): Attributes {
   return owners === undefined || owners.size < 2 ? {} : { 'distributed_lock.owners': [...owners.values()] };
 }

@@ -8,17 +8,17 @@ import { type LockSpans, runIn } from './lock-spans.js';
 /** The state of an acquisition or a hold whose start was seen. */
 interface Traced {
   readonly span: Span | undefined;
-  /** The instruments that have counted it. They count its end, too. */
+  /** The instruments that counted its start. They also count its end. */
   readonly metrics: LockMetrics | undefined;
 }
 
-/** Turns what the channels say into spans and measurements. */
+/** Turns the messages of the channels into spans and measurements. */
 export class LockTelemetry {
   private readonly acquiring = new Map<AcquireMessage, Traced>();
   private readonly holding = new Map<HoldMessage, Traced>();
   /** Open spans of holds, by owner. */
   private readonly held = new Map<string, Span>();
-  /** What a hold needs from its acquisition, kept for as long as it may need it. */
+  /** What a hold needs from its acquisition. */
   private readonly origins = new WeakMap<
     AcquireMessage,
     { readonly caller: Context; readonly span: Span | undefined }
@@ -40,7 +40,7 @@ export class LockTelemetry {
     ];
   }
 
-  /** Ends the spans that are open, and takes back what is counted as held or waiting. */
+  /** Ends the open spans, and resets the counters of held locks and waiting callers. */
   stop(): void {
     for (const unsubscribe of this.subscriptions) unsubscribe();
     for (const [message, { span, metrics }] of this.acquiring) {
@@ -134,13 +134,13 @@ function countPoints(metrics: MetricsSource): readonly (() => void)[] {
   ];
 }
 
-/** Re-entry holds nothing that the hold around it does not. */
+/** Re-entry holds no additional locks. */
 function locksOf({ names, reentry }: HoldMessage): number {
   return reentry ? 0 : names.length;
 }
 
-// By name, and of the library only types are imported: an application loads this entry before anything that it wants to
-// see instrumented, and the library would bring ioredis with it.
+// The channels are opened by name, and only types of the library are imported. An application loads this entry before
+// everything that it wants to instrument, and the library would load ioredis.
 const acquireChannel: TracingChannel<unknown, AcquireMessage> = tracingChannel('nestjs-redis-lock:acquire');
 const holdChannel: TracingChannel<unknown, HoldMessage> = tracingChannel('nestjs-redis-lock:hold');
 
@@ -160,7 +160,7 @@ function subscribe<Message>(to: Channel<unknown, Message>, listener: (message: M
 }
 
 /**
- * Calls the application's OpenTelemetry SDK. A processor, an exporter or a meter of it that throws affects neither
+ * Calls the application's OpenTelemetry SDK. If a processor, an exporter or a meter throws, this affects neither
  * locks nor the process.
  */
 function guarded<T>(call: () => T): T | undefined {

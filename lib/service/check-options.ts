@@ -30,14 +30,14 @@ const OPTION_NAMES: readonly string[] = [
   'logger',
 ] satisfies (keyof RedisLockOptions)[];
 
-/** An application's name: it is printed in logs and terminals. */
+/** An application's name, which is printed in logs and terminals. */
 const NAME = /^\P{Cc}{1,100}$/u;
 
-/** Half of a key is left for the name. */
+/** The other half of a key remains for the name. */
 const MAX_PREFIX_BYTES = MAX_KEY_BYTES / 2;
 
 /**
- * Checks everything about the options but their durations.
+ * Checks all options except durations.
  *
  * @throws LockConfigurationError naming the option that is missing or wrong
  */
@@ -63,7 +63,7 @@ function checkNames(options: RedisLockOptions): void {
   }
 }
 
-/** Exactly one option says where the locks are kept. */
+/** Exactly one option determines where the locks are kept. */
 function checkPlace(options: RedisLockOptions): void {
   const given = (['connection', 'backend', 'quorum'] as const).filter((option) => options[option] !== undefined);
   if (given.length === 1) return;

@@ -22,15 +22,15 @@ export interface BackendEnvironment {
   readonly onConnected: (description: string, server: string) => void;
 }
 
-/** The longest that a command waits for a node of a quorum that is down, in milliseconds. */
+/** How long a command waits at most for a node of a quorum that is down, in milliseconds. */
 const LONGEST_NODE_TIMEOUT = 500;
 
 let hasWarnedOfMemory = false;
 
 /**
- * Makes the backend that the options ask for. It connects at once, so call this when all options are known to be good.
+ * Creates the backend for these options. It connects immediately, so check all options first.
  *
- * @throws LockConfigurationError when a connection cannot be made from what was given
+ * @throws LockConfigurationError when the options do not describe a usable connection
  */
 export function createBackend(options: RedisLockOptions, environment: BackendEnvironment): LockBackend {
   const { connection, backend, quorum } = options;
@@ -67,7 +67,7 @@ function quorumBackend(
   return new QuorumBackend({ nodes, runtime, nodeTimeout: Math.min(LONGEST_NODE_TIMEOUT, commandTimeout) });
 }
 
-/** Only what the options say is compared: one server behind two host names is not found. */
+/** Compares only the options, so one server with two host names is not detected. */
 function refuseSameServer(nodes: readonly LockBackend[]): void {
   const servers = nodes.map(({ description }) => description.replace(/\/\d+$/, ''));
   const ids = servers.map((server) => server.replace(/ (localhost|\[?::1\]?):/, ' 127.0.0.1:'));

@@ -20,8 +20,8 @@ import { processIdentity } from './process-identity.js';
 import type { RedisLockOptions } from './redis-lock-options.js';
 
 /**
- * Makes a lock service without NestJS. It connects at once, and reconnects by itself; acquisitions wait until it is
- * connected. End it with `close()`.
+ * Creates a lock service without NestJS. It connects immediately, and reconnects automatically. Acquisitions wait until
+ * it is connected. Call `close()` at the end.
  *
  * ```ts
  * const locks = createLockService({ connection: 'redis://localhost:6379' });
@@ -36,7 +36,7 @@ export function createLockService(options: RedisLockOptions): LockService {
   return createLockServiceWith(nodeRuntime, options);
 }
 
-/** {@link createLockService} with a runtime of the caller, for `nestjs-redis-lock/testing`. */
+/** {@link createLockService} with the given runtime, for `nestjs-redis-lock/testing`. */
 export function createLockServiceWith(runtime: Runtime, options: RedisLockOptions): LockService {
   checkOptions(options);
   const clientId = toClientId(runtime.uuid());
@@ -44,7 +44,7 @@ export function createLockServiceWith(runtime: Runtime, options: RedisLockOption
   const { replicaTimeout, fairWaitTimeout: waiterTimeout, ...durations } = resolveDurations(options);
   const { keyPrefix = 'lock:' } = options;
   let engine: LockEngine | undefined;
-  // Only now that all options were checked: a connection that nobody owns would reconnect for ever.
+  // All options are checked before this. If the constructor threw after it, the connection would reconnect forever.
   const backend = createBackend(options, {
     clientId,
     logger,
@@ -92,7 +92,7 @@ function resolveDurations(
   };
 }
 
-/** How long a reason that was reported stays quiet, in milliseconds. */
+/** How long the same reason is not reported again, in milliseconds. */
 const QUIET_TIME = 10_000;
 const MAX_REASONS = 100;
 
@@ -104,7 +104,7 @@ function oncePerReason(runtime: Runtime, report: (error: Error) => void): (error
   const reportedAt = new Map<string, number>();
   return (thrown) => {
     const error = thrown instanceof Error ? thrown : new Error(String(thrown));
-    // A message of Sentinel's client names the milliseconds until it tries again, which differ each time.
+    // Messages of the Sentinel client contain the milliseconds until the next attempt, which differ each time.
     const reason = error.message.replace(/\d+ ?ms/g, 'ms');
     const now = runtime.monotonic();
     if (now - (reportedAt.get(reason) ?? Number.NEGATIVE_INFINITY) < QUIET_TIME) return;
@@ -118,7 +118,7 @@ function oncePerReason(runtime: Runtime, report: (error: Error) => void): (error
 const PATIENCE = 2_000;
 
 /**
- * Warns when the backend cannot be reached at the start: acquisitions wait for it, and the application may seem to
+ * Warns if the backend cannot be reached at the start, because acquisitions wait for it and the application may seem to
  * hang.
  */
 function warnWhenNotConnected(engine: LockEngine): void {
@@ -132,7 +132,7 @@ function warnWhenNotConnected(engine: LockEngine): void {
   });
 }
 
-/** Where warnings and errors go when neither NestJS nor the user gives a logger. */
+/** The logger for warnings and errors if neither NestJS nor the user provides one. */
 const consoleLogger: LockLogger = {
   warn: (message) => console.warn(`[RedisLock] ${message}`),
   error: (message) => console.error(`[RedisLock] ${message}`),

@@ -1,13 +1,13 @@
 import type { ClientRecord, HeldType, HoldRecord, WaitRecord } from '../backends/lock-backend.js';
 
 /**
- * A process that uses locks, from the record that it has written within the last ten seconds. See
+ * A process that uses locks, according to the record that it refreshes every ten seconds. See
  * `LockService.clients`. @publicApi
  */
 export interface LockClient extends Omit<ClientRecord, 'holds' | 'waits'> {
-  /** Whether it is the service that was asked. */
+  /** Whether this client is the service that you called. */
   readonly mine: boolean;
-  /** Up to 20 of the locks that it holds, the oldest first; those under another `keyPrefix` are left out. */
+  /** Up to 20 of the locks that it holds, the oldest first. Locks with another `keyPrefix` are left out. */
   readonly holds: readonly ClientHold[];
   /** Up to 20 of the locks that it waits for, the longest wait first. */
   readonly waits: readonly ClientWait[];
@@ -25,7 +25,7 @@ export interface ClientWait extends Omit<WaitRecord, 'key'> {
   readonly type: HeldType;
 }
 
-/** @param clientId of the service that asks */
+/** @param clientId of the calling service */
 export function toLockClient(record: ClientRecord, keyPrefix: string, clientId: string): LockClient {
   const { holds, waits, ...others } = record;
   return {

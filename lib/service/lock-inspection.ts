@@ -1,5 +1,5 @@
 import { chunksOf } from '../backends/chunks.js';
-import type { ClientRecord, LockDirectory, LockState } from '../backends/lock-backend.js';
+import type { ClientRecord, LockDirectory, LockState, ResultState } from '../backends/lock-backend.js';
 import { clientOf, isRedisson, isTicketOwner } from '../backends/owner-ids.js';
 import type { HeldPermit, SynchronizerState, SynchronizerType } from '../backends/synchronizer-state.js';
 import { type HolderClient, holderIn } from '../engine/clients/describe-holder.js';
@@ -11,53 +11,64 @@ import { type LockClient, toLockClient } from './lock-client.js';
 /** The result of `LockService.inspect`. @publicApi */
 export interface LockInspection {
   readonly locked: boolean;
-  /** Where the name is that of a semaphore or latch, its type; then `locked` is false, and there are no owners. */
+  /** If the name is that of a semaphore or latch, its type. Then `locked` is false, and there are no owners. */
   readonly type: LockState['mode'] | SynchronizerType;
   readonly owners: readonly InspectedOwner[];
   /**
-   * How many callers wait for it: those of this process; of a lock, those of other processes as they have told about
-   * themselves in the last ten seconds; for a fair lock, all of them exactly.
+   * How many callers wait for it. For a fair lock, this is exact. For other locks, it is the callers of this process
+   * and those in the records of other processes, which are up to ten seconds old. For semaphores and latches, it is
+   * only the callers of this process.
    */
   readonly waiting: number;
-  /** The last fencing token, where this service holds the lock or the lock is a fenced one. */
+  /** The last fencing token, if this service holds the lock or the lock is a fenced one. */
   readonly fencingToken?: number;
   /** The state of a semaphore or latch. */
   readonly synchronizer?: SynchronizerInspection;
+  /** The kept result of a single flight of this name, whether or not the lock is held. */
+  readonly result?: ResultInspection;
+}
+
+/** A result of a single flight that is kept. Its value is never shown. @publicApi */
+export interface ResultInspection {
+  /** In bytes, as it is stored. */
+  readonly size: number;
+  /** Milliseconds for which it is kept. */
+  readonly remainingTime: number;
 }
 
 /** A semaphore or latch. @publicApi */
 export interface SynchronizerInspection {
   /**
-   * `counter`: a number that may be a semaphore or a latch. Only those are known better that this library has set up,
-   * or found without permits; and semaphores of which permits with a lease are held.
+   * `counter` is a number that may be a semaphore or a latch. The type is known if this library has set it up or has
+   * found it without permits, or if permits with a lease are held.
    */
   readonly type: SynchronizerType;
   /**
-   * How many permits of a semaphore are available: below zero after more were taken away. Of a latch, how many steps
-   * are left.
+   * The available permits of a semaphore, or the remaining steps of a latch. It is negative if more permits were
+   * removed than were available.
    */
   readonly count: number;
   /**
-   * How many permits there are, including those that are taken; the count that a latch was given. Undefined: not known.
-   * Of permits without leases and of latches, it is what this library has set: it may be wrong where Redisson sets or
-   * adds some, too.
+   * All permits, including those that are taken, or the initial count of a latch. Undefined if it is not known. For
+   * permits without leases and for latches, it is the number that this library has set, which is wrong if Redisson has
+   * changed it since.
    */
   readonly total?: number;
-  /** How many permits are taken: exactly, where they have leases; else as far as `total` is right. */
+  /** How many permits are taken. It is exact if they have leases. Otherwise it is computed from `total`. */
   readonly taken?: number;
-  /** Up to 100 of the permits that are held under a lease, the one whose lease ends first before the others. */
+  /** Up to 100 of the permits that are held with a lease, in the order in which their leases end. */
   readonly permits: readonly InspectedPermit[];
 }
 
-/** A permit that is held under a lease. @publicApi */
+/** A permit that is held with a lease. @publicApi */
 export interface InspectedPermit {
-  /** The first 16 of the 32 digits of its id: nobody can release it with them. */
+  /** The first 16 of the 32 digits of its id. They are not enough to release it. */
   readonly id: string;
-  /** Whether the service that was asked holds it. */
+  /** Whether the service that you called holds it. */
   readonly mine: boolean;
   /** Milliseconds until its lease ends unless renewed; −1: it has no end. */
   readonly remainingTime: number;
-  /** Who holds it. Undefined: the client has no record, or is Redisson's. */
+  /** Who holds it. Undefined if the client has no record or uses Redisson. */
   readonly client?: HolderClient;
 }
 
@@ -68,31 +79,31 @@ export interface InspectedOwner {
    * ticket>`.
    */
   readonly owner: string;
-  /** Whether it is an acquisition of the service that was asked. */
+  /** Whether it belongs to the service that you called. */
   readonly mine: boolean;
   /** Milliseconds until its lease ends unless renewed; −1: it has no end. */
   readonly remainingTime: number;
   /**
-   * Who that is. Undefined: the client has no record, because its process has ended, has held nothing for a second yet,
-   * uses a quorum, or is Redisson's.
+   * The client that holds the lock. Undefined if it has no record, because its process has ended, has not held a lock
+   * for a second yet, or uses a quorum or Redisson.
    */
   readonly client?: HolderClient;
-  /** It has no record, and an id as clients of Redisson have it. */
+  /** It has no record, and its id has the form that Redisson uses. */
   readonly redisson?: true;
-  /** No process holds the lock: `client` has detached it, and it waits to be adopted until its lease ends. */
+  /** No process holds the lock. `client` has detached it, and it can be adopted until its lease ends. */
   readonly detached?: true;
 }
 
-/** Whom `LockService.forceRelease` removes. @publicApi */
+/** The owners that `LockService.forceRelease` removes. @publicApi */
 export interface ForceReleaseOptions {
   /**
-   * The lock is taken from these owners alone, as `inspect` or `list` have shown them. Default: from all that hold it.
+   * Takes the lock only from these owners, which `inspect` or `list` have returned. Default: from all owners.
    */
   readonly owners?: readonly string[] | undefined;
   /**
-   * With `owners`: the `fencingToken` that was shown with them. The owner of a Java process is a thread, and may hold
-   * the lock once more by now: where the lock has had another token since, nothing is released. It is compared for
-   * `fenced` locks.
+   * The `fencingToken` that was returned with `owners`. The owner of a Java process is a thread, which may have
+   * acquired the lock again by now. If the lock has had another token since, nothing is released. Only tokens of
+   * `fenced` locks are compared.
    */
   readonly fencingToken?: number | undefined;
 }
@@ -100,11 +111,11 @@ export interface ForceReleaseOptions {
 /** Which locks `LockService.list` lists. @publicApi */
 export interface ListOptions {
   /**
-   * A pattern for the names, as in Redis: `*`, `?`, `[abc]`, `\` before a character that is to be taken verbatim.
+   * A pattern for the names, as in Redis: `*`, `?`, `[abc]`, `\` before a character that is taken literally.
    * Default: all.
    */
   readonly match?: string;
-  /** The `cursor` of the page before. Default: the first page. */
+  /** The `cursor` of the previous page. Default: the first page. */
   readonly cursor?: string | undefined;
   /** About how many locks a page has, from 1 to 10,000. Default 100. */
   readonly count?: number;
@@ -114,11 +125,13 @@ export interface ListOptions {
 export interface LockList {
   readonly locks: readonly ListedLock[];
   /**
-   * Semaphores and latches that exist, whether or not permits are taken: those that this library has set up, or found
-   * without permits.
+   * The semaphores and latches that this library has set up or has found without permits, whether or not permits are
+   * taken.
    */
   readonly synchronizers: readonly ListedSynchronizer[];
-  /** For the next page; undefined: this was the last one. */
+  /** Results of single flights that are kept. */
+  readonly results: readonly ListedResult[];
+  /** The cursor for the next page. Undefined on the last page. */
   readonly cursor: string | undefined;
 }
 
@@ -128,6 +141,12 @@ export interface ListedSynchronizer extends SynchronizerInspection {
   readonly name: string;
   /** How many callers of this process wait for it. */
   readonly waiting: number;
+}
+
+/** A result of a single flight that is kept. @publicApi */
+export interface ListedResult extends ResultInspection {
+  /** The name of the flight, without the `keyPrefix`. */
+  readonly name: string;
 }
 
 /** A lock that is held. @publicApi */
@@ -144,7 +163,7 @@ export interface ListedLock {
   readonly fencingToken?: number;
 }
 
-/** What remains of a semaphore or latch, in words: `7 of 10 taken`, `3 of 4 steps left`. */
+/** The state of a semaphore or latch in words: `7 of 10 taken`, `3 of 4 steps left`. */
 export function synchronizerText({ type, count, total, taken }: SynchronizerInspection): string {
   if (type === 'counter') return `a number: ${count}`;
   if (type === 'count-down-latch')
@@ -152,22 +171,28 @@ export function synchronizerText({ type, count, total, taken }: SynchronizerInsp
   return taken === undefined ? `${count} available` : `${taken} of ${total} taken`;
 }
 
+/** The size of a result: `0 B`, `850 B`, `2.1 kB`, `1.0 MB`. */
+export function sizeText(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`;
+  return bytes < 999_950 ? `${(bytes / 1_000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
 const LIST_OPTIONS = ['match', 'cursor', 'count'];
 const DEFAULT_COUNT = 100;
 const LARGEST_COUNT = 10_000;
 /**
- * Records are not read again for the next page of a list for so long, in milliseconds; where reading them took long,
- * for so many times as long.
+ * How long the records are reused for the next pages of a list, in milliseconds. If reading them took long, this
+ * many times that duration.
  */
 const FRESH = 1_000;
 const REST = 4;
-/** How many records are read in one turn of the event loop. */
+/** How many records are parsed in one turn of the event loop. */
 const RECORDS_A_TURN = 200;
 /** The message about a backend without a directory. */
 const LIST_ELSEWHERE = 'cannot list locks; ask a service with a connection to one of its servers';
 const NO_CLIENTS = 'keeps no records of clients; inspect(name) shows the owners of one lock';
 
-/** The records of clients, and what they say about locks. */
+/** The records of clients, and what they contain about locks. */
 interface Records {
   readonly all: readonly ClientRecord[];
   readonly byClient: ReadonlyMap<string, ClientRecord>;
@@ -177,16 +202,17 @@ interface Records {
 
 const NO_RECORDS: Records = { all: [], byClient: new Map(), waiters: new Map() };
 
-/** Looks at the locks and clients of a service's backend, for people and dashboards. */
+/** Reads the locks and clients of a service's backend, for people and dashboards. */
 export class LockView {
   private read: { freshUntil: number; readonly records: Promise<Records> } | undefined;
 
   constructor(private readonly engine: LockEngine) {}
 
   async inspect(name: string): Promise<LockInspection> {
-    const [state, records] = await Promise.all([
+    const [state, records, result] = await Promise.all([
       this.engine.inspect(name).catch((error: Error) => this.otherwise(name, error)),
       this.recordsIfAny(),
+      this.resultIfAny(name),
     ]);
     if (!('mode' in state)) {
       const { name: _, waiting, ...synchronizer } = this.synchronizer(name, state, records);
@@ -198,6 +224,7 @@ export class LockView {
       owners: this.owners(name, state, records),
       waiting: this.waiting(name, state, records),
       ...this.token(name, state),
+      ...(result !== undefined && { result: { size: result.size, remainingTime: result.remaining } }),
     };
   }
 
@@ -215,9 +242,11 @@ export class LockView {
       keys.map((key) => key.slice(keyPrefix.length)).filter((name) => name !== '');
     const names = namesOf(page.keys);
     const others = namesOf(page.synchronizers ?? []);
-    const [states, otherStates, records] = await Promise.all([
+    const withResults = namesOf(page.results ?? []);
+    const [states, otherStates, results, records] = await Promise.all([
       Promise.all(names.map((name) => engine.inspect(name).catch(unlessNoLock))),
       Promise.all(others.map((name) => engine.inspector.inspectSynchronizer(name).catch(unlessNoLock))),
+      Promise.all(withResults.map((name) => this.listedResult(name))),
       this.recordsIfAny(),
     ]);
     const locks = names.flatMap((name, n) => this.listed(name, states[n], records) ?? []);
@@ -225,7 +254,7 @@ export class LockView {
       const state = otherStates[n];
       return state === undefined ? [] : this.synchronizer(name, state, records);
     });
-    return { locks, synchronizers, cursor: page.cursor };
+    return { locks, synchronizers, results: results.flat(), cursor: page.cursor };
   }
 
   async clients(): Promise<readonly LockClient[]> {
@@ -248,7 +277,18 @@ export class LockView {
     return { name, type: state.mode, owners, remainingTime, waiting, ...this.token(name, state) };
   }
 
-  /** A name that is no lock's may be a semaphore's or latch's. */
+  /** @returns nothing if it is not kept any more */
+  private async listedResult(name: string): Promise<ListedResult[]> {
+    const result = await this.resultIfAny(name);
+    return result === undefined ? [] : [{ name, size: result.size, remainingTime: result.remaining }];
+  }
+
+  /** An error about a result must not keep locks from being shown. */
+  private resultIfAny(name: string): Promise<ResultState | undefined> {
+    return this.engine.inspector.inspectResult(name).catch(() => undefined);
+  }
+
+  /** If the name is not that of a lock, it may be that of a semaphore or latch. */
   private async otherwise(name: string, error: Error): Promise<SynchronizerState> {
     const state = error instanceof LockKeyError ? await this.engine.inspector.inspectSynchronizer(name) : undefined;
     if (state === undefined) throw error;
@@ -308,12 +348,12 @@ export class LockView {
     return this.engine.settings.keyPrefix + name;
   }
 
-  /** An error in the clients' records must not keep locks from being shown. */
+  /** Locks are shown even if the clients' records cannot be read. */
   private recordsIfAny(): Promise<Records> {
     return this.records().catch(() => NO_RECORDS);
   }
 
-  /** The records of all clients, read lately; none where the backend has none. */
+  /** The records of all clients, possibly from the cache. Empty if the backend keeps no records. */
   private records(): Promise<Records> {
     const { backend, runtime } = this.engine.settings;
     const { directory } = backend;
@@ -373,7 +413,7 @@ function unknownClient(owner: string, mayHaveRecords: boolean): Pick<InspectedOw
   return mayHaveRecords && isRedisson(owner) ? { redisson: true } : {};
 }
 
-/** Something else than a lock has a key of that name. */
+/** Undefined if the key of that name is not a lock. */
 function unlessNoLock(error: Error): undefined {
   if (error.name !== 'LockKeyError') throw error;
 }

@@ -1,7 +1,7 @@
 import type { ExpectedHolders } from '../backends/lock-backend.js';
 import { LockConfigurationError } from '../engine/errors.js';
 import type { LockEventName, LockEvents } from '../engine/events/lock-events.js';
-import type { FlightOptions } from '../engine/flights/flight-terms.js';
+import type { FlightOptions, FlightTerms } from '../engine/flights/flight-terms.js';
 import type { FlightSerializer, JsonResult } from '../engine/flights/serialize-result.js';
 import type { Leadership, LeadOptions } from '../engine/leadership/leadership.js';
 import type { Lease, MultiLease } from '../engine/lease/lease.js';
@@ -32,8 +32,8 @@ import {
 import { type LockServiceHealth, ServiceHealth } from './service-health.js';
 
 /**
- * Set on each LockService by its constructor. Mocks do not have it, not even those that are made from the class or that
- * invent every property. The symbol is registered, because a process may have loaded two copies of the library.
+ * Set on each LockService by its constructor. Mocks do not have it, not even those that are generated from the class or
+ * that generate every property. The symbol is registered, because a process may have loaded two copies of the library.
  */
 export const IS_LOCK_SERVICE: unique symbol = Symbol.for('nestjs-redis-lock.is-lock-service') as never;
 
@@ -41,7 +41,7 @@ export const IS_LOCK_SERVICE: unique symbol = Symbol.for('nestjs-redis-lock.is-l
 type OneName = string | readonly [string];
 
 /**
- * Distributed locks. Inject it, or make one without NestJS with `createLockService(options)`.
+ * Distributed locks. Inject it, or create one without NestJS with `createLockService(options)`.
  *
  * ```ts
  * await this.locks.withLock('order:42', async (lease) => {
@@ -49,9 +49,9 @@ type OneName = string | readonly [string];
  * });
  * ```
  *
- * `acquire`, `tryAcquire` and `withLock` take one name, or a list of names of which all are locked or none; everything
- * else takes one name. A bad name is a LockKeyError and a bad option a LockConfigurationError, before the backend is
- * asked.
+ * `acquire`, `tryAcquire` and `withLock` take one name, or a list of names, of which either all are locked or none. All
+ * other methods take one name. A bad name fails with LockKeyError and a bad option with LockConfigurationError, before
+ * the backend is asked.
  *
  * @publicApi
  */
@@ -72,8 +72,8 @@ export class LockService {
   }
 
   /**
-   * Waits until the lock is held, and returns its lease. Release it, or let `await using` do so. Inside a scope that
-   * holds the lock, this is re-entry: it shares the lease that is held, and its own `leaseTime` is not applied.
+   * Waits for the lock, and returns its lease. Release it, or let `await using` release it. Inside a scope that
+   * holds the lock, this is re-entry: it shares the existing lease, and its own `leaseTime` is ignored.
    *
    * @throws LockBusyError when `waitTime` is over
    * @throws LockDeadlockError when the caller holds a lock, and its wait closes a circle of waits: see
@@ -90,7 +90,7 @@ export class LockService {
   }
 
   /**
-   * Like {@link acquire}, but returns `null` where the lock is busy, and does not wait unless `waitTime` is given.
+   * Like {@link acquire}, but returns `null` if the lock is busy, and does not wait unless `waitTime` is given.
    *
    * @throws what {@link acquire} throws, except LockBusyError
    */
@@ -102,12 +102,12 @@ export class LockService {
 
   /**
    * Runs `body` while the lock is held, then releases it. Inside the body, acquiring the same name is re-entry, and
-   * `currentLease()` is the lease. Re-entry shares the lease that is held: its own `leaseTime` is not applied, and a
-   * fixed lease ends when it ends.
+   * `currentLease()` is the lease. Re-entry shares the existing lease. Its own `leaseTime` is ignored, and a
+   * fixed lease is not extended.
    *
    * @returns what the body returns
    * @throws what {@link acquire} throws, and what the body throws
-   * @throws LockLostError when the body succeeded but the lock was lost meanwhile (see `onLost`)
+   * @throws LockLostError when the body succeeded but the lock was lost in the meantime (see `onLost`)
    */
   withLock<T>(name: OneName, body: (lease: Lease) => T | Promise<T>): Promise<T>;
   withLock<T>(name: OneName, options: LockOptions, body: (lease: Lease) => T | Promise<T>): Promise<T>;
@@ -128,20 +128,23 @@ export class LockService {
 
   /**
    * Runs `body` once for all callers that ask for `name` at the same time, in all processes: one of them runs it, and
-   * the others get its result. With `keepFor: '1m'` also those get it who ask until a minute after it has ended.
+   * the others get its result. With `keepFor: '1m'`, callers that ask up to a minute after it has ended also get the
+   * result.
    *
    * ```ts
    * const prices = await locks.singleFlight('prices:eur', { keepFor: '1m' }, () => this.computePrices('eur'));
    * ```
    *
    * - The result is stored in the same step in which the lock is released. At most one caller runs *while its lease
-   *   holds*; that is not exactly once.
-   * - Everybody, the caller that ran included, gets a copy of the result as it comes out of JSON. `T` has to be a JSON
-   *   type; for others give `serialize` and `deserialize`. What JSON would change is a LockConfigurationError.
-   * - When `body` throws, nothing is stored. Callers of this process that joined get the error, too; callers of other
-   *   processes run in turn.
-   * - `waitTime` limits the wait until the own run begins, or until the result is there. `signal` ends the wait of this
-   *   caller alone.
+   *   is valid*, which is not exactly once.
+   * - All callers, even the one that ran the body, get a copy of the result that has passed through JSON. `T` has to be
+   *   a JSON
+   *   type. For other types, set `serialize` and `deserialize`. A result that JSON would change fails with LockConfigurationError.
+   * - If `body` throws, nothing is stored. Waiting callers of this process get the same error. Callers of other
+   *   processes run the body in turn.
+   * - `waitTime` limits the wait until this caller runs the body or gets the result. `signal` ends only the wait of
+   *   this
+   *   caller.
    * - `currentLease()` in the body has the fencing token and the signal.
    *
    * @throws LockBusyError when `waitTime` is over
@@ -152,7 +155,7 @@ export class LockService {
    * @throws LockKeyError, LockConfigurationError for a bad name, option or result, and on a quorum or row locks, which
    * cannot store a result and release the lock in one step
    * @see docs/single-flight.md
-   * @see singleflight of Go's golang.org/x/sync, which does this in one process
+   * @see singleflight in Go's golang.org/x/sync, which does this in one process
    */
   singleFlight<T>(name: string, body: (lease: Lease) => JsonResult<T> | Promise<JsonResult<T>>): Promise<T>;
   singleFlight<T>(
@@ -179,8 +182,9 @@ export class LockService {
   }
 
   /**
-   * Deletes the kept result of a {@link singleFlight}, because it is out of date. A run that is under way serves those
-   * who wait for it, but its result is not kept, and callers that ask after this has settled get a newer one.
+   * Deletes the stored result of a {@link singleFlight}, because it is out of date. If the body is running, its waiting
+   * callers still get the result, but it is not stored. Callers that ask after this promise has settled get a newer
+   * result.
    *
    * @returns whether there was a result
    * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name, LockConfigurationError
@@ -218,10 +222,10 @@ export class LockService {
   }
 
   /**
-   * Stands for election, so that one process at a time leads: `onElected` runs in one of all processes that call
-   * `lead(name, …)` on the same Redis. When the leader stops, loses the lock or dies, another one is elected; this
-   * process stands again, after a pause of 1 to 30 seconds. No error ends that, only `stop()`, and the shutdown of the
-   * service, which does it first of all.
+   * Stands for election, so that one process at a time leads. `onElected` runs in one of the processes that call
+   * `lead(name, …)` on the same Redis. When the leader stops, loses the lock or dies, another process is elected. This
+   * process then stands for election again, after a pause of 1 to 30 seconds. Only `stop()` or the shutdown of the
+   * service ends this, and shutdown does it first.
    *
    * ```ts
    * const leadership = locks.lead('outbox', {
@@ -231,9 +235,9 @@ export class LockService {
    * });
    * ```
    *
-   * An error of `onElected` is emitted as `error`, or logged when nobody listens. The lock is an ordinary one of type
-   * `reentrant`. Two processes never hold it at the same time, but a leader that has lost it may take a moment to notice:
-   * let it watch `lease.signal`, and fence what it writes.
+   * An error of `onElected` is emitted as `error`, or logged if nobody listens. The lock is an ordinary one of type
+   * `reentrant`. Two processes never hold it at the same time, but a leader that has lost it may take a moment to
+   * notice: watch `lease.signal`, and send the fencing token with every write.
    *
    * @throws LockKeyError for a bad name, LockConfigurationError for a bad option, LockAbortedError when the service shuts
    * down
@@ -258,6 +262,20 @@ export class LockService {
     return this.engine.acquireUnder(names, terms, what);
   }
 
+  /** For the decorator: resolves its options once, instead of at each call. @internal */
+  flightTermsOf(
+    options: FlightOptions & Partial<FlightSerializer<unknown>>,
+    purpose: Purpose,
+    what: string,
+  ): FlightTerms {
+    return this.engine.flightTermsOf(options, purpose, what);
+  }
+
+  /** For the decorator: {@link singleFlight} under terms from {@link flightTermsOf}. @internal */
+  flightUnder(name: string, terms: FlightTerms, body: (lease: Lease) => unknown, what: string): Promise<unknown> {
+    return this.engine.singleFlight(name, terms, body, what);
+  }
+
   /** For the decorator: runs `body` in a scope of `lease`, then releases the lease. @internal */
   holdWhile<T>(
     lease: Lease,
@@ -270,19 +288,19 @@ export class LockService {
   // ── Handles, by Redisson's names ───────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * A handle on the lock, with the methods of Redisson's RLock. Making a handle costs nothing and asks nothing: a bad
-   * name is refused when it is locked.
+   * A handle for the lock, with the methods of Redisson's RLock. Creating a handle costs nothing and sends nothing. A
+   * bad name is refused when you acquire the lock.
    */
   getLock(name: string): ReentrantLock {
     return new ReentrantLock(this.engine, name);
   }
 
-  /** A lock that serves its callers in the order of their arrival, over all processes. */
+  /** A lock that serves its callers in arrival order, across all processes. */
   getFairLock(name: string): FairLock {
     return new FairLock(this.engine, name);
   }
 
-  /** A lock whose fencing tokens come from a counter that it shares with Java. */
+  /** A lock whose fencing tokens come from a counter that it shares with Redisson. */
   getFencedLock(name: string): FencedLock {
     return new FencedLock(this.engine, name);
   }
@@ -292,13 +310,13 @@ export class LockService {
     return new ReadWriteLock(this.engine, name);
   }
 
-  /** A lock whose callers try again, with an exponential back-off, instead of waiting for a message. */
+  /** A lock whose callers poll with an exponential back-off instead of waiting for a message. */
   getSpinLock(name: string): SpinLock {
     return new SpinLock(this.engine, name);
   }
 
   /**
-   * All of these locks, or none. They may be of any kind, and of other services.
+   * All of these locks, or none. They may be of any kind, and belong to other services.
    *
    * @throws LockKeyError when there are none
    * @throws LockConfigurationError when an argument is not a lock, or when the same lock is given in two ways that
@@ -327,7 +345,7 @@ export class LockService {
   }
 
   /**
-   * Permits with an id and a lease each, which come back when their process dies.
+   * Permits that each have an id and a lease. They expire when their process dies.
    *
    * @throws LockKeyError for a bad name, LockConfigurationError for a bad option, or when the service is a quorum
    */
@@ -356,8 +374,8 @@ export class LockService {
   }
 
   /**
-   * Who holds the lock, for how long, and how many callers wait for it; of a semaphore or latch, what is left of it. It
-   * is meant for people and dashboards: when it arrives, it may be outdated.
+   * Who holds the lock, for how long, and how many callers wait for it, or the state of a semaphore or latch. The
+   * result is meant for people and dashboards, because it may be outdated when it arrives.
    *
    * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name
    */
@@ -366,8 +384,8 @@ export class LockService {
   }
 
   /**
-   * The locks that are held, by whatever process, and the semaphores and latches, page by page in no order. A lock that
-   * is held all the time is on at least one page.
+   * The locks that any process holds, and the semaphores and latches, page by page and in no particular order. A lock
+   * that is held all the time is on at least one page.
    *
    * ```ts
    * let cursor: string | undefined;
@@ -378,8 +396,8 @@ export class LockService {
    * } while (cursor !== undefined);
    * ```
    *
-   * It scans the keys of the server (of all masters of a cluster) without blocking it; a page may be empty and not be
-   * the last one.
+   * It scans the keys of the server (of all masters of a cluster) without blocking it. A page can be empty even if it
+   * is not the last one.
    *
    * @throws LockConfigurationError for a bad option or cursor, and where the backend cannot list locks (a quorum)
    * @throws LockUnavailableError when the backend does not answer
@@ -389,8 +407,8 @@ export class LockService {
   }
 
   /**
-   * The processes that use locks on this backend, under any `keyPrefix`. One that has neither held a lock nor waited
-   * for one for a second is not among them; one that was killed is, for up to 30 seconds.
+   * The processes that use locks on this backend, with any `keyPrefix`. A process is listed when it has held a lock or
+   * waited for one for a second. A process that was killed is listed for up to 30 more seconds.
    *
    * @throws LockConfigurationError where the backend cannot list clients (a quorum), LockUnavailableError when it does
    * not answer
@@ -399,18 +417,18 @@ export class LockService {
     return this.view.clients();
   }
 
-  /** Where the locks are, without a secret: `redis 127.0.0.1:6379/0`, and what their keys begin with. @internal */
+  /** Where the locks are kept, without passwords: `redis 127.0.0.1:6379/0`, and the prefix of their keys. @internal */
   get place(): { readonly backend: string; readonly keyPrefix: string } {
     const { backend, keyPrefix } = this.engine.settings;
     return { backend: backend.description, keyPrefix };
   }
 
   /**
-   * Frees the lock, whoever holds it, and wakes its waiters. A lease of this service is lost at once; those of other
-   * processes are lost when they hear of it, at their next renewal at the latest. For operators: the body that held the
-   * lock may still run.
+   * Frees the lock, whoever holds it, and wakes its waiters. This is meant for operators, because the body that held
+   * the lock may still be running. A lease of this service is lost immediately. Other processes notice the loss by a
+   * message, or at their next renewal.
    *
-   * Name the `owners` that you mean, or it is taken from whoever holds it when the command arrives:
+   * Pass the `owners` that you have seen. Otherwise the lock is taken from whoever holds it when the command arrives:
    *
    * ```ts
    * const { owners, fencingToken } = await locks.inspect('order:42');
@@ -418,7 +436,7 @@ export class LockService {
    *   await locks.forceRelease('order:42', { owners: owners.map(({ owner }) => owner), fencingToken });
    * ```
    *
-   * @returns whether it was taken from anybody
+   * @returns whether anybody has lost the lock
    * @throws LockUnavailableError when the backend does not answer, LockKeyError for a bad name, LockConfigurationError
    * for a bad option
    */
@@ -426,16 +444,16 @@ export class LockService {
     return (await this.removeHolders(name, options)).length > 0;
   }
 
-  /** {@link forceRelease}, for whoever logs it. Resolves to the owners that it was taken from. @internal */
+  /** {@link forceRelease} that resolves to the owners that have lost the lock, for logs. @internal */
   async removeHolders(name: string, options?: ForceReleaseOptions): Promise<readonly string[]> {
     return this.engine.forceRelease(name, expectedHolders(options));
   }
 
   /**
-   * Waits until the backend has answered. With `connect: 'eager'` the module does so before the application starts.
+   * Waits until the backend has answered. With `connect: 'eager'`, the module calls it before the application starts.
    *
-   * @throws LockUnavailableError when it does not answer within `commandTimeout`, or cannot be used; the `cause` says
-   * why
+   * @throws LockUnavailableError when it does not answer within `commandTimeout`, or cannot be used. The `cause` is the
+   * reason
    */
   async connect(): Promise<void> {
     await this.state.ping('connect()');
@@ -450,7 +468,7 @@ export class LockService {
   }
 
   /**
-   * Listens to what happens to the locks of this service. An `error` that nobody listens for is logged.
+   * Adds a listener for events of the locks of this service. An `error` event without a listener is logged.
    *
    * @returns a function that removes the listener
    * @throws TypeError when there is no such event
@@ -460,14 +478,14 @@ export class LockService {
   }
 
   /**
-   * Stops giving out locks and waits up to `shutdownTimeout` for the bodies that hold one. The signals of those that
-   * still run are then aborted, and their locks lapse.
+   * Stops granting locks, and waits up to `shutdownTimeout` for the bodies that hold one. After that, the signals of
+   * the bodies that are still running are aborted, and their locks expire.
    */
   drain(): Promise<void> {
     return this.engine.drain();
   }
 
-  /** {@link drain}s, then closes the connections that this service opened itself. */
+  /** {@link drain}s, then closes the connections that this service has opened. */
   close(): Promise<void> {
     return this.engine.close();
   }
@@ -476,10 +494,9 @@ export class LockService {
 const OPTION_NAMES: readonly string[] = ['owners', 'fencingToken'] satisfies (keyof ForceReleaseOptions)[];
 
 /**
- * The holders that a forced release expects, for the backend; undefined: any holder.
+ * The holders that a forced release expects, in the form of the backend. Undefined: any holder.
  *
- * @throws LockConfigurationError for a bad option: a release that means somebody must not become one that means
- * everybody
+ * @throws LockConfigurationError for a bad option, so that a mistake in `owners` never releases the lock from everybody
  */
 function expectedHolders(options: ForceReleaseOptions | undefined): ExpectedHolders | undefined {
   if (options === undefined) return undefined;

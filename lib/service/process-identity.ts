@@ -10,7 +10,7 @@ interface Package {
 
 let applicationPackage: Package | undefined;
 
-/** Who this process is: the application's name and version come from its package.json, unless a name is given. */
+/** The identity of this process. The application's version, and its name unless given, come from its package.json. */
 export function processIdentity(applicationName: string | undefined): ClientIdentity {
   applicationPackage ??= findPackage();
   const { name, version } = applicationPackage;
@@ -22,7 +22,7 @@ export function processIdentity(applicationName: string | undefined): ClientIden
   };
 }
 
-/** The nearest package.json with a name: above the program that was started, else above the working directory. */
+/** The nearest package.json with a name, above the started program or, failing that, above the working directory. */
 function findPackage(): Package {
   const program = process.argv[1];
   const folders = program === undefined ? [process.cwd()] : [dirname(resolve(program)), process.cwd()];

@@ -19,46 +19,54 @@ export interface RedisLockOptions {
   /** The Redis that keeps the locks. */
   readonly connection?: Connection;
   /**
-   * `'memory'`: locks of this service only (tests, demos); services that share locks take a MemoryBackend on one
-   * MemoryStore. Or your own implementation.
+   * `'memory'` keeps the locks of this service in memory, for tests and demos. To share them between services, pass
+   * each a MemoryBackend on the same MemoryStore. You can also pass your own implementation.
    */
   readonly backend?: 'memory' | LockBackend;
   /** Redlock over independent masters: an odd number of connections, three or more. */
   readonly quorum?: readonly Connection[];
   /** Name of this service, for `@InjectLockService(name)` and `@DistributedLock({ service: name })`. */
   readonly name?: string;
-  /** How other processes, logs and dashboards call this application. Default: the name in its package.json. */
+  /**
+   * The name of this application in logs, on dashboards and in other processes. Default: the name in its package.json.
+   */
   readonly applicationName?: string;
   /** Whether other modules can inject the service without importing the module. Default true. */
   readonly isGlobal?: boolean;
-  /** Precedes every lock name in Redis: at most 512 bytes. Default `'lock:'`. */
+  /** The prefix of every lock name in Redis, at most 512 bytes. Default `'lock:'`. */
   readonly keyPrefix?: string;
   /**
    * Whether a name may have a part (between colons or braces) that is exactly `undefined`, `null`, `NaN` or
-   * `[object Object]`. Such a name is made from a value that is missing, and all callers without it would share one
+   * `[object Object]`. Such names usually come from a missing value, and all callers without the value would share one
    * lock. Default false: they get LockKeyError.
    */
   readonly allowSuspiciousNames?: boolean;
-  /** The lease of locks without a `leaseTime`; it is renewed after a third of it. Default `'30s'`, at least 100 ms. */
+  /**
+   * The lease of locks without a `leaseTime`. It is renewed when a third of it has passed. Default `'30s'`, at least
+   * 100 ms.
+   */
   readonly watchdogTimeout?: Duration;
-  /** How long a dead waiter of a fair lock, or a dead writer that waits, can hold up others. Default `'5s'`. */
+  /** How long a dead waiter of a fair lock, or a dead waiting writer, can hold up others. Default `'5s'`. */
   readonly fairWaitTimeout?: Duration;
-  /** Default `waitTime` of acquisitions. Default: for ever (`Infinity`). */
+  /** The `waitTime` of acquisitions that do not set their own. Default: forever (`Infinity`). */
   readonly waitTime?: Duration;
   /**
-   * How long acquisitions wait while Redis does not answer, before they fail with LockUnavailableError. `Infinity`:
-   * they wait until it is back. Default `'10s'`. It is counted from the first request without an answer. Locks that are
-   * held are renewed until their leases end.
+   * How long acquisitions wait while Redis does not answer, before they fail with LockUnavailableError. With
+   * `Infinity`, they wait until it is back. Default `'10s'`. The time counts from the first request without an answer.
+   * The service keeps trying to renew the locks that it holds until their leases end.
    */
   readonly outageTimeout?: Duration;
   /** How long shutdown waits for running bodies before it aborts their signals. Default `'10s'`. */
   readonly shutdownTimeout?: Duration;
-  /** When a lock was lost while a body ran: `'throw'` LockLostError (default), or `'warn'` and return the result. */
+  /**
+   * What happens if a lock was lost while a body ran: `'throw'` LockLostError (default), or `'warn'` and return the
+   * result.
+   */
   readonly onLost?: 'throw' | 'warn';
   /**
-   * When `withLock` and decorated methods settle: `'confirmed'` (default), when Redis has answered the release;
-   * `'background'`, when the body has ended, a round trip earlier. Not together with a given `onLost: 'throw'`,
-   * `minReplicas`, `quorum`, or row locks. See `LockOptions.release`.
+   * When `withLock` and decorated methods settle. `'confirmed'` (default) waits until Redis has answered the release.
+   * `'background'` settles when the body has ended, a round trip earlier. It cannot be combined with an explicit
+   * `onLost: 'throw'`, `minReplicas`, `quorum` or row locks. See `LockOptions.release`.
    */
   readonly release?: ReleaseMode;
   /** An acquisition counts only when this many replicas have it. Default 0: replicas are not asked. */
@@ -70,11 +78,11 @@ export interface RedisLockOptions {
   /** Sharded pub/sub: `'auto'` (default) uses it as Redisson does, on clusters of Redis 7 and later. */
   readonly shardedPubSub?: 'auto' | 'on' | 'off';
   /**
-   * `'lazy'` (default): the application starts without Redis, with a warning after two seconds, and locks wait until it
-   * answers. `'eager'`: without Redis the application does not start, but fails with LockUnavailableError (without
-   * NestJS: await `connect()`).
+   * With `'lazy'` (default), the application starts even if Redis cannot be reached. A warning is logged after two
+   * seconds, and acquisitions wait. With `'eager'`, the start fails with LockUnavailableError (without NestJS, await
+   * `connect()`).
    */
   readonly connect?: 'lazy' | 'eager';
-  /** Where warnings go. Default: NestJS's Logger, or the console without NestJS. */
+  /** Receives warnings and errors. Default: NestJS's Logger, or the console without NestJS. */
   readonly logger?: LockLogger;
 }

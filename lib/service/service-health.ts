@@ -1,15 +1,15 @@
 import type { BackendHealth } from '../backends/lock-backend.js';
 import type { LockEngine } from '../engine/lock-engine.js';
 
-/** How a lock service is. See `LockService.health`. @publicApi */
+/** The health of a lock service. See `LockService.health`. @publicApi */
 export interface LockServiceHealth {
   /** The backend answers, and nothing else is wrong. */
   readonly healthy: boolean;
-  /** What is wrong, in words; empty if all is well. */
+  /** The problems in words. Empty if there are none. */
   readonly problems: readonly string[];
-  /** How long the backend took to answer, in milliseconds; undefined: it did not. */
+  /** How long the backend took to answer, in milliseconds. Undefined if it did not answer. */
   readonly responseTime: number | undefined;
-  /** Whether messages about releases arrive; undefined: nobody has had to listen yet. */
+  /** Whether messages about releases arrive. Undefined if the service has not needed them yet. */
   readonly listening: boolean | undefined;
   /** How many held locks should have been renewed by now. */
   readonly lateRenewals: number;
@@ -20,12 +20,12 @@ export interface LockServiceHealth {
 /** How long a loss is reported, in milliseconds. */
 const RECENTLY = 60_000;
 const MOST_LOSSES = 1_000;
-/** A renewal is late by more than this after half of the lease. */
+/** A renewal counts as late this long after half of the lease has passed, in milliseconds. */
 const TOLERANCE = 1_000;
-/** A connection for messages that is just being opened is given so long. */
+/** How long a new connection for messages may take before it counts as a problem, in milliseconds. */
 const SETTLING = 500;
 
-/** Looks at how a lock service is. */
+/** Checks the health of a lock service. */
 export class ServiceHealth {
   /** When locks were lost. */
   private losses: number[] = [];

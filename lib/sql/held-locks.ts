@@ -28,31 +28,27 @@ export class HeldLocks {
 
   /** False: this owner does not hold it. */
   async release(key: string, type: HeldType, owner: string): Promise<boolean> {
-    const { control, failures, pool, server } = this.tools;
+    const { failures, notes, pool, server } = this.tools;
     const holding = this.holdings.find(key, type, owner);
     if (holding === undefined) return false;
-    const { connection } = holding.session;
+    const { session } = holding;
     const isLast = this.holdings.remove(holding);
-    const forgetting = control
-      .run((controlling) => server.forget(controlling, key, owner))
-      .then(
-        () => true,
-        () => false,
-      );
     // What a session has taken becomes free together.
     if (!isLast) return true;
+    // Whoever looks after the release sees that the lock is free. A note that stays is no failure of the release.
+    const withdrawn = notes.withdraw(session.given).then(
+      () => true,
+      () => false,
+    );
     try {
-      const [isReleased, isForgotten] = await Promise.all([
-        server.locks.release(connection, holding.session.taken),
-        forgetting,
-      ]);
-      // A session that is still noted as the holder must end. Otherwise its next lock would be shown under this name,
-      // and be ended by a forced release of it.
-      if (isReleased && isForgotten) pool.give(connection);
-      else pool.drop(connection);
+      const isReleased = await server.locks.release(session.connection, session.taken);
+      // A session that is still noted as the holder must end. Otherwise its next lock would be shown under this name, and
+      // be ended by a forced release of it.
+      if ((await withdrawn) && isReleased) pool.give(session.connection);
+      else pool.drop(session.connection);
       return isReleased;
     } catch (error) {
-      pool.drop(connection);
+      pool.drop(session.connection);
       throw failures.toBackendError(error, 'unknown');
     }
   }
@@ -74,7 +70,9 @@ export class HeldLocks {
     const { key, type, owner, session } = holding;
     if (!(await this.setLease(holding, leaseTime))) return undefined;
     const { id } = session.connection;
+    holding.token = undefined;
     const tokens = await noteHolder(this.tools, { key, type, owner, leaseTime, reserve }, id, session.transaction);
+    holding.token = tokens.token;
     return this.holdings.find(key) === holding ? { acquired: true, ...tokens } : undefined;
   }
 

@@ -16,7 +16,7 @@ export interface RowLocksOptions {
   readonly url?: string;
   /**
    * A pool of `pg`, or of `mysql2` (also of `mysql2/promise`), that nothing else uses: the backend keeps the
-   * connections that it takes, up to `connections` and one more.
+   * connections that it takes, up to `connections` and one more, or two where it has room for them.
    */
   readonly pool?: PostgresPool | MysqlPool;
   /**
@@ -28,7 +28,8 @@ export interface RowLocksOptions {
   /** Creates the tables where they are missing. Default false: their absence is an error that holds the statements. */
   readonly createTable?: boolean;
   /**
-   * How many locks this process can hold and wait for at a time: each takes a connection. One more is used beside them.
+   * How many locks this process can hold and wait for at a time: each takes a connection. One or two more are used beside
+   * them.
    * Default 10.
    */
   readonly connections?: number;

@@ -217,11 +217,12 @@ export class SqlLockBackend implements LockBackend {
   }
 
   /** @throws BackendError where the session has ended meanwhile */
-  private keep({ connection, transaction }: TakenLocks, requests: readonly AcquireRequest[]): void {
+  private keep({ connection, transaction, tokens }: TakenLocks, requests: readonly AcquireRequest[]): void {
     if (connection.ended !== undefined) throw this.tools.failures.toBackendError(connection.ended);
     if (this.closed) connection.close();
     this.check();
-    this.holdings.add(connection, transaction, requests[0].leaseTime, requests);
+    const locks = requests.map(({ key, type, owner }, index) => ({ key, type, owner, token: tokens[index].token }));
+    this.holdings.add(connection, transaction, requests[0].leaseTime, locks);
   }
 
   /** What is known of a holder. One that took the lock with statements of its own has no note. */

@@ -10,24 +10,25 @@ import type { LockService } from '../service/lock-service.js';
 import type { RedisLockOptions } from '../service/redis-lock-options.js';
 import { settle, type TestClock, TestRuntime } from './test-clock.js';
 
-/** A test does not see the log of the other process. */
+/** The simulated other process logs nothing. */
 const SILENT = { warn() {}, error() {} };
 
-/** A lock that another process would hold. @publicApi */
+/** A lock that is held as if by another process. @publicApi */
 export interface HeldByAnother extends AsyncDisposable {
-  /** Releases it, and lets waiters have it. */
+  /** Releases it to the next waiter. */
   release(): Promise<void>;
 }
 
 /**
- * What a test does to the locks of its application. Inject it beside LockTestingModule, or make one without a module:
+ * Controls the locks of an application from a test. Get it from an application with LockTestingModule, or create one
+ * without a module:
  *
  * ```ts
  * const testing = new LockTestingController();
  * const orders = attachLockService(new OrdersService(), testing.locks);
  * ```
  *
- * Each has its own store: locks of two controllers never meet.
+ * Each controller has its own store, so two controllers never share locks.
  *
  * @publicApi
  */
@@ -59,7 +60,7 @@ export class LockTestingController {
   }
 
   /**
-   * Holds the lock as another process would, until it is released. Without a `leaseTime` its lease is renewed.
+   * Holds the lock as another process would, until it is released. Without a `leaseTime`, its lease is renewed.
    *
    * @throws LockBusyError when the lock is held already (unless `waitTime` is given)
    */
@@ -101,8 +102,8 @@ export class LockTestingController {
   }
 
   /**
-   * Returns when somebody holds the lock: the application, or {@link holdByAnother}. Works while the backend fails,
-   * too.
+   * Asserts that somebody holds the lock: the application, or {@link holdByAnother}. Works even while the backend
+   * fails.
    *
    * @throws AssertionError when the lock is free
    */
@@ -111,7 +112,7 @@ export class LockTestingController {
   }
 
   /**
-   * Returns when the lock is free. Works even while the backend fails.
+   * Asserts that the lock is free. Works even while the backend fails.
    *
    * @throws AssertionError when somebody holds the lock
    */
@@ -122,7 +123,7 @@ export class LockTestingController {
     }
   }
 
-  /** Ends both services. LockTestingModule calls it when the application closes. */
+  /** Closes both services. LockTestingModule calls it when the application closes. */
   async close(): Promise<void> {
     this.isDown = false;
     await Promise.all([this.locks.close(), this.another.close()]);
@@ -140,10 +141,10 @@ function notHeld(name: string, operator: string): AssertionError {
  */
 export type LockTestingOptions = Omit<RedisLockOptions, 'connection' | 'backend' | 'quorum'>;
 
-/** Methods that ask no server. */
+/** Methods that would not send a request to a server. */
 const LOCAL: readonly (string | symbol)[] = ['canAcquireTogether', 'subscribe', 'listenToClient', 'close'];
 
-/** A backend whose calls fail, as those to a Redis that is down, while `isDown()`. */
+/** A backend whose calls fail while `isDown()`, as if Redis were down. */
 function failingBackend(backend: LockBackend, isDown: () => boolean): LockBackend {
   const synchronizers = backend.synchronizers && failing(backend.synchronizers, isDown);
   const flights = backend.flights && failing(backend.flights, isDown);

@@ -4,8 +4,8 @@ import type { AcquisitionTerms, LockOptions } from '../engine/terms/lock-options
 import { LockService } from '../service/lock-service.js';
 
 /**
- * A service that locks nothing: each acquisition gets its own lock, so that none waits for another. Bad names are still
- * refused.
+ * A service that locks nothing. Each acquisition gets a separate lock, so no caller waits for another. Bad names are
+ * still refused.
  */
 export class PassThroughLockService extends LockService {
   private count = 0;

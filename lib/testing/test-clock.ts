@@ -3,16 +3,16 @@ import type { Runtime, Timer } from '../backends/runtime.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
 import { type Duration, toMilliseconds } from '../engine/terms/duration.js';
 
-/** How many turns of the event loop are enough for what a timer started in memory. */
+/** This many turns of the event loop are enough for all work in memory that a timer has started. */
 const TURNS = 5;
 
 /**
- * The clock of the locks of a test. It runs as real time does (or as fake timers do), and can be advanced.
+ * The clock of the locks in a test. It follows real time or fake timers, and can be advanced.
  * @publicApi
  */
 export interface TestClock {
   /**
-   * Lets the time pass at once, with all that falls due meanwhile: renewals, the ends of leases and of waits.
+   * Moves the clock forward, and runs everything that falls due: renewals, and the ends of leases and waits.
    *
    * @param time milliseconds or a text such as `'31s'`
    * @throws LockConfigurationError when `time` is not a duration
@@ -27,11 +27,11 @@ interface Event {
   disarm(): void;
 }
 
-/** The longest delay of setTimeout, and how much earlier than asked a fake one may fire. */
+/** The longest delay of setTimeout, and how much too early a fake timer may fire. */
 const LONGEST_DELAY = 2 ** 31 - 1;
 const ROUNDING = 1;
 
-/** A runtime whose time is the real one, or that of fake timers, and an offset. */
+/** A runtime whose time is real time, or the time of fake timers, plus an offset. */
 export class TestRuntime implements Runtime, TestClock {
   readonly random = nodeRuntime.random;
   readonly uuid = nodeRuntime.uuid;
@@ -87,8 +87,8 @@ export class TestRuntime implements Runtime, TestClock {
   }
 
   /**
-   * Sets a timer of Node.js or of the fake timers that are installed now. Each is cleared by the function that belongs
-   * to it.
+   * Sets a timer with the `setTimeout` that is installed now, real or fake. It must be cleared with the matching
+   * `clearTimeout`.
    */
   private arm(event: Event): void {
     event.disarm();
@@ -125,12 +125,12 @@ export class TestRuntime implements Runtime, TestClock {
   }
 }
 
-/** Lets promises and turns that are under way settle. Time stands still, except for the real one. */
+/** Lets pending promises and turns of the event loop settle. Only real time passes meanwhile. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn++) await new Promise<void>((resolve) => void realSetImmediate(resolve));
 }
 
-/** As they are while this file is loaded. */
+/** The functions at the time when this file is loaded. */
 const { setTimeout: loadedSetTimeout, Date: LoadedDate } = globalThis;
 const loadedNow = performance.now;
 

@@ -91,6 +91,15 @@ describe('the page in Chromium', () => {
     await page.setViewportSize(DESKTOP.viewport);
   });
 
+  it('shows the results of single flights that are kept', async () => {
+    await board.app.locks.singleFlight('prices:eur', { keepFor: '1h' }, async () => 'x'.repeat(2_098));
+    const page = await board.viewer.open(board.app.url);
+    await page.getByRole('tab', { name: 'Results (1)' }).click(PATIENT);
+    const table = page.getByRole('table', { name: 'Results of single flights' });
+    for (const text of ['prices:eur', '2.1 kB']) await table.getByText(text, { exact: true }).waitFor(PATIENT);
+    await table.getByText(/\d+ min \d+ s/).waitFor(PATIENT);
+  });
+
   it('releases a lock by force with a reason, and says what happened', async () => {
     shop = await StuckShop.open(started.redis.url);
     const page = await board.viewer.open(board.app.url);

@@ -92,6 +92,7 @@ describe('the command line', () => {
     expect(await json('ls')).toEqual({
       locks: [expect.objectContaining({ name: 'order:42', type: 'exclusive', waiting: 0, owners })],
       synchronizers: [],
+      results: [],
       cursor: null,
     });
     expect(await json('inspect', 'order:42')).toMatchObject({ name: 'order:42', locked: true, owners });
@@ -99,6 +100,31 @@ describe('the command line', () => {
       clients: [expect.objectContaining({ application: 'shop-2', held: 1, waiting: 0 })],
     });
     await lease.release();
+  });
+
+  it('shows the size of a kept result and how long it is kept, and never its value', async () => {
+    await shop.singleFlight('prices:eur', { keepFor: '5m' }, async () => 'secret-'.repeat(300));
+    const list = await runCli(['ls'], redis.url);
+    expect(list.stdout).toMatch(/^RESULT OF +SIZE +KEPT FOR\nprices:eur +2\.1 kB +5 min$/m);
+    const result = { size: 2_102, remainingTime: expect.any(Number) };
+    expect((await json('ls')).results).toEqual([{ name: 'prices:eur', ...result }]);
+
+    const free = await runCli(['inspect', 'prices:eur'], redis.url);
+    expect(free).toMatchObject({ code: 0, stderr: '' });
+    expect(free.stdout).toBe('prices:eur: not locked; result, 2.1 kB, kept for 5 min\n');
+    expect(await json('inspect', 'prices:eur')).toMatchObject({ name: 'prices:eur', locked: false, result });
+
+    const lease = await other.acquire('prices:eur');
+    const held = await runCli(['inspect', 'prices:eur'], redis.url);
+    expect(held.stdout).toMatch(
+      /^prices:eur is locked \(exclusive\)\n[\s\S]*\n {2}kept +result, 2\.1 kB, kept for 5 min$/m,
+    );
+    expect(list.stdout + free.stdout + held.stdout).not.toContain('secret');
+    await lease.release();
+
+    await shop.forgetResult('prices:eur');
+    expect((await runCli(['ls'], redis.url)).stdout).not.toContain('RESULT OF');
+    expect((await runCli(['inspect', 'prices:eur'], redis.url)).stderr).toContain('is not locked');
   });
 
   it('shows semaphores, permits and latches, and releases none of them', async () => {

@@ -210,6 +210,30 @@ describe('what the dashboard shows', () => {
     await cad.release(await waiting);
   });
 
+  it('has the results of single flights that are kept, without their values', async () => {
+    await open();
+    const { locks } = app!;
+    await locks.singleFlight('b', { keepFor: '5m' }, async () => 'secret');
+    await locks.singleFlight('a', { keepFor: '1m' }, async () => 'x'.repeat(2_098));
+    await locks.singleFlight('c', async () => 'not kept');
+    // biome-ignore lint/suspicious/noExplicitAny: what a page is sent
+    let board: any;
+    await until(async () => {
+      board = await app!.board();
+      return board.results.length === 2;
+    }, 20_000);
+    expect(board.results).toEqual([
+      { name: 'a', size: '2.1 kB', keptUntil: expect.any(Number) },
+      { name: 'b', size: '8 B', keptUntil: expect.any(Number) },
+    ]);
+    const [a, b] = board.results;
+    expect(b.keptUntil - a.keptUntil).toBeGreaterThan(180_000);
+    expect(board.summary).toMatchObject({ held: 0, results: 2 });
+    expect(JSON.stringify(board)).not.toContain('secret');
+    await locks.forgetResult('a');
+    await until(async () => (await app!.board()).results.length === 1, 20_000);
+  });
+
   it('releases no semaphore by force', async () => {
     await open({ dashboard: { readOnly: false } });
     await app!.locks.getSemaphore('mail', { permits: 2 }).acquire();

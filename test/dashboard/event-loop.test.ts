@@ -48,7 +48,7 @@ describe('the event loop of an application with a dashboard', () => {
           next();
         }),
     });
-    app.locks.list = async () => ({ locks, synchronizers: [], cursor: undefined });
+    app.locks.list = async () => ({ locks, synchronizers: [], results: [], cursor: undefined });
     for (let n = 0; n < VIEWERS; n++) {
       const viewer = new AbortController();
       viewers.push(viewer);
@@ -122,7 +122,7 @@ describe('the event loop of an application with a dashboard', () => {
     };
     const clients = Array.from({ length: 2_000 }, (_, n) => ({ clientId: `client-${n}`, waiting: 0, waits: [] }));
     const locks = {
-      list: async () => ({ locks: [], synchronizers: [] }),
+      list: async () => ({ locks: [], synchronizers: [], results: [] }),
       clients: async () => clients,
     } as unknown as LockService;
     const first = await takeSnapshot(locks, undefined);

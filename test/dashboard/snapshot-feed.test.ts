@@ -8,6 +8,7 @@ const SNAPSHOT: Snapshot = {
   took: 1,
   locks: [],
   synchronizers: [],
+  results: [],
   clients: [],
   incomplete: false,
   outage: null,

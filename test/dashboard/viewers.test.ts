@@ -196,7 +196,12 @@ describe('a viewer of the dashboard by HTTP/2', () => {
     locks.list = async (options) => {
       round++;
       const { locks: rows } = await list(options);
-      return { locks: rows.map((row) => ({ ...row, fencingToken: round })), synchronizers: [], cursor: undefined };
+      return {
+        locks: rows.map((row) => ({ ...row, fencingToken: round })),
+        synchronizers: [],
+        results: [],
+        cursor: undefined,
+      };
     };
     const leases = await Promise.all(Array.from({ length: 50 }, (_, n) => locks.acquire(`${'x'.repeat(1_000)}${n}`)));
     const session = connectHttp2(new URL(url).origin);

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { jest } from '@jest/globals';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { BLOCKS, compile, writeBlocks } from './support/compile.js';
 import { database } from './support/database.js';
@@ -53,6 +54,8 @@ describe('the TypeScript in README.md and docs/', () => {
     });
 
     it.each(running.map(({ place, file }) => [place, file]))('%s', async (_, file) => {
+      const warnings: unknown[] = [];
+      const warn = jest.spyOn(console, 'warn').mockImplementation((line) => warnings.push(line));
       const module = (await import(join(folder, file))) as { run(running: Running): Promise<unknown> };
       const { run, ...exports } = module;
       const block = await startBlock(exports, redis.url);
@@ -60,7 +63,9 @@ describe('the TypeScript in README.md and docs/', () => {
         await run(block);
       } finally {
         await block.app.close();
+        warn.mockRestore();
       }
+      expect(warnings.filter((line) => !String(line).includes("backend: 'memory' keeps locks"))).toEqual([]);
     });
   });
 });

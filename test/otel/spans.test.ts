@@ -65,6 +65,23 @@ describe('the spans of locks in Redis', () => {
     for (const span of [acquire, hold]) expect(span.status.code).toBe(SpanStatusCode.UNSET);
   });
 
+  it('of a single flight say whether the caller got the result of another one, which is no failure', async () => {
+    const run = () => locks.singleFlight('price', { keepFor: '1m', group: 'prices' }, async () => 7);
+    await run();
+    await run();
+    const [ran, hold, shared] = telemetry.spans();
+    expect([ran, hold, shared].map(({ name }) => name)).toEqual([
+      'lock acquire prices',
+      'lock hold prices',
+      'lock acquire prices',
+    ]);
+    expect(about(ran)).toMatchObject({ type: 'flight', outcome: 'acquired' });
+    expect(about(ran)).not.toHaveProperty('shared');
+    expect(about(shared)).toMatchObject({ type: 'flight', outcome: 'shared', shared: true, owner: about(ran).owner });
+    expect(shared.status.code).toBe(SpanStatusCode.UNSET);
+    expect(shared.events).toEqual([]);
+  });
+
   it('of several locks have the owner of each, and their failed renewals', async () => {
     const lease = await locks.acquire(['order:1', 'order:2']);
     const owners = [...lease.owners.values()];

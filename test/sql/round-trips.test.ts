@@ -1,8 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { createLockService } from '../../lib/service/create-lock-service.js';
 import { RecordingLogger } from '../support/lock-world.js';
 import { type SqlServer, startSqlServer } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
+import { query } from './sessions.js';
 import { SQL_LOCKS, type SqlLocks } from './sql-locks.js';
 
 /** The server's own log counts. It has a line for each text that it is sent, with or without parameters. */
@@ -66,8 +68,39 @@ describe('the round trips of locks in SQL, by the log of PostgreSQL', () => {
     expect(new Set(leases.map(({ owner }) => owner)).size).toBe(30);
     // The first one, all that came meanwhile, and stragglers.
     expect(sent(/WITH source/) - notes).toBeLessThan(10);
+    // The first one kept only its own connection busy.
+    const senders = [...server.log.matchAll(/\[(\d+)\] LOG: .*execute [^:]*: WITH source/g)].map(([, pid]) => pid);
+    expect(new Set(senders.slice(-(sent(/WITH source/) - notes))).size).toBe(2);
     for (const lease of leases) await lease.release();
     await other.end();
     await locks.close();
+  });
+});
+
+/** `wal_sync` counts what was written to the disk (PostgreSQL 14 and later). */
+describe('the writes to the disk of row locks, by the statistics of PostgreSQL', () => {
+  it('are few, however many locks are taken', async () => {
+    // The server itself writes what no commit waits for, at this interval.
+    const server = await startSqlServer('PostgreSQL', 'durable', ['wal_writer_delay=10s']);
+    const locks = createLockService({
+      backend: SQL_LOCKS.rowLocks({ url: server.url, createTable: true }),
+      logger: new RecordingLogger(),
+      shutdownTimeout: 100,
+    });
+    const synced = async () => {
+      const [{ count }] = await query(server, 'SELECT wal_sync AS count FROM pg_stat_wal', '');
+      return Number(count);
+    };
+    await (await locks.acquire('order:0')).release();
+    const before = await synced();
+    // Names that are new, too: their rows are made.
+    for (let round = 0; round < 200; round++) await (await locks.acquire(`order:${round % 50}`)).release();
+    // Sessions report what they did after a second of work.
+    await sleep(1_500);
+    await (await locks.acquire('order:0')).release();
+    await sleep(200);
+    expect((await synced()) - before).toBeLessThan(40);
+    await locks.close();
+    await server.stop();
   });
 });

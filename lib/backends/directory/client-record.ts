@@ -1,33 +1,33 @@
 import type { ClientRecord, HoldRecord, WaitRecord } from '../lock-directory.js';
 
-/** The longest texts, in UTF-16 units. Those that this library writes are far shorter. */
+/** The longest accepted text, in UTF-16 units. The texts of this library are far shorter. */
 const LONGEST_WORD = 255;
 const LONGEST_TEXT = 2_000;
-/** How many holds, and how many waits, are read of one record. */
+/** How many holds and how many waits are read from one record. */
 const MOST_TOLD = 100;
-/** The last time that a Date can show, in milliseconds since 1970; no other time is longer either. */
+/** The latest time that a Date can represent, in milliseconds since 1970. Durations have the same limit. */
 const LATEST = 8.64e15;
-/** Beside a line of text, it could write another line of a log, or to a terminal. */
+/** Control characters could forge another line of a log, or control a terminal. */
 const CONTROL = /\p{Cc}/u;
-/** See the owners of locks: `<clientId>:<n>`. */
+/** The part before the colon in the owners of locks: `<clientId>:<n>`. */
 const CLIENT_ID = /^[^:{}\p{Cc}]{1,150}$/u;
 
 /**
- * What was read of a record, by the names of its fields. What is missing counts as empty: another version may not write
+ * The fields of a record as they were read. A missing field counts as empty, because another version may not write
  * it.
  */
 type Fields = { readonly [Field in keyof ClientRecord]?: unknown };
 
-/** Whether a client may be called so. */
+/** Whether this is a valid client id. */
 export function isClientId(value: unknown): value is string {
   return typeof value === 'string' && CLIENT_ID.test(value);
 }
 
 /**
- * Reads the record of a client. Whoever may write beside the locks may have written it: the type and the length of
+ * Reads the record of a client. Other software may have written it, so the type and the length of
  * every field are checked.
  *
- * @returns undefined for one that no version of this library writes. A hold or wait that is bad is left out alone
+ * @returns undefined for a record that no version of this library writes. Only an invalid hold or wait is left out
  */
 export function parseClientRecord(fields: Fields): ClientRecord | undefined {
   const { clientId, application, host = '', pid = 0, version = '', since = 0 } = fields;
@@ -61,7 +61,7 @@ function isWait(value: unknown): value is WaitRecord {
   return isCount(waiters) && isTime(waitedFor) && saysWhat(about);
 }
 
-/** Names of locks may contain any character. A type need not be one that this version knows. */
+/** Names of locks may contain any character, and the type may be unknown to this version. */
 function saysWhat({
   key,
   type,

@@ -12,7 +12,9 @@ export function globPattern(glob: string): RegExp {
   return new RegExp(`^${source}$`, 'su');
 }
 
-/** An empty set matches nothing, its opposite anything. The ends of a range may be in any order. */
+/**
+ * An empty set matches nothing, and a negated empty set matches any character. The ends of a range may be in any order.
+ */
 function setPattern(set: string, isNegated: boolean): string {
   const members = set.replace(
     /(\\.|.)-(\\.|.)|\\.|./gsu,

@@ -2,7 +2,7 @@ import { type HeldType, isReadWrite } from '../lock-requests.js';
 import type { Runtime } from '../runtime.js';
 import type { Wake } from '../subscription.js';
 
-/** Whose subscription, or message, it is. */
+/** The backend that a subscription or message belongs to. */
 type Backend = object;
 interface Subscriber<Message> {
   readonly listener: (message: Message) => void;
@@ -22,7 +22,7 @@ export function channelOf(key: string, type: HeldType, clientId: string): string
 export class Channels<Message = Wake> {
   private readonly channels = new Map<string, Map<Backend, Set<Subscriber<Message>>>>();
 
-  /** Returns the function that ends this subscription, and no other. Calling it again does nothing. */
+  /** Returns a function that ends only this subscription. Calling it again does nothing. */
   subscribe(channel: string, backend: Backend, listener: (message: Message) => void): () => void {
     const subscriber: Subscriber<Message> = { listener, open: true };
     const backends = this.channels.get(channel) ?? new Map<Backend, Set<Subscriber<Message>>>();
@@ -47,8 +47,8 @@ export class Channels<Message = Wake> {
     if (backends === undefined) return 0;
     for (const subscribers of backends.values()) {
       for (const subscriber of subscribers) {
-        // A microtask each, outside the releaser's scope: a listener that throws does not keep the message from the
-        // others.
+        // Each listener runs in its own microtask, outside the releaser's scope, so that one that throws does not
+        // affect the others.
         runtime.detached(() => queueMicrotask(() => subscriber.open && subscriber.listener(message)));
       }
     }

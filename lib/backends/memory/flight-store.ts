@@ -1,14 +1,14 @@
 import type { StoredResult } from '../flight-backend.js';
 import { ExpiringMap, isPast } from './expiring-map.js';
 
-/** How long after the end of a run it is still known that its result was forgotten, in milliseconds. */
+/** How long the note that a result was forgotten is kept after the run has ended, in milliseconds. */
 const LONGER = 10_000;
 
-/** A note that results were forgotten. */
+/** A note that results were forgotten since the run began: first, and last. Both are readings. */
 interface Forgotten {
-  /** A reading of the clock of fencing tokens. */
-  readonly at: number;
-  /** Until when the note is kept although nobody holds the lock. */
+  readonly first: number;
+  readonly last: number;
+  /** How long the note is kept if nobody holds the lock. */
   until: number;
 }
 
@@ -17,9 +17,9 @@ export class FlightStore {
   readonly results = new ExpiringMap<{ readonly result: StoredResult; readonly until: number }>(
     ({ until }, now) => until <= now,
   );
-  /** Until when somebody waits for a result. */
+  /** The latest time at which somebody may still wait for a result. */
   readonly wanted = new ExpiringMap(isPast);
-  /** Lasts as long as the lock is held, and a little longer. */
+  /** A note lasts while the lock is held, and a little longer. */
   private readonly forgotten: ExpiringMap<Forgotten>;
 
   /** @param isHeld whether somebody holds the lock */
@@ -31,11 +31,23 @@ export class FlightStore {
   }
 
   forget(key: string, at: number, now: number): void {
-    this.forgotten.set(key, { at, until: now + LONGER }, now);
+    const { first } = this.forgotten.get(key, now) ?? { first: at };
+    this.forgotten.set(key, { first, last: at, until: now + LONGER }, now);
+  }
+
+  /** A new run has begun: what was forgotten before does not concern it. */
+  begin(key: string): void {
+    this.forgotten.delete(key);
   }
 
   /** When results were last forgotten; 0: not known. */
   forgottenAt(key: string, now: number): number {
-    return this.forgotten.get(key, now)?.at ?? 0;
+    return this.forgotten.get(key, now)?.last ?? 0;
+  }
+
+  /** When results were first forgotten since this token of a run; undefined: they were not. As in release-flight-5.lua. */
+  forgottenSince(key: string, token: number, now: number): number | undefined {
+    const note = this.forgotten.get(key, now);
+    return note === undefined || note.last <= token ? undefined : Math.max(note.first, token);
   }
 }

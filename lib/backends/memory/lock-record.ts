@@ -1,7 +1,7 @@
 import { type HeldType, isReadWrite, type LockState } from '../lock-requests.js';
 import { ExpiringMap, isPast, latestOf } from './expiring-map.js';
 
-/** Who holds one lock. Every answer ignores owners whose lease has ended; times are on the store's clock. */
+/** The owners of one lock. All methods ignore owners whose lease has ended. Times are on the store's clock. */
 export interface LockRecord {
   /** Nobody holds the lock any more. */
   isEmpty(now: number): boolean;
@@ -13,7 +13,7 @@ export interface LockRecord {
   set(owner: string, type: HeldType, deadline: number, now: number): void;
   /** Removes an owner that holds the lock as this type. */
   remove(owner: string, type: HeldType): void;
-  /** Removes an owner that holds the lock, as whatever type. */
+  /** Removes an owner that holds the lock as any type. */
   evict(owner: string): void;
   /** The owner whose lease ends last, and when it ends. */
   lastToExpire(now: number): readonly [owner: string, deadline: number];
@@ -28,7 +28,7 @@ export function remaining(deadline: number, now: number): number {
 }
 
 /**
- * The one owner of a reentrant, fair or fenced lock. Under one name, these three types exclude each other, as in Redis.
+ * The owner of a reentrant, fair or fenced lock. Under one name, these three types exclude each other, as in Redis.
  */
 export class ExclusiveRecord implements LockRecord {
   constructor(

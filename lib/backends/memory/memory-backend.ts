@@ -33,14 +33,14 @@ import { addWaiter, refreshWaiter, removeWaiter } from './waiting-owners.js';
 
 /** @publicApi */
 export interface MemoryBackendOptions {
-  /** Usually `nodeRuntime`; tests may control time with one of their own. */
+  /** Usually `nodeRuntime`. Tests can control time with their own. */
   readonly runtime: Runtime;
   /** Default: one that all backends of this process share. */
   readonly store?: MemoryStore;
 }
 
 /**
- * Locks inside one process, with the semantics that they have on Redis: for tests, demos and simulations. Several
+ * Locks inside one process that behave as on Redis, for tests, demos and simulations. Several
  * backends on one store behave like several processes on one Redis.
  *
  * It starts no timers: expired leases and waiters are removed when they are read, or swept by later acquisitions. Its

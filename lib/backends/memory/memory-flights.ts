@@ -12,9 +12,9 @@ import { findBusy, grant } from './admission.js';
 import type { MemoryStore } from './memory-store.js';
 import type { ReleaseMessages } from './release-messages.js';
 
-/** How long a result stays at least, for those who were waiting, in milliseconds. */
+/** How long a result is kept at least for the callers that were waiting, in milliseconds. */
 const SHORTEST = 10_000;
-/** How much longer than the holder's lease somebody is known to wait, in milliseconds. */
+/** How much longer than the holder's lease a waiting caller is remembered, in milliseconds. */
 const LONGER = 1_000;
 
 /** The clocks of the backend. */
@@ -23,7 +23,7 @@ interface Clocks {
   wallMicros(): number;
 }
 
-/** Single flights in memory, as they are on Redis. */
+/** Single flights in memory that behave as on Redis. */
 export class MemoryFlights implements FlightBackend {
   constructor(
     private readonly store: MemoryStore,
@@ -50,6 +50,8 @@ export class MemoryFlights implements FlightBackend {
       return { ...busy, reading };
     }
     if (stored?.run === owner) return { acquired: false, remaining: 1, holder: undefined, reading };
+    // An owner that asks again may be running already.
+    if (this.store.locks.get(key, now) === undefined) this.store.flights.begin(key);
     grant(this.store, request, leaseTime, now);
     return { acquired: true, token: reading, reserved: 0 };
   }
@@ -63,12 +65,11 @@ export class MemoryFlights implements FlightBackend {
       const wasStored = results.get(key, now)?.result.run === owner;
       return { released: wasStored ? 'before' : 'gone', resent: false };
     }
-    const forgottenAt = flights.forgottenAt(key, now);
-    const isStale = forgottenAt > token;
-    const kept = isStale ? 0 : keepFor;
+    const forgotten = flights.forgottenSince(key, token, now);
+    const kept = forgotten === undefined ? keepFor : 0;
     if (kept > 0 || wanted.get(key, now) !== undefined) {
       const ended = this.reading();
-      const before = isStale ? forgottenAt : ended;
+      const before = forgotten ?? ended;
       const result = { value, run: owner, ended, before, kept: ended + kept * 1_000 };
       results.set(key, { result, until: now + Math.max(kept, SHORTEST) }, now);
     }

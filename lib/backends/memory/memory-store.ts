@@ -13,7 +13,7 @@ import type { WaitingOwners } from './waiting-owners.js';
 /** The clock of a store, as `TIME` is the clock of a Redis server. */
 export type StoreClock = Pick<Runtime, 'monotonic' | 'wall'>;
 
-/** How many waiters took a ticket since this holder has the lock. */
+/** How many waiters have taken a ticket since this holder acquired the lock. */
 interface TicketCounter {
   readonly holder: string;
   readonly count: number;
@@ -72,8 +72,8 @@ export class MemoryStore {
 const PROCESS_STORE = Symbol.for('nestjs-redis-lock.memory-store.5');
 
 /**
- * The store that all of this process share, including other copies of this library (one loaded by `import`, one by
- * `require`).
+ * The store of this process. Copies of this library that were loaded by `import` and by `require` share
+ * it.
  */
 export function processStore(): MemoryStore {
   const global = globalThis as { [PROCESS_STORE]?: MemoryStore };

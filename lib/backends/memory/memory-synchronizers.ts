@@ -19,7 +19,7 @@ import type { ReleaseMessages } from './release-messages.js';
 import type { SynchronizerStore } from './synchronizer-store.js';
 
 /**
- * Semaphores and latches inside one process, with the semantics that they have on Redis.
+ * Semaphores and latches inside one process that behave as on Redis.
  *
  * @throws BackendError from every method after the backend was closed, or when the key is a lock
  */
@@ -223,7 +223,7 @@ export class MemorySynchronizers implements SynchronizerBackend {
     if (total !== undefined) notes.set(key, { type, total: total + permits });
   }
 
-  /** How many of these groups, counted from the first, there are enough permits for. */
+  /** How many of these groups, from the first one on, can be served with the available permits. */
   private countServed(key: string, groups: readonly number[]): number {
     let rest = this.store.count(key);
     const served = groups.findIndex((permits) => {

@@ -7,7 +7,7 @@ import type { MemoryStore } from './memory-store.js';
 
 const WAKE: Wake = { kind: 'message' };
 
-/** The messages that one backend sends and listens to: which waiters hear of what, and which subscriptions are open. */
+/** The messages that one backend sends and receives, and its open subscriptions. */
 export class ReleaseMessages {
   private readonly subscriptions = new Set<() => void>();
   private closed = false;
@@ -18,7 +18,7 @@ export class ReleaseMessages {
   ) {}
 
   /**
-   * Tells the waiters of this type that the lock may be available; of a fair lock, only the head. Returns how many
+   * Notifies the waiters of this type that the lock may be available, or only the head of a fair lock. Returns how many
    * other clients listened.
    */
   wake(key: string, type: HeldType, now: number): number {
@@ -42,7 +42,7 @@ export class ReleaseMessages {
     this.wake(key, 'read', now);
   }
 
-  /** Tells each client which of its owners lost the lock. */
+  /** Notifies each client of its owners that have lost the lock. */
   tellRemoved(key: string, removed: readonly string[]): void {
     for (const clientId of new Set(removed.map(clientOf))) {
       const owners = removed.filter((owner) => clientOf(owner) === clientId);

@@ -36,7 +36,7 @@ function untilFree({ busyNodes, free }: AttemptBusy, majority: number): number {
   return toLimit(ends[Math.max(1, majority - free) - 1]);
 }
 
-/** Looks closer: there may be many readers, of which each node named one. */
+/** Inspects the lock, because it may have many readers, and each node has named only one. */
 async function inspectHolder(nodes: QuorumNodes, key: string): Promise<Pick<Busy, 'holder' | 'remaining'> | undefined> {
   const state = await nodes.inspect(key).catch(() => undefined);
   if (state === undefined || state.owners.length === 0) return undefined;

@@ -49,7 +49,7 @@ export function mostCommon<T>(values: readonly T[]): T | undefined {
   return [...counts].sort(([, one], [, other]) => other - one)[0]?.[0];
 }
 
-/** The port says −1 for a lease without an end. */
+/** The port uses −1 for a lease without an end. */
 export function fromLimit(remaining: number): number {
   return remaining < 0 ? Number.POSITIVE_INFINITY : remaining;
 }

@@ -25,7 +25,7 @@ export interface NodeBusy {
 }
 
 export interface Attempt {
-  /** The owners to be: one for each lock. */
+  /** The new owners, one for each lock. */
   readonly owners: readonly OwnerRef[];
   /** The owners that hold the locks until the attempt succeeds. */
   readonly predecessors: readonly OwnerRef[];
@@ -44,7 +44,7 @@ export interface AttemptBusy {
   readonly holder: string | undefined;
   /** How many nodes granted it. */
   readonly free: number;
-  /** Nodes that granted it, or may have, are asked to release it. */
+  /** Nodes that have granted it, or may have, are asked to release it. */
   readonly spent: boolean;
 }
 

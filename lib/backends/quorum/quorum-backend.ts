@@ -38,7 +38,8 @@ export interface QuorumBackendOptions {
 }
 
 /**
- * How long a release is repeated on a node that did not answer, in ms. By then, leases that were left there have ended.
+ * How long a release is repeated on a node that did not answer, in ms. After that, leases that were left there have
+ * ended.
  */
 const RELEASE_RETRY_TIME = 30_000;
 
@@ -46,7 +47,7 @@ const NOT_THERE: NodeBusy = { granted: false, index: 0, remaining: -1, holder: u
 
 /**
  * Redlock: an owner holds a lock if it holds it on a majority of independent nodes, so the lock outlives the loss of
- * the others. A node that is down or slow costs nothing while a majority answers, and its time-out otherwise.
+ * the others. A node that is down or slow causes no delay while a majority answers. Otherwise, it costs its time-out.
  *
  * Each holder's token is larger than those of all holders before it. Readers that enter at the same moment may have the
  * same token, because two majorities can have the same largest one.
@@ -64,7 +65,7 @@ export class QuorumBackend implements LockBackend {
   /** Nodes that count permits independently do not agree on a number. */
   readonly synchronizers = undefined;
   readonly confirmsReleases = QUORUM_CONFIRMS;
-  /** Independent nodes would not show all waits: deadlocks are found among the callers of this backend alone. */
+  /** Independent nodes would not show all waits, so deadlocks are found only among the callers of this backend. */
   readonly waits: InProcessWaits;
   private readonly nodes: QuorumNodes;
   private closing: Promise<void> | undefined;
@@ -190,9 +191,9 @@ export class QuorumBackend implements LockBackend {
   }
 
   /**
-   * Empty unless the lock was held on at least half of the nodes that answered: then owners that only a minority knew
-   * count too. The token is compared with what a majority shows, before the nodes are asked to remove owners: each of
-   * them may have another one.
+   * Empty unless the lock was held on at least half of the nodes that answered. In that case, owners that only a
+   * minority knew count too. The token is compared with that of the majority before the nodes remove owners, because
+   * single nodes may have different tokens.
    */
   async forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
     this.assertUsable();

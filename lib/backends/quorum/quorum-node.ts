@@ -78,7 +78,7 @@ export class QuorumNode {
     return this.withTimeout(timeout, this.sendRelease(idOf(owner), retryTime, this.newBackOff(), command));
   }
 
-  /** Releases an acquisition that is not needed any more, if the node granted it or may still do so. */
+  /** Releases an acquisition that is no longer needed, if the node has granted it or may still do so. */
   revoke(owner: OwnerRef, grant: Promise<PossibleGrant>, retryTime: number, quietly: boolean): void {
     const command = async (backend: LockBackend) => {
       const { possible, validUntil } = await grant;

@@ -54,7 +54,7 @@ export class QuorumNodes {
   /**
    * Waits until a majority satisfies `condition`, or a majority does not.
    *
-   * @throws BackendError when neither is so
+   * @throws BackendError when the replies decide neither
    */
   decide<T>(calls: readonly NodeCall<T>[], condition: (reply: T) => boolean): Promise<NodeReplies<T>> {
     return this.watch.health.observe(this.decision(calls, condition), false);

@@ -23,25 +23,27 @@ import { ofEachType } from './of-each-type.js';
 import { ReplicaCheck } from './replica-check.js';
 
 export interface AcquisitionOptions extends ConnectionContext {
-  /** An acquisition counts only when that many replicas have it. 0: not asked. */
+  /** An acquisition counts only if this many replicas have it. 0: replicas are not asked. */
   readonly minReplicas: number;
   /** Milliseconds to wait for them. */
   readonly replicaTimeout: number;
 }
 
-/** Callers that want more locks than this at once ask one by one: a long script would keep other clients waiting. */
+/**
+ * Callers that want more locks than this at once are sent separately, because a long script would block other clients.
+ */
 const MOST_LOCKS_IN_BATCH = 8;
 
 /** Everything that acquires a lock. With `minReplicas`, on a separate connection, since WAIT blocks it. */
 export class Acquisitions {
-  /** The connection by which locks are acquired. */
+  /** The connection that acquires locks. */
   readonly scripts: ScriptContext;
   private readonly batches: Record<HeldType, NodeBatches<AcquireRequest, AcquireReply>>;
   private readonly severalBatch: NodeBatches<LocksOfCaller, AcquireAllReply>;
-  /** The call that each acquisition came by, if replicas have to confirm it. */
+  /** The call of each acquisition, if replicas have to confirm it. */
   private readonly calls = new WeakMap<object, ScriptCall>();
 
-  /** @param release releases what too few replicas had */
+  /** @param release releases locks that too few replicas have */
   constructor(
     private readonly shared: ScriptContext,
     options: AcquisitionOptions,

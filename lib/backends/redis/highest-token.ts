@@ -2,7 +2,7 @@ import type { Acquired } from '../lock-backend.js';
 
 /**
  * The highest fencing token that this process has seen. A server that lost its data, or whose clock was set back, must
- * give higher ones.
+ * issue higher ones.
  */
 export class HighestToken {
   private highest = 0;
@@ -11,7 +11,7 @@ export class HighestToken {
 
   /** The highest token, as the scripts take it. */
   get seen(): string {
-    // Of a number of 16 digits, a BigInt makes the text in a fourth of the time.
+    // For a number of 16 digits, BigInt is four times as fast.
     this.text ??= BigInt(this.highest).toString();
     return this.text;
   }

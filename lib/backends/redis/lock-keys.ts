@@ -20,7 +20,7 @@ export const readLease = (key: string, owner: string): string => suffixed(key, `
 export const fairHeartbeats = (key: string): string => prefixed('nestjs_redis_lock_places', key);
 /** Writers that wait, with the time until which each counts as alive. */
 export const announcedWriters = (key: string): string => prefixed('nestjs_redis_lock_writers', key);
-/** The number of the last ticket that was given while the lock had its present holder. */
+/** The number of the last ticket that was issued for the current holder. */
 export const lastTicket = (key: string): string => prefixed('nestjs_redis_lock_line', key);
 
 /** The result of a single flight: a hash. */
@@ -34,7 +34,7 @@ export const forgottenAt = (key: string): string => prefixed('nestjs_redis_lock_
 /** The waits of callers that hold locks as this owner. They do not belong to one lock, so they have their own slot. */
 export const waitsOf = (owner: string): string => `nestjs_redis_lock_waits:{${owner}}`;
 
-/** The channel on which a client hears that its owners were removed by force. */
+/** The channel that notifies a client of forced releases of its owners. */
 export const clientChannel = (clientId: string): string => `nestjs_redis_lock_client:{${clientId}}`;
 /** The record that a client writes about itself: a hash. It has the name of the client's channel. */
 export const clientRecord = clientChannel;
@@ -48,7 +48,7 @@ export function isClientChannel(channel: string): boolean {
 /** The leases of a semaphore's permits, if they have any. */
 export const permitLeases = (key: string): string => suffixed(key, 'timeout');
 export const semaphoreChannel = (key: string): string => prefixed('redisson_sc', key);
-/** What a semaphore or latch is, and how many permits or steps there are in all, for people: a hash. */
+/** A hash with the type of a semaphore or latch and its total, for people and tools. */
 export const counterNote = (key: string): string => prefixed(COUNTER_NOTE, key);
 const COUNTER_NOTE = 'nestjs_redis_lock_counter';
 /** A pattern for the notes of semaphores and latches, and for results. It also fits a few other keys of this library. */
@@ -63,18 +63,18 @@ export function notedKey(note: string): { readonly key: string; readonly isResul
   return { key: plain ?? name, isResult: prefix === FLIGHT_RESULT };
 }
 
-/** Whether it is a key of this library that is no lock: with an empty prefix, these are among the locks. */
+/** Whether it is a key of this library that is not a lock. With an empty prefix, such keys appear among the locks. */
 export function isBesideLocks(key: string): boolean {
   return key.startsWith('nestjs_redis_lock_');
 }
 
-/** With braces around every name, also around one that has braces. */
+/** The name is always in braces, even if it contains braces. */
 export const latchChannel = (key: string): string => `redisson_countdownlatch__channel__{${key}}`;
 /** The latest request of a session, which may be sent twice. */
 export const latestRequest = (key: string, session: string): string =>
   `${prefixed('nestjs_redis_lock_request', key)}:${session}`;
 
-/** The clock that fencing tokens come from: one for all locks; in a cluster, one for each slot. */
+/** The clock of fencing tokens. There is one for all locks, or in a cluster one for each slot. */
 export function tokenClock(slot: number | undefined): string {
   return slot === undefined ? 'nestjs_redis_lock_clock' : `nestjs_redis_lock_clock:{${tagOf(slot)}}`;
 }

@@ -116,7 +116,7 @@ export class RedisBackend implements LockBackend {
     return this.connection.health;
   }
 
-  /** Also to the masters of a cluster, each of which must answer. */
+  /** On a cluster, every master must answer. */
   async ping(): Promise<BackendHealth> {
     const { directory, connection, channels } = this;
     await directory.ready();

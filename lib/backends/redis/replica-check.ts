@@ -8,7 +8,7 @@ import type { ScriptCall } from './connection/script-call.js';
 type ExecutedCall = Pick<ScriptCall, 'socket'>;
 
 export interface ReplicaCheckOptions {
-  /** The connection of acquisitions, and of nothing else: WAIT blocks it. */
+  /** The connection for acquisitions only, because WAIT blocks it. */
   readonly connection: RedisConnection;
   readonly runtime: Runtime;
   readonly commandTimeout: number;
@@ -18,8 +18,8 @@ export interface ReplicaCheckOptions {
 }
 
 /**
- * Makes acquisitions count only when enough replicas have them, so that a failover does not forget them. WAIT must be
- * sent on the connection that wrote; one WAIT serves a whole batch.
+ * Makes acquisitions count only when enough replicas have them, so that they are not lost in a failover. WAIT must be
+ * sent on the connection that wrote. One WAIT serves a whole batch.
  */
 export class ReplicaCheck {
   private readonly waits = new WeakMap<ExecutedCall, Promise<number>>();

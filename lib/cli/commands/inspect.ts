@@ -1,5 +1,7 @@
 import { CommandError, EXIT } from '../command-error.js';
 import { inspectionLines } from '../text/lock-text.js';
+import { printable } from '../text/printable.js';
+import { resultText } from '../text/result-text.js';
 import { synchronizerLines } from '../text/synchronizer-table.js';
 import type { CommandContext } from './command.js';
 
@@ -13,6 +15,11 @@ export async function inspect({ locks, name, options, output }: CommandContext):
   const { synchronizer } = inspection;
   if (synchronizer !== undefined) {
     output.result({ name, ...inspection }, synchronizerLines(name, synchronizer));
+    return EXIT.ok;
+  }
+  const { result } = inspection;
+  if (result !== undefined) {
+    output.result({ name, ...inspection }, [`${printable(name)}: not locked; ${resultText(result)}`]);
     return EXIT.ok;
   }
   output.error(notLocked(name, options.prefix), { name, ...inspection });

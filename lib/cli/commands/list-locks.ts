@@ -1,13 +1,14 @@
-import type { ListedLock, ListedSynchronizer } from '../../service/lock-inspection.js';
+import type { ListedLock, ListedResult, ListedSynchronizer } from '../../service/lock-inspection.js';
 import { EXIT, usageError } from '../command-error.js';
 import { lockTable } from '../text/lock-text.js';
+import { resultTable } from '../text/result-text.js';
 import { synchronizerTable } from '../text/synchronizer-table.js';
 import { allLocks } from './all-locks.js';
 import type { CommandContext } from './command.js';
 
 const PAGE = 100;
 
-/** `ls`: all locks, semaphores and latches, or one page of them. */
+/** `ls`: all locks, semaphores, latches and results of single flights, or one page of them. */
 export async function listLocks({ locks, options, output }: CommandContext): Promise<number> {
   const { match, cursor, count, prefix = 'lock:' } = options;
   if (cursor === undefined && count === undefined) {
@@ -24,11 +25,13 @@ export async function listLocks({ locks, options, output }: CommandContext): Pro
 interface Found {
   readonly locks: readonly ListedLock[];
   readonly synchronizers: readonly ListedSynchronizer[];
+  readonly results: readonly ListedResult[];
 }
 
-function text({ locks, synchronizers }: Found, prefix: string, match: string | undefined): string[] {
+function text({ locks, synchronizers, results }: Found, prefix: string, match: string | undefined): string[] {
   const others = synchronizers.length === 0 ? [] : ['', ...synchronizerTable(synchronizers)];
-  return [...lockLines(locks, prefix, match), ...others];
+  const kept = results.length === 0 ? [] : ['', ...resultTable(results)];
+  return [...lockLines(locks, prefix, match), ...others, ...kept];
 }
 
 function lockLines(locks: readonly ListedLock[], prefix: string, match: string | undefined): string[] {

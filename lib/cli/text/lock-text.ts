@@ -2,6 +2,7 @@ import { describeHolder, withoutRecordBecause } from '../../engine/clients/descr
 import type { InspectedOwner, ListedLock, LockInspection } from '../../service/lock-inspection.js';
 import { durationText, leaseText } from './duration-text.js';
 import { printable } from './printable.js';
+import { resultText } from './result-text.js';
 import { table } from './table.js';
 
 const TITLES = ['NAME', 'TYPE', 'HELD BY', 'IN', 'SINCE', 'LEASE LEFT', 'WAITING'];
@@ -38,11 +39,15 @@ function holderText({ owner, client }: InspectedOwner): string {
 }
 
 /** What is known about a held lock, one line each. */
-export function inspectionLines(name: string, { type, owners, waiting, fencingToken }: LockInspection): string[] {
+export function inspectionLines(
+  name: string,
+  { type, owners, waiting, fencingToken, result }: LockInspection,
+): string[] {
   return [
     `${printable(name)} is locked (${type})`,
     ...owners.map((owner) => `  held by     ${holderText(owner)}; lease left: ${leaseText(owner.remainingTime)}`),
     `  waiting     ${waiting}`,
     ...(fencingToken === undefined ? [] : [`  last token  ${fencingToken}`]),
+    ...(result === undefined ? [] : [`  kept        ${resultText(result)}`]),
   ];
 }

@@ -32,6 +32,7 @@ class LockBoard extends HTMLElement {
   });
   #dialog = make('lock-dialog', { closed: () => this.#go({ lock: '' }) });
   #synchronizers = make('synchronizer-list');
+  #results = make('result-list');
   #clients = make('client-list');
   #events = make('event-list');
   #tabs = make('board-tabs', { choose: ({ detail }) => this.#go({ tab: detail }) });
@@ -78,6 +79,7 @@ class LockBoard extends HTMLElement {
       ['locks', 'Locks', locks],
       ['clients', 'Clients', this.#clients],
       ['semaphores', 'Semaphores', this.#synchronizers],
+      ['results', 'Results', this.#results],
       ['events', 'Events', events],
     ]);
     this.#table.hidden = true;
@@ -128,7 +130,7 @@ class LockBoard extends HTMLElement {
   }
 
   /** Only what has changed is there. */
-  #update({ now, seen, readOnly, place, outage, summary, locks, lock, synchronizers, clients, events }) {
+  #update({ now, seen, readOnly, place, outage, summary, locks, lock, synchronizers, results, clients, events }) {
     setServerTime(now);
     const isFirst = this.#seen === 0 && seen > 0;
     this.#seen = seen ?? this.#seen;
@@ -139,6 +141,7 @@ class LockBoard extends HTMLElement {
     if (locks) this.#setLocks(locks);
     if (lock !== undefined && this.#dialog.shown === this.#query.lock) this.#dialog.update(lock, this.#releasePlace());
     if (synchronizers) this.#synchronizers.set(synchronizers);
+    if (results) this.#results.set(results);
     if (clients) this.#clients.set(clients);
     if (events) this.#events.set(events);
     if (outage !== undefined) this.#setOutage(outage);
@@ -159,7 +162,7 @@ class LockBoard extends HTMLElement {
     return make('p', { class: 'where' }, ...placeParts(this.#place));
   }
 
-  #setSummary({ held, waiting, waitsSince, synchronizers, clients, events, incomplete }) {
+  #setSummary({ held, waiting, waitsSince, synchronizers, results, clients, events, incomplete }) {
     const figure = (title, value, mark) =>
       make('div', { class: mark ? 'marked' : '' }, make('dt', {}, title), make('dd', {}, value));
     const isKnown = this.#seen > 0;
@@ -172,6 +175,7 @@ class LockBoard extends HTMLElement {
     );
     this.#tabs.setTitle('locks', isKnown ? `Locks (${number(held)})` : 'Locks');
     this.#tabs.setTitle('semaphores', isKnown ? `Semaphores (${number(synchronizers)})` : 'Semaphores');
+    this.#tabs.setTitle('results', isKnown ? `Results (${number(results)})` : 'Results');
     this.#tabs.setTitle('clients', isKnown ? `Clients (${number(clients)})` : 'Clients');
     this.#tabs.setTitle('events', `Events (${number(events)})`);
     // They tell the tabs of several environments apart.

@@ -45,6 +45,19 @@ class SynchronizerList extends BoardList {
   }
 }
 
+/** Results of single flights that are kept: `<result-list>`. */
+class ResultList extends BoardList {
+  none = 'No result of a single flight is kept.';
+
+  table(results) {
+    return tableOf('Results of single flights', ['Name', 'Size', 'Kept for'], results, (each) => [
+      foreign(each.name, SHORT),
+      each.size,
+      until(each.keptUntil),
+    ]);
+  }
+}
+
 /** Losses, deadlocks and releases by force: `<event-list>`. */
 class EventList extends BoardList {
   none = 'No lock was lost in the process that serves this page, and no deadlock was found.';
@@ -66,6 +79,7 @@ class EventList extends BoardList {
 
 customElements.define('client-list', ClientList);
 customElements.define('event-list', EventList);
+customElements.define('result-list', ResultList);
 customElements.define('synchronizer-list', SynchronizerList);
 
 function holdersOf({ permits, permitCount }) {

@@ -1,6 +1,6 @@
 /** What the page shows unless its address says something else. */
 const DEFAULTS = { search: '', sort: 'wait', order: 'descending', page: '1', lock: '' };
-const TABS = ['locks', 'clients', 'semaphores', 'events'];
+const TABS = ['locks', 'clients', 'semaphores', 'results', 'events'];
 const SORTS = ['name', 'type', 'holder', 'method', 'since', 'lease', 'token', 'waiting', 'wait'];
 const LONGEST_SEARCH = 200;
 

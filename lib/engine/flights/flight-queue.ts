@@ -14,17 +14,15 @@ import {
   type GivenBack,
   HeldLock,
   type LockKeeper,
-  type LockWaiter,
   type ReleaseListener,
   type ReleaseOutcome,
 } from '../lease/held-lock.js';
 import { type Moment, validity } from '../lease/lease-clock.js';
 import { RecallableRelease } from '../lease/recallable-release.js';
 import { WaitingLine } from '../queue/waiting-line.js';
-import type { WaitingQueue } from '../waiting/outage-limit.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
 import { permanentError } from '../waiting/wait-errors.js';
-import { type Caller, Waiter } from '../waiting/waiter.js';
+import { Waiter } from '../waiting/waiter.js';
 import type { FlightTerms } from './flight-terms.js';
 
 /** The result of somebody else's run, as text. */
@@ -76,9 +74,9 @@ interface Run {
  * The lock is never handed off: a result wakes everybody at once. A run that loses its lock is no longer the run of
  * this process, and callers that had joined it ask again.
  */
-export class FlightQueue implements LockKeeper, WaitingQueue {
+export class FlightQueue implements LockKeeper {
   readonly type = 'flight';
-  private readonly line: WaitingLine;
+  readonly line: WaitingLine<FlightWaiter>;
   private readonly turn: TurnToAsk;
   private run: Run | undefined;
   private asking: FlightWaiter | undefined;
@@ -103,7 +101,7 @@ export class FlightQueue implements LockKeeper, WaitingQueue {
     );
   }
 
-  get waiting(): LinkedQueue<LockWaiter> {
+  get waiting(): LinkedQueue<FlightWaiter> {
     return this.line.waiters;
   }
 
@@ -111,20 +109,9 @@ export class FlightQueue implements LockKeeper, WaitingQueue {
     return this.run === undefined ? [] : this.run.held.alone;
   }
 
-  get keys(): readonly string[] {
-    return [this.key];
-  }
-
   get isAsking(): boolean {
     return this.asking !== undefined || this.departures > 0 || this.verifying;
   }
-
-  isUnavailableTo(caller: Caller<never>): boolean {
-    return this.line.isUnavailableTo(caller);
-  }
-
-  /** A forced release by this process needs no action: see LockQueue. */
-  removed(): void {}
 
   // ── Callers come and go ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -139,36 +126,22 @@ export class FlightQueue implements LockKeeper, WaitingQueue {
     this.serveNext();
   }
 
-  dismiss(waiter: LockWaiter, error: Error): void {
-    this.leave(waiter);
-    waiter.refuse(error);
-  }
-
-  refuseWhere(errorOf: (waiter: LockWaiter) => Error | undefined): void {
-    this.line.refuseWhere(errorOf);
-  }
-
-  leave(waiter: LockWaiter): void {
-    this.line.leave(waiter);
+  left(): void {
     if (this.line.isEmpty) this.turn.onEmpty();
     this.context.runtime.detached(() => this.resume());
   }
 
-  private get callers(): Iterable<FlightWaiter> {
-    return this.waiting as LinkedQueue<LockWaiter> as unknown as Iterable<FlightWaiter>;
-  }
-
   private find(isWanted: (waiter: FlightWaiter) => boolean): FlightWaiter | undefined {
-    for (const waiter of this.callers) if (isWanted(waiter)) return waiter;
+    for (const waiter of this.waiting) if (isWanted(waiter)) return waiter;
     return undefined;
   }
 
-  private refuseTriers(errorOf: (trier: LockWaiter) => Error): void {
-    for (const trier of this.callers) if (trier.triesOnce && trier.asked) this.dismiss(trier, errorOf(trier));
+  private refuseTriers(errorOf: (trier: FlightWaiter) => Error): void {
+    for (const trier of this.waiting) if (trier.triesOnce && trier.asked) this.line.dismiss(trier, errorOf(trier));
   }
 
   private serve(waiter: FlightWaiter, granted: HeldLock | SharedResult): void {
-    this.line.leave(waiter);
+    this.line.remove(waiter);
     waiter.grant(granted);
   }
 
@@ -178,7 +151,7 @@ export class FlightQueue implements LockKeeper, WaitingQueue {
     if (this.run !== undefined) return this.verifyJoins();
     if (this.isAsking) return;
     const isNew = (waiter: FlightWaiter) => waiter.begin === undefined && (!this.isFailing || waiter.triesOnce);
-    const next = this.turn.resting ? this.find(isNew) : (this.waiting.first as FlightWaiter | undefined);
+    const next = this.turn.resting ? this.find(isNew) : this.waiting.first;
     if (next !== undefined) this.ask(next);
   }
 
@@ -188,7 +161,7 @@ export class FlightQueue implements LockKeeper, WaitingQueue {
   }
 
   private endIfIdle(): void {
-    if (this.waiting.length > 0 || this.isAsking || this.run !== undefined) return;
+    if (!this.line.isIdle) return;
     this.turn.close();
     this.line.close();
     this.onIdle(this);
@@ -211,7 +184,7 @@ export class FlightQueue implements LockKeeper, WaitingQueue {
     const { leaseTime, keepFor, maxSize } = terms;
     this.turn.begin();
     this.asking = waiter;
-    const present = [...this.callers];
+    const present = [...this.waiting];
     for (const caller of present) caller.asked = true;
     const attempt = new Attempt(context, key, owner, terms);
     waiter.attempt = attempt;
@@ -256,8 +229,8 @@ export class FlightQueue implements LockKeeper, WaitingQueue {
       return;
     }
     this.serve(waiter, held);
-    for (const caller of this.callers) {
-      if (caller.triesOnce) this.dismiss(caller, this.line.busy(caller));
+    for (const caller of this.waiting) {
+      if (caller.triesOnce) this.line.dismiss(caller, this.line.busy(caller));
       else caller.joins = caller.asked ? 'yes' : 'unknown';
     }
     this.serveNext();
@@ -294,7 +267,8 @@ export class FlightQueue implements LockKeeper, WaitingQueue {
     const error = attempt.error as BackendError;
     this.line.failure = error;
     if (attempt.abandon()) waiter.renewOwner();
-    if (!waiter.settled && error.kind !== 'unavailable') this.dismiss(waiter, permanentError(waiter, backend, error));
+    if (!waiter.settled && error.kind !== 'unavailable')
+      this.line.dismiss(waiter, permanentError(waiter, backend, error));
     this.refuseTriers((trier) => this.line.unavailable(trier));
     const head = this.waiting.first;
     if (head !== undefined && error.kind === 'unavailable' && this.turn.failed())
@@ -309,7 +283,7 @@ export class FlightQueue implements LockKeeper, WaitingQueue {
     const { run, verifying } = this;
     const isNew = ({ joins }: FlightWaiter) => joins === 'unknown';
     if (run === undefined || verifying || this.find(isNew) === undefined) return;
-    const callers = [...this.callers].filter(isNew);
+    const callers = [...this.waiting].filter(isNew);
     this.verifying = true;
     this.flights.forgottenAt(this.key).then(
       (forgottenAt) => {
@@ -394,12 +368,12 @@ export class FlightQueue implements LockKeeper, WaitingQueue {
   /** Gives the outcome of the run of this process to the callers that joined it. */
   private shareOwn({ held, outcome }: Run, released: ReleaseOutcome): void {
     const isLost = released === 'gone' || outcome === undefined;
-    for (const caller of this.callers) {
+    for (const caller of this.waiting) {
       const { joins } = caller;
       caller.joins = 'no';
       if (joins !== 'yes' || isLost) continue;
       if ('value' in outcome) this.serve(caller, { value: outcome.value, run: held.owner });
-      else this.dismiss(caller, outcome.error as Error);
+      else this.line.dismiss(caller, outcome.error as Error);
     }
   }
 
@@ -407,7 +381,7 @@ export class FlightQueue implements LockKeeper, WaitingQueue {
     this.context.watchdog.drop(held);
     if (this.run?.held === held) {
       this.run = undefined;
-      for (const caller of this.callers) caller.joins = 'no';
+      for (const caller of this.waiting) caller.joins = 'no';
     }
     this.resume();
   }

@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../errors.js';
 import { type Duration, MAX_LEASE_TIME, toMilliseconds } from '../terms/duration.js';
-import type { AcquisitionTerms, LockOptions } from '../terms/lock-options.js';
+import { type AcquisitionTerms, DEFAULT_TERMS, type LockOptions, toTerms } from '../terms/lock-options.js';
 import { type FlightSerializer, JSON_TEXT } from './serialize-result.js';
 
 /** In bytes. */
@@ -65,6 +65,18 @@ export function toFlightTerms(
     maxSize,
     serializer: serialize && deserialize ? { serialize, deserialize } : JSON_TEXT,
   };
+}
+
+/**
+ * Checks the options of a single flight before there is a service with defaults for them.
+ *
+ * @throws LockConfigurationError naming the invalid option
+ */
+export function checkFlightOptions(options: FlightOptions & Partial<FlightSerializer<unknown>>, what: string): void {
+  const none = toMilliseconds(0, what, 0, 0);
+  const times = { waitTime: none, outageTimeout: none, leaseTime: none };
+  const defaults = { ...DEFAULT_TERMS, ...times, onLost: 'throw', release: 'confirmed' } as const;
+  toFlightTerms(options, what, (others) => toTerms(others, defaults, what));
 }
 
 function refuse(what: string, why: string): never {

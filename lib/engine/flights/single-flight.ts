@@ -71,7 +71,7 @@ async function joinOrAcquire(
     if (refusal !== undefined) return waiter.refuse(refusal);
     const queue = context.flightQueueOf(name, key);
     queue.enqueue(waiter);
-    if (hasScope) context.deadlocks.add(waiter, queue);
+    if (hasScope) context.deadlocks.add(waiter, queue.line);
   });
 }
 

@@ -16,9 +16,7 @@ import {
 import type { Moment } from '../lease/lease-clock.js';
 import { RecallableRelease } from '../lease/recallable-release.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import type { WaitingQueue } from '../waiting/outage-limit.js';
 import { permanentError } from '../waiting/wait-errors.js';
-import type { Caller } from '../waiting/waiter.js';
 import { isRegistered, unregister, WaiterHeartbeat } from './waiter-registration.js';
 import { WaitingLine } from './waiting-line.js';
 
@@ -33,11 +31,11 @@ import { WaitingLine } from './waiting-line.js';
  * An unanswered attempt does not change a waiter's owner id, so the waiter keeps its position. Late effects of such
  * attempts are undone in the end.
  */
-export class FairQueue implements LockKeeper, WaitingQueue {
+export class FairQueue implements LockKeeper {
   readonly type = 'fair';
   holders: readonly HeldLock[] = [];
 
-  private readonly line: WaitingLine;
+  readonly line: WaitingLine;
   private readonly byOwner = new Map<string, LockWaiter>();
   /** The timer for each waiter's next attempt after a failure. */
   private readonly retries = new Map<LockWaiter, Timer>();
@@ -76,16 +74,8 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     return undefined;
   }
 
-  get keys(): readonly string[] {
-    return [this.key];
-  }
-
   get isAsking(): boolean {
     return this.attempts + this.departures + this.claims > 0;
-  }
-
-  isUnavailableTo(caller: Caller<never>): boolean {
-    return this.line.isUnavailableTo(caller);
   }
 
   // ── Callers come and go ────────────────────────────────────────────────────────────────────────────────────────────
@@ -99,24 +89,14 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     this.ask(waiter);
   }
 
-  dismiss(waiter: LockWaiter, error: Error): void {
-    this.leave(waiter);
-    waiter.refuse(error);
-  }
-
-  refuseWhere(errorOf: (waiter: LockWaiter) => Error | undefined): void {
-    this.line.refuseWhere(errorOf);
-  }
-
-  /** Removes a waiter. Its position in the backend's queue is given up now, or when its request is answered. */
-  leave(waiter: LockWaiter): void {
-    this.remove(waiter);
+  /** Gives up the position of a waiter in the backend's queue now, or when its request is answered. */
+  left(waiter: LockWaiter): void {
+    this.forgetWaiter(waiter);
     if (waiter.attempt === undefined) this.unregister(waiter);
     this.context.runtime.detached(() => this.endIfIdle());
   }
 
-  private remove(waiter: LockWaiter): void {
-    this.line.leave(waiter);
+  private forgetWaiter(waiter: LockWaiter): void {
     this.byOwner.delete(waiter.owner);
     this.retries.get(waiter)?.cancel();
     this.retries.delete(waiter);
@@ -127,7 +107,7 @@ export class FairQueue implements LockKeeper, WaitingQueue {
   }
 
   private endIfIdle(): void {
-    if (!this.line.isEmpty || this.isAsking || this.holders.length > 0) return;
+    if (!this.line.isIdle) return;
     this.subscription?.close();
     this.subscription = undefined;
     this.line.close();
@@ -191,7 +171,8 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     held.lateCopiesUntil = waiter.lateCopiesUntil;
     this.hold(held, now);
     if (waiter.settled) this.context.events.unawaited(this.giveBack(held));
-    this.remove(waiter);
+    this.line.remove(waiter);
+    this.forgetWaiter(waiter);
     waiter.grant(held);
   }
 
@@ -199,23 +180,18 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     this.line.foundBusy(reply, now, waiter.mayLeave);
     if (waiter.settled) this.unregister(waiter);
     else if (waiter.triesOnce && this.asksBehindRelease(waiter, reply)) return;
-    else if (waiter.triesOnce) this.dismiss(waiter, this.line.refusal(waiter));
+    else if (waiter.triesOnce) this.line.dismiss(waiter, this.line.refusal(waiter));
     else this.waitForWake(waiter, reply.remaining);
   }
 
-  /**
-   * An owner of this process whose release is not answered yet holds the lock. A caller that tries once asks once more
-   * after that answer; the others are woken.
-   */
-  private asksBehindRelease(waiter: LockWaiter, { holder }: Busy): boolean {
-    if (waiter.askedAgain) return false;
+  /** Only for a caller that tries once. The others are woken. */
+  private asksBehindRelease(waiter: LockWaiter, reply: Busy): boolean {
     const answered = () => {
       this.departures--;
       this.ask(waiter);
       this.endIfIdle();
     };
-    if (!this.context.unsettledReleases.onAnswer(holder, answered)) return false;
-    waiter.askedAgain = true;
+    if (!this.line.asksBehindRelease(waiter, reply, answered)) return false;
     this.departures++;
     return true;
   }
@@ -227,7 +203,7 @@ export class FairQueue implements LockKeeper, WaitingQueue {
     if (attempt.wasRemoved || attempt.ownerSpent) this.abandonOwner(waiter);
     if (waiter.settled) this.unregister(waiter);
     else if (waiter.triesOnce || error.kind !== 'unavailable')
-      this.dismiss(waiter, permanentError(waiter, backend, error));
+      this.line.dismiss(waiter, permanentError(waiter, backend, error));
     else {
       if (!this.failing) outages.attemptFailed(() => this.line.unavailable(waiter));
       this.failing = true;

@@ -23,10 +23,8 @@ import {
 import type { Moment } from '../lease/lease-clock.js';
 import { RecallableRelease } from '../lease/recallable-release.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
-import type { WaitingQueue } from '../waiting/outage-limit.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
 import { permanentError } from '../waiting/wait-errors.js';
-import type { Caller } from '../waiting/waiter.js';
 import { HandOffBudget, mayInherit } from './hand-off-budget.js';
 import { isRegistered, unregister, WaiterHeartbeat } from './waiter-registration.js';
 import { WaitingLine } from './waiting-line.js';
@@ -55,8 +53,8 @@ const NONE: readonly HeldLock[] = [];
  *
  * When none of them applies and nobody waits, the queue ends.
  */
-export class LockQueue implements LockKeeper, WaitingQueue {
-  private readonly line: WaitingLine;
+export class LockQueue implements LockKeeper {
+  readonly line: WaitingLine;
 
   // Locks held here. Usually there is one holder; only readers share.
   private holder: HeldLock | undefined = undefined;
@@ -124,23 +122,9 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     return isLast ? this.departing?.owner : undefined;
   }
 
-  get keys(): readonly string[] {
-    return [this.key];
-  }
-
   get isAsking(): boolean {
     return this.attempts + this.departures + this.claims > 0;
   }
-
-  isUnavailableTo(caller: Caller<never>): boolean {
-    return this.line.isUnavailableTo(caller);
-  }
-
-  /**
-   * A forced release by this process needs no action: a waiter gets another owner whenever the effect of its request is
-   * unknown.
-   */
-  removed(): void {}
 
   // ── Callers come and go ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -161,18 +145,8 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     this.serveNext();
   }
 
-  dismiss(waiter: LockWaiter, error: Error): void {
-    this.leave(waiter);
-    waiter.refuse(error);
-  }
-
-  refuseWhere(errorOf: (waiter: LockWaiter) => Error | undefined): void {
-    this.line.refuseWhere(errorOf);
-  }
-
-  /** Removes a waiter. Its traces in the backend are removed now, or when its request is answered. */
-  leave(waiter: LockWaiter): void {
-    this.line.leave(waiter);
+  /** Removes the traces of a waiter in the backend now, or when its request is answered. */
+  left(waiter: LockWaiter): void {
     if (this.line.isEmpty) {
       this.again?.onEmpty();
       // Stops the request that waits in the backend, because nobody waits for its answer.
@@ -232,7 +206,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
   }
 
   private endIfIdle(): void {
-    if (this.waiting.length > 0 || this.isAsking || this.holder !== undefined) return;
+    if (!this.line.isIdle) return;
     const { again } = this;
     if (again !== undefined && again.yieldRemaining > 0) return again.afterYield(() => this.endIfIdle());
     again?.close();
@@ -323,18 +297,12 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     this.resume();
   }
 
-  /**
-   * An owner of this process whose release is not answered yet holds the lock for another queue. The waiter asks once
-   * more after that answer.
-   */
-  private asksBehindRelease(waiter: LockWaiter, { holder }: Busy): boolean {
-    if (waiter.askedAgain) return false;
+  private asksBehindRelease(waiter: LockWaiter, reply: Busy): boolean {
     const answered = () => {
       this.departures--;
       this.resume();
     };
-    if (!this.context.unsettledReleases.onAnswer(holder, answered)) return false;
-    waiter.askedAgain = true;
+    if (!this.line.asksBehindRelease(waiter, reply, answered)) return false;
     this.departures++;
     return true;
   }
@@ -346,7 +314,8 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     // The waiter left while its request was under way. If the request had no effect, an earlier one may still have
     // registered the waiter.
     if (!this.abandonOwner(waiter, attempt) && waiter.settled) this.unregister(waiter);
-    if (!waiter.settled && error.kind !== 'unavailable') this.dismiss(waiter, permanentError(waiter, backend, error));
+    if (!waiter.settled && error.kind !== 'unavailable')
+      this.line.dismiss(waiter, permanentError(waiter, backend, error));
     this.refuseTriers((trier) => this.line.unavailable(trier));
     const head = this.waiting.first;
     if (head !== undefined && error.kind === 'unavailable' && this.turn.failed())
@@ -362,7 +331,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
     if (reason instanceof BackendError) {
       line.failure = reason;
       for (const waiter of this.waiting)
-        if (waiter.triesOnce || waiter.scoped) this.dismiss(waiter, line.unavailable(waiter));
+        if (waiter.triesOnce || waiter.scoped) line.dismiss(waiter, line.unavailable(waiter));
       return;
     }
     line.foundBusy(reason, this.context.clock.now(), line.mayAnyLeave);
@@ -423,7 +392,7 @@ export class LockQueue implements LockKeeper, WaitingQueue {
 
   /** Reserves the queue for an attempt at several names. False: the attempt would have to wait. */
   claim(): boolean {
-    if (this.waiting.length > 0 || this.isAsking || this.holder !== undefined) return false;
+    if (!this.line.isIdle) return false;
     this.claims++;
     return true;
   }

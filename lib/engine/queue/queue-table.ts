@@ -15,7 +15,7 @@ const REMOVALS = 1_024;
 export class QueueTable {
   private readonly reentrant = new QueueMap();
   private readonly readWrite = new QueueMap();
-  private readonly fair = new QueueMap();
+  private readonly fairLocks = new QueueMap<FairQueue>();
   private readonly fenced = new QueueMap();
   private readonly flights = new QueueMap<FlightQueue>();
 
@@ -26,6 +26,10 @@ export class QueueTable {
   /** The queue of a lock that is not a single flight. */
   get(type: HeldType, name: string): LockQueues | undefined {
     return this.mapOf(type).queues.get(name);
+  }
+
+  fair(name: string): FairQueue | undefined {
+    return this.fairLocks.queues.get(name);
   }
 
   flight(name: string): FlightQueue | undefined {
@@ -62,11 +66,12 @@ export class QueueTable {
 
   private mapOf(type: HeldType): QueueMap {
     if (type === 'reentrant') return this.reentrant;
-    return type === 'fair' || type === 'fenced' ? this[type] : this.readWrite;
+    if (type === 'fair') return this.fairLocks as QueueMap;
+    return type === 'fenced' ? this.fenced : this.readWrite;
   }
 
   private get maps(): readonly QueueMap<LocalQueue>[] {
-    return [this.reentrant, this.readWrite, this.fair, this.fenced, this.flights] as QueueMap<LocalQueue>[];
+    return [this.reentrant, this.readWrite, this.fairLocks, this.fenced, this.flights] as QueueMap<LocalQueue>[];
   }
 }
 

@@ -4,29 +4,28 @@ import type { EngineContext } from '../engine-context.js';
 import type { LockBusyError, LockUnavailableError } from '../errors.js';
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
-import type { RestingCallers } from '../waiting/outage-limit.js';
+import type { RestingCallers, WaitingQueue } from '../waiting/outage-limit.js';
 import { busyError, type KnownHolder, unavailableError } from '../waiting/wait-errors.js';
 import type { Caller } from '../waiting/waiter.js';
 import { LongWaitWarning } from './long-wait-warning.js';
 
 /** The parts of a queue that its line needs. */
-interface LineOwner {
-  readonly keys: readonly string[];
+interface QueueOfLine<Queued> {
+  readonly key: string;
   readonly holders: readonly HeldLock[];
   /** A request about the lock is unanswered. */
   readonly isAsking: boolean;
-  /** Removes a waiter that was not served. */
-  leave(waiter: LockWaiter): void;
-  /** As {@link leave}, and refuses it. */
-  dismiss(waiter: LockWaiter, error: Error): void;
+  /** Called after a waiter has left the line without being served. */
+  left(waiter: Queued): void;
 }
 
 /**
- * The callers of one process that wait for one lock, in the order of their arrival, and the errors for callers that are
- * not served: the lock is busy, with its holder, or the backend does not answer.
+ * The callers of one process that wait for one lock, in the order of their arrival. It is the one place where they leave
+ * without being served, and where they get the error that says why: the lock is busy, with its holder, or the backend
+ * does not answer.
  */
-export class WaitingLine implements RestingCallers {
-  readonly waiters = new LinkedQueue<LockWaiter>();
+export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements WaitingQueue, RestingCallers {
+  readonly waiters = new LinkedQueue<Queued>();
   /** The last request's failure, until the backend answers again. */
   failure: BackendError | undefined = undefined;
   resting = false;
@@ -38,39 +37,64 @@ export class WaitingLine implements RestingCallers {
 
   constructor(
     private readonly context: EngineContext,
-    private readonly queue: LineOwner,
+    private readonly queue: QueueOfLine<Queued>,
   ) {}
+
+  get key(): string {
+    return this.queue.key;
+  }
+
+  get keys(): readonly string[] {
+    return [this.queue.key];
+  }
 
   get isEmpty(): boolean {
     return this.waiters.length === 0;
   }
 
+  /** Nobody waits for the lock, asks for it or holds it. */
+  get isIdle(): boolean {
+    const { isAsking, holders } = this.queue;
+    return this.isEmpty && !isAsking && holders.length === 0;
+  }
+
+  // ── Callers leave ──────────────────────────────────────────────────────────────────────────────────────────────────
+
   /** Ends the wait of a waiter after its waitTime or when its signal aborts. */
-  watch(waiter: LockWaiter): void {
+  watch(waiter: Queued): void {
     waiter.watch((reason) => {
       // On abort, this error is discarded, and no `busy` event may be emitted.
       const error = reason === 'abort' ? this.unavailable(waiter) : this.refusal(waiter);
-      this.queue.leave(waiter);
+      this.leave(waiter);
       return error;
     });
   }
 
-  /** Refuses each waiter for which there is an error. */
-  refuseWhere(errorOf: (waiter: LockWaiter) => Error | undefined): void {
+  /** Removes a waiter that was not served, and refuses it. */
+  dismiss(waiter: Queued, error: Error): void {
+    this.leave(waiter);
+    waiter.refuse(error);
+  }
+
+  refuseWhere(errorOf: (waiter: Queued) => Error | undefined): void {
     for (const waiter of this.waiters) {
       const error = errorOf(waiter);
-      if (error !== undefined) this.queue.dismiss(waiter, error);
+      if (error !== undefined) this.dismiss(waiter, error);
     }
   }
 
-  /**
-   * Removes a waiter that leaves without the lock. A served waiter is only removed from `waiters`, because others may
-   * follow soon.
-   */
-  leave(waiter: LockWaiter): void {
+  /** Removes a waiter, served or not. If others follow at once, it is enough to remove it from `waiters`. */
+  remove(waiter: Queued): void {
     this.waiters.remove(waiter);
     if (this.isEmpty) this.close();
   }
+
+  private leave(waiter: Queued): void {
+    this.remove(waiter);
+    this.queue.left(waiter);
+  }
+
+  // ── What they wait for ─────────────────────────────────────────────────────────────────────────────────────────────
 
   get mayAnyLeave(): boolean {
     for (const { mayLeave } of this.waiters) if (mayLeave) return true;
@@ -102,23 +126,34 @@ export class WaitingLine implements RestingCallers {
     if (isNeeded && reply.holder !== undefined) this.context.holders.expect(reply.holder);
   }
 
+  /**
+   * Whether a busy answer names an owner of this process whose release is not answered yet. Such an answer does not
+   * count: the waiter asks once more behind that release, but only once.
+   *
+   * @param answered called when the release is answered
+   */
+  asksBehindRelease(waiter: Queued, { holder }: Busy, answered: () => void): boolean {
+    if (waiter.askedAgain || !this.context.unsettledReleases.onAnswer(holder, answered)) return false;
+    waiter.askedAgain = true;
+    return true;
+  }
+
   /** The lock is held here now, so the known holder is out of date. */
   forgetHolder(): void {
     this.busyReply = this.busyAt = undefined;
   }
 
   /** The error for a waiter that was not served in time. */
-  refusal(waiter: LockWaiter): Error {
+  refusal(waiter: Queued): Error {
     return this.isUnavailableTo(waiter) ? this.unavailable(waiter) : this.busy(waiter);
   }
 
   /** Whether a caller was not served because of an outage, and not because of a busy lock. */
   isUnavailableTo(caller: Caller<never>): boolean {
-    const { keys, isAsking } = this.queue;
-    return this.failure !== undefined || this.context.outages.isSilent(caller, keys, isAsking);
+    return this.failure !== undefined || this.context.outages.isSilent(caller, this.keys, this.queue.isAsking);
   }
 
-  busy(waiter: LockWaiter): LockBusyError {
+  busy(waiter: Queued): LockBusyError {
     const error = busyError(waiter, this.knownHolder);
     const { events } = this.context;
     if (!events.hears('busy')) return error;
@@ -128,9 +163,9 @@ export class WaitingLine implements RestingCallers {
     return error;
   }
 
-  unavailable(waiter: LockWaiter): LockUnavailableError {
+  unavailable(waiter: Queued): LockUnavailableError {
     const { backend, outages } = this.context;
-    return unavailableError(waiter, backend, this.failure ?? outages.failure(this.queue.keys));
+    return unavailableError(waiter, backend, this.failure ?? outages.failure(this.keys));
   }
 
   /** The known holder of the lock: from this process, or from the backend's last answer. */

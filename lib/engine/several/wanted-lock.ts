@@ -3,6 +3,7 @@ import type { HolderClient } from '../clients/describe-holder.js';
 import type { EngineContext } from '../engine-context.js';
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { LockQueues } from '../queue/queue-table.js';
+import type { WaitingLine } from '../queue/waiting-line.js';
 import { closeGatesAbove, findReentry, isStillShared, type Reentry, shareMode } from '../scope/reentry.js';
 import type { EnteredGate, ShareGate } from '../scope/share-gate.js';
 import type { Milliseconds } from '../terms/duration.js';
@@ -137,7 +138,7 @@ export class WantedLock implements Wanted {
   /** Whether a caller of all locks whose time is over has met an outage at this lock. */
   isUnavailableTo(caller: Caller<never>): boolean {
     const queue = this.context.queues.get(this.terms.type, this.name);
-    return queue?.isUnavailableTo(caller) ?? this.context.outages.isSilent(caller, [this.key], false);
+    return queue?.line.isUnavailableTo(caller) ?? this.context.outages.isSilent(caller, [this.key], false);
   }
 
   wait(waitTime: Milliseconds, { calledAt }: Caller<never>, departed: () => Error): Promise<void> {
@@ -162,7 +163,7 @@ export class WantedLock implements Wanted {
   stopWaiting(error: Error): void {
     const { waiter } = this;
     if (waiter === undefined || waiter.settled) return;
-    if (this.reentry === undefined) this.queue.dismiss(waiter, error);
+    if (this.reentry === undefined) this.queue.line.dismiss(waiter, error);
     else waiter.refuse(error);
   }
 
@@ -177,10 +178,10 @@ export class WantedLock implements Wanted {
     else if (held !== undefined) await held.keeper.giveBack(held);
   }
 
-  private waitInQueue(waiter: LockWaiter): LockQueues {
+  private waitInQueue(waiter: LockWaiter): WaitingLine {
     const { queue } = this;
     queue.enqueue(waiter);
-    return queue;
+    return queue.line;
   }
 
   private waitAtGate(reentry: Reentry, waiter: LockWaiter, departed: () => Error): ShareGate {

@@ -13,8 +13,8 @@ interface MockLease {
 const adapted = new WeakMap<object, LockService>();
 
 /**
- * Lets decorated methods use a mock of LockService. Of `withLock`, `acquire` and `tryAcquire`, the first that the mock
- * has is called.
+ * Lets decorated methods use a mock of LockService. They call the first of `withLock`, `acquire` and `tryAcquire` that
+ * the mock has.
  *
  * @throws LockConfigurationError when it has none of them
  */
@@ -24,7 +24,7 @@ export function adaptMock(mock: Mock, where: string): LockService {
   const open = opener(mock, where);
   const adapter = {
     termsOf: (options: LockOptions | undefined) => options ?? {},
-    // A mock that expects one key, as most do, gets no list.
+    // Most mocks expect a single key, not a list.
     acquireUnder: (names: LockNames, ...rest: [LockOptions, string]) =>
       open(Array.isArray(names) && names.length === 1 ? names[0] : names, ...rest),
     holdWhile: (held: Held, body: () => unknown) => held.run(body),
@@ -57,7 +57,7 @@ function opener(mock: Mock, where: string): Open {
     };
   }
   throw new LockConfigurationError(
-    `${where} did not run, because what replaces LockService has none of withLock, acquire and tryAcquire. Give the mock one of them, or use LockTestingModule of 'nestjs-redis-lock/testing'`,
+    `${where} did not run, because the mock of LockService has none of withLock, acquire and tryAcquire. Give the mock one of them, or use LockTestingModule of 'nestjs-redis-lock/testing'`,
   );
 }
 

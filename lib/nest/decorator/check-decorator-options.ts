@@ -27,26 +27,44 @@ const CHOICES: readonly (readonly [OptionName, readonly string[]])[] = [
 ];
 
 /**
- * Turns what `@DistributedLock` was given into options, and checks their names and choices.
+ * Converts the argument of `@DistributedLock` into options, and checks their names and values.
  *
  * @param where how errors name the method: `OrdersService.ship`
  * @throws LockConfigurationError naming the option that is wrong
  */
 export function toDecoratorOptions(given: LockKey | DistributedLockOptions, where: string): DistributedLockOptions {
-  if (isKey(given)) return { key: given };
+  const options = toOptions<DistributedLockOptions>(given, OPTION_NAMES, CHOICES, '@DistributedLock', where);
+  if (options.release === 'background') assertMayNotConfirm(undefined, options.onLost, where);
+  return options;
+}
+
+/**
+ * Turns what a decorator was given, a key or options, into options, and checks their names and choices.
+ *
+ * @param decorator how errors name it: `@DistributedLock`
+ * @throws LockConfigurationError naming the option that is wrong
+ */
+export function toOptions<Options extends { readonly key: LockKey; readonly service?: string }>(
+  given: LockKey | Options,
+  names: readonly string[],
+  choices: readonly (readonly [keyof Options, readonly string[]])[],
+  decorator: string,
+  where: string,
+): Pick<Options, 'key'> & Partial<Options> {
+  if (isKey(given)) return { key: given } as Options;
   if (typeof given !== 'object' || given === null) {
-    throw new LockConfigurationError(`${where}: @DistributedLock needs a key, or options with a key`);
+    throw new LockConfigurationError(`${where}: ${decorator} needs a key, or options with a key`);
   }
-  for (const option of Object.keys(given)) if (!OPTION_NAMES.includes(option)) throw unknownOption(option, where);
-  for (const [option, values] of CHOICES) {
+  for (const option of Object.keys(given))
+    if (!names.includes(option)) throw unknownOption(option, names, decorator, where);
+  for (const [option, values] of choices) {
     const value = given[option];
     if (value === undefined || values.includes(value as string)) continue;
     throw new LockConfigurationError(
-      `${where}: ${option} is ${describeValue(value)}; it must be one of ${values.join(', ')}`,
+      `${where}: ${String(option)} is ${describeValue(value)}; it must be one of ${values.join(', ')}`,
     );
   }
-  const { service, release, onLost } = given;
-  if (release === 'background') assertMayNotConfirm(undefined, onLost, where);
+  const { service } = given;
   if (service !== undefined && (typeof service !== 'string' || service === '')) {
     throw new LockConfigurationError(
       `${where}: service is ${describeValue(service)}; it must be the name of a RedisLockModule`,
@@ -62,17 +80,22 @@ export function describeValue(value: unknown): string {
   return typeof value === 'object' ? 'an object' : String(value);
 }
 
-function isKey(given: LockKey | DistributedLockOptions): given is LockKey {
+function isKey(given: unknown): given is LockKey {
   return typeof given === 'string' || typeof given === 'function' || Array.isArray(given);
 }
 
-function unknownOption(option: string, where: string): LockConfigurationError {
-  const nearest = nearestName(option, OPTION_NAMES);
-  const advice = nearest === undefined ? `there are ${OPTION_NAMES.join(', ')}` : `did you mean '${nearest}'?`;
-  return new LockConfigurationError(`${where}: @DistributedLock has no option '${option}'; ${advice}`);
+function unknownOption(
+  option: string,
+  names: readonly string[],
+  decorator: string,
+  where: string,
+): LockConfigurationError {
+  const nearest = nearestName(option, names);
+  const advice = nearest === undefined ? `there are ${names.join(', ')}` : `did you mean '${nearest}'?`;
+  return new LockConfigurationError(`${where}: ${decorator} has no option '${option}'; ${advice}`);
 }
 
-/** The name that a mistyped one is probably meant to be, if one is near enough. */
+/** The name that a mistyped one probably stands for, if one is similar enough. */
 function nearestName(given: string, names: readonly string[]): string | undefined {
   const most = Math.max(2, Math.floor(given.length / 3));
   let nearest: string | undefined;

@@ -19,21 +19,25 @@ import { describeValue, toBusyAnswer, toDecoratorOptions } from './check-decorat
 import type { BusyAnswer, DistributedLockOptions, LockKey, Method, ReturnKind } from './distributed-lock.options.js';
 import { returnKindOf } from './return-kind.js';
 
-/** A decorated method. Everything that can be checked and resolved before it is called is. */
-export interface LockedMethod {
+/** A decorated method, with everything that can be checked and resolved before the first call. */
+export interface DecoratedMethod {
   /** `OrdersService.ship` */
   readonly where: string;
   readonly name: string;
   readonly body: Method;
-  readonly kind: ReturnKind;
-  /** The property of the instance that has the lock service. */
+  /** The property of the instance that contains the lock service. */
   readonly service: symbol;
   readonly serviceName: string | undefined;
   readonly namesOf: NamesOf;
+}
+
+/** A method with `@DistributedLock`. */
+export interface LockedMethod extends DecoratedMethod {
+  readonly kind: ReturnKind;
   /** The terms of its acquisitions: its options, and the defaults of the service. */
   readonly termsIn: (locks: LockService) => AcquisitionTerms;
   readonly holdOptions: { readonly holdAtLeast?: Milliseconds };
-  /** `undefined`: LockBusyError goes out. */
+  /** `undefined`: the call fails with LockBusyError. */
   readonly onBusy: BusyAnswer | undefined;
 }
 
@@ -47,21 +51,35 @@ export function compileLockedMethod(
 ): LockedMethod {
   const options = toDecoratorOptions(keyOrOptions, where);
   const { holdAtLeast } = options;
-  const name = String(key);
+  const lockOptions = toLockOptions(options, where);
+  const purpose = purposeOf(options, where);
   return {
-    where,
-    name,
-    body,
+    ...compileMethod(key, body, options, where),
     kind: returnKindOf(prototype, key, body, options.returns, where),
-    service: getLockServiceToken(options.service),
-    serviceName: options.service,
-    namesOf: toNamesOf(options.key, where, name),
-    termsIn: resolvedOncePerService(toLockOptions(options, where), purposeOf(options, where)),
+    termsIn: resolvedOncePerService((locks) => locks.termsOf(lockOptions, purpose)),
     holdOptions:
       holdAtLeast === undefined
         ? {}
         : { holdAtLeast: toMilliseconds(holdAtLeast, `${where}: holdAtLeast`, 0, MAX_LEASE_TIME) },
     onBusy: toBusyAnswer(options.onBusy, prototype, where),
+  };
+}
+
+/** What all decorators of methods have in common. @throws LockConfigurationError when the key is wrong */
+export function compileMethod(
+  key: string | symbol,
+  body: Method,
+  options: Pick<DistributedLockOptions, 'key' | 'service'>,
+  where: string,
+): DecoratedMethod {
+  const name = String(key);
+  return {
+    where,
+    name,
+    body,
+    service: getLockServiceToken(options.service),
+    serviceName: options.service,
+    namesOf: toNamesOf(options.key, where, name),
   };
 }
 
@@ -78,7 +96,7 @@ function toNamesOf(key: LockKey, where: string, method: string): NamesOf {
   return (invocation) => templates.flatMap((namesOf) => namesOf(invocation));
 }
 
-/** @returns `undefined` where all are the service's defaults */
+/** @returns `undefined` if the service's defaults apply */
 function toLockOptions(
   { waitTime, outageTimeout, leaseTime, type, onLost, release, onBusy }: DistributedLockOptions,
   where: string,
@@ -96,19 +114,19 @@ function toLockOptions(
   return Object.keys(options).length > 0 ? options : undefined;
 }
 
-/** Events and metrics know the method by its template: it does not differ from call to call as the lock's name does. */
-function purposeOf({ key, onBusy }: DistributedLockOptions, where: string): Purpose {
+/** Events and metrics identify the method by its template, because the lock's name changes from call to call. */
+export function purposeOf({ key, onBusy }: Pick<DistributedLockOptions, 'key' | 'onBusy'>, where: string): Purpose {
   const group = typeof key === 'function' ? where : [key].flat().join(', ').slice(0, LONGEST_GROUP);
   return { group, method: where, skips: onBusy !== undefined && onBusy !== 'throw' };
 }
 
 /** One class can be instantiated in several applications, each with its own lock service. */
-function resolvedOncePerService(options: LockOptions | undefined, purpose: Purpose): LockedMethod['termsIn'] {
-  const resolved = new WeakMap<LockService, AcquisitionTerms>();
+export function resolvedOncePerService<Terms>(resolve: (locks: LockService) => Terms): (locks: LockService) => Terms {
+  const resolved = new WeakMap<LockService, Terms>();
   return (locks) => {
     let terms = resolved.get(locks);
     if (terms === undefined) {
-      terms = locks.termsOf(options, purpose);
+      terms = resolve(locks);
       resolved.set(locks, terms);
     }
     return terms;

@@ -1,8 +1,7 @@
-import 'reflect-metadata';
 import type { Observable } from 'rxjs';
-import { LockConfigurationError } from '../../engine/errors.js';
-import { declareLockService, type Lockable } from '../lock-service-property.js';
+import type { Lockable } from '../lock-service-property.js';
 import { compileLockedMethod, type LockedMethod } from './compile-locked-method.js';
+import { decorateMethod } from './decorate-method.js';
 import type { Anything, DistributedLockOptions, LockKey, Method } from './distributed-lock.options.js';
 import { lockedPromise } from './locked-call.js';
 import { lockedIterable } from './locked-iterable.js';
@@ -48,20 +47,11 @@ export function DistributedLock<Args extends readonly unknown[] = Anything[]>(
 export function DistributedLock<Args extends readonly unknown[] = Anything[]>(
   keyOrOptions: LockKey<Args> | DistributedLockOptions<Args>,
 ): LockDecorator<Args> {
-  const decorate = (target: object, propertyKey: string | symbol, descriptor: TypedPropertyDescriptor<Anything>) => {
-    const where = labelOf(target, propertyKey);
-    const original = methodOf(target, descriptor, where);
-    const method = compileLockedMethod(
-      target,
-      propertyKey,
-      original,
-      keyOrOptions as LockKey | DistributedLockOptions,
-      where,
-    );
-    declareLockService(target, method.serviceName);
-    descriptor.value = mirrorFunction(original, lockMethod(method));
-  };
-  return decorate as LockDecorator<Args>;
+  return decorateMethod('@DistributedLock', (target, propertyKey, original, where) => {
+    const options = keyOrOptions as LockKey | DistributedLockOptions;
+    const method = compileLockedMethod(target, propertyKey, original, options, where);
+    return { serviceName: method.serviceName, wrapper: lockMethod(method) };
+  }) as LockDecorator<Args>;
 }
 
 /**
@@ -85,7 +75,7 @@ export interface LockDecorator<Args extends readonly unknown[], Answer = never> 
 
 /**
  * A locked call has to wait, so the method must return something asynchronous; a key function must take the method's
- * arguments; and with `onBusy: 'skip'` the caller must be ready for `undefined`.
+ * arguments; and with `onBusy: 'skip'` the return type must include `undefined`.
  */
 type CanBeLocked<M extends Method, Args extends readonly unknown[], Answer> =
   IsAny<M> extends true
@@ -110,7 +100,7 @@ type CanAnswer<R, Answer> =
         : false
       : true;
 
-type IsAny<T> = 0 extends 1 & T ? true : false;
+export type IsAny<T> = 0 extends 1 & T ? true : false;
 
 type WaitingResult<R> =
   Promise<Awaited<R>> extends R
@@ -120,32 +110,6 @@ type WaitingResult<R> =
       : AsyncGenerator<Anything, Anything, Anything> extends R
         ? true
         : false;
-
-function labelOf(target: object, propertyKey: string | symbol): string {
-  const type = typeof target === 'function' ? target : target.constructor;
-  const name = typeof propertyKey === 'symbol' ? `[${propertyKey.description ?? 'symbol'}]` : String(propertyKey);
-  return `${type.name || '(anonymous class)'}.${name}`;
-}
-
-function methodOf(target: object, descriptor: PropertyDescriptor | undefined, where: string): Method {
-  if (descriptor === undefined && typeof target === 'function') {
-    throw new LockConfigurationError(
-      '@DistributedLock needs "experimentalDecorators" in tsconfig.json, as NestJS does',
-    );
-  }
-  if (typeof target === 'function') {
-    throw new LockConfigurationError(
-      `${where} is static: @DistributedLock needs an instance, because NestJS injects the lock service into instances`,
-    );
-  }
-  if (descriptor?.get !== undefined || descriptor?.set !== undefined) {
-    throw new LockConfigurationError(`${where} is an accessor: @DistributedLock is for methods`);
-  }
-  if (typeof descriptor?.value !== 'function') {
-    throw new LockConfigurationError(`${where} is not a method: @DistributedLock is for methods`);
-  }
-  return descriptor.value as Method;
-}
 
 /** How the calls of a method are locked, by what it returns. */
 const LOCKED = { promise: lockedPromise, observable: lockedObservable, iterable: lockedIterable };
@@ -161,22 +125,4 @@ function lockMethod(method: LockedMethod): Method {
       return lockedCall(method, this, args);
     },
   }.locked;
-}
-
-/**
- * Makes `wrapper` look like `original` to code that inspects methods, such as NestJS and the explorers of other
- * decorators. It takes over the name, the length, the own properties and the kind (async, generator) of the original,
- * and the metadata that decorators below have set on it. Decorators above set theirs on the wrapper itself.
- */
-function mirrorFunction(original: Method, wrapper: Method): Method {
-  Object.setPrototypeOf(wrapper, Object.getPrototypeOf(original));
-  for (const key of Reflect.ownKeys(original)) {
-    const descriptor = Object.getOwnPropertyDescriptor(original, key);
-    if (descriptor !== undefined && key !== 'arguments' && key !== 'caller')
-      Object.defineProperty(wrapper, key, descriptor);
-  }
-  for (const key of Reflect.getOwnMetadataKeys(original)) {
-    Reflect.defineMetadata(key, Reflect.getOwnMetadata(key, original), wrapper);
-  }
-  return wrapper;
 }

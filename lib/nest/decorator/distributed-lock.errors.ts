@@ -1,9 +1,9 @@
 import { LockConfigurationError } from '../../engine/errors.js';
-import type { LockedMethod } from './compile-locked-method.js';
+import type { DecoratedMethod, LockedMethod } from './compile-locked-method.js';
 import { isAsyncIterable, isObservableLike } from './return-kind.js';
 
 /** The instance of a decorated method has no lock service, so the method did not run. */
-export function noLockService({ where, serviceName }: LockedMethod, instance: unknown): LockConfigurationError {
+export function noLockService({ where, serviceName }: DecoratedMethod, instance: unknown): LockConfigurationError {
   if (instance === undefined || instance === null) {
     return new LockConfigurationError(
       `${where} was called without its instance, and did not run: call it as a method, or bind it`,
@@ -17,7 +17,7 @@ export function noLockService({ where, serviceName }: LockedMethod, instance: un
 
 const KINDS = { promise: 'a promise', observable: 'an Observable', iterable: 'an async iterable' };
 
-/** The method returned something else than was expected of it before it ran. */
+/** The method did not return the expected kind of result. */
 export function wrongKind({ where, kind }: LockedMethod, result: unknown): LockConfigurationError {
   const returns = isObservableLike(result) ? 'observable' : isAsyncIterable(result) ? 'iterable' : 'promise';
   const found = returns === 'promise' ? 'something else' : KINDS[returns];
@@ -27,7 +27,7 @@ export function wrongKind({ where, kind }: LockedMethod, result: unknown): LockC
   );
 }
 
-/** `onBusy` answered with something that cannot be iterated over. */
+/** `onBusy` returned something that cannot be iterated over. */
 export function noIteration({ where }: LockedMethod): LockConfigurationError {
   return new LockConfigurationError(
     `${where}: onBusy must return something to iterate over, as the method itself does`,

@@ -10,7 +10,7 @@ export type Anything = any;
 export type Method = (...args: Anything[]) => Anything;
 
 /**
- * What the lock's name is made of:
+ * How the lock's name is built:
  *
  * - a template: literal text and `#<path>`. A path begins with `args`, `this`, `class` (the name of the instance's
  *   class) or `method`: `'order:#<args[0].id>'`. `[*]` makes a name for each element: `'sku:#<args[0].items[*].sku>'`.
@@ -21,16 +21,19 @@ export type Method = (...args: Anything[]) => Anything;
  * - a function of the method's arguments that returns one name, or several;
  * - a list of templates.
  *
- * Of several names, all are locked or none.
+ * If there are several names, either all of them are locked or none.
  *
  * @publicApi
  */
 export type LockKey<Args extends readonly unknown[] = Anything[]> = string | readonly string[] | KeyFunction<Args>;
 
-/** Makes the lock's name, or several, from the arguments of the method. `this` is the instance. @publicApi */
+/** Returns the lock's name, or several names, for the arguments of the method. `this` is the instance. @publicApi */
 export type KeyFunction<Args extends readonly unknown[] = Anything[]> = (...args: Args) => string | readonly string[];
 
-/** Answers instead of the method. It gets the error and the method's arguments; `this` is the instance. @publicApi */
+/**
+ * Provides the result instead of the method. It gets the error and the method's arguments; `this` is the instance.
+ * @publicApi
+ */
 export type BusyAnswer<Args extends readonly unknown[] = Anything[]> = (busy: LockBusyError, ...args: Args) => unknown;
 
 /** What a decorated method returns. @publicApi */
@@ -39,14 +42,14 @@ export type ReturnKind = 'promise' | 'observable' | 'iterable';
 /** Options of `@DistributedLock`. Durations are milliseconds, or strings such as `'30s'`. @publicApi */
 export interface DistributedLockOptions<Args extends readonly unknown[] = Anything[]> {
   /**
-   * What the lock's name is made of: a template such as `'order:#<args[0].id>'`, a list of templates, or a function of
-   * the method's arguments that returns one name or several. A value that is missing is a LockKeyError, and nothing is
-   * locked.
+   * How the lock's name is built: a template such as `'order:#<args[0].id>'`, a list of templates, or a function of the
+   * method's arguments that returns one name or several. If a value is missing, the call fails with LockKeyError, and
+   * nothing is locked.
    */
   readonly key: LockKey<Args>;
   /**
-   * How long to wait while somebody else holds the lock, at most 2³¹ − 1 ms (24 days), or `Infinity`: for ever.
-   * Default: the module's `waitTime`; 0 where `onBusy` is `'skip'` or an answer.
+   * How long to wait while somebody else holds the lock, at most 2³¹ − 1 ms (24 days), or `Infinity` to wait forever.
+   * Default: the module's `waitTime`, or 0 if `onBusy` is not `'throw'`.
    */
   readonly waitTime?: Duration;
   /**
@@ -66,14 +69,14 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
   /**
    * What happens when the lock stays busy for `waitTime`. `'throw'` (default): LockBusyError. `'skip'`: the method does
    * not run, and the call returns `undefined` (an Observable emits it, an iteration is empty). A function, or the name
-   * of another method of the class: it answers instead. It does not apply to a LockBusyError that the method itself
-   * throws.
+   * of another method of the class: it provides the result instead. It does not apply to a LockBusyError that the
+   * method itself throws.
    */
   readonly onBusy?: 'throw' | 'skip' | (string & {}) | BusyAnswer<Args>;
   /**
-   * Keeps the lock for at least this long, also when the method ends earlier: hosts whose clocks differ do not start
-   * the same cron job at the same moment. Where the method is re-entry, the outer lease keeps the lock for that long,
-   * unless it is held for longer anyway. At most 10 years. Default: 0.
+   * Keeps the lock for at least this long, even if the method ends earlier. Use it for cron jobs: hosts whose clocks
+   * differ do not start the same job at the same moment. With re-entry, the outer lease keeps the lock for at least
+   * that long. At most 10 years. Default: 0.
    */
   readonly holdAtLeast?: Duration;
   /**
@@ -82,15 +85,15 @@ export interface DistributedLockOptions<Args extends readonly unknown[] = Anythi
    */
   readonly onLost?: 'throw' | 'warn';
   /**
-   * When the call settles: `'confirmed'`, when Redis has answered the release; `'background'`, when the method has
-   * ended, a round trip earlier. Not together with a given `onLost: 'throw'`. Default: the module's. See
-   * `LockOptions.release`.
+   * When the call settles. `'confirmed'` waits until Redis has answered the release. `'background'` settles when the
+   * method has ended, a round trip earlier, and cannot be combined with an explicit `onLost: 'throw'`. Default: the
+   * module's. See `LockOptions.release`.
    */
   readonly release?: ReleaseMode;
   /**
-   * Whether the method returns a promise, an Observable or an AsyncIterable. It is known for `async` and `async *`
+   * Whether the method returns a promise, an Observable or an AsyncIterable. It is detected for `async` and `async *`
    * methods, and for the declared return type `Observable` (with `emitDecoratorMetadata`, unless it is imported with
-   * `import type`); otherwise a promise is assumed. esbuild (tsx, Vite, vitest) emits no such metadata: give
+   * `import type`). Otherwise a promise is assumed. esbuild (tsx, Vite, Vitest) emits no such metadata: set
    * `returns: 'observable'` there.
    */
   readonly returns?: ReturnKind;

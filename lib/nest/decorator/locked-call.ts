@@ -3,7 +3,7 @@ import type { Lease } from '../../engine/lease/lease.js';
 import { IS_LOCK_SERVICE, type LockService } from '../../service/lock-service.js';
 import type { Lockable } from '../lock-service-property.js';
 import { adaptMock } from './adapt-mock.js';
-import type { LockedMethod } from './compile-locked-method.js';
+import type { DecoratedMethod, LockedMethod } from './compile-locked-method.js';
 import { noLockService, wrongKind } from './distributed-lock.errors.js';
 import { isAsyncIterator, isObservableLike } from './return-kind.js';
 
@@ -12,7 +12,7 @@ export interface BusyResult {
   readonly answer: unknown;
 }
 
-/** One call of a decorated method, and the lock service that it is locked by. */
+/** One call of a decorated method, and its lock service. */
 export class LockedCall {
   private readonly locks: LockService;
 
@@ -22,12 +22,11 @@ export class LockedCall {
     private readonly instance: Lockable,
     private readonly args: readonly unknown[],
   ) {
-    const locks = (instance as Lockable | undefined)?.[method.service];
-    if (locks === undefined) throw noLockService(method, instance);
+    const locks = serviceOf(method, instance);
     this.locks = locks[IS_LOCK_SERVICE] === true ? locks : adaptMock(locks, method.where);
   }
 
-  /** Acquires the lock that the arguments name. Where it stays busy, `onBusy` may answer instead. */
+  /** Acquires the lock for the arguments. If it stays busy, `onBusy` may provide the result instead. */
   acquire(signal?: AbortSignal): Promise<Lease | BusyResult> {
     const { method, instance, args, locks } = this;
     const { onBusy, where } = method;
@@ -50,6 +49,13 @@ export class LockedCall {
   run(): unknown {
     return this.method.body.apply(this.instance, this.args as unknown[]);
   }
+}
+
+/** @throws LockConfigurationError when the instance has no lock service */
+export function serviceOf(method: DecoratedMethod, instance: Lockable | undefined): LockService {
+  const locks = instance?.[method.service];
+  if (locks === undefined) throw noLockService(method, instance);
+  return locks;
 }
 
 /** Locks a call of a method that returns a promise. */

@@ -54,7 +54,7 @@ async function openScope(call: LockedCall, lease: Lease) {
   return { scope, end, released };
 }
 
-/** Runs every step of an iteration in the scope of the lease, whatever code asks for the step. */
+/** Runs every step of an iteration in the scope of the lease, whatever code requests the step. */
 function stepsInScope(
   source: AsyncIterable<unknown>,
   scope: LockScope | undefined,
@@ -72,7 +72,7 @@ function stepsInScope(
   };
 }
 
-/** The items that `onBusy` answered instead of an iteration. */
+/** The items that `onBusy` returned instead of the iteration. */
 async function* answeredItems(answer: unknown, method: LockedMethod): AsyncGenerator<unknown, unknown, unknown> {
   if (answer === undefined) return undefined;
   const iterable =

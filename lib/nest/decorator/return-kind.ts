@@ -4,8 +4,8 @@ import { LockConfigurationError } from '../../engine/errors.js';
 import type { Method, ReturnKind } from './distributed-lock.options.js';
 
 /**
- * What a method returns, as far as it is known before it runs: the option says so, or the kind of the function, or its
- * declared return type; otherwise a promise is assumed.
+ * What a method will return. This comes from the option `returns`, from the kind of the function, or from its
+ * declared return type. Otherwise a promise is assumed.
  *
  * @throws LockConfigurationError for a generator that is not async, because it cannot wait for a lock
  */

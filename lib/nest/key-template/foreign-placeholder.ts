@@ -1,5 +1,6 @@
 /**
- * Placeholders of other libraries and languages. Here they would be the same text in every call.
+ * Placeholders of other libraries and languages. They would not be filled in here, so all calls would have the same
+ * text.
  */
 const NOTATIONS = [
   String.raw`[#$%@]\{[^}]*\}`, // #{args[0]} ${id} %{id} @{id}
@@ -19,7 +20,7 @@ const FOREIGN = new RegExp(NOTATIONS.join('|'), 'u');
 export interface ForeignPlaceholder {
   readonly text: string;
   readonly index: number;
-  /** How to write it here: `write #<args[0]>`. */
+  /** How to write it in this library: `write #<args[0]>`. */
   readonly remedy: string;
 }
 

@@ -20,15 +20,15 @@ export function whyNotKeyPart(value: unknown): string | undefined {
 }
 
 /**
- * The text of a part that comes from data. `%`, `:`, `{`, `}` and control characters are percent-encoded, so that a
- * part cannot look like two, or choose the slot in a cluster.
+ * The text of a part that comes from data. `%`, `:`, `{`, `}` and control characters are percent-encoded, so that one
+ * part cannot imitate two, or choose the slot in a cluster.
  */
 export function toKeyPart(value: string | number | bigint | boolean): string {
   const text = String(value);
   return SPECIAL.test(text) ? text.replace(SPECIALS, encodeURIComponent) : text;
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression finds control characters
 const SPECIAL = /[%:{}\u0000-\u001f\u007f-\u009f]/;
 const SPECIALS = new RegExp(SPECIAL, 'g');
 const SURROGATE = /[\ud800-\udfff]/;

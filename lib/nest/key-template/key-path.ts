@@ -61,8 +61,8 @@ function spread(value: unknown, path: string): readonly Found[] {
 }
 
 /**
- * An own property, or an accessor that the object's class (or one that it extends) declares. A path reaches nothing
- * else through prototypes: no methods, and nothing of Object.prototype.
+ * An own property, or an accessor that the object's class (or one that it extends) declares. A path cannot reach
+ * anything else through prototypes: no methods, and nothing of Object.prototype.
  */
 function property(object: object, name: string): unknown {
   if (Object.hasOwn(object, name)) return object[name as never];

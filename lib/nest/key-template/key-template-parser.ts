@@ -32,7 +32,7 @@ const BRACKET = /\[(?:(\d{1,9})|\*)\]/y;
  *     step       = '.' identifier | bracket
  *     bracket    = '[' digits ']' | '[*]'
  *
- * Text that looks like a placeholder of another notation (`#{args[0]}`, `${id}`, `#orderId`, `%s`, …) is refused.
+ * Text that resembles a placeholder of another notation (`#{args[0]}`, `${id}`, `#orderId`, `%s`, …) is refused.
  * `issue#42`, the hash tag `{order}` and a `<` are text.
  *
  * @param where how errors begin: `OrdersService.pay`
@@ -51,7 +51,7 @@ export function parseTemplate(template: string, where: string): readonly (string
   return parts;
 }
 
-/** With text that looks like a placeholder and is not one, all calls would share one lock. */
+/** Refuses text that resembles a placeholder but is not one, because all calls would share one lock. */
 function literal(template: string, start: number, end: number, where: string): string {
   const text = template.slice(start, end);
   const foreign = findForeignPlaceholder(text);

@@ -4,7 +4,7 @@ import { toKeyPart, whyNotKeyPart } from './key-part.js';
 import { type Found, follow, followAll, type Invocation } from './key-path.js';
 import { type Expression, parseTemplate } from './key-template-parser.js';
 
-/** Makes the lock names for one call of the method. Their length and form are checked when they are acquired. */
+/** Returns the lock names for one call of the method. Their length and form are checked when they are acquired. */
 export type NamesOf = (invocation: Invocation) => string | readonly string[];
 
 /**

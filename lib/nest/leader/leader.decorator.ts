@@ -5,27 +5,27 @@ import { declareLockService } from '../lock-service-property.js';
 
 /** Options of `@Leader`. @publicApi */
 export interface LeaderOptions {
-  /** The name of the lock: the same in all processes of which one is to lead. */
+  /** The name of the lock. It must be the same in all processes that stand for election. */
   readonly name: string;
   /** The `name` of the RedisLockModule whose service is used. Default: the module without a name. */
   readonly service?: string;
 }
 
-/** The part of {@link LeaderOptions} that was checked. */
+/** {@link LeaderOptions} after the check. */
 export interface LeaderMetadata extends LeaderOptions {
   /** `Class.method` */
   readonly where: string;
 }
 
-/** A method that leads: it may take the lease. @publicApi */
+/** A method for `@Leader`. It may take the lease as its argument. @publicApi */
 export type LeaderMethod = (lease: Lease) => Promise<unknown>;
 
 const LEADER = Symbol.for('nestjs-redis-lock.leader');
 const OPTION_NAMES: readonly string[] = ['name', 'service'] satisfies (keyof LeaderOptions)[];
 
 /**
- * Runs the method in one process at a time, of all that share the Redis: in the one that was elected, from the start of
- * the application to its shutdown. When that process stops, loses the lock or dies, another one is elected.
+ * Runs the method in one process at a time, among all that share the Redis. One of them is elected when the
+ * applications start. When that process stops, loses the lock or dies, another one is elected.
  *
  * ```ts
  * @Leader('outbox')
@@ -38,7 +38,7 @@ const OPTION_NAMES: readonly string[] = ['name', 'service'] satisfies (keyof Lea
  * stands for election again after a pause of 1 to 30 seconds. `lease.signal` aborts when the lock was lost and when the
  * application shuts down (`beforeApplicationShutdown`); return soon after that. See {@link LockService.lead}.
  *
- * Use it on providers and controllers that exist once in the application: not on request-scoped or transient ones. The
+ * Use it on singleton providers and controllers, not on request-scoped or transient ones. The
  * application does not start without a RedisLockModule.
  *
  * @throws LockConfigurationError when the class is defined, naming class, method and what is wrong
@@ -62,7 +62,7 @@ export function Leader(nameOrOptions: string | LeaderOptions) {
   };
 }
 
-/** What `@Leader` says about a method; undefined: it is none of a leader. */
+/** The options of `@Leader` on a method, or undefined without `@Leader`. */
 export function leaderMetadata(method: unknown): LeaderMetadata | undefined {
   return typeof method === 'function' ? Reflect.getOwnMetadata(LEADER, method) : undefined;
 }

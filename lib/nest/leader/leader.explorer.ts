@@ -14,14 +14,14 @@ interface LeaderMethodOf extends LeaderMetadata {
 }
 
 /**
- * Finds methods with `@Leader` when the application has started, and lets them stand for election. The lock service ends
- * that in `beforeApplicationShutdown`, before anything else.
+ * Finds methods with `@Leader` when the application has started, and starts their elections. The lock service ends
+ * these first on shutdown, in `beforeApplicationShutdown`.
  */
 export class LeaderExplorer implements OnApplicationBootstrap {
   private readonly token: symbol;
   private readonly scanner = new MetadataScanner();
 
-  /** @param service what a test has provided instead may have no `leadBy`: then nobody leads */
+  /** @param service a mock without `leadBy` in a test: nobody leads */
   constructor(
     private readonly service: Partial<Pick<LockService, 'leadBy'>> | undefined,
     private readonly name: string | undefined,

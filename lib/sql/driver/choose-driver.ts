@@ -66,14 +66,15 @@ export function driverFromPool(given: RowLocksOptions['pool'], connections: numb
     if (most <= connections) return tooSmall('max', most, connections);
     const { password } = pool.options ?? {};
     const driver = postgresPoolDriver(given as unknown as PostgresPool, 'postgres (given pool)');
-    return { kind: 'postgres', driver, secrets: secretsOf(password) };
+    return { kind: 'postgres', driver: { ...driver, spare: most - connections }, secrets: secretsOf(password) };
   }
   const inner = typeof pool?.pool?.getConnection === 'function' ? pool.pool : pool;
   if (typeof inner?.getConnection !== 'function') return 'pool must be a pool of pg or of mysql2';
   const most = inner.config?.connectionLimit ?? 10;
   if (most <= connections) return tooSmall('connectionLimit', most, connections);
   const driver = mysqlPoolDriver(inner as unknown as MysqlPool, 'mysql (given pool)');
-  return { kind: 'mysql', driver, secrets: secretsOf(inner.config?.connectionConfig?.password) };
+  const secrets = secretsOf(inner.config?.connectionConfig?.password);
+  return { kind: 'mysql', driver: { ...driver, spare: most - connections }, secrets };
 }
 
 function tooSmall(option: string, most: number, connections: number): string {

@@ -34,6 +34,8 @@ export interface DriverConnection {
 export interface Driver {
   /** Names host and database: `postgres 127.0.0.1:5432/shop`. It never contains a secret. */
   readonly description: string;
+  /** How many connections can be opened beside those that hold locks. Absent: as many as wanted. */
+  readonly spare?: number;
   /** @throws the driver's error */
   connect(): Promise<DriverConnection>;
 }

@@ -14,6 +14,13 @@ export interface HolderEntry {
   readonly reserve: number;
 }
 
+/** What identifies an entry of the state table. */
+export interface HolderNote {
+  readonly key: string;
+  readonly owner: string;
+  readonly token: number;
+}
+
 export interface TokenRange {
   readonly token: number;
   readonly reserved: number;
@@ -78,8 +85,10 @@ export interface LockServer {
    */
   note(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]>;
   noteLease(control: SqlConnection, key: string, owner: string, leaseTime: number): Promise<void>;
-  /** The owner holds the lock no longer. Nothing is done where the sessions alone show it. */
-  forget(control: SqlConnection, key: string, owner: string): Promise<void>;
+  /**
+   * These owners hold these locks no longer, unless they have got them again. Absent: the sessions alone show it.
+   */
+  withdraw?(control: SqlConnection, notes: readonly HolderNote[]): Promise<void>;
   /** Makes later tokens of the lock exceed this one. */
   raiseToken(control: SqlConnection, key: string, token: number): Promise<void>;
   read(control: SqlConnection, key: string): Promise<KnownState | undefined>;

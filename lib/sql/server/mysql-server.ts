@@ -3,6 +3,7 @@ import type { MysqlLocks } from '../session-locks/session-locks.js';
 import {
   type ClientTable,
   type HolderEntry,
+  type HolderNote,
   type KnownState,
   type LockServer,
   MAX_LEAD,
@@ -27,8 +28,6 @@ const NOW = 'CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)';
  */
 export class MysqlServer implements LockServer {
   readonly title = 'MySQL or MariaDB';
-  /** LAST_INSERT_ID() gives one token. */
-  readonly mostNotes = 1;
   readonly tableStatements: readonly string[];
   readonly clients: ClientTable;
   private isMariaDb = false;
@@ -97,9 +96,7 @@ export class MysqlServer implements LockServer {
   }
 
   /** A token is on the disk when it is given, as the server is configured. */
-  async prepareTokens(): Promise<void> {
-    // Nothing is to be done.
-  }
+  async prepareTokens(): Promise<void> {}
 
   async touch(session: SqlConnection): Promise<void> {
     await session.run('SELECT 1');
@@ -109,8 +106,38 @@ export class MysqlServer implements LockServer {
     return insertMissing(control, this.state, key, this.isMariaDb);
   }
 
-  async note(control: SqlConnection, [entry]: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]> {
-    return [await this.noteOne(control, entry)];
+  /** LAST_INSERT_ID() gives one token. MariaDB has RETURNING. */
+  get mostNotes(): number {
+    return this.isMariaDb ? 128 : 1;
+  }
+
+  async note(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]> {
+    return this.isMariaDb ? this.noteAll(control, entries) : [await this.noteOne(control, entries[0])];
+  }
+
+  /**
+   * Rows are locked in the order of their names, so that two such statements cannot wait for each other. Assignments are
+   * made from left to right, and see what those before them have set.
+   */
+  private async noteAll(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly TokenRange[]> {
+    const sorted = [...entries].sort((a, b) => Buffer.compare(toBytes(a.key), toBytes(b.key)));
+    const row = `(?, ${NOW}, ?, ?, ?, ?, ?, ${NOW})`;
+    const { rows } = await runPatiently(
+      control,
+      `INSERT INTO ${this.state} (lock_name, token, reserved, owner, mode, session, lease, since) VALUES ${sorted.map(() => row).join(', ')}
+       ON DUPLICATE KEY UPDATE token = GREATEST(token + reserved + 1, VALUES(token)),
+         reserved = GREATEST(0, LEAST(VALUES(reserved), VALUES(token) + ${MAX_LEAD} - token)),
+         owner = VALUES(owner), mode = VALUES(mode), session = VALUES(session), lease = VALUES(lease), since = VALUES(since)
+       RETURNING lock_name, token, reserved`,
+      sorted.flatMap(({ key, owner, mode, session, leaseTime, reserve }) => {
+        const reserved = Math.min(reserve, MAX_LEAD);
+        return [toBytes(key), reserved, owner, mode, session, toSeconds(leaseTime) * 1_000];
+      }),
+    );
+    const ranges = new Map(
+      rows.map((row) => [String(row.lock_name), { token: Number(row.token), reserved: Number(row.reserved) }]),
+    );
+    return entries.map(({ key }) => ranges.get(key) as TokenRange);
   }
 
   /** Assignments are made from left to right, and see what those before them have set. */
@@ -136,9 +163,11 @@ export class MysqlServer implements LockServer {
   }
 
   /** A session does not show whether it is in a transaction, at least not to everybody. */
-  async forget(control: SqlConnection, key: string, owner: string): Promise<void> {
-    const text = `UPDATE ${this.state} SET owner = NULL WHERE lock_name = ? AND owner = ?`;
-    await control.run(text, [toBytes(key), owner]);
+  async withdraw(control: SqlConnection, notes: readonly HolderNote[]): Promise<void> {
+    const meant = notes.map(() => '(lock_name = ? AND owner = ? AND token = ?)').join(' OR ');
+    const text = `UPDATE ${this.state} SET owner = NULL WHERE ${meant}`;
+    const values = notes.flatMap(({ key, owner, token }) => [toBytes(key), owner, token]);
+    await runPatiently(control, text, values);
   }
 
   async raiseToken(control: SqlConnection, key: string, token: number): Promise<void> {
@@ -226,6 +255,7 @@ export class MysqlServer implements LockServer {
 
 const NO_SUCH_SESSION = 1094;
 const LOCK_TIMEOUT = 1205;
+const DEADLOCK = 1213;
 /** How often a statement is sent that found a row of the state locked. */
 const ATTEMPTS = 3;
 /** Its text of running statements is utf8mb3 in MySQL: a character beyond that makes any query of it fail. */
@@ -271,7 +301,8 @@ async function runPatiently(
     try {
       return await control.run(...statement);
     } catch (error) {
-      if (attempt === ATTEMPTS || (error as { readonly errno?: number }).errno !== LOCK_TIMEOUT) throw error;
+      const { errno = 0 } = error as { readonly errno?: number };
+      if (attempt === ATTEMPTS || ![LOCK_TIMEOUT, DEADLOCK].includes(errno)) throw error;
     }
 }
 

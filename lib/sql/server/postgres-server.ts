@@ -151,9 +151,6 @@ export class PostgresServer implements LockServer {
     await control.run(text, [key, owner, leaseTime]);
   }
 
-  /** The session's transaction has ended: that is enough. */
-  async forget(): Promise<void> {}
-
   async raiseToken(control: SqlConnection, key: string, token: number): Promise<void> {
     const { state } = this;
     await control.run(

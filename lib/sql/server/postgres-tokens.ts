@@ -42,17 +42,19 @@ export class PostgresTokens {
     this.state = state;
     this.epoch = epoch;
     this.floor = floor;
-    const only = 'only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row)';
+    const onlyRow = 'only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row)';
     this.tableStatements = [
-      `CREATE UNLOGGED TABLE IF NOT EXISTS ${epoch} (${only}, base bigint NOT NULL)`,
-      `CREATE TABLE IF NOT EXISTS ${floor} (${only}, token_limit bigint NOT NULL)`,
+      `CREATE UNLOGGED TABLE IF NOT EXISTS ${epoch} (${onlyRow}, base bigint NOT NULL)`,
+      `CREATE TABLE IF NOT EXISTS ${floor} (${onlyRow}, token_limit bigint NOT NULL)`,
     ];
     this.probes = [
       `INSERT INTO ${epoch} (base) SELECT base FROM ${epoch} WHERE 1 = 0`,
       `SELECT token_limit FROM ${floor} WHERE 1 = 0 FOR UPDATE`,
       `INSERT INTO ${floor} (token_limit) SELECT token_limit FROM ${floor} WHERE 1 = 0`,
     ];
-    this.source = `source AS (SELECT greatest(${micros('clock_timestamp()')}, e.base) AS time, f.token_limit, ${SOON} FROM ${epoch} AS e, ${floor} AS f)`;
+    // LIMIT is for the planner. It expects thousands of rows in a table that nobody has analyzed, and compiles the statement.
+    const only = (table: string) => `(SELECT * FROM ${table} LIMIT 1)`;
+    this.source = `source AS (SELECT greatest(${micros('clock_timestamp()')}, e.base) AS time, f.token_limit, ${SOON} FROM ${only(epoch)} AS e, ${only(floor)} AS f)`;
   }
 
   /** @param reserve an expression: how many tokens to reserve for hand-offs */

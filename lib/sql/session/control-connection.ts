@@ -17,10 +17,16 @@ const STATEMENT_LIMIT = 5_000;
 const GOODBYE = 500;
 /** How often work is repeated because the connection ended before it was sent. */
 const ATTEMPTS = 3;
+/** How many connections there are at most, for statements that need not wait for each other. */
+const LANES = 2;
+/** How long after an attempt to open one more the next may follow, in milliseconds. */
+const WIDEN_AGAIN = 1_000;
 
 /**
  * The connection on which everything runs in autocommit: making rows, tokens, looking at locks, cancelling waits. It is
  * opened when it is first used, with a check of the server's version and of the tables, and again after it has ended.
+ * Another one is opened beside it when statements that need not wait for each other would. It ends with the first one,
+ * which after a failover may be to another server.
  */
 export class ControlConnection {
   /** Why it could not be opened. */
@@ -28,6 +34,9 @@ export class ControlConnection {
   readonly watch: SingleNodeWatch;
   private current: Promise<SqlConnection> | undefined;
   private opened: SqlConnection | undefined;
+  private readonly others: SqlConnection[] = [];
+  /** When {@link widen} may try again, by the monotonic clock. */
+  private widenAfter = 0;
   private closed = false;
   /** Connections have their own sessions: no pooler shares them. */
   private hasOwnSessions = false;
@@ -53,6 +62,40 @@ export class ControlConnection {
     return this.watch.health.observe(this.runUnobserved(work), true);
   }
 
+  /** How many connections {@link runBeside} has. */
+  get lanes(): number {
+    return 1 + this.others.length;
+  }
+
+  /**
+   * As {@link run}, on the first connection (0) or on another one.
+   *
+   * @throws BackendError
+   */
+  runBeside<T>(lane: number, work: (connection: SqlConnection) => Promise<T>): Promise<T> {
+    const connection = this.others[lane - 1];
+    if (connection === undefined || connection.ended !== undefined) return this.run(work);
+    const answer = work(connection).catch((error) => {
+      if (error instanceof NotSent) return this.runUnobserved(work);
+      throw this.failures.toBackendError(error);
+    });
+    return this.watch.health.observe(answer, true);
+  }
+
+  /** Opens another connection in the background, if there may be one more. */
+  widen(): void {
+    const most = Math.min(LANES, this.driver.spare ?? LANES);
+    const now = this.runtime.monotonic();
+    if (this.lanes >= most || now < this.widenAfter || this.closed) return;
+    this.widenAfter = Number.POSITIVE_INFINITY;
+    this.runtime
+      .detached(() => this.connectAnother())
+      .catch(() => {}) // the first one does everything
+      .finally(() => {
+        this.widenAfter = this.runtime.monotonic() + WIDEN_AGAIN;
+      });
+  }
+
   toBackendError(error: unknown): BackendError {
     return this.failures.toBackendError(error);
   }
@@ -68,6 +111,7 @@ export class ControlConnection {
   async close(): Promise<void> {
     this.closed = true;
     // One that is still being opened is closed then, and not waited for.
+    await Promise.all(this.others.map((other) => this.restoreAndClose(other)));
     if (this.opened !== undefined) await this.restoreAndClose(this.opened);
   }
 
@@ -107,6 +151,7 @@ export class ControlConnection {
       opened.onEnd(() => {
         this.current = undefined;
         this.opened = undefined;
+        for (const other of [...this.others]) other.destroy();
       });
       if (opened.ended !== undefined) throw opened.ended;
       if (this.closed) await this.restoreAndClose(opened);
@@ -120,6 +165,21 @@ export class ControlConnection {
       this.error = failure;
       throw failure;
     }
+  }
+
+  private async connectAnother(): Promise<void> {
+    const first = await this.open();
+    const connection = await this.connectOnce();
+    try {
+      await this.server.prepareControl(connection);
+      await this.server.prepareTokens(connection);
+      if (connection.ended !== undefined || first.ended !== undefined || this.closed) throw new Error('it is too late');
+    } catch (error) {
+      connection.destroy();
+      throw error;
+    }
+    this.others.push(connection);
+    connection.onEnd(() => this.others.splice(this.others.indexOf(connection), 1));
   }
 
   private async connectOnce(): Promise<SqlConnection> {

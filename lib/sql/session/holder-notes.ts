@@ -1,7 +1,7 @@
 import { BackendError } from '../../backends/lock-backend.js';
 import type { Runtime } from '../../backends/runtime.js';
 import { ConnectionLost, type SqlConnection } from '../driver/sql-connection.js';
-import type { HolderEntry, LockServer, TokenRange } from '../server/lock-server.js';
+import type { HolderEntry, HolderNote, LockServer, TokenRange } from '../server/lock-server.js';
 import type { ControlConnection } from './control-connection.js';
 
 interface Note {
@@ -10,53 +10,93 @@ interface Note {
   reject(error: unknown): void;
 }
 
+interface Withdrawal {
+  readonly note: HolderNote;
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+/** What {@link HolderNotes.withdraw} is given: a token that is not known can be withdrawn by nobody. */
+type NoteToWithdraw = Omit<HolderNote, 'token'> & { readonly token: number | undefined };
+
+/** How many notes are withdrawn in one statement. */
+const MOST_WITHDRAWALS = 128;
+
 /**
- * Writes holders into the state table, in autocommit: the token outlives a holder whose transaction is rolled back. One
- * statement is under way at a time. Notes that come meanwhile travel together in the next one, so that they share a
- * round trip and a write to the disk.
+ * Writes holders into the state table, in autocommit: the token outlives a holder whose transaction is rolled back.
+ * Notes that come while a statement is under way travel together in the next one, so that they share a round trip and a
+ * commit, and so do those that are withdrawn.
  */
 export class HolderNotes {
-  private waiting: Note[] = [];
-  private isFlushing = false;
+  private readonly notes: Batches<Note>;
+  private readonly withdrawals: Batches<Withdrawal>;
 
   constructor(
     private readonly server: LockServer,
     private readonly control: ControlConnection,
-    private readonly runtime: Runtime,
-  ) {}
+    runtime: Runtime,
+  ) {
+    this.notes = new Batches(
+      control,
+      runtime,
+      (waiting) => this.takeNotes(waiting),
+      (batch, lane) => this.send(batch, lane),
+    );
+    this.withdrawals = new Batches(
+      control,
+      runtime,
+      (waiting) => waiting.splice(0, MOST_WITHDRAWALS),
+      (batch, lane) => this.sendWithdrawals(batch, lane),
+    );
+  }
 
   /** @throws BackendError */
   write(entry: HolderEntry): Promise<TokenRange> {
-    if (this.server.mostNotes === 1) return this.control.run((connection) => this.noteOne(connection, entry));
+    return new Promise((resolve, reject) => this.notes.add({ entry, resolve, reject }));
+  }
+
+  /** These locks are free, or about to be. Rejects when they may still be noted. */
+  async withdraw(notes: readonly NoteToWithdraw[]): Promise<void> {
+    if (this.server.withdraw === undefined) return;
+    await Promise.all(notes.map((note) => this.withdrawOne(note)));
+  }
+
+  private withdrawOne({ key, owner, token }: NoteToWithdraw): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.waiting.push({ entry, resolve, reject });
-      if (this.isFlushing) return;
-      this.isFlushing = true;
-      // Those that are asked for in this tick travel together.
-      this.runtime.detached(() => process.nextTick(() => this.flush()));
+      if (token === undefined) reject(new Error('nobody knows what is noted'));
+      else this.withdrawals.add({ note: { key, owner, token }, resolve, reject });
     });
   }
 
-  private async flush(): Promise<void> {
-    while (this.waiting.length > 0) await this.send(this.takeBatch());
-    this.isFlushing = false;
-  }
-
   /** In one statement a lock can be noted once. */
-  private takeBatch(): readonly Note[] {
+  private takeNotes(waiting: Note[]): readonly Note[] {
     const batch = new Map<string, Note>();
     const rest: Note[] = [];
-    for (const note of this.waiting)
+    for (const note of waiting)
       if (batch.size < this.server.mostNotes && !batch.has(note.entry.key)) batch.set(note.entry.key, note);
       else rest.push(note);
-    this.waiting = rest;
+    waiting.splice(0, waiting.length, ...rest);
     return [...batch.values()];
   }
 
-  /** Settles every note of the batch. It never rejects. */
-  private async send(batch: readonly Note[]): Promise<void> {
+  private async sendWithdrawals(batch: readonly Withdrawal[], lane: number): Promise<void> {
     try {
-      await this.control.run((connection) => this.noteAll(connection, batch));
+      await this.control.runBeside(lane, async (connection) =>
+        this.server.withdraw?.(
+          connection,
+          batch.map(({ note }) => note),
+        ),
+      );
+      for (const { resolve } of batch) resolve();
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    }
+  }
+
+  /** Settles every note of the batch. It never rejects. */
+  private async send(batch: readonly Note[], lane: number): Promise<void> {
+    try {
+      await this.control.runBeside(lane, (connection) => this.noteAll(connection, batch));
     } catch (error) {
       for (const { reject } of batch) reject(error);
     }
@@ -94,5 +134,49 @@ export class HolderNotes {
     if (second === undefined)
       throw new BackendError('the row of the lock in the state table could not be created', 'unavailable', 'refused');
     return second;
+  }
+}
+
+/** Sends what is added in one tick, and what is added while all connections are busy, as one batch. */
+class Batches<Item> {
+  private readonly waiting: Item[] = [];
+  private readonly busy = new Set<number>();
+  private isScheduled = false;
+
+  /** @param send settles each item, and never rejects */
+  constructor(
+    private readonly control: ControlConnection,
+    private readonly runtime: Runtime,
+    private readonly take: (waiting: Item[]) => readonly Item[],
+    private readonly send: (batch: readonly Item[], lane: number) => Promise<void>,
+  ) {}
+
+  add(item: Item): void {
+    this.waiting.push(item);
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    this.runtime.detached(() =>
+      process.nextTick(() => {
+        this.isScheduled = false;
+        this.flush();
+      }),
+    );
+  }
+
+  private flush(): void {
+    while (this.waiting.length > 0) {
+      const lane = this.freeLane();
+      if (lane === undefined) return this.control.widen();
+      this.busy.add(lane);
+      this.send(this.take(this.waiting), lane).then(() => {
+        this.busy.delete(lane);
+        this.flush();
+      });
+    }
+  }
+
+  private freeLane(): number | undefined {
+    for (let lane = 0; lane < this.control.lanes; lane++) if (!this.busy.has(lane)) return lane;
+    return undefined;
   }
 }

@@ -7,6 +7,8 @@ export interface Holding {
   readonly key: string;
   readonly type: HeldType;
   owner: string;
+  /** The last token that was noted with it; `undefined`: it is not known what was noted. */
+  token: number | undefined;
   readonly session: HoldingSession;
 }
 
@@ -15,6 +17,8 @@ export class HoldingSession {
   readonly keys = new Set<string>();
   /** All that it has taken since it was last free, also where the owner has given it back. */
   taken: readonly string[] = [];
+  /** What is noted of locks that their owners have given back. */
+  readonly given: Pick<Holding, 'key' | 'owner' | 'token'>[] = [];
 
   /** The idle time after which the server ends it, in milliseconds. */
   leaseTime = 0;
@@ -54,16 +58,18 @@ export class Holdings {
     session.leaseTime = leaseTime;
     session.transaction = transaction;
     session.taken = locks.map(({ key }) => key);
-    for (const { key, type, owner } of locks) {
+    session.given.length = 0;
+    for (const { key, type, owner, token } of locks) {
       session.keys.add(key);
-      this.byKey.set(key, { key, type, owner, session });
+      this.byKey.set(key, { key, type, owner, token, session });
     }
   }
 
   /** @returns whether the session holds nothing any more */
-  remove({ key, session }: Holding): boolean {
+  remove({ key, owner, token, session }: Holding): boolean {
     this.byKey.delete(key);
     session.keys.delete(key);
+    session.given.push({ key, owner, token });
     return session.keys.size === 0;
   }
 

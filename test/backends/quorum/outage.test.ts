@@ -200,11 +200,17 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
   });
 
   it('does not revoke a later attempt of the same caller with an earlier one', async () => {
-    const service = open({ watchdogTimeout: NEVER, nodeTimeout: 100 });
-    await service.withLock('other', () => {});
-    for (const node of most) servers[node].pause();
+    let service!: LockService;
     let failures = 0;
-    service.on('error', () => failures++);
+    // Outages are reported every 10 s at most, and the first connections may take longer than 100 ms.
+    await until(async () => {
+      failures = 0;
+      service = open({ watchdogTimeout: NEVER, nodeTimeout: 100 });
+      service.on('error', () => failures++);
+      await service.withLock('other', () => {});
+      return failures === 0;
+    });
+    for (const node of most) servers[node].pause();
     const waiting = service.acquire(name);
     await until(() => failures > 0);
     for (const node of most) servers[node].resume();

@@ -1,4 +1,4 @@
-import { itOfIoredis, whenWritten } from '../../support/client-under-test.js';
+import { acrossBlockedLoop, itOfIoredis } from '../../support/client-under-test.js';
 import { startTcpProxy } from '../../support/network/tcp-proxy.js';
 import { blockEventLoop } from '../../support/runtime/block-event-loop.js';
 import { freePort } from '../../support/servers/free-port.js';
@@ -80,22 +80,38 @@ describe('when Redis cannot be reached', () => {
     ];
     for (const call of calls) await call(); // so that the server knows the scripts
     const before = await world.connections('normal');
-    for (const call of calls) {
-      const answer = call();
-      whenWritten(() => blockEventLoop(1_000));
-      await expect(answer).resolves.not.toBe(false);
-    }
+    for (const call of calls) expect(await acrossBlockedLoop(call(), 1_000)).not.toBe(false);
     expect(await world.connections('normal')).toEqual(before);
     expect(world.errors).toEqual([]);
   });
 
   it('a request that was made before the event loop was blocked has the whole command timeout afterwards', async () => {
     const backend = world.backend({ commandTimeout: 500 });
-    const first = world.request();
-    await until(() => succeeds(backend.acquire(first)));
-    const acquisition = backend.acquire(world.request());
-    blockEventLoop(1_000);
-    expect(await acquisition).toMatchObject({ acquired: true });
+    const lock = world.request();
+    const transfer = { ...lock, from: lock.owner, to: world.owner() };
+    await until(() => succeeds(backend.acquire(lock)));
+    const calls = [() => backend.acquire(lock), () => backend.inspect(lock.key), () => backend.transfer(transfer)];
+    for (const call of calls) await call(); // so that the server knows the scripts
+    for (const call of calls) {
+      await backend.forceRelease(lock.key);
+      await backend.acquire(lock);
+      const answer = call();
+      blockEventLoop(1_000);
+      expect(await answer).toBeTruthy();
+    }
+  });
+
+  it('a request that was sent, but not yet written, when the event loop was blocked is answered', async () => {
+    const backend = world.backend({ commandTimeout: 500 });
+    const lock = world.request();
+    await until(() => succeeds(backend.acquire(lock)));
+    const calls = [() => backend.inspect(lock.key), () => backend.renew(lock)];
+    for (const call of calls) await call(); // so that the server knows the scripts
+    for (const call of calls) {
+      const answer = call();
+      process.nextTick(() => blockEventLoop(1_000));
+      expect(await answer).toBeTruthy();
+    }
   });
 
   itOfIoredis('a connection is kept for as long as its own socketTimeout allows', async () => {

@@ -2,9 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisBackend } from '../../../lib/backends/redis/redis-backend.js';
 import type { Runtime } from '../../../lib/backends/runtime.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
-import { itOfIoredis, whenWritten } from '../../support/client-under-test.js';
+import { acrossBlockedLoop, itOfIoredis } from '../../support/client-under-test.js';
 import { startTcpProxy } from '../../support/network/tcp-proxy.js';
-import { blockEventLoop } from '../../support/runtime/block-event-loop.js';
 import { until } from '../../support/until.js';
 import { CLIENT, RedisWorld, WakeRecorder } from './redis-world.js';
 
@@ -43,9 +42,7 @@ describe('subscriptions in Redis', () => {
     const { wakes, ready } = subscribe(backend, world.key());
     await ready;
     const before = await world.connections('pubsub');
-    const joining = subscribe(backend, world.key());
-    whenWritten(() => blockEventLoop(1_000));
-    await joining.ready;
+    await acrossBlockedLoop(subscribe(backend, world.key()).ready, 1_000);
     await sleep(50);
     expect(await world.connections('pubsub')).toEqual(before);
     expect(wakes.count('resync')).toBe(0);

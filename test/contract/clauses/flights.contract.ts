@@ -49,6 +49,11 @@ export function describeFlights(world: ContractWorld): void {
   };
   const land = (owner: Owner, token: number, value: string, keepFor = 0): Promise<FlightReleaseReply> =>
     flights(owner).release({ key: owner.key, owner: owner.owner, token, keepFor, value });
+  /** `runner` gets the lock, and `other` meets it. */
+  const meetWhile = async (runner: Owner, other: Owner): Promise<FlightBusy> => {
+    await start(runner);
+    return meet(other);
+  };
   const valueFor = async (owner: Owner, request?: Partial<FlightRequest>): Promise<string | undefined> => {
     const reply = await ask(owner, request);
     return reply.acquired ? undefined : reply.result?.value;
@@ -240,6 +245,30 @@ export function describeFlights(world: ContractWorld): void {
       expect(await flights(bob).inspect(ann.key)).toBeUndefined();
       expect(await valueFor(bob, { begin: early })).toBe('1');
       expect(await valueFor(bob, { begin: early, keepFor: LONG })).toBe('1');
+      await start(cem, { begin: late, keepFor: LONG });
+    });
+
+    it('twice while it is computed, serves those who waited before the first time', async () => {
+      const [ann, bob, cem] = owners(3);
+      const token = await start(ann);
+      const { reading: early } = await meet(bob);
+      await forget(cem);
+      const { reading: between } = await meet(cem);
+      await forget(bob);
+      await land(ann, token, '1', LONG);
+      expect(await valueFor(bob, { begin: early })).toBe('1');
+      await start(cem, { begin: between, keepFor: LONG });
+    });
+
+    it('is not given to who asked after that, also where the runner had to ask twice for the lock', async () => {
+      const [ann, bob, cem] = owners(3);
+      const { reading: early } = await meetWhile(ann, bob);
+      await forget(cem);
+      const token = await start(ann);
+      await forget(bob);
+      const { reading: late } = await meet(cem);
+      await land(ann, token, '1', LONG);
+      expect(await valueFor(bob, { begin: early })).toBe('1');
       await start(cem, { begin: late, keepFor: LONG });
     });
 

@@ -8,6 +8,7 @@ import {
   type Lease,
   LockBusyError,
   LockService,
+  SingleFlight,
 } from 'nestjs-redis-lock';
 import { Observable } from 'rxjs';
 import { database } from '../support/database.js';
@@ -39,5 +40,6 @@ export const context = {
   LockService,
   Observable,
   DistributedLock,
+  SingleFlight,
 };
 export type Context = Lease;

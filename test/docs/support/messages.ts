@@ -28,11 +28,24 @@ export function readMessages(folder = join(ROOT, 'lib')): readonly Message[] {
     .filter(({ text }) => text.replace(/[^a-z]/gi, '').length >= 8);
 }
 
+/** The pieces of text of which messages are made: string literals, and what is between the `${…}` of template literals. */
+export function readPieces(folder = join(ROOT, 'lib')): ReadonlySet<string> {
+  const pieces = new Set<string>();
+  for (const file of readdirSync(folder, { recursive: true }).map(String)) {
+    if (!file.endsWith('.ts') || file.includes('.generated.')) continue;
+    walk(parse(readFileSync(join(folder, file), 'utf8')), (node) => {
+      if (node.type === 'StringLiteral') pieces.add(String(node.value));
+      if (node.type === 'TemplateElement') pieces.add(String(node.cooked));
+    });
+  }
+  return pieces;
+}
+
 export function messagesOf(source: string): readonly string[] {
   const found: string[] = [];
   const constants = new Map<string, readonly string[]>();
   const textsOf = (node: Node | undefined): readonly string[] => textsIn(node, constants);
-  walk(parseSync(source, { syntax: 'typescript', decorators: true, target: 'es2022' }) as unknown as Node, (node) => {
+  walk(parse(source), (node) => {
     if (node.type === 'VariableDeclarator') {
       constants.set(nameOf(node.id as Node), textsOf(node.init as Node));
     } else if (node.type === 'NewExpression' && ERRORS.test(nameOf(node.callee as Node))) {
@@ -42,6 +55,10 @@ export function messagesOf(source: string): readonly string[] {
     }
   });
   return found;
+}
+
+function parse(source: string): Node {
+  return parseSync(source, { syntax: 'typescript', decorators: true, target: 'es2022' }) as unknown as Node;
 }
 
 /** The literal texts that an expression can be; none when it is not made of literals. */

@@ -1,11 +1,10 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockKeyError } from '../../../lib/engine/errors.js';
-import { whenWritten } from '../../support/client-under-test.js';
+import { acrossBlockedLoop } from '../../support/client-under-test.js';
 import { type LockProcess, ms, openWorld } from '../../support/lock-world.js';
 import { startTcpProxy } from '../../support/network/tcp-proxy.js';
 import { startProcess } from '../../support/processes/start-process.js';
-import { blockEventLoop } from '../../support/runtime/block-event-loop.js';
 import { latch, Section } from '../../support/section.js';
 import { until } from '../../support/until.js';
 
@@ -21,9 +20,8 @@ describe('a lock service on Redis', () => {
   it('gives a lock whose answer came while the event loop was blocked, also after waitTime', async () => {
     const locks = await world.service();
     await locks.withLock('order', async () => {});
-    const acquisition = locks.acquire('order', { waitTime: ms(100) });
-    whenWritten(() => blockEventLoop(1_000));
-    await (await acquisition).release();
+    const lease = await acrossBlockedLoop(locks.acquire('order', { waitTime: ms(100) }), 1_000);
+    await lease.release();
   });
 
   it('fails only for the name whose key holds something else', async () => {

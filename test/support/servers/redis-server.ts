@@ -18,6 +18,8 @@ export interface RedisServerOptions {
   readonly port?: number;
   /** The line of its log that says it is ready; for `--sentinel` another one than for a server. */
   readonly ready?: RegExp;
+  /** Variables of its environment, beside those of this process. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -160,6 +162,7 @@ export class RedisServer {
     const child = spawn(PROGRAM, [...(await this.#configFile()), ...this.#settings(port)], {
       cwd: this.folder,
       stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...this.options.env },
     });
     this.#exited = new Promise((resolve) => {
       child.once('exit', () => resolve());

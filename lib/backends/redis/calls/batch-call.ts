@@ -33,7 +33,7 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
   readonly args: readonly string[];
   readonly deadline: number | undefined;
   private call!: ScriptCall;
-  /** A cluster client sends what was given up to any node, as a PING: its answer says nothing about the node. */
+  /** A cluster client sends an abandoned command as a PING to any node, so the answer says nothing about this node. */
   private givenUp = false;
 
   constructor(
@@ -46,7 +46,7 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
     this.script = command.script;
     this.keys = command.keys(requests);
     this.args = command.args(requests);
-    // Requests stand in the order of their deadlines.
+    // Requests are in the order of their deadlines.
     this.deadline = command.limited ? items[items.length - 1].deadline : undefined;
   }
 
@@ -104,7 +104,7 @@ export class BatchCall<Request extends Batchable, Reply> implements ScriptReques
     const outcome = isLast && !call.written ? 'refused' : 'unknown';
     const error = () => timeoutError(batch.connection, batch.commandTimeout, outcome, call.validUntil);
     for (const item of overdue) batch.reject(item, error());
-    // It may never be answered: the requests behind it must not wait for that.
+    // It may never be answered, and the requests behind it must not wait for it.
     if (isLast) batch.callEnded(this);
   }
 

@@ -1,5 +1,5 @@
 import type { BackendError } from '../../lock-backend.js';
-import { deadlineTimer, type Runtime, type Timer } from '../../runtime.js';
+import { answerTimer, type Runtime, type Timer } from '../../runtime.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { BatchCall, type BatchCallOwner, Dispatch } from './batch-call.js';
 import { BatchedRequest } from './batched-request.js';
@@ -7,10 +7,10 @@ import type { Batchable, BatchedScript } from './batched-script.js';
 import { closedError, timeoutError } from './call-errors.js';
 import { groupRequests } from './group-requests.js';
 
-/** No script call is longer: it would keep other clients waiting. */
+/** The longest script call. A longer one would block other clients. */
 const LARGEST_BATCH = 128;
 const SMALLEST_FULL_BATCH = 32;
-/** One that the server is executing, and one that it can start next. */
+/** One batch that the server executes, and one that it can start next. */
 const MAX_DISPATCHES = 2;
 
 /**
@@ -25,7 +25,7 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
   /** Requests without an answer. */
   private pending = 0;
   private flushScheduled = false;
-  /** Requests at the end of the queue that were made in this tick. */
+  /** How many requests at the end of the queue were made in this tick. */
   private fresh = 0;
   private timer: Timer | undefined;
   private closed = false;
@@ -45,7 +45,7 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
       this.fresh++;
       this.pending++;
       this.connection.requestAdded();
-      this.timer ??= this.startTimer(this.commandTimeout);
+      this.timer ??= this.startTimer(this.runtime.monotonic() + this.commandTimeout);
       if (this.queue.length >= LARGEST_BATCH && this.dispatches < MAX_DISPATCHES) this.runtime.detached(this.flush);
       else this.scheduleFlush();
     });
@@ -84,7 +84,7 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
     if (this.queue.length > 0) this.scheduleFlush();
   }
 
-  /** After the code that runs now, and after the continuations that it wakes: they make more requests. */
+  /** Flushes after the current code and the continuations that it wakes, because they make more requests. */
   private scheduleFlush(): void {
     if (this.flushScheduled) return;
     this.flushScheduled = true;
@@ -100,8 +100,8 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
   };
 
   /**
-   * Requests of one tick share a deadline, counted from the end of the tick: however long it lasts, nothing is sent or
-   * answered in it.
+   * Requests of one tick share a deadline, counted from the end of the tick, because nothing is sent or
+   * answered during the tick.
    */
   private setDeadlines(): void {
     if (this.fresh === 0) return;
@@ -136,7 +136,7 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
     for (const group of groups) this.send(dispatch, group);
   }
 
-  /** From now on, none of these requests can be withdrawn. */
+  /** Leaves out withdrawn requests. The others can no longer be withdrawn. */
   private notWithdrawn(items: BatchedRequest<Request, Reply>[], unsentReply: Reply): BatchedRequest<Request, Reply>[] {
     let withdrawn = 0;
     for (const item of items) {
@@ -158,19 +158,19 @@ export class CommandBatch<Request extends Batchable, Reply> implements BatchCall
     call.send();
   }
 
-  /** One timer for all: requests stand in the order of their deadlines. */
-  private startTimer(delay: number): Timer {
-    return deadlineTimer(this.runtime, delay, () => this.rejectOverdue());
+  /** One timer is enough, because requests are in the order of their deadlines. */
+  private startTimer(due: number): Timer {
+    return answerTimer(this.runtime, due, (moment) => this.rejectOverdue(moment));
   }
 
-  private rejectOverdue(): void {
-    const now = this.runtime.monotonic();
-    for (const call of [...this.calls]) call.expire(now);
-    const first = this.queue.findIndex(({ deadline }) => deadline > now);
+  /** Rejects what was due at this moment. Later requests may have been made while the event loop was blocked. */
+  private rejectOverdue(moment: number): void {
+    for (const call of [...this.calls]) call.expire(moment);
+    const first = this.queue.findIndex(({ deadline }) => deadline > moment);
     for (const item of this.queue.splice(0, first < 0 ? this.queue.length : first)) {
       this.reject(item, timeoutError(this.connection, this.commandTimeout, 'refused'));
     }
-    this.timer = this.pending > 0 ? this.startTimer(Math.max(1, this.earliestDeadline() - now)) : undefined;
+    this.timer = this.pending > 0 ? this.startTimer(this.earliestDeadline()) : undefined;
   }
 
   private earliestDeadline(): number {

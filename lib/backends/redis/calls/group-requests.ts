@@ -8,6 +8,7 @@ export function groupRequests<Request extends Batchable, Reply>(
   command: BatchedScript<Request, Reply>,
   isCluster: boolean,
 ): BatchedRequest<Request, Reply>[][] {
+  if (items.length === 1) return [items];
   const groups: BatchedRequest<Request, Reply>[][] = [];
   const slots: (number | undefined)[] = [];
   for (const item of items) {

@@ -1,5 +1,5 @@
 import type { BackendError, NodeHealth } from '../../lock-backend.js';
-import { deadlineTimer, type Runtime, type Timer } from '../../runtime.js';
+import { answerTimer, type Runtime, type Timer } from '../../runtime.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { callError, noteFailure } from '../connection/redis-errors.js';
 import type { ScriptCall, ScriptRequest } from '../connection/script-call.js';
@@ -11,7 +11,14 @@ export interface SingleReply {
   readonly call: ScriptCall;
 }
 
-/** Script calls that are too rare to be sent in batches. Each is answered within the command timeout. */
+/** Whether the server executes a script in time or not at all. */
+type Limit = 'in time' | 'any time';
+
+/**
+ * Script calls that are too rare to be sent in batches. They are sent at the end of the tick, as batches are, and
+ * answered within the command timeout from then on: a tick that takes long counts neither for the caller nor for the
+ * script's deadline.
+ */
 export class SingleCalls {
   private readonly pending = new Set<SingleCall>();
   private closed = false;
@@ -23,7 +30,7 @@ export class SingleCalls {
   ) {}
 
   async call(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return (await this.send(script, keys, args, undefined)).reply;
+    return (await this.send(script, keys, args, 'any time')).reply;
   }
 
   /**
@@ -31,12 +38,12 @@ export class SingleCalls {
    * be executed.
    */
   callInTime(script: Script, keys: readonly string[], args: readonly string[]): Promise<SingleReply> {
-    return this.send(script, keys, args, this.runtime.monotonic() + this.commandTimeout);
+    return this.send(script, keys, args, 'in time');
   }
 
-  /** As {@link call}, and tells how the script was sent. */
+  /** Like {@link call}, but also returns how the script was sent. */
   callAnyTime(script: Script, keys: readonly string[], args: readonly string[]): Promise<SingleReply> {
-    return this.send(script, keys, args, undefined);
+    return this.send(script, keys, args, 'any time');
   }
 
   /** Rejects all calls that have no answer. */
@@ -45,28 +52,23 @@ export class SingleCalls {
     for (const call of this.pending) call.close();
   }
 
-  private send(
-    script: Script,
-    keys: readonly string[],
-    args: readonly string[],
-    deadline: number | undefined,
-  ): Promise<SingleReply> {
+  private send(script: Script, keys: readonly string[], args: readonly string[], limit: Limit): Promise<SingleReply> {
     const { connection, runtime, commandTimeout, pending } = this;
     return new Promise((resolve, reject) => {
       if (this.closed) return reject(closedError(connection));
-      const call = new SingleCall(script, keys, args, deadline, connection, resolve, reject, () =>
-        pending.delete(call),
-      );
+      const call = new SingleCall(script, keys, args, limit, connection, resolve, reject, () => pending.delete(call));
       pending.add(call);
-      call.send(runtime, commandTimeout);
+      runtime.detached(() => process.nextTick(() => call.send(runtime, commandTimeout)));
     });
   }
 }
 
 class SingleCall implements ScriptRequest {
   readonly divisible = false;
+  deadline: number | undefined;
   private call!: ScriptCall;
-  private timer!: Timer;
+  private timer: Timer | undefined;
+  private ended = false;
   /** Its late answer says nothing about the node: see batch-call.ts. */
   private givenUp = false;
 
@@ -74,7 +76,7 @@ class SingleCall implements ScriptRequest {
     readonly script: Script,
     readonly keys: readonly string[],
     readonly args: readonly string[],
-    readonly deadline: number | undefined,
+    private readonly limit: Limit,
     private readonly connection: RedisConnection,
     private readonly resolve: (reply: SingleReply) => void,
     private readonly reject: (error: BackendError) => void,
@@ -82,8 +84,11 @@ class SingleCall implements ScriptRequest {
   ) {}
 
   send(runtime: Runtime, commandTimeout: number): void {
-    this.timer = deadlineTimer(runtime, commandTimeout, () => this.expire(commandTimeout));
-    this.call = runtime.detached(() => this.connection.run(this));
+    if (this.ended) return;
+    const due = runtime.monotonic() + commandTimeout;
+    if (this.limit === 'in time') this.deadline = due;
+    this.timer = answerTimer(runtime, due, () => this.expire(commandTimeout));
+    this.call = this.connection.run(this);
   }
 
   done(reply: unknown): void {
@@ -116,7 +121,8 @@ class SingleCall implements ScriptRequest {
   }
 
   private end(): void {
-    this.timer.cancel();
+    this.ended = true;
+    this.timer?.cancel();
     this.onEnd();
   }
 }

@@ -13,8 +13,8 @@ import { TOKEN_COUNTER, WAITING_WRITERS } from './lock-type-table.js';
 import { clockOf } from './token-source.js';
 
 /**
- * Only a read/write lock has such a lease; a key that is named must be permitted, so for other types the lock itself
- * stands in.
+ * Only a read/write lock has such a lease. Every key of a script needs a permission, so other types pass the lock
+ * itself instead.
  */
 const READ_LEASE: LockKey<AcquireRequest> = {
   of: ({ key, type, owner }) => (isReadWrite(type) ? readLease(key, owner) : key),
@@ -36,7 +36,7 @@ type AllAcquired = AcquireAllReply & { readonly acquired: true };
 
 const ONLY_THE_LOCK: readonly LockKey<AcquireRequest>[] = [LOCK];
 
-/** Callers that each want several re-entrant locks, as their requests travel together. */
+/** Requests of callers that each want several re-entrant locks, sent together. */
 export class AcquireAllBatch implements BatchedScript<LocksOfCaller, AcquireAllReply> {
   readonly script = scripts['acquire-all-reentrant'];
   readonly limited = true;

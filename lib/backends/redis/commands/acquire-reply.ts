@@ -6,7 +6,7 @@ import { integerOf } from '../reply-shape.js';
 const WITHOUT_LIMIT = -1;
 
 /**
- * What a script says of a lock that is busy: how many ms the holder's lease has left, as PTTL answers, and the holder.
+ * The reply of a script about a busy lock: the time left of the holder's lease in ms, as in PTTL, and the holder.
  */
 export function busyReply(ttl: unknown, holder: unknown, server: string): Busy {
   return { acquired: false, remaining: remainingTime(integerOf(ttl, server)), holder: String(holder) || undefined };
@@ -17,7 +17,7 @@ export function remainingTime(ttl: number): number {
   return ttl < 0 ? WITHOUT_LIMIT : Math.max(1, Math.ceil(ttl));
 }
 
-/** What a caller has to know about a call that was sent twice. */
+/** The part of a reply that concerns a call that was sent twice. */
 export function copyOf({ resent, validUntil }: ScriptCall): { readonly validUntil?: number } {
   return resent ? { validUntil } : {};
 }

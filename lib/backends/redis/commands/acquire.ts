@@ -10,10 +10,10 @@ import { busyReply } from './acquire-reply.js';
 import { type AcquireScript, LOCK_SCRIPTS } from './lock-type-table.js';
 import { clockOf } from './token-source.js';
 
-/** A fenced lock answers { token, reserved, 1 }, where a busy lock answers { ttl, holder }. */
+/** An acquired fenced lock replies { token, reserved, 1 }, and a busy lock { ttl, holder }. */
 const FENCED_ANSWER_LENGTH = 3;
 
-/** Acquisitions of one lock type, as they travel together. */
+/** Acquisitions of one lock type, sent together. */
 export class AcquireBatch implements BatchedScript<AcquireRequest, AcquireReply> {
   readonly script;
   readonly limited = true;

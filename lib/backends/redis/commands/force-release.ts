@@ -6,8 +6,8 @@ import { FAIR_KEYS, TOKEN_COUNTER } from './lock-type-table.js';
 import { publishCommand } from './publish-command.js';
 
 /**
- * Releases a lock of any type, whoever holds it or from the expected owners alone. Returns the owners that it was taken
- * from.
+ * Releases a lock of any type, from all owners or only from the expected ones. Returns the owners that have lost
+ * it.
  */
 export async function forceRelease(
   key: string,

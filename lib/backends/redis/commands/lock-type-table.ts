@@ -34,7 +34,7 @@ interface LockTypeScripts {
   readonly acquire: AcquireScript;
   readonly release: LockScript;
   readonly renew: LockScript;
-  /** Absent: waiters of this type leave no trace in Redis. */
+  /** Undefined: waiters of this type are not registered in Redis. */
   readonly waiters?: {
     readonly refresh: RefreshScript;
     readonly remove: LockScript;
@@ -50,7 +50,7 @@ interface TransferScript {
 
 export const TOKEN_COUNTER: KeyOfLock = { of: ({ key }) => fencingToken(key), type: 'string' };
 export const WAITING_WRITERS: KeyOfLock = { of: ({ key }) => announcedWriters(key), type: 'zset' };
-/** Of a reader. A writer may also read, and then its scripts use this lease. */
+/** The lease of a reader. The scripts of writers use it too, because a writer may also read. */
 const READ_LEASE: KeyOfOwner = { of: ({ key, owner }) => readLease(key, owner), type: 'string' };
 
 const FORGOTTEN: KeyOfLock = { of: ({ key }) => forgottenAt(key), type: 'string' };
@@ -91,7 +91,7 @@ export const LOCK_SCRIPTS: Record<HeldType, LockTypeScripts> & Record<Transferab
     release: { name: 'release-read', keys: [LOCK, READ_LEASE] },
     renew: { name: 'renew-read', keys: [LOCK, READ_LEASE] },
   },
-  // How it is acquired with a result, and released with one: flights/redis-flights.ts.
+  // flights/redis-flights.ts acquires and releases it with results.
   flight: {
     acquire: { name: 'acquire-reentrant', keys: [LOCK] },
     release: { name: 'release-reentrant', keys: [LOCK] },

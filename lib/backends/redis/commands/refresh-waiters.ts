@@ -6,10 +6,10 @@ import { scripts } from '../scripts.js';
 import { LOCK_SCRIPTS } from './lock-type-table.js';
 import { publishCommand } from './publish-command.js';
 
-/** What a script answers for a waiter that still has its place. */
+/** The reply for a waiter that is still registered. */
 const KEPT = 1;
 
-/** Keeps waiting owners in their places, with one script call for each lock. False: that waiter had lost its place. */
+/** Keeps waiters registered, with one script call for each lock. False: that waiter was no longer registered. */
 export async function refreshWaiters(
   waiters: readonly OwnerRef[],
   waiterTimeout: number,

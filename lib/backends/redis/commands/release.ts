@@ -8,17 +8,17 @@ import { scripts } from '../scripts.js';
 import { LOCK_SCRIPTS, type LockScript } from './lock-type-table.js';
 
 /**
- * What a script answers when it does not answer how many clients listened. See scripts/includes/release-replies.lua.
+ * The replies that are not a number of listeners. See scripts/includes/release-replies.lua.
  */
 const NOT_HELD = -1;
 const NOBODY_TOLD = -2;
 
 const UNSENT: ReleaseReply = { released: false, listeners: 0, published: false, resent: false };
 
-/** Releases of one lock type, as they travel together. */
+/** Releases of one lock type, sent together. */
 export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply> {
   readonly script;
-  /** A release that comes late is as good as one that comes in time. */
+  /** A late release does no harm. */
   readonly limited = false;
   readonly unsentReply = UNSENT;
   private readonly form: LockScript;
@@ -64,7 +64,7 @@ export class ReleaseBatch implements BatchedScript<ReleaseRequest, ReleaseReply>
     }
     if (told === NOBODY_TOLD || request.quietly) return { released: true, listeners: 0, published: false, resent };
     const listeners = this.others(request, told, detail && String(detail));
-    // A node of a cluster counts its own clients alone: we may hear it from another one.
+    // A node of a cluster counts only its own clients. This process may receive the message from another node.
     return { released: true, listeners, published: told > 0 || this.connection.isCluster, resent };
   }
 }

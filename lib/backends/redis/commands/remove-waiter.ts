@@ -5,7 +5,7 @@ import { scripts } from '../scripts.js';
 import { LOCK_SCRIPTS } from './lock-type-table.js';
 import { publishCommand } from './publish-command.js';
 
-/** Removes a waiting owner, and wakes the next one if it was this one's turn. */
+/** Removes a waiter, and wakes the next one if this waiter had been woken. */
 export async function removeWaiter(waiter: OwnerRef, context: ScriptContext): Promise<void> {
   const script = LOCK_SCRIPTS[waiter.type].waiters?.remove;
   if (script === undefined) return;

@@ -7,10 +7,10 @@ import { arrayOf, integerOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 import { LOCK_SCRIPTS, type LockScript } from './lock-type-table.js';
 
-/** What a script answers for a lock that it renewed; otherwise it answers NOT_HELD (0). */
+/** The reply for a renewed lock. Otherwise it is NOT_HELD (0). */
 const RENEWED = 1;
 
-/** Renewals of one lock type, as they travel together. */
+/** Renewals of one lock type, sent together. */
 export class RenewBatch implements BatchedScript<RenewRequest, boolean> {
   readonly script;
   /** It acquires nothing. */

@@ -6,7 +6,7 @@ const OLDEST = [6, 2] as const;
 /**
  * Checks the version that a server reports. A server that reports none counts as new enough.
  *
- * @param info what INFO says; `''`: the user may not ask
+ * @param info the reply to INFO, or `''` if the user may not ask
  * @throws BackendError when it is too old
  */
 export function checkVersion(info: string, server: string): void {

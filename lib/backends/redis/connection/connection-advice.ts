@@ -41,7 +41,8 @@ export function connectionAdvice(error: unknown, usesTls = false): string | unde
 }
 
 /**
- * An error of a connection as logs show it: where, what, and what to do. Both connections of a service say the same.
+ * The error of a connection for logs: where it happened, the reason, and what to do. Both connections of a service log
+ * the same text.
  */
 export function explained(error: unknown, description: string): Error {
   const message = messageOf(error);

@@ -1,5 +1,5 @@
 import { NodeHealth, type NodeWatch } from '../../node-outage.js';
-import { deadlineTimer } from '../../runtime.js';
+import { answerTimer } from '../../runtime.js';
 import { slotOf } from '../hash-slot.js';
 import type { ConnectionContext } from '../links/connection-context.js';
 import type { Topology } from '../links/topology.js';
@@ -48,7 +48,7 @@ export class NodeOutages implements NodeWatch {
       return health.failed(false);
     }
     const command = context.runtime.detached(() => link.send('ping', []));
-    const timer = deadlineTimer(context.runtime, context.commandTimeout, () => {
+    const timer = answerTimer(context.runtime, context.runtime.monotonic() + context.commandTimeout, () => {
       health.failed(false);
       topology.refresh(); // after a failover, another one has the slots
       silent.check(() => command);

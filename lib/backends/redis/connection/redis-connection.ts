@@ -13,7 +13,7 @@ import { SilentConnections } from './silent-connections.js';
 interface ConnectionExtras {
   /** The state of the connection that this one duplicates. */
   readonly health?: NodeOutages;
-  /** Called once, when a server has answered for the first time, with what INFO says. */
+  /** Called once with the reply to INFO, when a server has answered for the first time. */
   readonly onFirstAnswer?: (info: string) => void;
 }
 
@@ -70,7 +70,7 @@ export class RedisConnection {
     return this.topology.connectionError;
   }
 
-  /** A server has answered, and is one that can be used. */
+  /** A server has answered, and it is usable. */
   get hasAnswered(): boolean {
     return this.clocks.hasAnswered;
   }
@@ -99,7 +99,7 @@ export class RedisConnection {
   }
 
   /**
-   * Takes back a call that got no answer in time, as far as it can be, and replaces its connection if that has gone
+   * Cancels a call that got no answer in time, if that is still possible, and replaces its connection if that has gone
    * silent.
    */
   giveUp(call: ScriptCall): void {

@@ -58,7 +58,7 @@ export function mayConcernOneKey(error: unknown): boolean {
 const PASSING =
   /\b(LOADING|BUSY|OOM|MISCONF|NOREPLICAS|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|NOAUTH|WRONGPASS)\b/;
 
-/** Whether a server has answered a call with an error that it will answer again. */
+/** Whether the server would answer the same call with the same error again. */
 export function isLastingRefusal({ cause }: BackendError): boolean {
   return isError(cause) && cause.name === 'ReplyError' && !PASSING.test(cause.message);
 }
@@ -75,8 +75,8 @@ export function callError(error: unknown, delivery: Delivery, server: string, ke
   const code = errorCode(message);
   if (code === 'WRONGTYPE' && keys !== undefined) return wrongType(keys.join(' or '), 'value of another type', server);
   if (code === 'NOTALOCK' && keys !== undefined) return notALock(keys[0], server);
-  // An error reply means that the script did not start, unless the script was sent twice; NOPERM may also come in the
-  // middle of it.
+  // An error reply means that the script did not start, unless it was sent twice. NOPERM can also occur in the
+  // middle of a script.
   const answered = error instanceof ExpiredError || (delivery.isAnswer(error) && code !== 'NOPERM');
   const outcome = !delivery.written || (answered && !delivery.resent) ? 'refused' : 'unknown';
   return new BackendError(`${server}: ${message}${remedy(code)}`, kindOf(code), outcome, {
@@ -89,7 +89,7 @@ export function callError(error: unknown, delivery: Delivery, server: string, ke
  * Notes in the health of a node that a call to it has failed.
  *
  * @param failure the error for the caller
- * @param refused the node itself has answered so
+ * @param refused whether the node has answered with an error
  */
 export function noteFailure(node: NodeHealth, { kind, message }: BackendError, refused: boolean): void {
   if (kind === 'closed') return;

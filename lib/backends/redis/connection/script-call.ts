@@ -36,13 +36,10 @@ export class ScriptCall implements Delivery {
   /** @param deadline what the script gets as its first argument */
   send(deadline: string | undefined, done: (reply: unknown) => void, fail: (error: unknown) => void): void {
     if (this.abandoned) return;
-    const { script, keys, args } = this.request;
-    const first = deadline === undefined ? NO_DEADLINE : [deadline];
+    const { script } = this.request;
     this.deadline = deadline;
     this.sendCount++;
-    // Not one literal: V8 would begin to allocate these arrays in the old generation, where each keeps hundreds of
-    // strings alive for long.
-    const command = [script.sha1, String(keys.length)].concat(keys, first, args);
+    const command = commandOf(this.request, deadline);
     this.write('evalsha', command, done, (error) => {
       // Its caller has left, so nothing must be executed any more.
       if (!isUnknownScript(error) || this.abandoned) return fail(error);
@@ -102,7 +99,20 @@ export class ScriptCall implements Delivery {
   }
 }
 
-const NO_DEADLINE: readonly string[] = [];
+/**
+ * The arguments of EVALSHA. No literal, because V8 would begin to allocate these arrays in the old generation, where each
+ * keeps hundreds of strings alive for long. No `concat`, which takes twice as long.
+ */
+function commandOf({ script, keys, args }: ScriptRequest, deadline: string | undefined): string[] {
+  const command = new Array<string>(2 + keys.length + (deadline === undefined ? 0 : 1) + args.length);
+  command[0] = script.sha1;
+  command[1] = String(keys.length);
+  let at = 2;
+  for (const key of keys) command[at++] = key;
+  if (deadline !== undefined) command[at++] = deadline;
+  for (const arg of args) command[at++] = arg;
+  return command;
+}
 
 function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT');

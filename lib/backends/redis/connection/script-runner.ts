@@ -53,8 +53,8 @@ export class ScriptRunner {
   }
 
   /**
-   * The server refused the script for its deadline: its clock was set, or this machine slept. The script is sent once
-   * more.
+   * The server refused the script because its deadline had passed: the server's clock was set, or this machine slept.
+   * The script is sent once more.
    */
   private expired(call: ScriptCall, request: ScriptRequest, clock: ServerClock, time: number): void {
     const now = this.context.runtime.monotonic();

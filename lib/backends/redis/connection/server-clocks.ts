@@ -7,13 +7,13 @@ import { checkDatabase } from './check-database.js';
 import { checkVersion } from './check-version.js';
 import { ServerClock } from './server-clock.js';
 
-/** An estimate that may be off by more milliseconds is improved at once. */
+/** An estimate that may be wrong by more than this, in milliseconds, is improved immediately. */
 const ACCEPTABLE_UNCERTAINTY = 100;
 const MAX_REPETITIONS = 3;
 
 /**
- * The clock of each server, which is asked for its time before the first script runs there. It is also asked whether it
- * has our database.
+ * The clocks of all servers. Each server is asked for its time before the first script runs there. It is also checked
+ * for the database of the connection.
  */
 export class ServerClocks {
   /** One for each node of a cluster. */
@@ -21,16 +21,16 @@ export class ServerClocks {
   private readonly single = new ServerClock();
   private readonly synchronizing = new Map<string, Promise<ServerClock>>();
   private latest: SentCommand | undefined;
-  /** A server has answered, and is one that can be used. */
+  /** A server has answered, and it is usable. */
   hasAnswered = false;
 
-  /** @param onFirstAnswer called once, when a server has answered for the first time, with what INFO says */
+  /** @param onFirstAnswer called once with the reply to INFO, when a server has answered for the first time */
   constructor(
     private readonly topology: Topology,
     private readonly onFirstAnswer: (info: string) => void,
   ) {}
 
-  /** The latest command of its own that has no answer yet. */
+  /** The latest unanswered command that this class has sent. */
   get pendingCommand(): SentCommand | undefined {
     return this.latest;
   }
@@ -56,7 +56,7 @@ export class ServerClocks {
     this.synchronize(keys).catch(() => {});
   }
 
-  /** Other servers may answer from now on. */
+  /** Drops all clocks, because other servers may answer from now on. */
   forget(): void {
     this.single.forget();
     this.clocks.clear();
@@ -64,7 +64,7 @@ export class ServerClocks {
 
   private async ask(keys: readonly string[]): Promise<ServerClock> {
     await checkDatabase(this.topology, (name, args) => this.send(name, args).reply);
-    // Both are under way at once: the question costs no round trip.
+    // Both are sent together, so this costs no additional round trip.
     const information = this.hasAnswered ? undefined : this.askInfo();
     let clock = await this.askTime(keys);
     // A slow answer makes the server's clock seem ahead, and would let requests be executed for too long.

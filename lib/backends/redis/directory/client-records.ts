@@ -5,7 +5,7 @@ import { clientList, clientRecord } from '../lock-keys.js';
 import { arrayOf } from '../reply-shape.js';
 import { scripts } from '../scripts.js';
 
-/** A record as it is read. `at` is the server's time when it was written. */
+/** The fields of a record. `at` is the server's time when it was written. */
 const FIELDS = [
   'at',
   'application',
@@ -19,12 +19,15 @@ const FIELDS = [
   'holds',
   'waits',
 ] as const;
-/** In bytes: more than 20 holds of the longest names take. */
+/** In bytes. 20 holds with the longest names take less. */
 const LONGEST_VALUE = String(256 * 1024);
-/** How many records are read; with more clients, the latest ones. */
+/** At most this many records are read, the latest ones. */
 const MOST_CLIENTS = 10_000;
 
-/** Keeps the record of a client, and the client in the list of clients. In a cluster they are on different nodes. */
+/**
+ * Writes the record of a client, and adds the client to the list of clients. On a cluster, these are on different
+ * nodes.
+ */
 export async function writeClient(record: ClientRecord, lifetime: number, { single }: ScriptContext): Promise<void> {
   const { clientId } = record;
   const { holds, waits, clientId: _, ...fields } = record;

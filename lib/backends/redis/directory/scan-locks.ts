@@ -9,7 +9,7 @@ import type { NodeCommands } from './node-commands.js';
 /** A page ends after this many SCANs, even if few locks were found: the server may have millions of other keys. */
 const MOST_SCANS = 100;
 
-/** Notes are few among the keys that a SCAN goes through, so that each one goes through more. */
+/** Notes are rare among the scanned keys, so each SCAN covers more keys. */
 const FEWEST_FOR_NOTES = 1_000;
 
 /**
@@ -19,8 +19,9 @@ const FEWEST_FOR_NOTES = 1_000;
 const CURSOR = /^(?:(.+)\/)?(n?)(\d{1,20})$/;
 
 /**
- * The next page of keys, one master after the other: of each one the locks, and then the semaphores and latches by
- * their notes, and results of single flights. (There may be millions of other strings under the prefix.)
+ * The next page of keys, one master after the other. For each master, the locks come first, then the semaphores,
+ * latches and results of single flights, which are found by their notes because there may be millions of other strings
+ * under the prefix.
  */
 export async function scanLocks(
   prefix: string,
@@ -31,7 +32,7 @@ export async function scanLocks(
   commands: NodeCommands,
 ): Promise<KeyPage | undefined> {
   const masters = topology.masters();
-  // A list without its locks would look like good news.
+  // A list that misses its locks would look complete.
   const [unreachable] = topology.unreachableMasters();
   if (unreachable !== undefined) {
     topology.refresh();

@@ -24,7 +24,7 @@ export function clientForUrl(): 'ioredis' | 'node-redis' {
 }
 
 /**
- * The servers of a `connection` option, by the client library that it is for. Nothing is connected yet.
+ * The servers of a `connection` option, with the client library that it is for. Nothing is connected yet.
  *
  * @throws ConnectionError when the option is not valid, or its client cannot be used for locks
  */

@@ -20,7 +20,7 @@ export interface NodeRedisLike {
 }
 
 /**
- * Options for clients of node-redis that the library makes itself: those of `createClient()`, `createSentinel()` or
+ * Options for node-redis clients that the library creates: those of `createClient()`, `createSentinel()` or
  * `createCluster()`. @publicApi
  */
 export interface NodeRedisConnection {
@@ -39,7 +39,7 @@ export interface NodeRedisConnection {
   /** A cluster: some of its nodes, and the options for all nodes. */
   readonly rootNodes?: readonly object[] | undefined;
   readonly defaults?: object | undefined;
-  /** Where nodes are for this process, by the address that the servers know: behind NAT. */
+  /** The addresses of nodes for this process, by the addresses that the servers report. Needed behind NAT. */
   readonly nodeAddressMap?:
     | Readonly<Record<string, NodeAddress>>
     | ((address: string) => NodeAddress | undefined)
@@ -65,10 +65,10 @@ export interface NodeAddress {
 export type Client = IfInstalled<Redis> | IfInstalled<Cluster> | NodeRedisLike;
 
 /**
- * Where Redis is: a URL, ioredis options (single server or Sentinel), cluster nodes, `{ client: 'node-redis', … }`, an
- * existing client of ioredis or node-redis, or a function that returns one. The library never closes or reconfigures a
- * client that you created. One of node-redis is a source of settings alone: the library makes connections of its own
- * with them.
+ * The Redis to use: a URL, ioredis options (single server or Sentinel), cluster nodes, `{ client: 'node-redis', … }`,
+ * an existing client of ioredis or node-redis, or a function that returns one. The library never closes or reconfigures
+ * a client that you created. From a node-redis client, it only reads the settings, and opens its own connections with
+ * them.
  *
  * @publicApi
  */

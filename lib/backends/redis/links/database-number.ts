@@ -1,7 +1,7 @@
 import { ConnectionError } from './connection-error.js';
 
 /**
- * Refuses what is not a database number: ioredis reads '3x' as 3, and uses database 0 for anything else.
+ * Refuses values that are not a database number. ioredis would read '3x' as 3, and use database 0 for other text.
  *
  * @throws ConnectionError
  */

@@ -1,8 +1,8 @@
-/** A command that was given to a client, and what is known of it. What the backend promises rests on it. */
+/** A command that was given to a client, with its state. The guarantees of the backend depend on this state. */
 export interface SentCommand {
   /**
-   * The decoded reply: strings, numbers, null and lists of them. Rejects with the error that the server answered, or
-   * with the reason for which there is no answer.
+   * The decoded reply: strings, numbers, null and lists of them. Rejects with the error reply of the server, or
+   * with the reason why there is no reply.
    */
   readonly reply: Promise<unknown>;
   /** The connection on which it was written last. `undefined`: it has not left this process. */
@@ -12,13 +12,15 @@ export interface SentCommand {
   /** When it was written last, on the monotonic clock, in milliseconds. */
   readonly writtenAt: number;
   /**
-   * For how many milliseconds its connection has received nothing since then; `undefined`: it has received something,
-   * or is gone.
+   * How long its connection has received nothing since then, in milliseconds. `undefined` if it has received something
+   * or is closed.
    */
   readonly idleSinceWrite: number | undefined;
-  /** Whether the server has answered this command with that error, rather than the handshake of a connection, say. */
+  /**
+   * Whether the error is the server's reply to this command, and not, for example, to the handshake of a connection.
+   */
   isAnswer(error: unknown): boolean;
-  /** Its answer is not needed any more: where it has not been written yet, it is never executed. */
+  /** Its reply is no longer needed. If the command has not been written yet, it is never executed. */
   abandon(): void;
   /** Destroys the connection on which it was written, so that it is replaced. */
   destroySocket(reason: Error): void;
@@ -38,7 +40,7 @@ export type ChannelKind = 'channel' | 'pattern' | 'sharded';
 export interface SubscriberEvents {
   /** It is connected, and may be used. */
   ready(): void;
-  /** It cannot be used any more: it broke, could not be made, or the server ended a subscription. */
+  /** It can no longer be used: it broke, could not be opened, or the server ended a subscription. */
   ended(): void;
   /** An error, for logs. */
   failed(error: unknown): void;
@@ -46,7 +48,10 @@ export interface SubscriberEvents {
   message(subscribed: string, channel: string, text: string): void;
 }
 
-/** One connection that subscribes. It never reconnects: its subscriptions would be in doubt. */
+/**
+ * One connection for subscriptions. It never reconnects, because it would not be certain which subscriptions are
+ * active.
+ */
 export interface SubscriberConnection {
   /** `host:port` of its server, as far as that is known. */
   readonly address: string;

@@ -10,12 +10,12 @@ export interface NodeRedisModule {
   createClient(options: NodeRedisOptions): NodeRedisClient;
 }
 
-// The published file is a CommonJS module. A bundler follows a `require` whose name is written out, and leaves one
-// alone that it cannot follow if it stands in a `try`: so each of them has its own.
+// The published file is a CommonJS module. A bundler follows a `require` with a literal name, and ignores a missing
+// module if the `require` is inside a `try`. So each `require` has its own `try`.
 declare const require: NodeJS.Require | undefined;
 const fromHere = typeof require === 'function' ? undefined : createRequire(import.meta.url);
 
-/** ioredis, or else iovalkey; undefined where neither is installed. */
+/** ioredis or iovalkey. Undefined if neither is installed. */
 export function loadIoredis(): IoredisModule | undefined {
   try {
     return typeof require === 'function' ? require('ioredis') : fromHere?.('ioredis');
@@ -30,7 +30,7 @@ export function loadIoredis(): IoredisModule | undefined {
   return undefined;
 }
 
-/** node-redis; undefined where it is not installed. */
+/** node-redis. Undefined if it is not installed. */
 export function loadNodeRedis(): NodeRedisModule | undefined {
   try {
     return typeof require === 'function' ? require('redis') : fromHere?.('redis');
@@ -45,12 +45,12 @@ export function loadNodeRedis(): NodeRedisModule | undefined {
   return undefined;
 }
 
-/** @throws ConnectionError where neither ioredis nor iovalkey is installed */
+/** @throws ConnectionError if neither ioredis nor iovalkey is installed */
 export function requireIoredis(): IoredisModule {
   return loadIoredis() ?? notInstalled('ioredis', 'npm install ioredis');
 }
 
-/** @throws ConnectionError where node-redis is not installed */
+/** @throws ConnectionError if node-redis is not installed */
 export function requireNodeRedis(): NodeRedisModule {
   return loadNodeRedis() ?? notInstalled('node-redis', 'npm install redis');
 }
@@ -59,7 +59,7 @@ function notInstalled(client: string, command: string): never {
   throw new ConnectionError(`The connection is for ${client}, which is not installed: ${command}`);
 }
 
-/** A client that is installed but lacks one of its own dependencies is broken. The user sees that error. */
+/** If an installed client lacks one of its dependencies, the user gets that error. */
 function refuseBroken(error: unknown, name: string): void {
   const isMissing = error instanceof Error && 'code' in error && error.code === 'MODULE_NOT_FOUND';
   if (!isMissing || !error.message.includes(`'${name}'`)) throw error;

@@ -2,32 +2,32 @@ import type { Link, SentCommand, SubscriberConnection } from './link.js';
 
 /** What a {@link Topology} reports about our own client. */
 export interface TopologyEvents {
-  /** It has connected, or connected again: what answers from now on may be another server. */
+  /** It has connected or reconnected. Another server may answer from now on. */
   ready(): void;
   /** A connection failed, and is tried again. Without secrets. */
   failed(error: Error): void;
 }
 
 /**
- * The servers that a `connection` option stands for: one, those behind Sentinels, or a cluster. It hides the client
- * library: whatever that repeats, redirects or queues shows in {@link SentCommand}. A client that was borrowed from the
- * user is never closed, connected or listened to.
+ * The servers of a `connection` option: a single server, Sentinel, or a cluster. It hides the client library. {@link
+ * SentCommand} records whatever that library repeats, redirects or queues. A client that was borrowed from the user is
+ * never closed, connected or listened to.
  */
 export interface Topology {
-  /** How logs and errors call the client library. */
+  /** The name of the client library in logs and errors. */
   readonly library: string;
   /** For logs; without credentials. */
   readonly description: string;
   /** The client is ours, and not borrowed from the user. */
   readonly owned: boolean;
   readonly isCluster: boolean;
-  /** The number of the database that was asked for. */
+  /** The number of the requested database. */
   readonly database: number;
-  /** Connections that leave commands unanswered are to be destroyed, by {@link SentCommand.destroySocket}. */
+  /** Whether to destroy connections that leave commands unanswered, with {@link SentCommand.destroySocket}. */
   readonly replacesSilentConnections: boolean;
   /** Why there is no answer: undefined while there is a connection, as far as is known. */
   readonly connectionError: Error | undefined;
-  /** It will never answer again. */
+  /** The client has ended and will never answer again. */
   readonly ended: boolean;
   /** The error of a command after that. */
   endedError(): Error;
@@ -38,8 +38,8 @@ export interface Topology {
    * Sends a command. Never throws.
    *
    * @param key in a cluster, the command goes to the master of its slot; without one, to any master
-   * @param failOnTryAgain in a cluster, TRYAGAIN is an answer, and not to be repeated: parts of the command may be
-   * served already
+   * @param failOnTryAgain in a cluster, TRYAGAIN is returned as an error instead of repeated, because parts of the
+   *   command may already have been executed
    */
   send(name: string, args: readonly string[], key?: string, failOnTryAgain?: boolean): SentCommand;
 
@@ -63,9 +63,9 @@ export interface Topology {
   masterOn(socket: object | undefined): Link | undefined;
 
   /**
-   * A new connection to subscribe with; undefined when no node is known.
+   * A new connection for subscriptions. Undefined when no node is known.
    *
-   * @param slot of the channels, where they are sharded
+   * @param slot of the channels, if they are sharded
    */
   subscriber(slot: number | undefined): SubscriberConnection | undefined;
   /** Connections of ours to the same servers, for commands that block them. They are connected by {@link connect}. */

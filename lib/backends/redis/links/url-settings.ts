@@ -37,7 +37,7 @@ export function checkUrl(text: string): void {
 }
 
 /**
- * The settings of a checked URL, as options of node-redis. It is read as ioredis reads it, so that one URL means one
+ * The settings of a checked URL as options of node-redis. The URL is read like in ioredis, so that it means the same
  * database with both.
  */
 export function parseUrl(text: string): NodeRedisOptions {

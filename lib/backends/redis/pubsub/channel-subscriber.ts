@@ -49,7 +49,7 @@ export class ChannelSubscriber {
     return { ready: topic.ready, close: () => this.unsubscribe(topic, own) };
   }
 
-  /** Whether everything that is listened to is confirmed; undefined: nothing is. */
+  /** Whether all subscriptions are confirmed. Undefined if there are none. */
   get isListening(): boolean | undefined {
     const topics = [...this.topics.values()];
     return topics.length === 0 ? undefined : topics.every(({ link }) => link?.isReady);
@@ -118,7 +118,7 @@ export class ChannelSubscriber {
     for (const topic of topics) topic.interrupt();
     if (node !== '') this.connection.topology.refresh();
     this.scheduleRetry();
-    // Nobody knows how long it will take to subscribe again, and the commands may well get through meanwhile.
+    // It may take long to subscribe again, and commands may get through in the meantime.
     if (silent) for (const { name } of topics) this.notify(name, (listener) => listener.resync());
   }
 

@@ -7,8 +7,8 @@ import { scripts } from '../scripts.js';
 export type PublishCommand = 'PUBLISH' | 'SPUBLISH';
 
 /**
- * Whether messages are published to one shard of a cluster or to all of it. `auto` does as Redisson does, so that both
- * receive each other's messages: sharded in a cluster whose servers support it, which one of them is asked once.
+ * Whether messages are published to one shard of a cluster or to all of it. `auto` uses the same mode as Redisson, so
+ * that both receive each other's messages: sharded if the servers of the cluster support it. One server is asked once.
  */
 export class PublishMode {
   private found: PublishCommand | undefined;
@@ -49,7 +49,7 @@ export class PublishMode {
     return this.asking;
   }
 
-  /** A server that refuses the question gets plain messages: nothing may wait for an answer that never comes. */
+  /** If the server refuses the question, plain messages are used, so that nothing waits forever. */
   private async supportsSharded(key: string): Promise<boolean> {
     try {
       const reply = await this.single.call(scripts['knows-command-1'], [key], ['spublish']);

@@ -1,6 +1,6 @@
 import { chunksOf } from '../../chunks.js';
 import { BackendError } from '../../lock-backend.js';
-import { deadlineTimer, type Timer } from '../../runtime.js';
+import { answerTimer, type Timer } from '../../runtime.js';
 import { errorCode, messageOf, withoutSecrets } from '../connection/redis-errors.js';
 import type { ConnectionContext } from '../links/connection-context.js';
 import type { ChannelKind, SubscriberConnection } from '../links/link.js';
@@ -14,21 +14,21 @@ const MAX_CHANNELS_PER_COMMAND = 512;
  */
 const PING_INTERVAL = 2_000;
 /**
- * A connection that only listens for forced releases, which the next renewals find out as well, is checked every fifth
+ * A connection that only listens for forced releases, which the next renewals also notice, is checked every fifth
  * time.
  */
 const IDLE_PINGS = 5;
-/** An answer that takes longer does not come any more: waiters would sleep on. */
+/** A connection whose answer takes longer counts as lost, because waiters would miss messages. */
 const LONGEST_ANSWER = 2_000;
 const CONNECT_TIMEOUT = 10_000;
 
-/** What a link reports to its subscriber, and asks of it. */
+/** What a link needs from its subscriber. */
 export interface LinkOwner {
   /** Redis confirmed the subscription. */
   confirmed(channel: string): void;
   message(subscribed: string, channel: string, text: string): void;
   /**
-   * The connection is lost, with all subscriptions. Called once; the link is of no use from then on.
+   * The connection is lost, with all subscriptions. Called once. The link cannot be used after that.
    *
    * @param silent it was ready, and has stopped answering: messages may have been lost for some time
    */
@@ -37,7 +37,7 @@ export interface LinkOwner {
   isCurrent(): boolean;
 }
 
-/** A subscription that Redis was asked for. */
+/** A requested subscription. */
 interface RequestedSubscription {
   readonly channel: string;
   readonly kind: ChannelKind;
@@ -45,8 +45,8 @@ interface RequestedSubscription {
 }
 
 /**
- * One connection that subscribes. It does not reconnect: a link that is down is replaced by a new one, so that it is
- * always known what is subscribed.
+ * One connection for subscriptions. It does not reconnect. A link that is down is replaced by a new one, so that the
+ * active subscriptions are always known.
  */
 export class SubscriberLink {
   private readonly wanted = new Map<string, ChannelKind>();
@@ -155,7 +155,7 @@ export class SubscriberLink {
     }
   }
 
-  /** Without permission for one channel, Redis refuses all channels of the command: each is then asked for alone. */
+  /** If one channel is not permitted, Redis refuses all channels of the command. Each is then requested separately. */
   private refused(error: unknown, kind: ChannelKind, channels: readonly string[]): void {
     if (this.ended) return;
     if (!isDenied(error)) return this.end();
@@ -193,7 +193,7 @@ export class SubscriberLink {
     );
   }
 
-  /** Whether somebody listens who is not served without a message. */
+  /** Whether a listener depends on messages. */
   private get hasWaiters(): boolean {
     for (const channel of this.wanted.keys()) if (!isClientChannel(channel)) return true;
     return false;
@@ -204,7 +204,8 @@ export class SubscriberLink {
   }
 
   private expectAnswer(within: number): void {
-    this.answerTimer ??= deadlineTimer(this.context.runtime, within, () => this.end(this.ready));
+    const { runtime } = this.context;
+    this.answerTimer ??= answerTimer(runtime, runtime.monotonic() + within, () => this.end(this.ready));
   }
 
   private answered(): void {
@@ -224,7 +225,7 @@ export class SubscriberLink {
   }
 }
 
-/** The server has answered: this user may not do that. */
+/** The server has replied that the user lacks the right. */
 function isDenied(error: unknown): boolean {
   return errorCode(messageOf(error)) === 'NOPERM';
 }

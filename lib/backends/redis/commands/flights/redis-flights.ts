@@ -8,7 +8,6 @@ import type {
 } from '../../../flight-backend.js';
 import type { ScriptContext } from '../../calls/script-context.js';
 import type { SingleCalls } from '../../calls/single-calls.js';
-import { errorCode } from '../../connection/redis-errors.js';
 import { flightResult, forgottenAt, wantedResult } from '../../lock-keys.js';
 import { arrayOf, integerOf, unexpected } from '../../reply-shape.js';
 import { scripts } from '../../scripts.js';
@@ -18,11 +17,11 @@ import { clockOf } from '../token-source.js';
 
 /** What a release answers when the owner did not hold the lock. See scripts/includes/release-replies.lua. */
 const NOT_HELD = -1;
-/** In bytes. Larger results have a connection of their own, so that no renewal waits behind them. */
+/** In bytes. Larger results use a separate connection, so that no renewal waits behind them. */
 const LARGE = 64 * 1024;
 
 /**
- * Single flights in Redis: the lock, and beside it, in its slot, the result, a note that somebody waits for it, and a
+ * Single flights in Redis. In the slot of the lock there are also the result, a note that somebody waits for it, and a
  * note that it was forgotten.
  */
 export class RedisFlights implements FlightBackend {
@@ -117,6 +116,6 @@ export class RedisFlights implements FlightBackend {
 
 /** Why Redis did not store a result. */
 function inWords(refusal: string): string {
-  if (errorCode(refusal) === 'OOM') return 'Redis has no memory left (maxmemory)';
+  if (/^-?OOM /.test(refusal)) return 'Redis has no memory left (maxmemory)';
   return `Redis refused it: ${refusal.slice(0, 200)}`;
 }

@@ -36,8 +36,8 @@ const NOTED_TYPES: readonly SynchronizerNote['type'][] = [
 ];
 
 /**
- * Semaphores and latches in Redis, on Redisson's layout. Each command is one script call. What it promises is in the
- * port.
+ * Semaphores and latches in Redis, with Redisson's layout. Each command is one script call. The port describes their
+ * contract.
  */
 export class RedisSynchronizers implements SynchronizerBackend {
   private readonly calls: SynchronizerCalls;
@@ -110,7 +110,7 @@ export class RedisSynchronizers implements SynchronizerBackend {
     const sizes = groups.map((ids) => ids.length);
     const args = [await this.publish(key), leaseTime, initial ?? '', groups.length, ...sizes, ...groups.flat()];
     const read = (reply: unknown): TakenPermits => {
-      // The script says NO_LEASE_ENDS (-1) as the port does.
+      // NO_LEASE_ENDS (-1) is the same in the script and in the port.
       const [served, remaining, missing] = arrayOf(reply, calls.server).map((part) => calls.integer(part));
       return missing === 1 ? { served, remaining, missing: true } : { served, remaining };
     };

@@ -11,10 +11,10 @@ import { publishCommand } from '../publish-command.js';
 type Argument = string | number;
 type Keys = readonly [key: string, ...others: string[]];
 
-/** What a script answers when it has done what was asked for; otherwise it answers 0. */
+/** The reply of a script that has succeeded. Otherwise it is 0. */
 export const DONE = 1;
 
-/** How the commands of semaphores and latches call their scripts. `keys[0]` is the semaphore or the latch. */
+/** Calls the scripts of semaphores and latches. `keys[0]` is the semaphore or the latch. */
 export class SynchronizerCalls {
   readonly server: string;
 
@@ -23,7 +23,7 @@ export class SynchronizerCalls {
   }
 
   /**
-   * Calls a script that takes permits: it is executed neither twice nor late.
+   * Calls a script that takes permits. It is never executed twice or too late.
    *
    * @param takenBy reads from the reply how many permits, or groups, the script took
    */
@@ -64,7 +64,7 @@ export class SynchronizerCalls {
     return this.answer(keys[0], this.context.single.call(scripts[script], keys, args.map(String)));
   }
 
-  /** A sharded channel must be in the slot of the key. That of a latch whose name has braces is not. */
+  /** A sharded channel must be in the slot of the key. The channel of a latch whose name has braces is not. */
   async publishCommand(key: string, channel: string): Promise<string> {
     const command = await publishCommand(this.context, key);
     return command === 'SPUBLISH' && slotOf(key) !== slotOf(channel) ? 'PUBLISH' : command;

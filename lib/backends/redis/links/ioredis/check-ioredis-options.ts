@@ -4,7 +4,10 @@ import { ConnectionError } from '../connection-error.js';
 import { checkDatabaseNumber } from '../database-number.js';
 import { checkUrl } from '../url-settings.js';
 
-/** Names that other clients and frameworks use. ioredis would ignore them, and connect to localhost, or without TLS. */
+/**
+ * Names that other clients and frameworks use. ioredis would ignore them, and could connect to localhost or without
+ * TLS.
+ */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   url: 'give the URL itself as the connection',
   uri: 'give the URL itself as the connection',

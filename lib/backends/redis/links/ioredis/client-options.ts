@@ -1,7 +1,7 @@
 import type { RedisOptions } from 'ioredis';
 import type { ConnectionContext } from '../connection-context.js';
 
-/** After a short outage a lock should not wait for seconds: ioredis alone would go up to five. */
+/** After a short outage, a lock should not wait for seconds. The default of ioredis goes up to five. */
 const LONGEST_RETRY_DELAY = 1_000;
 /** ioredis starts this timer even for a socket that is closed already, and the timer keeps the process alive. */
 const DISCONNECT_TIMEOUT = 100;

@@ -72,7 +72,7 @@ function ownCluster(connection: ClusterConnection, defaults: ClientDefaults): Cl
   return { client, owned: true, description: describeCluster(client) };
 }
 
-/** Checks for what clients of ioredis 5 and 6 have in common: the user may have another copy of ioredis than ours. */
+/** Checks what clients of ioredis 5 and 6 have in common, because the user may have another copy of ioredis. */
 function isClient(value: unknown): value is Client {
   const client = value as Partial<Client> | null | undefined;
   return (

@@ -29,12 +29,12 @@ export class FailoverWatch {
     const { Redis } = requireIoredis();
     this.sentinels = sentinels.slice(0, sentinelMaxConnections).map((address) => {
       const sentinel = new Redis(sentinelOptions(options, address));
-      sentinel.on('error', () => {}); // others remain; and clients report it when no Sentinel answers
+      sentinel.on('error', () => {}); // other Sentinels remain, and clients report it when none answers
       sentinel.on('message', (_channel: string, message: string) => {
         const [master, oldHost, oldPort, host, port] = message.split(' ');
         if (master === name) this.replaced({ host: oldHost, port: Number(oldPort) }, { host, port: Number(port) });
       });
-      sentinel.subscribe('+switch-master').catch(() => {}); // not permitted: then there is no watch
+      sentinel.subscribe('+switch-master').catch(() => {}); // without the permission, there is no watch
       return sentinel;
     });
   }
@@ -68,7 +68,7 @@ export class FailoverWatch {
   }
 }
 
-/** False also for host names, and behind a `natMap`: there a client reconnects once too often. */
+/** Also false for host names and behind a `natMap`, where a client reconnects once too often. */
 function isAt({ stream }: Redis, { host, port }: Address): boolean {
   const { remoteAddress, remotePort } = stream as { remoteAddress?: string; remotePort?: number };
   return remotePort === port && remoteAddress?.replace('::ffff:', '') === host;

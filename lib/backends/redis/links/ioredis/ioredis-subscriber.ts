@@ -10,7 +10,7 @@ const COMMANDS = {
   sharded: { subscribe: 'ssubscribe', unsubscribe: 'sunsubscribe' },
 } as const;
 
-/** A client of ioredis that subscribes. */
+/** An ioredis client for subscriptions. */
 export class IoredisSubscriber implements SubscriberConnection {
   /** @param client not connected yet */
   constructor(private readonly client: Redis) {}

@@ -12,7 +12,7 @@ import { IoredisSubscriber } from './ioredis-subscriber.js';
 import { type CommandClass, commandsFor, sendOn } from './sent-command.js';
 import { SocketTimeout } from './socket-timeout.js';
 
-/** Redis by a client of ioredis, of any topology. Its repetitions and redirections show in its commands. */
+/** Redis through an ioredis client, with any topology. Its commands record repetitions and redirections. */
 export class IoredisTopology implements Topology {
   readonly library = 'ioredis';
   readonly description: string;
@@ -26,7 +26,7 @@ export class IoredisTopology implements Topology {
   private readonly ownWatch: FailoverWatch | undefined;
   private readonly watch: FailoverWatch | undefined;
 
-  /** @param watch of the topology that this is a copy of, which closes it */
+  /** @param watch belongs to the topology that this is a copy of, which closes it */
   constructor(
     source: ClientSource,
     private readonly context: ConnectionContext,
@@ -71,7 +71,7 @@ export class IoredisTopology implements Topology {
     this.lifecycle.connect(events, this.socketTimeout, this.watch);
   }
 
-  /** ioredis finds the slot: it knows where a command has its keys. */
+  /** ioredis finds the slot, because it knows which arguments of a command are keys. */
   send(name: string, args: readonly string[], _key?: string, failOnTryAgain = false): SentCommand {
     const command = new this.Command(name, args);
     if (failOnTryAgain && this.isCluster) command.failOnTryAgain();

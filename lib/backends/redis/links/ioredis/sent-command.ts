@@ -10,15 +10,15 @@ interface Socket {
   destroy(error: Error): void;
 }
 
-/** A command that ioredis sends, and what is known of it. */
+/** A command that ioredis sends, with its state. */
 export interface IoredisCommand extends SentCommand, Pick<Command, 'promise' | 'reject'> {
-  /** Makes it fail on TRYAGAIN, where a cluster client would wait and repeat the whole. Call it before sending. */
+  /** Makes the command fail on TRYAGAIN, which a cluster client would repeat after a pause. Call it before sending. */
   failOnTryAgain(): void;
 }
 
 export type CommandClass = new (name: string, args: readonly string[]) => IoredisCommand;
 
-/** A class for each copy of ioredis, or of its fork, in this process: one, as a rule. */
+/** One class for each copy of ioredis, or of its fork, in this process. Usually there is only one. */
 const classes = new WeakMap<typeof Command, CommandClass>();
 
 /**
@@ -26,7 +26,7 @@ const classes = new WeakMap<typeof Command, CommandClass>();
  * lost with the connection, and a cluster client also when it was redirected.
  */
 export function commandsFor(client: Client): CommandClass {
-  // The class of a cluster client does not have it; any copy's will do there.
+  // A cluster client does not have this class. The class of any copy works there.
   const own = (client.constructor as { Command?: typeof Command }).Command;
   const Base = own ?? requireIoredis().Command;
   let made = classes.get(Base);
@@ -39,7 +39,7 @@ export function commandsFor(client: Client): CommandClass {
 
 function extend(Base: typeof Command): CommandClass {
   return class IoredisCommand extends Base implements IoredisCommand {
-    /** Where it was written last; undefined while it has not left this process. */
+    /** The socket that it was last written to. Undefined while it has not left this process. */
     socket: Socket | undefined;
     /** The connection broke after it was written, and it was written again: it may have been executed twice. */
     resent = false;
@@ -54,7 +54,7 @@ function extend(Base: typeof Command): CommandClass {
     constructor(name: string, args: readonly string[]) {
       super(name, [], { replyEncoding: 'utf8' });
       this.asked = name;
-      this.args = args as string[]; // all of them strings: ioredis would copy and check the hundreds that a batch has
+      this.args = args as string[]; // they are strings, which ioredis would copy and check: hundreds in a batch
     }
 
     get reply(): Promise<unknown> {
@@ -81,8 +81,8 @@ function extend(Base: typeof Command): CommandClass {
     }
 
     /**
-     * Makes it fail on TRYAGAIN, where a cluster client would wait and repeat the whole: parts of it may be served
-     * already. Call it before sending.
+     * Makes the command fail on TRYAGAIN, which a cluster client would repeat after a pause, although parts of it may
+     * already have been executed. Call it before sending.
      */
     failOnTryAgain(): void {
       const original = this.reject;
@@ -111,9 +111,9 @@ function extend(Base: typeof Command): CommandClass {
     }
 
     /**
-     * Turns it into a PING, because its caller has left. It may still be in a queue of ioredis, waiting for a
-     * connection, and an acquisition that is executed later would take a lock for nobody. It cannot simply be removed:
-     * ioredis expects one reply for it.
+     * Turns the command into a PING, because its caller has given up. It may still be in a queue of ioredis that waits
+     * for a connection, and a late acquisition would leave a lock without an owner. It cannot simply be removed,
+     * because ioredis expects a reply for it.
      */
     abandon(): void {
       this.name = 'ping';

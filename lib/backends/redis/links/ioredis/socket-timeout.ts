@@ -2,12 +2,12 @@ import type { ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import type { ConnectionContext } from '../connection-context.js';
 import type { ClientSource } from './client-source.js';
 
-/** A `socketTimeout` that never ends. It cannot be unset: ioredis may be about to start its timer again. */
+/** A `socketTimeout` that never ends. It cannot be removed, because ioredis may be about to start its timer again. */
 const NEVER = 2 ** 31 - 1;
 
 /**
- * The method by which ioredis starts a timer and a listener for each command: without it, a command costs a tenth less
- * CPU time.
+ * The method with which ioredis starts a timer and a listener for each command. Without it, a command costs a tenth
+ * less CPU time.
  */
 interface TimedClient {
   setSocketTimeout?: () => void;

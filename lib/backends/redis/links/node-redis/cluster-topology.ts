@@ -13,26 +13,26 @@ const SLOTS = 16_384;
 /** A command that is redirected more often fails with the last redirection. */
 const MOST_REDIRECTIONS = 16;
 /**
- * Before a command is repeated that found its slot in migration, and before the slots are asked for again, in
+ * The pause before a command whose slot is in migration is repeated, and before the slots are requested again, in
  * milliseconds.
  */
 const RETRY_DELAY = 100;
 
-/** A cluster, by some of its nodes, and how to connect to each of them. */
+/** Some nodes of a cluster, and how to connect to each node. */
 export interface ClusterSource {
   readonly description: string;
   readonly database: number;
-  /** Nodes by which the others are found, and a factory for each with its own settings. */
+  /** The configured nodes, which know the others, and a factory for each with its own settings. */
   readonly roots: readonly { readonly endpoint: Endpoint; readonly createClient: ClientFactory }[];
-  /** For nodes that were found. */
+  /** The factory for discovered nodes. */
   readonly createClient: ClientFactory;
-  /** Where a node is for this process, whose address the cluster knows: behind NAT. */
+  /** Translates the address that the cluster reports into the one for this process. Needed behind NAT. */
   readonly translate: (address: string) => Endpoint | undefined;
 }
 
 /**
- * A cluster by clients of node-redis, one connection a node. Slots and redirections are kept here and not by the
- * cluster client of node-redis, which would hide what became of a command.
+ * A cluster through node-redis clients, with one connection for each node. Slots and redirections are handled here and
+ * not by the cluster client of node-redis, which would hide what happened to a command.
  */
 export class ClusterTopology implements Topology {
   readonly library = 'node-redis';
@@ -47,7 +47,7 @@ export class ClusterTopology implements Topology {
   private readonly links = new Map<string, NodeRedisLink>();
   /** Commands that wait until the slots are known. */
   private readonly waiting = new Set<{ readonly command: NodeRedisCommand; readonly start: () => void }>();
-  /** Nodes that the last answer did not have. */
+  /** Nodes that were missing in the last reply. */
   private readonly leftOut = new Set<string>();
   private known = false;
   private lastError: Error | undefined;
@@ -100,7 +100,7 @@ export class ClusterTopology implements Topology {
       }
       if (code === 'ASK' && address !== undefined) {
         const link = this.linkAt(address);
-        // On one connection, one right behind the other.
+        // Both are sent on one connection, one directly after the other.
         link.send('ASKING', []).reply.catch(() => {});
         link.dispatch(command, redirect);
         return true;
@@ -219,7 +219,7 @@ export class ClusterTopology implements Topology {
     return this.source.translate(address) ?? { host: address.slice(0, end), port: Number(address.slice(end + 1)) };
   }
 
-  /** Asks a node that is connected which node has which slot, else the next root. */
+  /** Asks a connected node, or the next configured one, which node has which slot. */
   private async discover(): Promise<void> {
     const ready = [...this.links.values()].filter(({ isReady }) => isReady);
     const { roots } = this.source;
@@ -241,14 +241,14 @@ export class ClusterTopology implements Topology {
     rootHost: string,
   ): void {
     const slots: (string | undefined)[] = new Array(SLOTS).fill(undefined);
-    // A node that does not know its own host sends none.
+    // A node that does not know its own host sends an empty one.
     for (const [from, to, [host, port]] of ranges) slots.fill(`${host || rootHost}:${port}`, from, to + 1);
     this.slots = slots;
     if (this.ended) return;
     const addresses = this.addresses();
     for (const [address, link] of this.links) {
       if (addresses.includes(address)) this.leftOut.delete(address);
-      // One node's answer may be out of date, and closing a link fails its pending commands.
+      // The reply of one node may be out of date, and closing a link makes its pending commands fail.
       else if (!this.leftOut.has(address)) this.leftOut.add(address);
       else {
         link.close();
@@ -264,7 +264,7 @@ export class ClusterTopology implements Topology {
     for (const { command, start } of waiting) if (!command.aborted) start();
   }
 
-  /** The nodes do not accept the connection's settings: commands that wait for a connection would wait for nothing. */
+  /** The nodes refuse the settings of the connection, so waiting for a connection would not help. */
   private refused(error: unknown): void {
     const refusal = refusalOf(error);
     if (refusal === undefined) return;

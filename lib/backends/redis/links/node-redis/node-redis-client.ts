@@ -1,10 +1,10 @@
 import type { Timer } from '../../../runtime.js';
 import type { ConnectionContext } from '../connection-context.js';
 
-// What this library uses of node-redis (the package `redis` or `@redis/client`, 5 and 6), by its structure: which of
-// them is installed is the application's affair.
+// The structure of the parts of node-redis that this library uses (the package `redis` or `@redis/client`, 5 and 6).
+// The application decides which of them is installed.
 
-/** Options of one client, as far as they matter here. */
+/** The options of a client that are used here. */
 export interface NodeRedisOptions {
   readonly url?: string | undefined;
   readonly username?: string | undefined;
@@ -58,7 +58,7 @@ export interface NodeRedisClient {
   ping(): Promise<unknown>;
 }
 
-/** Settings of every connection of ours, whatever the user's client has. */
+/** The address of a server. It replaces the one in the user's settings. */
 export interface Endpoint {
   readonly host?: string;
   readonly port?: number;
@@ -73,7 +73,7 @@ export function isSame(one: Endpoint, other: Endpoint): boolean {
   return one.host === other.host && one.port === other.port;
 }
 
-/** Where nodes are for this process, by the address that the servers know: behind NAT. */
+/** The addresses of nodes for this process, by the addresses that the servers report. Needed behind NAT. */
 export type NodeAddressMap = Readonly<Record<string, Endpoint>> | ((address: string) => Endpoint | undefined);
 
 export function translated(endpoint: Endpoint, map: NodeAddressMap | undefined): Endpoint {
@@ -81,12 +81,12 @@ export function translated(endpoint: Endpoint, map: NodeAddressMap | undefined):
   return (typeof map === 'function' ? map(address) : map?.[address]) ?? endpoint;
 }
 
-/** Makes clients with a user's settings, for one connection each. */
+/** Creates a client with the user's settings for one connection. */
 export type ClientFactory = (endpoint: Endpoint) => NodeRedisClient;
 
 /**
- * What our clients change of the user's settings. A client is used for one connection: what it would do after that,
- * such as to connect again and to send commands from its queue then, would hide what became of a command.
+ * The settings of the user that our clients override. A client is used for one connection. If it reconnected and sent
+ * commands from its queue, it would not be known what happened to a command.
  */
 export function ownOverrides(socket: NodeRedisOptions['socket'], endpoint: Endpoint): object {
   return {
@@ -106,8 +106,8 @@ export function ownOverrides(socket: NodeRedisOptions['socket'], endpoint: Endpo
 const withoutSocket = new WeakMap<NodeRedisClient, boolean>();
 
 /**
- * Connects. node-redis limits the time for the connection itself, but would wait for ever for the answers to its first
- * commands, which a network that was cut does not bring.
+ * Connects. node-redis limits the time for the connection itself, but would wait forever for the replies to its first
+ * commands if the network was cut.
  */
 export async function connectWithin(
   client: NodeRedisClient,

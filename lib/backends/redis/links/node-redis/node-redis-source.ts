@@ -15,7 +15,7 @@ import {
 import { type SentinelOptions, sentinelSource } from './sentinel-source.js';
 import { type SingleSource, SingleTopology } from './single-topology.js';
 
-/** A cluster client of node-redis, as far as it matters here. */
+/** The parts of a node-redis cluster client that are used here. */
 interface NodeRedisCluster {
   readonly _options: {
     readonly rootNodes: readonly NodeRedisOptions[];
@@ -36,7 +36,7 @@ export function isNodeRedis(value: unknown): value is object {
 }
 
 /**
- * The servers of a client of node-redis, or of options for one. The client is a source of settings: it is never
+ * The servers of a node-redis client, or of options for one. Only the settings of the client are read. It is never
  * connected, closed or listened to.
  *
  * @throws ConnectionError when locks cannot use it
@@ -74,8 +74,8 @@ function openSentinel(options: SentinelOptions, context: ConnectionContext): Top
 }
 
 /**
- * The settings of a client of `createSentinel()`, which keeps them private, but passes them to a duplicate: node-redis
- * 6 can make one. A copy that is made here only reads them.
+ * The settings of a client from `createSentinel()`. They are private, but in node-redis 6 they are passed to a
+ * duplicate. The duplicate that is created here only reads them.
  */
 function sentinelOptionsOf(source: object): SentinelOptions | undefined {
   const { duplicate } = source as { duplicate?: (overrides: object) => unknown };
@@ -165,7 +165,7 @@ function clusterSource({ _options }: NodeRedisCluster): ClusterSource {
   };
 }
 
-/** The settings in a URL, which node-redis itself reads only when it makes a client. */
+/** The settings in a URL, which node-redis reads only when it creates a client. */
 function parsed({ url, ...options }: NodeRedisOptions): NodeRedisOptions {
   if (url === undefined) return options;
   const { hostname, port, username, password, protocol } = new URL(url);

@@ -17,18 +17,18 @@ const COMMANDS = {
   sharded: { subscribe: 'sSubscribe', unsubscribe: 'sUnsubscribe' },
 } as const;
 
-/** A client of node-redis that subscribes. Its own lists of subscriptions are not used: it does not connect again. */
+/** A node-redis client for subscriptions. It does not reconnect, so its own lists of subscriptions are not used. */
 export class NodeRedisSubscriber implements SubscriberConnection {
   private events: SubscriberEvents | undefined;
   private closed = false;
-  /** By kind and channel, what was asked of it last and is not confirmed yet. */
+  /** The last unconfirmed request for each kind and channel. */
   private readonly underWay = new Map<string, Promise<unknown>>();
   private client: NodeRedisClient | undefined;
   private endpoint: Endpoint | undefined;
 
   /**
-   * @param locate where the server is by then
-   * @param onClose called when it is of no use any more
+   * @param locate returns the current address of the server
+   * @param onClose called when it can no longer be used
    */
   constructor(
     readonly address: string,
@@ -100,8 +100,8 @@ export class NodeRedisSubscriber implements SubscriberConnection {
   }
 
   /**
-   * One operation per channel at a time: node-redis treats a channel that it is about to leave as one that it has,
-   * sends nothing to subscribe to it again, and has left it then.
+   * Runs one operation per channel at a time. While node-redis is unsubscribing from a channel, it would treat a new
+   * subscription as already active and send nothing.
    */
   private async inTurn(
     kind: ChannelKind,
@@ -135,7 +135,7 @@ export class NodeRedisSubscriber implements SubscriberConnection {
   }
 }
 
-/** Errors that the server answered get the name by which the backend knows them, as with commands. */
+/** Converts error replies of the server into those that the backend expects, as for commands. */
 function confirmed(answer: Promise<unknown>): Promise<unknown> {
   return answer.catch((error: unknown) => {
     throw asReplyError(error) ?? error;

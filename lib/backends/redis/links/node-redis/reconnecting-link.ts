@@ -5,16 +5,16 @@ import type { Link, SentCommand } from '../link.js';
 import { type ClientFactory, connectWithin, destroy, type Endpoint, isSame } from './node-redis-client.js';
 import { type Connection, NodeRedisCommand, refusalOf } from './sent-command.js';
 
-/** The pauses before another connection is tried, in milliseconds, as with ioredis. */
+/** The pauses before another attempt to connect, in milliseconds. They are the same as with ioredis. */
 const FIRST_RETRY_DELAY = 50;
 const LONGEST_RETRY_DELAY = 1_000;
 
 /** What a link needs from its topology. */
 export interface LinkTerms {
-  /** `host:port`, or how logs call the server. */
+  /** `host:port`, or the name of the server in logs. */
   readonly address: string;
   readonly createClient: ClientFactory;
-  /** Where the server is now: behind Sentinels it moves. */
+  /** The current address of the server, which changes with Sentinels. */
   readonly locate: () => Promise<Endpoint>;
   readonly context: ConnectionContext;
   ready(): void;
@@ -23,9 +23,9 @@ export interface LinkTerms {
 }
 
 /**
- * The commands of one server, by clients of node-redis, each of which is used for one connection. When that breaks,
- * another client is made: nothing that was written is ever sent again. Commands that are sent while there is no
- * connection wait here, where they can be taken back.
+ * The commands for one server, through node-redis clients that are each used for one connection. When that breaks,
+ * a new client is created, so a written command is never sent again. Without a
+ * connection, commands wait here, where they can be withdrawn.
  */
 export class NodeRedisLink implements Link {
   private connection: Connection | undefined;
@@ -77,13 +77,13 @@ export class NodeRedisLink implements Link {
 
   private readonly redirects = new WeakMap<NodeRedisCommand, ((error: Error) => boolean) | undefined>();
 
-  /** Its server was replaced by the one at this address. */
+  /** The server was replaced by the one at this address. */
   leaveUnlessAt(endpoint: Endpoint): void {
     const { connection } = this;
     if (connection !== undefined && !isSame(connection.endpoint, endpoint)) this.reconnect();
   }
 
-  /** Leaves its server, and connects again, wherever that is by then. */
+  /** Leaves the server, and connects to its current address. */
   reconnect(): void {
     this.connection?.destroy(new Error('the server is not the master any more'));
   }
@@ -118,7 +118,7 @@ export class NodeRedisLink implements Link {
       },
     };
     this.connection = connection;
-    // It reports the end of its connection as an error, and is not used after that.
+    // It reports the end of its connection as an error. The client is not used after that.
     client.on('error', (error: unknown) => {
       if (!client.isOpen) this.broke(connection, error);
     });
@@ -139,8 +139,8 @@ export class NodeRedisLink implements Link {
   }
 
   /**
-   * The server refuses the handshake, for example because it has no such database. Waiting for a connection would not
-   * help.
+   * The server refuses the handshake, for example because the database does not exist. Waiting for a connection would
+   * not help.
    */
   private refused(error: unknown): void {
     const refusal = refusalOf(error);
@@ -161,7 +161,7 @@ export class NodeRedisLink implements Link {
     const pause = Math.min(FIRST_RETRY_DELAY * 2 ** this.attempts++, LONGEST_RETRY_DELAY);
     // Abandoned commands need no connection.
     for (const command of this.waiting) if (command.aborted) this.waiting.delete(command);
-    // Without a socket, this timer keeps a process alive that waits for the end of an outage.
+    // Without a socket, only this timer keeps the process alive during an outage.
     const retry = () => {
       this.retryTimer = undefined;
       this.connect();

@@ -1,10 +1,10 @@
 import type { SentCommand } from '../link.js';
 import type { Endpoint, NodeRedisClient, QueueSignal } from './node-redis-client.js';
 
-/** One connection: a client that is used once. It is also what identifies the connection. */
+/** One connection, with a client that is used once. The object identifies the connection. */
 export interface Connection {
   readonly client: NodeRedisClient;
-  /** Where it leads. */
+  /** The server of the connection. */
   readonly endpoint: Endpoint;
   /** How many replies have arrived. */
   replies: number;
@@ -14,9 +14,9 @@ export interface Connection {
 }
 
 /**
- * A command for node-redis. Its queue takes an AbortSignal, from which it removes its listener at the moment when it
- * writes the command: so this object is the signal, and knows when that was. An abort before that moment takes the
- * command out of the queue. Later it has no effect.
+ * A command for node-redis. The queue of node-redis accepts an AbortSignal, and removes its listener from the signal
+ * when it writes the command. This object is that signal, so it knows when the command was written. An abort before
+ * that moment removes the command from the queue. Later it has no effect.
  */
 export class NodeRedisCommand implements SentCommand, QueueSignal {
   readonly reply: Promise<unknown>;
@@ -60,10 +60,10 @@ export class NodeRedisCommand implements SentCommand, QueueSignal {
     this.connection?.destroy(reason);
   }
 
-  /** Sends it through the client of a connection. Its answer settles `reply`, unless `redirect` takes it. */
+  /** Sends it through the client of a connection. The answer settles `reply`, unless `redirect` handles it. */
   sendOn(connection: Connection, redirect?: (error: Error) => boolean): void {
     if (this.aborted) return;
-    // A second time only where a node has redirected it: there it was not executed.
+    // It is sent a second time only if a node has redirected it, because it was not executed there.
     this.connection = connection;
     this.wasWritten = false;
     connection.client.sendCommand(this.words, { abortSignal: this, timeout: 0 }).then(
@@ -89,7 +89,7 @@ export class NodeRedisCommand implements SentCommand, QueueSignal {
     this.onAbort = listener;
   }
 
-  /** Called by the queue of node-redis when it writes the command, and when it gives the command up. */
+  /** Called by the queue of node-redis when it writes or drops the command. */
   removeEventListener(): void {
     this.onAbort = undefined;
     if (this.aborted || this.wasWritten) return;
@@ -99,7 +99,7 @@ export class NodeRedisCommand implements SentCommand, QueueSignal {
   }
 }
 
-/** An error that the server has answered, under the name by which the backend knows it; undefined for all others. */
+/** Converts an error reply of the server into a ReplyError, which the backend expects. Undefined for other errors. */
 export function asReplyError(error: unknown): Error | undefined {
   if (!(error instanceof Error) || !isErrorReply(error)) return undefined;
   const answer = new Error(error.message);
@@ -108,8 +108,8 @@ export function asReplyError(error: unknown): Error | undefined {
 }
 
 /**
- * The server's answer to a handshake that no repetition changes: a wrong password, a database that does not exist.
- * Undefined: another error.
+ * The server's lasting refusal of a handshake, such as a wrong password or a missing database.
+ * Undefined for other errors.
  */
 export function refusalOf(error: unknown): Error | undefined {
   const isAnswer = error instanceof Error && error.name === 'ReplyError';
@@ -117,7 +117,7 @@ export function refusalOf(error: unknown): Error | undefined {
   return answer !== undefined && /^(ERR|NOPERM|WRONGPASS|NOAUTH)\b/.test(answer.message) ? answer : undefined;
 }
 
-/** By the name of its class: the application's copy of node-redis is not known here. */
+/** Compares the name of the class, because the application's copy of node-redis is not known here. */
 function isErrorReply(error: Error): boolean {
   for (let type = Object.getPrototypeOf(error); type !== null; type = Object.getPrototypeOf(type))
     if (type.constructor?.name === 'ErrorReply') return true;

@@ -26,7 +26,7 @@ export interface SentinelOptions {
   readonly keyPrefix?: string;
 }
 
-/** The pauses before a Sentinel that is down is asked for news again, in milliseconds. */
+/** The pauses before another attempt to connect to a Sentinel that is down, in milliseconds. */
 const FIRST_PAUSE = 100;
 const LONGEST_PAUSE = 10_000;
 
@@ -58,9 +58,9 @@ export function sentinelSource(
   };
 }
 
-/** The Sentinels of a master, who know where it is, and tell when it moves. */
+/** The Sentinels of a master, which know its address and report when it changes. */
 class Sentinels {
-  /** The one that has answered last is asked first. */
+  /** The Sentinel that has answered last is asked first. */
   private readonly nodes: Endpoint[];
   private readonly followers = new Set<(move: Move) => void>();
   private watches: readonly SentinelWatch[] = [];
@@ -73,7 +73,7 @@ class Sentinels {
     this.nodes = [...options.sentinelRootNodes];
   }
 
-  /** Asks one after the other. Rejects with the reasons of all where none of them knows. */
+  /** Asks them one after the other. Rejects with all reasons if none of them knows. */
   async master(): Promise<Endpoint> {
     const failures: string[] = [];
     for (const node of [...this.nodes]) {
@@ -89,7 +89,7 @@ class Sentinels {
     throw new Error(`no Sentinel knows the master '${this.options.name}': ${failures.join('; ')}`);
   }
 
-  /** Tells of each move once or more, until it is closed. All who watch share one connection to each Sentinel. */
+  /** Reports each move at least once, until it is closed. All watchers share one connection to each Sentinel. */
   watch(moved: (move: Move) => void): { close(): void } {
     this.followers.add(moved);
     if (this.followers.size === 1) {
@@ -139,12 +139,12 @@ class Sentinels {
     const { sentinelClientOptions = {} } = this.options;
     const settings = { ...sentinelClientOptions, ...ownOverrides(sentinelClientOptions.socket, node), database: 0 };
     const client = this.createClient(settings);
-    client.on('error', () => {}); // others remain; and a link reports it when no Sentinel answers
+    client.on('error', () => {}); // other Sentinels remain, and a link reports it when none answers
     return client;
   }
 }
 
-/** Listens to one Sentinel, and comes back to one that was down. */
+/** Listens to one Sentinel, and reconnects after it was down. */
 class SentinelWatch {
   private client: NodeRedisClient | undefined;
   private timer: Timer | undefined;

@@ -5,7 +5,7 @@ import { type ClientFactory, type Endpoint, endpointText, isSame } from './node-
 import { NodeRedisSubscriber } from './node-redis-subscriber.js';
 import { NodeRedisLink } from './reconnecting-link.js';
 
-/** For how long after a move a Sentinel is not believed that names the old master, in milliseconds. */
+/** How long after a move a Sentinel that names the old master is ignored, in milliseconds. */
 const STALE_ADVICE = 10_000;
 
 /** A master that was replaced, and its successor. */
@@ -20,17 +20,17 @@ export interface SingleSource {
   readonly address: string;
   readonly database: number;
   readonly createClient: ClientFactory;
-  /** Where the server is now. */
+  /** Returns the current address of the server. */
   readonly locate: () => Promise<Endpoint>;
   /** Calls back when the master has moved, until it is closed. */
   readonly watch?: (moved: (move: Move) => void) => { close(): void };
 }
 
-/** One server, or the master behind Sentinels, by clients of node-redis. */
+/** One server, or the master behind Sentinels, through node-redis clients. */
 export class SingleTopology implements Topology {
   readonly library = 'node-redis';
   readonly isCluster = false;
-  /** All connections are ours: the user's client is a source of settings. */
+  /** All connections are ours, because only the settings of the user's client are read. */
   readonly owned = true;
   readonly replacesSilentConnections = true;
   readonly description: string;
@@ -119,7 +119,7 @@ export class SingleTopology implements Topology {
   }
 
   leaveReplica(): void {
-    // One server alone stays where it is: there is no other one to look for, but a proxy or a DNS name may lead
+    // A single server has no successor, but a proxy or a DNS name may now lead
     // elsewhere.
     this.link.reconnect();
   }

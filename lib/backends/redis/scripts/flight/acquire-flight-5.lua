@@ -7,7 +7,7 @@
   KEYS[3]  result: hash of value, run (the owner that stored it), and three readings of the clock: ended; before (a caller that began to
            ask before that may have it); kept (callers with keepFor may have it until then)
   KEYS[4]  wanted: exists while somebody waits for a result
-  KEYS[5]  forgotten: the reading at which results were last forgotten. Not used here; named because all of these keys go together
+  KEYS[5]  forgotten: see forget-result-4.lua
 
   ARGV[1]  server time in ms after which the script does nothing
   ARGV[2]  highest token that the caller has seen
@@ -73,6 +73,10 @@ end
 -- The flight of this owner has ended.
 if isLateCopy then
   return { 'busy', 1, '', reading }
+end
+-- What was forgotten before does not concern a new run. (An owner that asks again may be running already.)
+if ttl == NO_KEY then
+  redis.call('DEL', KEYS[5])
 end
 takePlain(lock, owner, lease)
 return { 'acquired', reading }

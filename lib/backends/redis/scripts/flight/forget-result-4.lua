@@ -4,7 +4,8 @@
   KEYS[1]  clock of the fencing tokens
   KEYS[2]  lock
   KEYS[3]  result
-  KEYS[4]  forgotten: the reading at which results were last forgotten
+  KEYS[4]  forgotten: `<first>,<last>`, two readings: results were forgotten since the present run has begun, at these moments and
+           maybe in between
 
   ARGV[1]  highest token that the caller has seen
 
@@ -12,6 +13,7 @@
 ]]
 -- @include ttl-replies
 -- @include flight/forgotten-longer
+-- @include flight/forgotten-note
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local seen = tonumber(ARGV[1])
@@ -23,7 +25,8 @@ local deleted = redis.call('DEL', KEYS[3])
 local ttl = redis.call('PTTL', KEYS[2])
 if ttl ~= NO_KEY then
   reserveTokens(KEYS[1], 0, 1)
-  redis.call('SET', forgotten, string.format('%.0f', nextToken()))
+  local reading = nextToken()
+  redis.call('SET', forgotten, string.format('%.0f,%.0f', forgottenNote(forgotten) or reading, reading))
   if ttl ~= NO_LEASE then
     redis.call('PEXPIRE', forgotten, ttl + FORGOTTEN_LONGER)
   end

@@ -1,6 +1,8 @@
 --[[
   Returns when the results of a single flight were last forgotten: a reading of the clock of fencing tokens; 0 when not known.
 
-  KEYS[1]  forgotten
+  KEYS[1]  forgotten: see forget-result-4.lua
 ]]
-return redis.call('GET', KEYS[1]) or 0
+-- @include flight/forgotten-note
+local _, last = forgottenNote(KEYS[1])
+return string.format('%.0f', last or 0)

@@ -6,7 +6,7 @@
   KEYS[2]  lock
   KEYS[3]  result: see acquire-flight-5.lua
   KEYS[4]  wanted: exists while somebody waits for a result
-  KEYS[5]  forgotten: the reading at which results were last forgotten
+  KEYS[5]  forgotten: see forget-result-4.lua
 
   ARGV[1]  PUBLISH or SPUBLISH
   ARGV[2]  highest token that the caller has seen
@@ -26,6 +26,7 @@ local micros = time[1] * 1000000 + time[2]
 local seen = tonumber(ARGV[2])
 -- @include tokens
 -- @include flight/next-reading
+-- @include flight/forgotten-note
 -- Those who were waiting have heard of the result by then, in ms.
 local SHORTEST = 10000
 local clock, lock, result, wanted = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -35,9 +36,11 @@ if redis.call('HEXISTS', lock, owner) == 0 then
   return { NOT_HELD, serverTime(), redis.pcall('HGET', result, 'run') == owner and 1 or 0 }
 end
 
--- Forgotten while it was computed: only those who had been waiting before that get it.
-local forgotten = tonumber(redis.call('GET', KEYS[5]) or nil)
-local isStale = forgotten ~= nil and forgotten > token
+-- Forgotten while it was computed: only those who had been waiting before that get it. If an owner has asked for the lock twice, the
+-- first note may be older than its token: then nobody gets it who began to ask after the token.
+local first, last = forgottenNote(KEYS[5])
+local isStale = last ~= nil and last > token
+local forgotten = isStale and math.max(first, token)
 if isStale then
   keepFor = 0
 end

@@ -2,7 +2,7 @@
   Renews the locks of single flights, each for its owner. A note that results were forgotten lasts as long as the run that it concerns.
 
   KEYS[2i - 1]  lock
-  KEYS[2i]      forgotten: the reading at which results were last forgotten
+  KEYS[2i]      forgotten: see forget-result-4.lua
 
   ARGV[1]       lease time in ms
   ARGV[1 + i]   owner

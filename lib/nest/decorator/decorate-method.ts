@@ -1,0 +1,78 @@
+import 'reflect-metadata';
+import { LockConfigurationError } from '../../engine/errors.js';
+import { declareLockService } from '../lock-service-property.js';
+import type { Anything, Method } from './distributed-lock.options.js';
+
+/** What replaces a method. */
+interface Replacement {
+  readonly wrapper: Method;
+  /** The name of the lock service that the wrapper finds on the instance; undefined: the one without a name. */
+  readonly serviceName: string | undefined;
+}
+
+/**
+ * A decorator that replaces a method of instances. The wrapper looks like the method, and instances of the class get
+ * the lock service.
+ *
+ * @param decorator how errors name it: `@DistributedLock`
+ * @param replace gets the method, and how errors name it: `OrdersService.ship`
+ */
+export function decorateMethod(
+  decorator: string,
+  replace: (target: object, propertyKey: string | symbol, original: Method, where: string) => Replacement,
+) {
+  return (target: object, propertyKey: string | symbol, descriptor: TypedPropertyDescriptor<Anything>): void => {
+    const where = labelOf(target, propertyKey);
+    const original = methodOf(target, descriptor, where, decorator);
+    const { wrapper, serviceName } = replace(target, propertyKey, original, where);
+    declareLockService(target, serviceName);
+    descriptor.value = mirrorFunction(original, wrapper);
+  };
+}
+
+function labelOf(target: object, propertyKey: string | symbol): string {
+  const type = typeof target === 'function' ? target : target.constructor;
+  const name = typeof propertyKey === 'symbol' ? `[${propertyKey.description ?? 'symbol'}]` : String(propertyKey);
+  return `${type.name || '(anonymous class)'}.${name}`;
+}
+
+function methodOf(
+  target: object,
+  descriptor: PropertyDescriptor | undefined,
+  where: string,
+  decorator: string,
+): Method {
+  if (descriptor === undefined && typeof target === 'function') {
+    throw new LockConfigurationError(`${decorator} needs "experimentalDecorators" in tsconfig.json, as NestJS does`);
+  }
+  if (typeof target === 'function') {
+    throw new LockConfigurationError(
+      `${where} is static: ${decorator} needs an instance, because NestJS injects the lock service into instances`,
+    );
+  }
+  if (descriptor?.get !== undefined || descriptor?.set !== undefined) {
+    throw new LockConfigurationError(`${where} is an accessor: ${decorator} is for methods`);
+  }
+  if (typeof descriptor?.value !== 'function') {
+    throw new LockConfigurationError(`${where} is not a method: ${decorator} is for methods`);
+  }
+  return descriptor.value as Method;
+}
+
+/**
+ * Makes `wrapper` look like `original` to code that inspects methods, such as NestJS and the explorers of other
+ * decorators. It takes over the name, the length, the own properties and the kind (async, generator) of the original,
+ * and the metadata that decorators below have set on it. Decorators above set theirs on the wrapper itself.
+ */
+function mirrorFunction(original: Method, wrapper: Method): Method {
+  Object.setPrototypeOf(wrapper, Object.getPrototypeOf(original));
+  for (const key of Reflect.ownKeys(original)) {
+    const descriptor = Object.getOwnPropertyDescriptor(original, key);
+    if (descriptor !== undefined && key !== 'arguments' && key !== 'caller')
+      Object.defineProperty(wrapper, key, descriptor);
+  }
+  for (const key of Reflect.getOwnMetadataKeys(original)) {
+    Reflect.defineMetadata(key, Reflect.getOwnMetadata(key, original), wrapper);
+  }
+  return wrapper;
+}

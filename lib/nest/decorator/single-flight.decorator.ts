@@ -1,0 +1,194 @@
+import { LockConfigurationError, LockKeyError } from '../../engine/errors.js';
+import { checkFlightOptions, type FlightOptions, type FlightTerms } from '../../engine/flights/flight-terms.js';
+import type { FlightSerializer, JsonResult } from '../../engine/flights/serialize-result.js';
+import { IS_LOCK_SERVICE, type LockService } from '../../service/lock-service.js';
+import type { Lockable } from '../lock-service-property.js';
+import { toOptions } from './check-decorator-options.js';
+import { compileMethod, type DecoratedMethod, purposeOf, resolvedOncePerService } from './compile-locked-method.js';
+import { decorateMethod } from './decorate-method.js';
+import type { IsAny } from './distributed-lock.decorator.js';
+import type { Anything, Method } from './distributed-lock.options.js';
+import { serviceOf } from './locked-call.js';
+import { returnKindOf } from './return-kind.js';
+
+/**
+ * What the name of a single flight is made of: a template, as in `LockKey`, or a function of the method's arguments.
+ * It makes one name.
+ *
+ * @publicApi
+ */
+export type FlightKey<Args extends readonly unknown[] = Anything[]> = string | ((...args: Args) => string);
+
+/** Options of `@SingleFlight`. Durations are milliseconds, or strings such as `'30s'`. @publicApi */
+export interface SingleFlightOptions<Args extends readonly unknown[] = Anything[]>
+  extends Omit<FlightOptions, 'signal' | 'group'> {
+  /**
+   * What the name is made of: a template such as `'prices:#<args[0]>'`, or a function of the method's arguments. A value
+   * that is missing is a LockKeyError, and the method does not run.
+   */
+  readonly key: FlightKey<Args>;
+  /** Name of the RedisLockModule to use. Default: the one without a name. */
+  readonly service?: string;
+}
+
+type Given = SingleFlightOptions & Partial<FlightSerializer<unknown>>;
+
+const OPTION_NAMES: readonly string[] = [
+  'key',
+  'keepFor',
+  'maxSize',
+  'serialize',
+  'deserialize',
+  'waitTime',
+  'outageTimeout',
+  'leaseTime',
+  'service',
+  'onLost',
+] satisfies (keyof Given)[];
+
+/** A method with `@SingleFlight`. */
+interface FlightMethod extends DecoratedMethod {
+  readonly options: Omit<Given, 'key' | 'service'>;
+  readonly termsIn: (locks: LockService) => FlightTerms;
+}
+
+/**
+ * Runs the method once for all calls with the same key at the same time, in all processes that share the Redis: one
+ * call runs it, and the others get its result. With `keepFor` also later calls get it.
+ *
+ * ```ts
+ * @SingleFlight({ key: 'prices:#<args[0]>', keepFor: '1m' })
+ * async prices(currency: string): Promise<Price[]> { … }
+ *
+ * @SingleFlight('exchange-rates')
+ * async fetchRates() { … }
+ * ```
+ *
+ * The method returns a promise of a JSON value; for others give `serialize` and `deserialize`. All callers get a copy of
+ * what the method returned, so it may depend on the key alone: put into the key what the result depends on, such as the
+ * user. The decorator may be used where `@DistributedLock` may. In the method, `currentLease()` has the fencing token.
+ * `LockService.forgetResult(name)` deletes a kept result.
+ *
+ * Calls fail with the errors of `LockService.singleFlight`, and with LockKeyError when no name can be made from the
+ * arguments. A call with the same key from inside the method is a LockDeadlockError, because it would wait for itself;
+ * so is `super.method()` where both methods are decorated.
+ *
+ * @throws LockConfigurationError when the class is defined, naming class, method and what is wrong
+ * @see {@link LockService.singleFlight}, and docs/single-flight.md
+ * @publicApi
+ */
+export function SingleFlight<T, Args extends readonly unknown[] = Anything[]>(
+  options: SingleFlightOptions<Args> & FlightSerializer<T>,
+): FlightDecorator<Args, T>;
+export function SingleFlight<Args extends readonly unknown[] = Anything[]>(
+  keyOrOptions: FlightKey<Args> | (SingleFlightOptions<Args> & { readonly serialize?: undefined }),
+): FlightDecorator<Args>;
+export function SingleFlight(keyOrOptions: FlightKey | Given): FlightDecorator<Anything[], Anything> {
+  return decorateMethod('@SingleFlight', (target, propertyKey, original, where) => {
+    const method = compileFlightMethod(target, propertyKey, original, keyOrOptions, where);
+    return { serviceName: method.serviceName, wrapper: flightOf(method) };
+  }) as FlightDecorator<Anything[], Anything>;
+}
+
+/** What a result has to be without a serializer. */
+declare const JSON_ONLY: unique symbol;
+
+/**
+ * A method decorator that accepts only methods whose results can be shared.
+ *
+ * @publicApi
+ */
+export interface FlightDecorator<Args extends readonly unknown[], T = typeof JSON_ONLY> {
+  <M extends Method>(
+    target: object,
+    propertyKey: string | symbol,
+    descriptor: TypedPropertyDescriptor<M> & CanBeShared<M, Args, T>,
+  ): void;
+
+  // See LockDecorator.
+  /** @hidden */
+  (): never;
+}
+
+type CanBeShared<M extends Method, Args extends readonly unknown[], T> =
+  IsAny<M> extends true
+    ? unknown
+    : Promise<Awaited<ReturnType<M>>> extends ReturnType<M>
+      ? ((...args: Args) => void) extends (...args: Parameters<M>) => void
+        ? IsShareable<Awaited<ReturnType<M>>, T> extends true
+          ? unknown
+          : { readonly 'the result is not JSON: give serialize and deserialize for its type': never }
+        : { readonly 'the key function does not take the parameters of this method': never }
+      : { readonly 'a method with @SingleFlight returns a Promise': never };
+
+type IsShareable<R, T> =
+  IsAny<R> extends true
+    ? true
+    : [T] extends [typeof JSON_ONLY]
+      ? [R] extends [JsonResult<R>]
+        ? true
+        : false
+      : [R, T] extends [T, R]
+        ? true
+        : false;
+
+/** @throws LockConfigurationError naming the method and the option that is wrong */
+function compileFlightMethod(
+  prototype: object,
+  key: string | symbol,
+  body: Method,
+  keyOrOptions: FlightKey | Given,
+  where: string,
+): FlightMethod {
+  const given = toOptions<Given>(keyOrOptions, OPTION_NAMES, [['onLost', ['throw', 'warn']]], '@SingleFlight', where);
+  const { key: nameKey, service, ...options } = given;
+  if (Array.isArray(nameKey)) throw new LockConfigurationError(`${where}: a single flight has one name, not a list`);
+  if (returnKindOf(prototype, key, body, undefined, where) !== 'promise')
+    throw new LockConfigurationError(
+      `${where}: @SingleFlight is for methods that return a promise, because a result is shared as a whole`,
+    );
+  checkFlightOptions(options, where);
+  const purpose = purposeOf({ key: nameKey }, where);
+  return {
+    ...compileMethod(key, body, { key: nameKey, service }, where),
+    options,
+    termsIn: resolvedOncePerService((locks) => locks.flightTermsOf(options, purpose, where)),
+  };
+}
+
+/** Wraps a method: each call finds the lock service of its instance, and makes the name from its arguments. */
+function flightOf(method: FlightMethod): Method {
+  return {
+    async shared(this: Lockable, ...args: unknown[]) {
+      const locks = serviceOf(method, this);
+      const name = oneName(method.namesOf({ instance: this, args, method: method.name }), method);
+      const body = () => method.body.apply(this, args);
+      if (locks[IS_LOCK_SERVICE] === true) return locks.flightUnder(name, method.termsIn(locks), body, method.where);
+      return mockedFlight(locks, name, method, body);
+    },
+  }.shared;
+}
+
+function oneName(names: string | readonly string[], { where }: FlightMethod): string {
+  if (!Array.isArray(names)) return names as string;
+  if (names.length === 1) return names[0];
+  throw new LockKeyError(
+    `${where}: the key makes ${names.length} names, but a single flight has one. Join them into one name`,
+    String(names[0] ?? ''),
+  );
+}
+
+/** What replaces LockService in a test shares nothing unless it has a `singleFlight`. */
+function mockedFlight(
+  mock: Partial<Pick<LockService, 'singleFlight'>>,
+  name: string,
+  { where, options }: FlightMethod,
+  body: () => Promise<unknown>,
+): unknown {
+  const call = mock.singleFlight as ((...args: unknown[]) => unknown) | undefined;
+  if (typeof call !== 'function')
+    throw new LockConfigurationError(
+      `${where} did not run, because what replaces LockService has no singleFlight. Give the mock one, or use LockTestingModule of 'nestjs-redis-lock/testing'`,
+    );
+  return call.apply(mock, Object.keys(options).length === 0 ? [name, body] : [name, options, body]);
+}

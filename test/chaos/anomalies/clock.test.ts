@@ -1,0 +1,85 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { LockLostError } from '../../../lib/engine/errors.js';
+import { createLockService } from '../../../lib/service/create-lock-service.js';
+import { startProcess } from '../../support/processes/start-process.js';
+import { errorOf } from '../../support/section.js';
+import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
+import { until } from '../../support/until.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'clock-'));
+const library = join(folder, 'shifted-clock.so');
+const compiled = spawnSync('cc', [
+  '-shared',
+  '-fPIC',
+  '-O1',
+  '-o',
+  library,
+  'test/chaos/anomalies/shifted-clock.c',
+  '-ldl',
+]);
+const canShift = process.platform === 'linux' && compiled.status === 0;
+
+/** The clock of the server is set while locks are held. The test needs a C compiler to do that to a real server. */
+(canShift ? describe : describe.skip)('a Redis whose clock is set', () => {
+  let redis: RedisServer;
+  let shift: string;
+  const silent = { warn: () => {}, error: () => {} };
+
+  beforeEach(async () => {
+    shift = join(folder, `shift-${Math.random()}`);
+    setClock(0);
+    redis = await startRedis({ env: { LD_PRELOAD: library, CLOCK_SHIFT: shift } });
+  });
+  afterEach(() => redis.stop());
+  afterAll(() => rm(folder, { recursive: true }));
+
+  const setClock = (seconds: number) =>
+    writeFileSync(shift, Buffer.from(new Float64Array([seconds]).buffer), { flag: existsSync(shift) ? 'r+' : 'w' });
+  const open = (watchdogTimeout: number) =>
+    createLockService({ connection: redis.url, shutdownTimeout: 100, watchdogTimeout, logger: silent });
+
+  it('forward: ends a lease that its holder counts on, until its next renewal reports the loss', async () => {
+    const [one, other] = [open(6_000), open(6_000)];
+    const first = await one.acquire('stock');
+    setClock(60);
+    const second = await other.acquire('stock', { waitTime: '5s' });
+    expect([first.held, second.held]).toEqual([true, true]);
+    // What removes the harm: the later holder has the higher token.
+    expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
+    await until(() => first.signal.aborted);
+    expect(await errorOf(first.release())).toBeInstanceOf(LockLostError);
+    expect(second.held).toBe(true);
+    await Promise.all([one.close(), other.close()]);
+  });
+
+  it('back: keeps the lock of a dead holder for that much longer, until it is released by force', async () => {
+    const locks = open(6_000);
+    const { child } = await startProcess('lock-holder.ts', redis.url, 'lock:', 'stock', '1000');
+    setClock(-60);
+    child.kill('SIGKILL');
+    expect(await locks.tryAcquire('stock', { waitTime: '3s' })).toBeNull();
+    expect(await redis.client().pttl('lock:stock')).toBeGreaterThan(50_000);
+    await locks.forceRelease('stock');
+    const lease = await locks.acquire('stock', { waitTime: 0 });
+    await lease.release();
+    await locks.close();
+  });
+
+  it('back: harms no holder that is alive, and tokens grow', async () => {
+    const [one, other] = [open(3_000), open(3_000)];
+    const first = await one.acquire('stock');
+    setClock(-60);
+    // The next renewal gives the key its usual lease again.
+    await until(async () => (await redis.client().pttl('lock:stock')) <= 3_000);
+    expect(await other.tryAcquire('stock', { waitTime: 0 })).toBeNull();
+    await first.release();
+    const second = await other.acquire('stock', { waitTime: '2s' });
+    expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
+    await second.release();
+    await Promise.all([one.close(), other.close()]);
+  });
+});
