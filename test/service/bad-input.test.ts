@@ -230,7 +230,7 @@ describe('createLockService()', () => {
     [
       "release: 'background' with row locks",
       { backend: rowLocks({ url: 'postgres://localhost/nowhere' }), release: 'background' },
-      "release: 'background' is not possible: a lock is released by the COMMIT",
+      "release: 'background' is not possible: a lock is released by a statement of its session",
     ],
     ['minReplicas below 0', { backend: 'memory', minReplicas: -1 }, 'minReplicas is -1'],
     ['a logger that is none', { backend: 'memory', logger: 'x' }, 'logger must have the methods warn and error'],

@@ -96,9 +96,7 @@ export class MysqlServer implements LockServer {
   }
 
   /** A token is on the disk when it is given, as the server is configured. */
-  async prepareTokens(): Promise<void> {
-    // Nothing is to be done.
-  }
+  async prepareTokens(): Promise<void> {}
 
   async touch(session: SqlConnection): Promise<void> {
     await session.run('SELECT 1');

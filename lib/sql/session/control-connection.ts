@@ -33,10 +33,10 @@ export class ControlConnection {
   error: Error | undefined;
   readonly watch: SingleNodeWatch;
   private current: Promise<SqlConnection> | undefined;
+  private opened: SqlConnection | undefined;
   private readonly others: SqlConnection[] = [];
   /** When {@link widen} may try again, by the monotonic clock. */
   private widenAfter = 0;
-  private opened: SqlConnection | undefined;
   private closed = false;
   /** Connections have their own sessions: no pooler shares them. */
   private hasOwnSessions = false;
@@ -110,9 +110,9 @@ export class ControlConnection {
 
   async close(): Promise<void> {
     this.closed = true;
-    const opened = this.opened === undefined ? [] : [this.opened, ...this.others];
     // One that is still being opened is closed then, and not waited for.
-    await Promise.all(opened.map((connection) => this.restoreAndClose(connection)));
+    await Promise.all(this.others.map((other) => this.restoreAndClose(other)));
+    if (this.opened !== undefined) await this.restoreAndClose(this.opened);
   }
 
   private async restoreAndClose(connection: SqlConnection): Promise<void> {
