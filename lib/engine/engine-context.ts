@@ -30,6 +30,7 @@ import type { AcquisitionTerms, ReleaseMode } from './terms/lock-options.js';
 import { pointChannels } from './trace/channels.js';
 import { holdEnded } from './trace/trace-hold.js';
 import { OutageLimit, type WaitingQueue, type WaitingQueues } from './waiting/outage-limit.js';
+import { PingWhileWaiting } from './waiting/ping-while-waiting.js';
 import { Watchdog } from './watchdog.js';
 
 /** For a backend that does not set its own, in milliseconds. */
@@ -90,6 +91,7 @@ export class EngineContext implements WaitingQueues {
   readonly deadlocks: DeadlockDetector;
   /** Limits waits while the backend does not answer. */
   readonly outages: OutageLimit;
+  readonly pings: PingWhileWaiting;
   /** Publishes this client's identity to others. */
   readonly presence: ClientRecordWriter;
   /** Finds the identities of other clients. */
@@ -130,14 +132,15 @@ export class EngineContext implements WaitingQueues {
     const warn = (message: string) => this.events.logger.warn(message);
     this.deadlocks = new DeadlockDetector(backend.waits, runtime, clientId, (owner) => this.holders.find(owner), warn);
     this.outages = new OutageLimit(backend, runtime, this.events, this);
+    this.pings = new PingWhileWaiting(backend, runtime, this);
     this.synchronizers = new Synchronizers(this, watchdogTimeout, () => work.changed());
     this.shutdown = new Shutdown(this, shutdownTimeout, commandTimeout);
   }
 
   /** Stops all background tasks. */
   stop(): void {
-    const { outages, watchdog, backgroundReleases, forcedReleases, deadlocks, presence, holders } = this;
-    for (const part of [outages, watchdog, backgroundReleases, forcedReleases, deadlocks, presence, holders])
+    const { outages, pings, watchdog, backgroundReleases, forcedReleases, deadlocks, presence, holders } = this;
+    for (const part of [outages, pings, watchdog, backgroundReleases, forcedReleases, deadlocks, presence, holders])
       part.close();
   }
 

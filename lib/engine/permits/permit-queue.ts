@@ -5,7 +5,8 @@ import type { Subscription, Wake } from '../../backends/subscription.js';
 import type { RequestId } from '../../backends/synchronizer-backend.js';
 import type { EngineContext } from '../engine-context.js';
 import { LockAbortedError, LockBusyError, LockUnavailableError } from '../errors.js';
-import type { RestingCallers, WaitingQueue } from '../waiting/outage-limit.js';
+import type { WaitingQueue } from '../waiting/outage-limit.js';
+import type { RestingCallers } from '../waiting/ping-while-waiting.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
 import { shutdownError } from '../waiting/wait-errors.js';
 import { Caller, type WaitTerms } from '../waiting/waiter.js';
@@ -167,7 +168,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
   /** Rejects all waiters. Settles when the request under way is answered. */
   async close(): Promise<void> {
     this.closed = true;
-    this.context.outages.unrest(this);
+    this.context.pings.unrest(this);
     this.turn.close();
     this.endSettlementPause();
     for (const waiter of [...this.waiting, ...this.tryingOnce]) {
@@ -259,7 +260,7 @@ export class PermitQueue<Waiter extends PermitWaiter<never>> implements WaitingQ
 
   private rest(remaining: number): void {
     this.turn.busy(remaining);
-    this.context.outages.rest(this);
+    this.context.pings.rest(this);
   }
 
   // ── asking → backing off, settling ─────────────────────────────────────────────────────────────────────────────────

@@ -4,6 +4,7 @@ import { LockConfigurationError } from '../errors.js';
 import { toLockName } from '../terms/lock-name.js';
 import type { WaitingQueue } from '../waiting/outage-limit.js';
 import { abortedError, type WaitTerms } from '../waiting/waiter.js';
+import { MissingSemaphoreWarning } from './missing-semaphore-warning.js';
 import { PermitQueue, type PermitSource, PermitWaiter } from './permit-queue.js';
 import { CountedPermits, LeasedPermits, type LeasedPermitTerms, OpenLatch } from './permit-sources.js';
 import { RenewedPermits } from './renewed-permits.js';
@@ -14,9 +15,6 @@ import {
   type SynchronizerChange,
   SynchronizerChanges,
 } from './synchronizer-changes.js';
-
-/** How many names are remembered, to warn only once about each. */
-const MOST_REMEMBERED = 1_000;
 
 /** The kinds of queues. */
 const KINDS = ['permits', 'leased-permits', 'latch'] as const;
@@ -39,8 +37,7 @@ export class Synchronizers {
   private readonly queues = new Map<string, AnyQueue>();
   private readonly changes: SynchronizerChanges;
   private requests = 0;
-  /** Keys of missing semaphores for which a warning was logged. */
-  private readonly missing = new Set<string>();
+  private readonly missingWarning: MissingSemaphoreWarning;
 
   /**
    * @param watchdogTimeout the lease of permits without a leaseTime, in milliseconds
@@ -52,6 +49,7 @@ export class Synchronizers {
     onIdle: () => void,
   ) {
     this.renewedPermits = new RenewedPermits(() => this.backend, context, watchdogTimeout, onIdle);
+    this.missingWarning = new MissingSemaphoreWarning(context);
     this.changes = new SynchronizerChanges(context.runtime, () => this.nextRequest('change'));
   }
 
@@ -76,7 +74,7 @@ export class Synchronizers {
   /** Waits for permits that are only counted. */
   takePermits(semaphore: Synchronizer, permits: number, terms: WaitTerms): Promise<void> {
     const giveBack = (unused: number) => this.inBackground(this.change(semaphore, releasePermits, unused));
-    const onMissing = () => this.warnMissing(semaphore);
+    const onMissing = () => this.missingWarning.warn(semaphore);
     const newSource = () => new CountedPermits(this.backend, semaphore, giveBack, onMissing);
     return this.wait('permits', semaphore, permits, terms, newSource);
   }
@@ -86,7 +84,7 @@ export class Synchronizers {
     const { context, renewedPermits } = this;
     const giveBack = (unused: readonly string[]) =>
       this.inBackground(this.change(semaphore, giveLeasedPermits, unused));
-    const onMissing = () => this.warnMissing(semaphore);
+    const onMissing = () => this.missingWarning.warn(semaphore);
     const newSource = () => new LeasedPermits(this.backend, context, renewedPermits, semaphore, giveBack, onMissing);
     return this.wait('leased-permits', semaphore, permits, terms, newSource);
   }
@@ -192,16 +190,6 @@ export class Synchronizers {
   /** Creates the id of a request. Each session has at most one request under way per object. */
   private nextRequest(session: Kind | 'change'): RequestId {
     return { session: `${this.context.clientId}:${session}`, sequence: ++this.requests };
-  }
-
-  /** Warns once about a missing semaphore. Otherwise all permits would seem to be taken. */
-  private warnMissing({ name, key, what, method }: Synchronizer): void {
-    if (this.missing.has(key)) return;
-    if (this.missing.size >= MOST_REMEMBERED) this.missing.clear();
-    this.missing.add(key);
-    this.context.events.logger.warn(
-      `There is no ${what.slice('the '.length)} in ${this.context.backend.description}, so no permit can be acquired. Set its permits once, with ${method}('${name}', { permits: n }) or trySetPermits(n)`,
-    );
   }
 
   /** @throws LockConfigurationError when the backend has no semaphores and latches */

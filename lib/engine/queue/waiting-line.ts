@@ -4,7 +4,8 @@ import type { EngineContext } from '../engine-context.js';
 import type { LockBusyError, LockUnavailableError } from '../errors.js';
 import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
-import type { RestingCallers, WaitingQueue } from '../waiting/outage-limit.js';
+import type { WaitingQueue } from '../waiting/outage-limit.js';
+import type { RestingCallers } from '../waiting/ping-while-waiting.js';
 import { busyError, type KnownHolder, unavailableError } from '../waiting/wait-errors.js';
 import type { Caller } from '../waiting/waiter.js';
 import { LongWaitWarning } from './long-wait-warning.js';
@@ -105,13 +106,13 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
   rest(): void {
     this.longWaits ??= new LongWaitWarning(this.context, this.waiters, () => this.knownHolder);
     this.longWaits.watch();
-    this.context.outages.rest(this);
+    this.context.pings.rest(this);
   }
 
   /** Called when nobody waits any more. */
   close(): void {
     this.longWaits?.close();
-    if (this.resting) this.context.outages.unrest(this);
+    if (this.resting) this.context.pings.unrest(this);
   }
 
   /**

@@ -4,8 +4,6 @@ import { LockUnavailableError } from '../errors.js';
 import type { EventHub } from '../events/event-hub.js';
 import type { Caller } from './waiter.js';
 
-/** How often a node on which callers wait is pinged, in milliseconds. */
-const PING_INTERVAL = 3_000;
 /**
  * The shortest time between two searches for overdue callers, in milliseconds: each search visits all waiting callers.
  */
@@ -23,12 +21,6 @@ export interface WaitingQueue {
   refuseWhere(errorOf: (caller: Caller<never>) => Error | undefined): void;
 }
 
-/** Callers that may rest until there is news of what they wait for. */
-export interface RestingCallers {
-  /** Whether they rest. Set only by {@link OutageLimit}. */
-  resting: boolean;
-}
-
 /** All queues in which callers of a service wait. */
 export interface WaitingQueues {
   readonly isEmpty: boolean;
@@ -39,8 +31,8 @@ export interface WaitingQueues {
 /**
  * Limits how long the callers of one service wait while the backend does not answer. The backend knows which node does
  * not answer, and since when (see {@link NodeHealth}). This class searches all waiting callers for those whose
- * `outageTimeout` is over, and makes sure that an outage is noticed even while all callers rest. Callers that meet no
- * outage cost nothing here.
+ * `outageTimeout` is over. Callers that meet no outage cost nothing here. `ping-while-waiting.ts` makes sure that an
+ * outage is noticed.
  */
 export class OutageLimit {
   /**
@@ -49,9 +41,6 @@ export class OutageLimit {
   active = false;
   private readonly away = new Set<NodeHealth>();
   private readonly lines = new WeakMap<NodeHealth, { readonly at: number; readonly since: number }>();
-  /** The number of queues whose callers rest. */
-  private resting = 0;
-  private pingTimer: Timer | undefined;
   private searchTimer: Timer | undefined;
   private nextSearch = Number.POSITIVE_INFINITY;
   private closed = false;
@@ -81,24 +70,6 @@ export class OutageLimit {
     caller.calledAt = this.runtime.monotonic();
     if (!caller.triesOnce) this.searchFor(caller, caller.calledAt + caller.terms.outageTimeout);
     return undefined;
-  }
-
-  /** Notes that these callers rest, until {@link unrest}. Meanwhile, their node is pinged regularly. */
-  rest(callers: RestingCallers): void {
-    if (callers.resting) return;
-    callers.resting = true;
-    this.resting++;
-    this.schedulePing();
-  }
-
-  /** Notes that these callers do not rest any more. */
-  unrest(callers: RestingCallers): void {
-    if (!callers.resting) return;
-    callers.resting = false;
-    this.resting--;
-    if (this.resting > 0) return;
-    this.pingTimer?.cancel();
-    this.pingTimer = undefined;
   }
 
   /** Cancels the search when no caller waits any more. */
@@ -149,7 +120,6 @@ export class OutageLimit {
 
   close(): void {
     this.closed = true;
-    this.pingTimer?.cancel();
     this.searchTimer?.cancel();
   }
 
@@ -244,20 +214,6 @@ export class OutageLimit {
 
   private timeOfDay(fromNow: number): string {
     return new Date(this.runtime.wall() + fromNow).toISOString().slice(11, 19).concat(' UTC');
-  }
-
-  private schedulePing(): void {
-    const { health } = this.backend;
-    if (health === undefined || this.closed) return;
-    this.pingTimer ??= this.runtime.timer(PING_INTERVAL, () => {
-      this.pingTimer = undefined;
-      const keys = new Set<string>();
-      this.queues.forEach((queue) => {
-        for (const key of queue.keys) keys.add(key);
-      });
-      if (keys.size > 0) health.ping(keys);
-      if (this.resting > 0) this.schedulePing();
-    });
   }
 }
 

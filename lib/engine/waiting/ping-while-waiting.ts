@@ -1,0 +1,66 @@
+import type { LockBackend } from '../../backends/lock-backend.js';
+import type { Runtime, Timer } from '../../backends/runtime.js';
+import type { WaitingQueues } from './outage-limit.js';
+
+/** How often a node on which callers wait is pinged, in milliseconds. */
+const PING_INTERVAL = 3_000;
+
+/** Callers that may rest until there is news of what they wait for. */
+export interface RestingCallers {
+  /** Whether they rest. Set only by {@link PingWhileWaiting}. */
+  resting: boolean;
+}
+
+/**
+ * Pings the nodes on which callers of one service wait, so that an outage is noticed even while no caller asks. One ping
+ * for each node, whatever the number of callers.
+ */
+export class PingWhileWaiting {
+  /** The number of queues whose callers rest. */
+  private resting = 0;
+  private timer: Timer | undefined;
+  private closed = false;
+
+  constructor(
+    private readonly backend: LockBackend,
+    private readonly runtime: Runtime,
+    private readonly queues: WaitingQueues,
+  ) {}
+
+  /** Notes that these callers rest, until {@link unrest}. */
+  rest(callers: RestingCallers): void {
+    if (callers.resting) return;
+    callers.resting = true;
+    this.resting++;
+    this.schedule();
+  }
+
+  /** Notes that these callers do not rest any more. */
+  unrest(callers: RestingCallers): void {
+    if (!callers.resting) return;
+    callers.resting = false;
+    this.resting--;
+    if (this.resting > 0) return;
+    this.timer?.cancel();
+    this.timer = undefined;
+  }
+
+  close(): void {
+    this.closed = true;
+    this.timer?.cancel();
+  }
+
+  private schedule(): void {
+    const { health } = this.backend;
+    if (health === undefined || this.closed) return;
+    this.timer ??= this.runtime.timer(PING_INTERVAL, () => {
+      this.timer = undefined;
+      const keys = new Set<string>();
+      this.queues.forEach((queue) => {
+        for (const key of queue.keys) keys.add(key);
+      });
+      if (keys.size > 0) health.ping(keys);
+      if (this.resting > 0) this.schedule();
+    });
+  }
+}
