@@ -1,4 +1,5 @@
 import type { Runtime, Timer } from '../backends/runtime.js';
+import { ClockJumps } from './lease/clock-jumps.js';
 import { type LeaseClock, type Moment, validity } from './lease/lease-clock.js';
 import type { LossReason } from './loss-reasons.js';
 import { ReschedulableTimer } from './reschedulable-timer.js';
@@ -100,12 +101,8 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   /** The lease times of unanswered extensions. */
   private readonly extensions = new Map<Thing, readonly number[]>();
   private readonly heartbeat: ReschedulableTimer;
-  private lastBeat: Moment | undefined;
-  /**
-   * When the clocks were last seen to diverge, on the monotonic clock. Leases confirmed before that have to be
-   * confirmed again.
-   */
-  private divergedAt = Number.NEGATIVE_INFINITY;
+  /** Leases that were confirmed before a jump have to be confirmed again. */
+  private readonly jumps: ClockJumps;
   /** When the retrying things are due, on the monotonic clock. */
   private retryAt = Number.POSITIVE_INFINITY;
   /** The last failure. */
@@ -124,6 +121,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     private readonly onHeartbeat: () => void,
   ) {
     this.heartbeat = new ReschedulableTimer(runtime, () => this.round());
+    this.jumps = new ClockJumps(clock);
   }
 
   /** Guards an acquired thing. @param now the current moment, to save reading the clocks again */
@@ -132,7 +130,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     else this.listOf(thing).push(thing);
     // A slow acquisition may be due for renewal before the next heartbeat.
     if (this.heartbeat.isScheduled && now.monotonic - thing.confirmed.monotonic < this.leaseTime / 10) return;
-    this.lastBeat ??= thing.confirmed;
+    this.jumps.start(thing.confirmed);
     this.schedule();
   }
 
@@ -192,7 +190,7 @@ export class Watchdog<Thing extends Renewable<Thing>> {
   stopIfIdle(): void {
     if (!this.isEmpty) return;
     this.heartbeat.cancel();
-    this.lastBeat = undefined;
+    this.jumps.stop();
   }
 
   close(): void {
@@ -235,21 +233,15 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     this.heartbeat.schedule(Math.max(1, delay)); // the shortest timer of Node.js
   }
 
-  /** Handles a suspended machine and a changed wall clock, which timers do not notice, but which make leases end. */
   private compareClocks(): void {
-    const { clock, lastBeat } = this;
-    const now = clock.now();
-    this.lastBeat = now;
-    if (lastBeat === undefined) return;
-    if (clock.timersLag(lastBeat)) {
+    const { timersLag, diverged } = this.jumps.compare();
+    if (timersLag) {
       for (const thing of [...this.timers.keys()]) {
         if (this.left(thing) <= 0) this.declareLost(thing, 'ended-unnoticed');
         else this.setTimer(thing);
       }
     }
-    if (!clock.diverged(lastBeat)) return;
-    this.divergedAt = now.monotonic;
-    this.resting.moveTo(this.due);
+    if (diverged) this.resting.moveTo(this.due);
   }
 
   private loseOverdue(list: RenewalList<Thing>, reason: LossReason): void {
@@ -365,12 +357,9 @@ export class Watchdog<Thing extends Renewable<Thing>> {
     if (list.first === thing) this.heartbeat.bringForward(list === this.due ? 0 : this.untilDue(thing));
   }
 
-  /**
-   * The list for a confirmed thing. A command sent before the clocks diverged proves nothing about the time since, so
-   * its thing is due at once.
-   */
+  /** The list for a confirmed thing. It is due at once if the clocks have jumped since. */
   private listOf(thing: Thing): RenewalList<Thing> {
-    return thing.confirmed.monotonic < this.divergedAt ? this.due : this.resting;
+    return this.jumps.haveHappenedSince(thing.confirmed) ? this.due : this.resting;
   }
 
   private set(thing: Thing, leaseTime: number, reason: LossReason): Promise<void> {

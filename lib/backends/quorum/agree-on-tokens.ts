@@ -1,6 +1,6 @@
 import type { HeldType, OwnerRef } from '../lock-requests.js';
+import { collectReplies, noMajorityError } from './collect-replies.js';
 import type { QuorumNodes } from './quorum-nodes.js';
-import { collectReplies, noMajorityError } from './wait-for-majority.js';
 
 interface Raise {
   readonly key: string;

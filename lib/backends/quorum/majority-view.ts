@@ -1,5 +1,5 @@
 import type { LockState } from '../lock-requests.js';
-import { majorityOf } from './wait-for-majority.js';
+import { majorityOf } from './collect-replies.js';
 
 /** Leases whose ends differ by less, in ms, count as the same. */
 const SAME_TIME = 100;

@@ -2,16 +2,10 @@ import type { BackendError } from '../backend-error.js';
 import type { LockBackend } from '../lock-backend.js';
 import type { OwnerRef } from '../lock-requests.js';
 import { agreeOnTokens, type Grant } from './agree-on-tokens.js';
+import { collectReplies, countReplies, majorityAgrees, type NodeReplies, noMajorityError } from './collect-replies.js';
 import { mostCommon } from './majority-view.js';
 import type { NodeCall, PossibleGrant } from './quorum-node.js';
 import type { QuorumNodes } from './quorum-nodes.js';
-import {
-  collectReplies,
-  countReplies,
-  majorityAgrees,
-  type NodeReplies,
-  noMajorityError,
-} from './wait-for-majority.js';
 
 /** What one node answers to an attempt. */
 export type NodeReply = Grant | NodeBusy;

@@ -21,11 +21,11 @@ import { QUORUM_CONFIRMS } from '../reasons-to-confirm.js';
 import type { Runtime } from '../runtime.js';
 import type { Subscription, Wake } from '../subscription.js';
 import { busyReply } from './busy-reply.js';
+import { countReplies } from './collect-replies.js';
 import { attempt, type NodeBusy, type NodeReply, type Outcome } from './quorum-attempt.js';
 import type { NodeCall } from './quorum-node.js';
 import { QuorumNodes } from './quorum-nodes.js';
 import { QuorumSubscription } from './quorum-subscription.js';
-import { countReplies } from './wait-for-majority.js';
 
 export interface QuorumBackendOptions {
   /** Backends that fail independently of each other: an odd number, three or more. */

@@ -2,8 +2,6 @@ import type { BackendHealth, LockBackend } from '../lock-backend.js';
 import type { LockState } from '../lock-requests.js';
 import { SingleNodeWatch } from '../node-outage.js';
 import type { Runtime } from '../runtime.js';
-import { majorityView, sameView } from './majority-view.js';
-import { type NodeCall, QuorumNode } from './quorum-node.js';
 import {
   collectReplies,
   countReplies,
@@ -11,7 +9,9 @@ import {
   majorityOf,
   type NodeReplies,
   noMajorityError,
-} from './wait-for-majority.js';
+} from './collect-replies.js';
+import { majorityView, sameView } from './majority-view.js';
+import { type NodeCall, QuorumNode } from './quorum-node.js';
 
 const SHORTEST_TIMEOUT = 50;
 

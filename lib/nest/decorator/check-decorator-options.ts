@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../../engine/errors.js';
 import { assertMayNotConfirm } from '../../engine/terms/assert-supported.js';
 import { LOCK_TYPES, RELEASE_MODES } from '../../engine/terms/lock-options.js';
-import type { BusyAnswer, DistributedLockOptions, LockKey, ReturnKind } from './distributed-lock.options.js';
+import type { DistributedLockOptions, LockKey, ReturnKind } from './distributed-lock.options.js';
 
 type OptionName = keyof DistributedLockOptions;
 
@@ -119,36 +119,4 @@ function editDistance(from: string, to: string): number {
     previous = current;
   }
   return previous[to.length];
-}
-
-/**
- * The option `onBusy` as a function; `undefined`: the call fails with LockBusyError.
- *
- * @param where how errors name the method: `OrdersService.ship`
- * @throws LockConfigurationError when it is neither 'throw', 'skip', a function nor the name of a method
- */
-export function toBusyAnswer(
-  onBusy: DistributedLockOptions['onBusy'],
-  prototype: object,
-  where: string,
-): BusyAnswer | undefined {
-  if (onBusy === undefined || onBusy === 'throw') return undefined;
-  if (onBusy === 'skip') return () => undefined;
-  if (typeof onBusy === 'function') return onBusy;
-  if (typeof onBusy === 'string' && hasMethod(prototype, onBusy)) {
-    return function (this: Record<string, BusyAnswer>, busy, ...args) {
-      return this[onBusy](busy, ...args);
-    };
-  }
-  throw new LockConfigurationError(
-    `${where}: onBusy is ${describeValue(onBusy)}; it must be 'throw', 'skip', a function, or the name of a method of the class`,
-  );
-}
-
-function hasMethod(prototype: object, name: string): boolean {
-  for (let type = prototype; type !== null && type !== Object.prototype; type = Object.getPrototypeOf(type)) {
-    const descriptor = Object.getOwnPropertyDescriptor(type, name);
-    if (descriptor !== undefined) return typeof descriptor.value === 'function' && name !== 'constructor';
-  }
-  return false;
 }

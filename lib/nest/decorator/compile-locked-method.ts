@@ -15,8 +15,9 @@ import {
 import type { LockService } from '../../service/lock-service.js';
 import { compileTemplate, type NamesOf } from '../key-template/key-template.js';
 import { getLockServiceToken } from '../redis-lock.constants.js';
-import { describeValue, toBusyAnswer, toDecoratorOptions } from './check-decorator-options.js';
+import { describeValue, toDecoratorOptions } from './check-decorator-options.js';
 import type { BusyAnswer, DistributedLockOptions, LockKey, Method, ReturnKind } from './distributed-lock.options.js';
+import { toBusyAnswer } from './on-busy.js';
 import { returnKindOf } from './return-kind.js';
 
 /** A decorated method, with everything that can be checked and resolved before the first call. */
