@@ -58,7 +58,7 @@ export async function startAgain(server: SqlServer): Promise<void> {
     try {
       return await server.start();
     } catch (error) {
-      if (attempt === 40) throw error;
+      if (attempt === 100) throw error;
       await sleep(250);
     }
   }

@@ -48,6 +48,6 @@ describe('PostgreSQL, while ten processes wait for an advisory lock that is held
     if (process.env.VACUUM_SECONDS !== undefined) console.log(rates.join(' '), last / first);
     expect(last).toBeGreaterThan(0.5 * first);
     await lease.release();
-    for (const next of waiting) await (await next).release();
+    await Promise.all(waiting.map(async (next) => (await next).release()));
   }, 120_000);
 });
