@@ -3,19 +3,19 @@ import type { EngineContext } from '../engine-context.js';
 import { forcedReleaseError } from '../loss-reasons.js';
 import type { HeldLock } from './held-lock.js';
 
-/** The most held locks that are checked when listening starts. The others are checked by their renewals. */
+/** The maximum number of held locks to check when listening starts. Renewals check the rest. */
 const MOST_CHECKS = 1_000;
 
 /**
- * Marks locks as lost after a forced release: at once if this process requested the release. If another process reports
- * it, the backend is asked first, because anybody may send such a message.
+ * Marks locks as lost after a forced release. If this process requested the release, it does so immediately. If another
+ * process reports it, it asks the backend first, because anybody can send such a message.
  */
 export class ForcedReleases {
   private subscription: Subscription | undefined;
   private closed = false;
   /**
-   * Locks that the backend is being asked about. True: another message arrived meanwhile, so the answer may be
-   * outdated.
+   * Locks that the backend is being asked about. The value is true if another message arrived in the meantime, so the
+   * answer may be outdated.
    */
   private readonly checks = new Map<HeldLock, boolean>();
 
@@ -23,13 +23,14 @@ export class ForcedReleases {
 
   /**
    * Listens for forced releases by other processes from now on. A process starts to listen once it has held a lock for
-   * a heartbeat of the watchdog: listening takes a connection, which short holds do not need.
+   * one watchdog interval. Listening needs a connection, which is not worth it for short holds. With a blocking
+   * backend, it listens from the start.
    */
   listen(): void {
     if (this.closed || this.subscription !== undefined) return;
     const { backend, clientId, events } = this.context;
     this.subscription = backend.listenToClient?.(clientId, (removal) => this.heard(removal));
-    // Forced releases before the subscription was confirmed were missed.
+    // Forced releases may have been missed before the subscription was confirmed, so check the held locks.
     events.unawaited(this.subscription?.ready.then(() => this.checkAll()));
   }
 

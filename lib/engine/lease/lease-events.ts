@@ -14,16 +14,16 @@ interface AnnouncedLease {
   readonly terms: LeaseTerms;
 }
 
-/** When each lease was granted. Filled only while somebody listens to the times of leases. */
+/** When each lease was granted. Filled only while there is a listener that needs lease durations. */
 const given = new WeakMap<AnnouncedLease, number>();
 
-/** The time at which an acquisition starts; undefined: nobody listens to its duration. */
+/** The start time of an acquisition, or undefined if no listener needs its duration. */
 export function startTime({ events, runtime }: Announcer): number | undefined {
   return events.timed ? runtime.monotonic() : undefined;
 }
 
 /**
- * Emits `acquired` for each lock that was not shared before.
+ * Emits `acquired` for each lock that no other lease already holds.
  *
  * @param ticketOwner the former owner of a detached lock that was adopted
  */
@@ -47,7 +47,11 @@ export function announceAcquired(
       });
 }
 
-/** Emits `released`. @param freed the locks that had no other share than this lease */
+/**
+ * Emits `released`.
+ *
+ * @param freed the locks that no other lease shared, without those that `holdAtLeast` keeps
+ */
 export function announceReleased(
   { events, runtime }: Announcer,
   lease: AnnouncedLease,

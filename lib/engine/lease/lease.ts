@@ -1,8 +1,7 @@
 import type { Duration } from '../terms/duration.js';
 
 /**
- * The lease of several locks: a {@link Lease} without `fencingToken`, because each lock has its own token: see
- * {@link tokens}.
+ * The lease of several locks. It has no `fencingToken`, because each lock has its own token (see {@link tokens}).
  *
  * @publicApi
  */
@@ -14,8 +13,8 @@ export interface MultiLease {
   readonly names: readonly string[];
 
   /**
-   * The owner id in Redis: `<clientId>:<n>`. A hand-off inside the process and a re-entry keep the predecessor's id.
-   * For several locks, the id of the first: see {@link owners}.
+   * The owner id in Redis: `<clientId>:<n>`. After a hand-off within the process, and on re-entry, the previous owner
+   * id is kept. For several locks, the id of the first: see {@link owners}.
    */
   readonly owner: string;
 
@@ -44,35 +43,35 @@ export interface MultiLease {
   remainingTime(): number;
 
   /**
-   * Returns when the lock is held.
+   * Does nothing if the lock is held, and throws otherwise.
    *
    * @throws LockLostError when it was lost, LockNotOwnedError when it was released
    */
   assertHeld(): void;
 
   /**
-   * Sets the lease to `duration` milliseconds from now. A lease that the watchdog renews stays renewed and does not get
-   * shorter.
+   * Makes the lease end `duration` from now. If the watchdog renews the lease, it continues to do so, and the lease
+   * does not become shorter than a renewal would make it.
    *
-   * @throws LockLostError when the lock is lost (also when this call finds out), LockNotOwnedError when it was
-   *   released, LockUnavailableError when the backend does not answer, LockConfigurationError for a duration below 100
-   *   ms or above 10 years
+   * @throws LockLostError when the lock is lost, including when this call discovers the loss; LockNotOwnedError when it
+   *   was released, LockUnavailableError when the backend does not answer, LockConfigurationError for a duration below
+   *   100 ms or above 10 years
    */
   extend(duration: Duration): Promise<void>;
 
   /**
-   * Runs `body` in a scope of this lease: acquiring the same names inside is a re-entry, and `currentLease()` returns
+   * Runs `body` in a scope of this lease. In it, acquiring the same names is a re-entry, and `currentLease()` returns
    * this lease. Several such scopes that acquire the same name are served one after another. The lease is not released
    * when `body` ends.
    *
-   * @throws LockLostError when the lock was lost before, even if only the clock shows it; LockNotOwnedError when it was
-   *   released
+   * @throws LockLostError when the lock was already lost, even if only the local clock shows that the lease expired;
+   *   LockNotOwnedError when it was released
    */
   run<T>(body: (lease: MultiLease) => T | Promise<T>): Promise<T>;
 
   /**
-   * Gives this share back. With the last share, the lock becomes free or goes to the next waiter. Further calls have no
-   * effect.
+   * Releases this lease. When the last lease that shares the lock is released, the lock becomes free or goes to the
+   * next waiter. Further calls have no effect.
    *
    * @throws LockLostError when the lease was lost (with `onLost: 'warn'`, the loss is only logged). An unreachable
    *   backend is not an error: the release is retried in the background, and the lock lapses with its lease.
@@ -87,9 +86,9 @@ export interface MultiLease {
  * One successful acquisition of one lock, or of several at once. It proves that the code holds the lock for as long as
  * `held` is true.
  *
- * A lease is released once, and sends nothing after that. Whether the lock is still held is judged by this process's
- * clocks, more strictly than by the backend: the lease can end here a moment before others can take the lock, but never
- * after.
+ * A lease is released only once. After that, it sends no commands to the backend. This process judges by its own
+ * clocks whether the lock is still held, and it is stricter than the backend. The lease may end slightly before others
+ * can take the lock, but never later.
  *
  * ```ts
  * await using lease = await locks.acquire('import:nightly');
@@ -99,7 +98,7 @@ export interface MultiLease {
  * }
  * ```
  *
- * The lease of a multi-lock is held while all members are; the lease of a red lock while a majority is.
+ * The lease of a multi-lock is held while all members are held, and that of a Redlock while a majority is held.
  *
  * @publicApi
  */
@@ -117,13 +116,14 @@ export interface Lease extends MultiLease {
   run<T>(body: (lease: Lease) => T | Promise<T>): Promise<T>;
 
   /**
-   * Keeps the lock locked without a holder, for another process to take over: `locks.adopt(ticket)`. The lock gets
-   * another owner, whose lease lasts for `for` and is not renewed, and a new fencing token; adopting it does so once
-   * more. So nothing late that this process has sent about the lock affects it any more.
+   * Keeps the lock locked after this holder leaves, so that another process can take it over with
+   * `locks.adopt(ticket)`. The lock gets a new owner and a new fencing token. The new lease lasts for the time in `for`
+   * and is not renewed. Adoption changes the owner and the token again. Late commands from this process therefore no
+   * longer affect the lock.
    *
-   * The lease ends here: `held` is false from the call on, `signal` does not abort any more, and neither `release()`,
-   * nor the end of the body that was given this lease, nor shutdown frees the lock. If nobody adopts it in time, it
-   * becomes free.
+   * This lease ends with the call: `held` becomes false, and `signal` no longer aborts, unless this call finds that the
+   * lock was lost. The lock is not freed by `release()`, by the end of the body, or by shutdown. If nobody adopts it in
+   * time, it becomes free.
    *
    * ```ts
    * const lease = await locks.acquire(`invoice:${id}`);
@@ -134,8 +134,8 @@ export interface Lease extends MultiLease {
    * while no re-entry shares them.
    *
    * @returns the ticket. It is a secret, since whoever has it can adopt the lock, and can be used once
-   * @throws LockLostError when the lock was lost, or the backend has not confirmed the transfer before the lease ended;
-   *   the lock is then released. LockNotOwnedError when the lease was released or detached before.
+   * @throws LockLostError when the lock was lost, or when the backend did not confirm the transfer before the lease
+   *   ended; in that case the lock is released. LockNotOwnedError when the lease was released or detached before.
    *   LockConfigurationError, with the reason, for a lease that cannot be detached or a duration below 100 ms or above
    *   10 years; the lease is not affected
    * @see docs/detach-and-adopt.md

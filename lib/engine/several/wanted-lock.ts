@@ -11,14 +11,17 @@ import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { type Caller, Waiter } from '../waiting/waiter.js';
 import { holderInWords, type Wanted } from './all-or-none.js';
 
-/** One of several locks that a caller wants. It is taken from its queue, or shared with the scope that holds it. */
+/**
+ * One of several locks that a caller wants. It is acquired through its queue, or shared with the scope that already
+ * holds it.
+ */
 export class WantedLock implements Wanted {
   readonly key: string;
-  /** The caller runs in a lock scope of this service, and may continue to wait during shutdown. */
+  /** Whether the caller runs in a lock scope of this service, so that it may keep waiting during shutdown. */
   scoped = false;
   /** The lock, once it is acquired. */
   held: HeldLock | undefined;
-  /** The gate that was entered, while a shared lock is claimed or held. */
+  /** The gate entered for a shared lock, set while that lock is claimed or held. */
   private gate: ShareGate | undefined;
   /** Gates that are closed to other readers while {@link gate} is entered. */
   private above: readonly EnteredGate[] = [];
@@ -35,7 +38,7 @@ export class WantedLock implements Wanted {
     this.refreshReentry();
   }
 
-  /** The gates that the share has to leave when it ends. */
+  /** The gates to leave when the shared use of the lock ends. */
   get entered(): readonly EnteredGate[] {
     return this.gate === undefined ? [] : [this.gate, ...this.above];
   }
@@ -69,7 +72,9 @@ export class WantedLock implements Wanted {
     return this.reentry?.held.owner;
   }
 
-  /** The owner of this process whose unanswered release is all that stands in the way. */
+  /**
+   * The owner in this process whose release has not been answered yet, if nothing else in this process blocks the lock.
+   */
   get leaving(): string | undefined {
     return this.reentry === undefined ? this.queue.leaving : undefined;
   }
@@ -81,8 +86,8 @@ export class WantedLock implements Wanted {
   }
 
   /**
-   * Finds out whether the running flow already holds the lock. That changes when a scope ends while other locks are
-   * waited for.
+   * Checks whether the current async context already holds the lock. The result can change if a scope ends while the
+   * caller waits for other locks.
    *
    * @throws LockUpgradeError and LockConfigurationError as {@link shareMode} does
    */
@@ -109,12 +114,14 @@ export class WantedLock implements Wanted {
     else this.leaveGate();
   }
 
-  /** Ends a claim after the attempt was granted. */
+  /** Turns the claim into a held lock after the attempt was granted. */
   fulfil(attempt: Attempt, token: number): void {
     this.held = this.queue.fulfil(attempt, this.terms, token);
   }
 
-  /** It is a shared lock, and the clocks have diverged: only the backend knows whether it is still held. */
+  /**
+   * Whether the lock is shared and the clocks have diverged, so that only the backend knows if it is still held.
+   */
   get unsure(): boolean {
     const held = this.reentry?.held;
     return held !== undefined && this.context.watchdog.judge(held) === 'unsure';
@@ -130,12 +137,12 @@ export class WantedLock implements Wanted {
     if (held !== undefined) await this.context.watchdog.confirmNow(held);
   }
 
-  /** Ends a claim of a shared lock. */
+  /** Turns the claim of a shared lock into a hold. */
   share(): void {
     this.held = this.reentry?.held;
   }
 
-  /** Whether a caller of all locks whose time is over has met an outage at this lock. */
+  /** Whether a caller that wants all locks, and whose wait time has expired, met an outage at this lock. */
   isUnavailableTo(caller: Caller<never>): boolean {
     const queue = this.context.queues.get(this.terms.type, this.name);
     return queue?.line.isUnavailableTo(caller) ?? this.context.outages.isSilent(caller, [this.key], false);

@@ -9,7 +9,7 @@ import { isClientRecord } from '../../support/left-behind.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 
-/** Somebody who may use the same Redis, knows the names, and says that the lock is his. */
+/** An attacker who has access to the same Redis, knows the lock names, and claims to hold the lock. */
 describe('a lock that another client claims', () => {
   let redis: RedisServer;
   let watch: Redis;
@@ -37,14 +37,14 @@ describe('a lock that another client claims', () => {
     await redis.stop();
   });
 
-  /** All that Redis has, but for how long it lasts, and for the records of clients: they are written every 10 s. */
+  /** Everything in Redis except expiry times and client records, which are rewritten every 10 s. */
   async function contents(): Promise<Record<string, unknown>> {
     const keys = (await watch.keys('*')).filter((key) => !isClientRecord(key)).sort();
     return Object.fromEntries(await Promise.all(keys.map(async (key) => [key, await watch.dump(key)])));
   }
 
   it.each<LockType>(['reentrant', 'fair', 'read', 'write', 'fenced'])(
-    'a release, a renewal and a transfer of a %s lock by an owner that does not hold it change nothing',
+    'an owner that does not hold a %s lock cannot release, renew or transfer it',
     async (type) => {
       const lease = await locks.acquire(`claimed:${type}`, { type, leaseTime: '20s' });
       const key = `lock:claimed:${type}`;
@@ -67,7 +67,7 @@ describe('a lock that another client claims', () => {
     },
   );
 
-  it('handles of anybody else get no lease that could release it', async () => {
+  it('other handles get no lease while the lock is held', async () => {
     const lease = await locks.acquire('handled');
     const before = await contents();
     for (const service of [locks, other]) {
@@ -86,7 +86,7 @@ describe('a lock that another client claims', () => {
     await lease.release();
   });
 
-  it('a lease that was released extends, runs and releases nothing of its successor', async () => {
+  it("a released lease cannot extend, run under or release its successor's lock", async () => {
     const first = await locks.acquire('succeeded');
     await first.release();
     const second = await other.acquire('succeeded', { leaseTime: '20s' });
@@ -99,7 +99,7 @@ describe('a lock that another client claims', () => {
     await second.release();
   });
 
-  it('a message that says it was released by force costs one inspection, and takes nothing', async () => {
+  it('a forged forced-release message does not take the lock', async () => {
     const lease = await locks.acquire('rumoured', { leaseTime: '20s' });
     const bystander = await locks.acquire('quiet');
     const clientId = lease.owner.slice(0, lease.owner.lastIndexOf(':'));
@@ -123,7 +123,7 @@ describe('a lock that another client claims', () => {
     ];
     for (const rumour of rumours)
       await watch.publish(channel, typeof rumour === 'string' ? rumour : JSON.stringify(rumour));
-    // What is true is heard after all that.
+    // A genuine forced release is still noticed after all the forged messages.
     const lost = await locks.acquire('taken away');
     await other.forceRelease('taken away');
     await until(() => !lost.held);
@@ -134,7 +134,7 @@ describe('a lock that another client claims', () => {
     await bystander.release();
   });
 
-  it('permits of others come back by nobody else', async () => {
+  it('nobody else can release or extend the permits of another service', async () => {
     const semaphore = locks.getPermitExpirableSemaphore('permits');
     await semaphore.trySetPermits(1);
     await semaphore.acquire('20s');

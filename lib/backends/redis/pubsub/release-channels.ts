@@ -9,10 +9,10 @@ import { wakeListener } from './wake-listener.js';
 
 type Listener = (wake: Wake) => void;
 
-/** The pause before a cluster that did not answer is asked again for its publish mode. */
+/** The delay before asking a cluster for its publish mode again if it did not answer. */
 const MODE_RETRY_DELAY = 200;
 
-/** Which locks this process listens to, on Redisson's channels. */
+/** Listens to the Redisson channels of locks, semaphores and latches, and to the channel of this client. */
 export class ReleaseChannels {
   private readonly subscriber: ChannelSubscriber;
   private readonly fairWaiters: FairWaiterChannels;
@@ -37,12 +37,14 @@ export class ReleaseChannels {
     });
   }
 
-  /** Listens to a channel of a key, which is sharded if it can be and the others are. */
+  /**
+   * Listens to a channel of a key. A sharded subscription is used if this channel supports it and sharding is in use.
+   */
   subscribeTo(key: string, channel: string, canBeSharded: boolean, listener: Listener): Subscription {
     return this.whenModeIsKnown(key, () => this.subscribeToChannel(channel, canBeSharded && this.isSharded, listener));
   }
 
-  /** Never sharded: a forced release is published by a script that need not run in the slot of this channel. */
+  /** Never sharded, because the script that publishes a forced release may run in another slot. */
   listenToClient(clientId: string, listener: (removal: Removal) => void): Subscription {
     return this.subscriber.subscribe(clientChannel(clientId), 'channel', {
       message: (_, text) => {
@@ -53,12 +55,14 @@ export class ReleaseChannels {
     });
   }
 
-  /** Settles when messages to a waiter of a fair lock reach this process, or when that takes too long. */
+  /**
+   * Resolves once this process can receive messages for a waiter of a fair lock, or once that has taken too long.
+   */
   async addWaiter(key: string, owner: string): Promise<void> {
     if (this.isSharded) await this.fairWaiters.addWaiter(key, owner);
   }
 
-  /** This owner does not wait any more. */
+  /** Removes an owner that no longer waits. */
   removeWaiter(key: string, owner: string): void {
     this.fairWaiters.removeWaiter(key, owner);
   }
@@ -70,7 +74,7 @@ export class ReleaseChannels {
     return head?.startsWith(`${clientId}:`) === true && this.subscriber.isSubscribed(fairPattern(key, clientId));
   }
 
-  /** Whether the connection for messages is ready; undefined: no caller had to listen yet. */
+  /** Whether the message connection is ready; undefined while no caller needs it. */
   get isListening(): boolean | undefined {
     return this.subscriber.isListening;
   }
