@@ -9,7 +9,7 @@ import type { SqlFailures } from './session/sql-failure.js';
 import type { WaitingSessions } from './session/waiting-sessions.js';
 import type { Grant } from './session-locks/session-locks.js';
 
-/** What every acquisition of a backend uses. */
+/** The parts of a backend that every acquisition uses. */
 export interface AcquisitionTools {
   readonly server: LockServer;
   readonly control: ControlConnection;
@@ -20,7 +20,7 @@ export interface AcquisitionTools {
   readonly runtime: Runtime;
 }
 
-/** What one session has taken. */
+/** The locks that one session has taken. */
 export interface TakenLocks {
   readonly connection: SqlConnection;
   readonly transaction: number;
@@ -28,27 +28,27 @@ export interface TakenLocks {
   readonly confirmed?: Moment;
 }
 
-/** How many pooled sessions in a row may turn out to have ended before the attempt fails. */
+/** The attempt fails after more than this number of pooled sessions in a row that have ended. */
 const STALE_SESSIONS = 3;
 
 /** A session that takes locks. */
 export class Acquisition {
   transaction = 0;
-  /** What it has taken. */
+  /** The keys that it has taken. */
   readonly keys: string[] = [];
-  /** The lock with which it began. */
+  /** The first lock. */
   private first: { readonly key: string; readonly isLocked: boolean } | undefined;
 
   private constructor(
     private readonly tools: AcquisitionTools,
     readonly connection: SqlConnection,
     private readonly leaseTime: number,
-    /** Before the statement was sent that began the lease. */
+    /** The time before the statement was sent that began the lease. */
     readonly began: Moment,
   ) {}
 
   /**
-   * Tries the first lock, on a session of the pool; `undefined`: the caller has left before it got a session.
+   * Tries the first lock on a session of the pool. `undefined`: the caller left before it got a session.
    */
   static async begin(
     tools: AcquisitionTools,
@@ -83,7 +83,7 @@ export class Acquisition {
     return (await this.provide(key)) && attempt();
   }
 
-  /** Waits until it has the lock, however long, or until the caller has left. */
+  /** Waits without a time limit until it has the lock or the caller has left. */
   async waitForLock(key: string, hasLeft: () => boolean): Promise<void> {
     const { server, waiting } = this.tools;
     const { connection, leaseTime } = this;
@@ -99,12 +99,12 @@ export class Acquisition {
     return noteHolder(this.tools, request, this.connection.id, this.transaction);
   }
 
-  /** Restarts the lease. Any statement would do that. */
+  /** Restarts the lease, as any statement does. */
   async touch(): Promise<void> {
     await this.orAbandon(this.tools.server.touch(this.connection));
   }
 
-  /** Gives back all locks, and the session. */
+  /** Releases all locks, and returns the session to the pool. */
   async undo(): Promise<void> {
     const { pool, server } = this.tools;
     try {
@@ -115,7 +115,7 @@ export class Acquisition {
     }
   }
 
-  /** The server gives back all locks when it notices that the connection has ended. */
+  /** Ends the connection. The server releases all locks when it notices this. */
   abandon(): void {
     this.tools.pool.drop(this.connection);
   }
@@ -140,7 +140,7 @@ export class Acquisition {
     });
   }
 
-  /** A session whose statement failed may have the lock. */
+  /** A session whose statement failed may hold the lock. */
   private async orAbandon<T>(statement: Promise<T>): Promise<T> {
     try {
       return await statement;
@@ -151,7 +151,7 @@ export class Acquisition {
   }
 }
 
-/** Writes who holds a lock into the state table. */
+/** Writes the holder of a lock into the state table. */
 export function noteHolder(
   { notes }: AcquisitionTools,
   { key, type, owner, leaseTime, reserve }: Omit<AcquireRequest, 'waiterTimeout' | 'pastWaitingWriters'>,

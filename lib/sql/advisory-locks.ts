@@ -20,10 +20,10 @@ const ADVISORY: LockKind = {
  * RedisLockModule.forRoot({ backend: advisoryLocks({ url: 'postgres://app:secret@db/shop', createTable: true }) })
  * ```
  *
- * A lock that is held takes a connection, whose session is idle and has no transaction open. A process that dies frees
- * its locks at once, and one that hangs after the lease, by the database's own timer. There are exclusive locks only
- * (`reentrant` and `write`); semaphores and latches need Redis. They and the locks of {@link rowLocks} do not exclude
- * each other.
+ * Each held lock uses a connection, whose session is idle and has no open transaction. When a process dies, its locks
+ * become free at once. When it hangs, the database frees them when the lease ends. Only exclusive locks exist
+ * (`reentrant` and `write`). Semaphores and latches need Redis. These locks and the locks of {@link rowLocks} do not
+ * exclude each other.
  *
  * @throws LockConfigurationError naming the option that is missing or wrong
  * @publicApi

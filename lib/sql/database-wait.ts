@@ -3,9 +3,8 @@ import { Acquisition, type AcquisitionTools, momentOf, type TakenLocks } from '.
 import type { SessionClaim } from './session/session-pool.js';
 
 /**
- * The wait of one request in the database's own queue. It has no time limit: it is ended from here, by a cancel that is
- * sent on the control connection. A session to which a cancel was sent is closed, whatever became of its statement: the
- * cancel may arrive later.
+ * One request that waits in the database's queue, without a time limit. {@link stop} sends a cancel on the control
+ * connection. A session to which a cancel was sent is always closed, because the cancel may arrive after its statement.
  */
 export class DatabaseWait implements SessionClaim {
   private stopped = false;
@@ -14,7 +13,7 @@ export class DatabaseWait implements SessionClaim {
   /** The session with which it waits for the lock. */
   private blocked: Acquisition | undefined;
 
-  /** @param lookUp what is known of the holder */
+  /** @param lookUp reads what is known about the holder */
   constructor(
     private readonly tools: AcquisitionTools,
     private readonly request: AcquireRequest,
@@ -34,7 +33,7 @@ export class DatabaseWait implements SessionClaim {
     }
   }
 
-  /** Locks that it has taken, or takes from now on, are released. */
+  /** Stops the wait. Locks that it has taken, or takes from now on, are released. */
   stop(): void {
     if (this.stopped || this.settled) return;
     this.stopped = true;
@@ -64,7 +63,7 @@ export class DatabaseWait implements SessionClaim {
     const isFree = await acquisition.tryLock(key);
     if (!isFree && !this.stopped) await this.block(acquisition);
     if (this.stopped) return this.giveUp(acquisition);
-    // After a wait, the lease counts from the statement that is sent now: the grant may be long ago.
+    // After a wait, the lease counts from the statement that is sent now, because the grant may be long ago.
     const confirmed = isFree ? acquisition.began : momentOf(runtime);
     const [noted] = await Promise.allSettled([
       acquisition.note(this.request),
@@ -84,7 +83,7 @@ export class DatabaseWait implements SessionClaim {
 
   private async block(acquisition: Acquisition): Promise<void> {
     this.blocked = acquisition;
-    this.tellHolder().catch(() => {}); // it stays unknown
+    this.tellHolder().catch(() => {}); // the holder remains unknown
     try {
       await acquisition.waitForLock(this.request.key, () => this.stopped);
     } finally {
@@ -103,7 +102,7 @@ export class DatabaseWait implements SessionClaim {
     const { id } = connection;
     control
       .run((controlling) => server.cancel(controlling, id))
-      // Nothing else is known to end the statement.
+      // There is no other way to end the statement.
       .catch(() => connection.destroy());
   }
 

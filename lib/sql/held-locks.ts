@@ -9,17 +9,17 @@ import { type AcquisitionTools, noteHolder } from './acquisition.js';
 import { ConnectionLost } from './driver/sql-connection.js';
 import type { Holding, Holdings } from './session/holdings.js';
 
-/** MySQL and MariaDB: somebody has killed the statement. The transaction, and its locks, are still there. */
+/** MySQL and MariaDB: somebody has killed the statement. The transaction still has its locks. */
 const INTERRUPTED = 1317;
 
-/** Releases, renews and transfers locks that sessions of this process have. */
+/** Releases, renews and transfers locks that sessions of this process hold. */
 export class HeldLocks {
   constructor(
     private readonly tools: AcquisitionTools,
     private readonly holdings: Holdings,
   ) {}
 
-  /** An owner that holds the lock already gets a new lease and a new token. */
+  /** An owner that already holds the lock gets a new lease and a new token. */
   async again({ key, type, owner, leaseTime, reserve }: AcquireRequest): Promise<Acquired | undefined> {
     const holding = this.holdings.find(key, type, owner);
     if (holding === undefined) return undefined;
@@ -33,17 +33,17 @@ export class HeldLocks {
     if (holding === undefined) return false;
     const { session } = holding;
     const isLast = this.holdings.remove(holding);
-    // What a session has taken becomes free together.
+    // All locks of a session become free together.
     if (!isLast) return true;
-    // Whoever looks after the release sees that the lock is free. A note that stays is no failure of the release.
+    // After the release, everybody sees that the lock is free. A note that remains does not fail the release.
     const withdrawn = notes.withdraw(session.given).then(
       () => true,
       () => false,
     );
     try {
       const isReleased = await server.locks.release(session.connection, session.taken);
-      // A session that is still noted as the holder must end. Otherwise its next lock would be shown under this name, and
-      // be ended by a forced release of it.
+      // A session that is still noted as the holder must end. Otherwise its next lock would be shown under this name,
+      // and a forced release of this lock would end the next one.
       if ((await withdrawn) && isReleased) pool.give(session.connection);
       else pool.drop(session.connection);
       return isReleased;
@@ -93,7 +93,7 @@ export class HeldLocks {
       return this.holdings.find(key)?.session === session;
     } catch (error) {
       if (connection.ended !== undefined) return false;
-      // No answer yet, or none from the control connection: a later renewal will show.
+      // There is no answer yet, or none from the control connection. A later renewal will find out.
       if (error instanceof ConnectionLost || error instanceof BackendError || isInterrupted(error))
         throw failures.toBackendError(error, 'unknown');
       // PostgreSQL gives up the row locks of a transaction as soon as one of its statements fails.

@@ -9,9 +9,9 @@ import { quoteTable, tableProblem } from './server/table-name.js';
 const OPTION_NAMES = ['by', 'mode', 'waitTime', 'table', 'keyPrefix'];
 
 /**
- * Locks rows inside your own transaction: they become free with its COMMIT or ROLLBACK, so that lock and data are one.
- * They are the locks of `rowLocks`: they exclude each other. With `by: 'advisory'`, they are those of `advisoryLocks`,
- * which need no rows, on PostgreSQL.
+ * Locks rows inside your transaction. They become free with its COMMIT or ROLLBACK, together with the data. These locks
+ * and the locks of `rowLocks` exclude each other. With `by: 'advisory'` (PostgreSQL), they are the locks of
+ * `advisoryLocks`, which need no rows.
  *
  * ```ts
  * await makeLockRows((sql, params) => dataSource.query(sql, params), `order:${id}`);
@@ -21,14 +21,14 @@ const OPTION_NAMES = ['by', 'mode', 'waitTime', 'table', 'keyPrefix'];
  * });
  * ```
  *
- * Several names are locked in sorted order. There is no lease, no fencing token and no re-entry: the transaction is all
- * there is. When it rejects, end the transaction with ROLLBACK.
+ * Several names are locked in sorted order. There is no lease, no fencing token and no re-entry. When it rejects, end
+ * the transaction with ROLLBACK.
  *
- * @param query runs one statement in your transaction, and gives its rows (or what `pg` or `mysql2` gives).
- * Placeholders are the driver's own
+ * @param query runs one statement in your transaction, and returns its rows (or the result of `pg` or `mysql2`). It
+ * receives the driver's placeholders
  * @throws LockBusyError when `waitTime` is over
  * @throws LockKeyError, LockConfigurationError for a bad name or option, when a row is missing (see
- * {@link makeLockRows}), or when `query` runs outside of a transaction (Oracle's MySQL does not tell that)
+ * {@link makeLockRows}), or when `query` runs outside of a transaction (Oracle's MySQL does not report that)
  * @throws what `query` throws, such as the database's error of a deadlock
  * @publicApi
  */
@@ -54,9 +54,9 @@ export async function lockRows(
 }
 
 /**
- * Makes the rows of these locks where they are missing, so that `lockRows` finds them: call it outside of the
- * transaction, before it begins, with a query function that commits each statement. (Inside, nobody else could see the
- * row, and a pool may have no second connection.)
+ * Creates the rows of these locks if they are missing, so that `lockRows` finds them. Call it before the transaction
+ * begins, with a query function that commits each statement. (Inside the transaction, nobody else could see the row,
+ * and a pool may have no second connection.)
  *
  * @throws LockKeyError, LockConfigurationError for a bad name or option
  * @throws what `query` throws, such as the database's error of a missing table
@@ -141,12 +141,12 @@ async function lockRow(
     throw busy(key, 'its row is locked by another transaction');
   }
   throw wrong(
-    `the row '${key}' is not there, or not visible to this transaction: call makeLockRows() before the transaction begins`,
+    `the row '${key}' does not exist, or is not visible to this transaction: call makeLockRows() before the transaction begins`,
   );
 }
 
 const OUTSIDE =
-  'the query function runs outside of a transaction, so that nothing is locked: give that of the transaction, such as (sql, params) => manager.query(sql, params)';
+  'the query function runs outside of a transaction, so that nothing is locked: give the query function of the transaction, such as (sql, params) => manager.query(sql, params)';
 
 function busy(key: string, why: string): LockBusyError {
   return new LockBusyError(`The lock '${key}' is busy: ${why}`, key, -1, undefined);

@@ -19,11 +19,11 @@ const OPTION_NAMES = ['url', 'pool', 'table', 'createTable', 'connections', 'sin
 const CONNECTIONS = 10;
 const MOST_CONNECTIONS = 10_000;
 
-/** One kind of locks, on each kind of database. */
+/** One kind of locks for each kind of database. */
 export interface LockKind {
-  /** The public function that makes them: `rowLocks()`. */
+  /** The public function that creates the backend: `rowLocks()`. */
   readonly factory: string;
-  /** The table, where none is given. */
+  /** The default table. */
   readonly table: string;
   postgres(tables: TableNames): PostgresLocks;
   mysql(tables: TableNames): MysqlLocks;

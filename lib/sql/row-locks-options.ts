@@ -15,27 +15,28 @@ export interface RowLocksOptions {
   /** `postgres://user:password@host:5432/database`, or `mysql://…` (also for MariaDB). */
   readonly url?: string;
   /**
-   * A pool of `pg`, or of `mysql2` (also of `mysql2/promise`), that nothing else uses: the backend keeps the
-   * connections that it takes, up to `connections` and one more, or two where it has room for them.
+   * A pool of `pg`, or of `mysql2` (also of `mysql2/promise`), that nothing else uses. The backend keeps the
+   * connections that it takes: up to `connections` and one more, or two more if the pool has room for them.
    */
   readonly pool?: PostgresPool | MysqlPool;
   /**
    * The table whose rows are the locks, as `name` or `schema.name`. Default `'distributed_lock'`. The table with their
-   * tokens and holders has the same name with `_state` behind it, and more tables `_client`, and on PostgreSQL `_epoch`
-   * and `_floor`.
+   * tokens and holders has the same name with the suffix `_state`. Further tables have the suffixes `_client`, and on
+   * PostgreSQL `_epoch` and `_floor`.
    */
   readonly table?: string;
-  /** Creates the tables where they are missing. Default false: their absence is an error that holds the statements. */
+  /**
+   * Creates the tables if they are missing. Default false: missing tables are an error that contains the statements.
+   */
   readonly createTable?: boolean;
   /**
-   * How many locks this process can hold and wait for at a time: each takes a connection. One or two more are used beside
-   * them.
-   * Default 10.
+   * How many locks this process can hold and wait for at a time. Each of them uses a connection. The backend uses one
+   * or two further connections. Default 10.
    */
   readonly connections?: number;
   /**
-   * True: all clients that take these locks use one and the same node. Galera clusters and multi-primary groups of
-   * MySQL are refused without it, because each of their nodes would give the lock to a separate holder. Default false.
+   * True: all clients that take these locks use the same node. Otherwise Galera clusters and multi-primary groups of
+   * MySQL are refused, because each of their nodes would grant the lock to a separate holder. Default false.
    */
   readonly singlePrimary?: boolean;
 }

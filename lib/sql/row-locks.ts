@@ -12,16 +12,16 @@ const ROWS: LockKind = {
 };
 
 /**
- * Keeps locks as rows of a PostgreSQL, MySQL or MariaDB database: for `RedisLockModule.forRoot({ backend })` and
+ * Keeps locks as rows of a PostgreSQL, MySQL or MariaDB database. For `RedisLockModule.forRoot({ backend })` and
  * `createLockService`. It connects when it is first used. The driver, `pg` or `mysql2`, has to be installed.
  *
  * ```ts
  * RedisLockModule.forRoot({ backend: rowLocks({ url: 'postgres://app:secret@db/shop', createTable: true }) })
  * ```
  *
- * An acquisition is a transaction on a separate connection that holds the row's lock; releasing it is COMMIT. A process
- * that dies frees its locks at once, and one that hangs after the lease, by the database's own timer. There are
- * exclusive locks only (`reentrant` and `write`); semaphores and latches need Redis.
+ * Each held lock is a transaction on a separate connection that has locked the row. A release is its COMMIT. When a
+ * process dies, its locks become free at once. When it hangs, the database frees them when the lease ends. Only
+ * exclusive locks exist (`reentrant` and `write`). Semaphores and latches need Redis.
  *
  * @see {@link advisoryLocks}, which are faster and leave no transaction open
  * @throws LockConfigurationError naming the option that is missing or wrong

@@ -5,8 +5,8 @@ import type { LockServer, WrittenRecord } from './server/lock-server.js';
 import type { ControlConnection } from './session/control-connection.js';
 
 /**
- * The {@link LockDirectory} of a database. A held lock takes a session, so that there are not many, however large the
- * tables are. Records of clients are in a separate table.
+ * The {@link LockDirectory} of a database. There are few held locks, because each one uses a session. Records of
+ * clients are in a separate table.
  */
 export class SqlDirectory implements LockDirectory {
   constructor(
@@ -40,7 +40,7 @@ export class SqlDirectory implements LockDirectory {
   }
 }
 
-/** @returns undefined for one that no version of this library writes */
+/** @returns undefined for a record that no version of this library writes */
 function toRecord({ record, age }: WrittenRecord): ClientRecord | undefined {
   try {
     const read = parseClientRecord(Object(JSON.parse(record)));

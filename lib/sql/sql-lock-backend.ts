@@ -30,19 +30,19 @@ import { Holdings } from './session/holdings.js';
 import { SqlDirectory } from './sql-directory.js';
 import { tryAll } from './try-all.js';
 
-/** How long {@link SqlLockBackend.close} gives waits to end in the database, in milliseconds. */
+/** How long {@link SqlLockBackend.close} lets waits end in the database, in milliseconds. */
 const GOODBYE = 500;
 
 /**
- * Locks of sessions of a database: who holds a lock is a session, and the lease is the idle time after which the server
- * ends that session. See docs/locks-in-sql.md.
+ * Locks that are held by sessions of a database. The lease is the idle time after which the server ends such a session.
+ * See docs/locks-in-sql.md.
  */
 export class SqlLockBackend implements LockBackend {
   readonly synchronizers = undefined;
   readonly confirmsReleases = 'a lock is released by a statement of its session, which can fail';
   readonly blocking: BlockingBackend;
   readonly adoptRefusal = 'a lock belongs to a database session, which ends with its process';
-  /** Deadlocks are found among the callers of this backend alone. */
+  /** Deadlocks are found only among the callers of this backend. */
   readonly waits: InProcessWaits;
   readonly directory: SqlDirectory;
   private readonly holdings = new Holdings();
@@ -94,7 +94,7 @@ export class SqlLockBackend implements LockBackend {
     return true;
   }
 
-  /** In one transaction, in the order of the names: of many that ask at once, one gets all. */
+  /** Takes the locks in one transaction, in the order of their names. So one of several concurrent callers gets all. */
   async acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireAllReply> {
     for (const { type } of requests) this.check(type);
     const own = requests.filter(({ key, type, owner }) => this.holdings.find(key, type, owner) !== undefined);
@@ -135,7 +135,7 @@ export class SqlLockBackend implements LockBackend {
     });
   }
 
-  /** Waiters are known to the database by their statements alone. */
+  /** Nothing to refresh: the database knows waiters only by their statements. */
   async refreshWaiters(waiters: readonly OwnerRef[]): Promise<readonly boolean[]> {
     this.check();
     return waiters.map(() => true);
@@ -158,7 +158,7 @@ export class SqlLockBackend implements LockBackend {
       if (own !== undefined && isKilled) this.holdings.remove(own);
       if (own !== undefined && !isKilled) own.session.endsBecause = undefined;
       if (isKilled) return [state.owner];
-      // Somebody else holds it by now, or nobody does.
+      // By now, the lock has another holder or is free.
     }
   }
 
@@ -171,7 +171,7 @@ export class SqlLockBackend implements LockBackend {
     return { mode, owners: [{ owner, remaining }], queue: [], token };
   }
 
-  /** A release sends no message: waiting callers wait in the database. */
+  /** A release sends no message, because callers wait in the database. */
   subscribe(): Subscription {
     return { ready: Promise.resolve(), close: () => {} };
   }
@@ -180,7 +180,7 @@ export class SqlLockBackend implements LockBackend {
     return { ready: Promise.resolve(), close: this.holdings.listen(clientId, listener) };
   }
 
-  /** Sessions that hold a lock are left to the server, which ends them when their leases are over. */
+  /** Leaves sessions that hold a lock open. The server ends them when their leases are over. */
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
@@ -216,7 +216,7 @@ export class SqlLockBackend implements LockBackend {
     return taken;
   }
 
-  /** @throws BackendError where the session has ended meanwhile */
+  /** @throws BackendError if the session has ended meanwhile */
   private keep({ connection, transaction, tokens }: TakenLocks, requests: readonly AcquireRequest[]): void {
     if (connection.ended !== undefined) throw this.tools.failures.toBackendError(connection.ended);
     if (this.closed) connection.close();
@@ -225,7 +225,7 @@ export class SqlLockBackend implements LockBackend {
     this.holdings.add(connection, transaction, requests[0].leaseTime, locks);
   }
 
-  /** What is known of a holder. One that took the lock with statements of its own has no note. */
+  /** Reads what is known about a holder. One that took the lock without this library has no note. */
   private async lookUp(key: string): Promise<Busy> {
     const { control, server } = this.tools;
     const state = await control.run((connection) => server.read(connection, key)).catch(() => undefined);

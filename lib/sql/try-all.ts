@@ -3,7 +3,7 @@ import { Acquisition, type AcquisitionTools, type TakenLocks } from './acquisiti
 import type { SqlConnection } from './driver/sql-connection.js';
 import type { TokenRange } from './server/lock-server.js';
 
-/** Which of the requests wants a lock that somebody else has. */
+/** The index of a request whose lock somebody else holds. */
 export interface BusyLock {
   readonly index: number;
 }
@@ -34,7 +34,7 @@ export async function tryAll(
   return { connection: acquisition.connection, transaction: acquisition.transaction, tokens };
 }
 
-/** Rejects after a second in which no session of the pool became free. */
+/** Takes a session of the pool. Rejects if none becomes free within a second. */
 function sessionSoon({ pool }: AcquisitionTools): Promise<SqlConnection | undefined> {
   return new Promise((resolve, reject) => {
     const claim = {

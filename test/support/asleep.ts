@@ -3,7 +3,9 @@ import type { LockService } from '../../lib/service/lock-service.js';
 import { backendOf } from './lock-world.js';
 import { until } from './until.js';
 
-/** Whether callers of this service wait for this many semaphores and latches, and send nothing until they are woken. */
+/**
+ * Whether callers of this service wait for this many semaphores and latches, and send no request until they are woken.
+ */
 export function isAsleep(locks: LockService, objects = 1): boolean {
   const { subscriptions, isQuiet } = backendOf(locks).synchronizerRequests;
   return subscriptions === objects && isQuiet;
@@ -13,7 +15,7 @@ export function isAsleep(locks: LockService, objects = 1): boolean {
 export async function asleep(locks: LockService, objects = 1): Promise<void> {
   await until(async () => {
     if (!isAsleep(locks, objects)) return false;
-    await setImmediate(); // the last answer is being processed, and may lead to another request
+    await setImmediate(); // processing the last answer may cause another request
     return isAsleep(locks, objects);
   });
 }

@@ -1,19 +1,19 @@
 import { blockEventLoop } from './runtime/block-event-loop.js';
 
 /**
- * `TEST_CLIENT=node-redis npm run jest -- …`: what tests connect is connected by node-redis. See open-by-node-redis.ts.
+ * With `TEST_CLIENT=node-redis npm run jest -- …`, tests connect with node-redis. See open-by-node-redis.ts.
  */
 export const isNodeRedis = process.env.TEST_CLIENT === 'node-redis';
 
-/** For what node-redis does not have: options of ioredis, and commands that it sends again. */
+/** For tests of features that node-redis does not have: options of ioredis, and commands that it sends again. */
 export const itOfIoredis: jest.It = isNodeRedis ? it.skip : it;
 
 /**
  * Awaits the answer to a command that this turn of the event loop sends, and blocks the loop for `time` milliseconds
  * after the command was written and before its answer is read.
  *
- * Commands are sent at the end of the tick. There ioredis writes them, and node-redis asks for an immediate in which it
- * writes them. An immediate that is asked for after that runs in the same phase of the loop, before sockets are read.
+ * Commands are sent at the end of the tick. There ioredis writes them, and node-redis schedules an immediate that
+ * writes them. An immediate that is scheduled after that runs in the same phase of the loop, before sockets are read.
  */
 export async function acrossBlockedLoop<T>(answer: Promise<T>, time: number): Promise<T> {
   let wasBlocked = false;
@@ -24,6 +24,6 @@ export async function acrossBlockedLoop<T>(answer: Promise<T>, time: number): Pr
     }),
   );
   const reply = await answer;
-  expect(wasBlocked).toBe(true); // otherwise the answer was read before
+  expect(wasBlocked).toBe(true); // otherwise the answer was read too early
   return reply;
 }

@@ -16,25 +16,25 @@ import { NEVER } from './time-limits.js';
 import { until } from './until.js';
 import { WatchedBackend } from './watched/watched-backend.js';
 
-/** Where the locks of a world are kept. */
+/** Where a world keeps its locks. */
 export type StoreName = 'memory' | 'Redis';
 
 export const STORES: readonly StoreName[] = ['memory', 'Redis'];
 
 export interface ProcessSettings
   extends Partial<Omit<EngineSettings, 'backend' | 'runtime' | 'logger' | 'clientId' | 'commandTimeout'>> {
-  /** To Redis. Default: straight to the server of this world. */
+  /** The connection to Redis. Default: directly to the server of this world. */
   readonly connection?: Connection;
   readonly commandTimeout?: number;
-  /** Default: the real one, counted; {@link openVirtualWorld} has one that stands still. */
+  /** Default: the real runtime, whose timers are counted. {@link openVirtualWorld} uses virtual time. */
   readonly runtime?: Runtime;
-  /** A separate backend, with the `<clientId>` of its owners. Default: one of the store of this world. */
+  /** A separate backend, with the `<clientId>` of its owners. Default: a backend of the store of this world. */
   readonly client?: { readonly backend: LockBackend; readonly id: string };
 }
 
 export const ms = (time: number): Milliseconds => time as Milliseconds;
 
-/** What a service would log. */
+/** The log of a service. */
 export class RecordingLogger implements LockLogger {
   readonly warnings: string[] = [];
   readonly errors: string[] = [];
@@ -50,12 +50,12 @@ export class RecordingLogger implements LockLogger {
 
 const backends = new WeakMap<LockService, WatchedBackend>();
 
-/** The backend that a service of a world was given. */
+/** The backend of a service of a world. */
 export function backendOf(locks: LockService): WatchedBackend {
   return backends.get(locks) as WatchedBackend;
 }
 
-/** A lock service as a separate process would have it, with everything that tests inspect. */
+/** A lock service like that of a separate process, with everything that tests inspect. */
 export interface LockProcess {
   readonly locks: LockService;
   readonly backend: WatchedBackend;
@@ -64,10 +64,10 @@ export interface LockProcess {
 }
 
 /**
- * Services that share one store which nobody else sees. Each test gets its own store.
+ * Services that share one store, which nobody else uses. Each test gets another store.
  *
- * Leases and places in a queue outlast the test: a waiter is served because it was woken, or never. A test of what
- * happens when they end gives shorter ones.
+ * Leases and queue entries outlast the test, so a waiter is only served if it was woken. A test of expired leases or
+ * entries sets shorter times.
  */
 export class LockWorld {
   redis!: RedisServer;
@@ -87,7 +87,7 @@ export class LockWorld {
     this.keyPrefix = `lock:${++this.tests}:`;
   }
 
-  /** One more process. */
+  /** Adds another process. */
   async process(settings: ProcessSettings = {}): Promise<LockProcess> {
     const { connection, commandTimeout, runtime = new CountingRuntime(), client, ...own } = settings;
     const clientId = client?.id ?? runtime.uuid();
@@ -127,7 +127,7 @@ export class LockWorld {
     return (await this.processes(count, settings)).map(({ locks }) => locks);
   }
 
-  /** Ends what a test left open. */
+  /** Closes everything that a test left open. */
   async tidy(): Promise<void> {
     await Promise.all(
       this.opened.splice(0).map(async ({ locks, backend, runtime }) => {
@@ -179,7 +179,7 @@ export interface VirtualProcess extends Omit<LockProcess, 'runtime'> {
   readonly runtime: VirtualRuntime;
 }
 
-/** A world in memory whose time is moved by the test; all its processes share one clock. */
+/** A world in memory whose time the test advances. All its processes share one clock. */
 export class VirtualWorld {
   runtime = new VirtualRuntime();
   private readonly world = new LockWorld('memory');
@@ -214,8 +214,8 @@ interface Timers {
 }
 
 /**
- * The work of a process that is in progress. One heartbeat does not count: the watchdog's, which finds nothing to do
- * within a second and ends.
+ * The work of a process that is in progress. One heartbeat of the watchdog does not count, because the watchdog ends
+ * within a second if it finds nothing to do.
  */
 export function leftovers({ locks, backend, runtime }: Omit<LockProcess, 'runtime'> & { readonly runtime: Timers }) {
   return {
@@ -238,7 +238,7 @@ export const NOTHING = {
   timers: 0,
 };
 
-/** Settles when nothing is left of what a process did; fails by saying what is. */
+/** Settles when a process has no more work in progress. Otherwise rejects with the remaining work. */
 export async function nothingIsLeft(process: LockProcess): Promise<void> {
   await until(() => JSON.stringify(leftovers(process)) === JSON.stringify(NOTHING), 5_000).catch(() => {});
   expect(leftovers(process)).toEqual(NOTHING);

@@ -1,8 +1,8 @@
 import * as real from '../../lib/backends/redis/links/load-client.js';
 
 /**
- * With `TEST_CLIENT=node-redis`, the library gets this for `links/load-client`: a URL finds node-redis alone. The
- * classes of ioredis remain for the tests that give a client of it.
+ * With `TEST_CLIENT=node-redis`, this replaces `links/load-client`, so that the library finds only node-redis for a
+ * URL. The classes of ioredis remain for tests that pass a client of ioredis.
  */
 export const loadIoredis = (): undefined => undefined;
 export const { loadNodeRedis, requireIoredis, requireNodeRedis } = real;

@@ -7,8 +7,8 @@ import type { Topology } from '../../lib/backends/redis/links/topology.js';
 export { clientForUrl };
 
 /**
- * With `TEST_CLIENT=node-redis`, the library gets this for `links/choose-client`, in the processes that tests start,
- * too: options that were written for ioredis are connected by node-redis. Clients of ioredis itself stay what they are.
+ * With `TEST_CLIENT=node-redis`, this replaces `links/choose-client`, also in the processes that tests start. Options
+ * that were written for ioredis are then used to connect node-redis. Clients of ioredis are used unchanged.
  */
 export function openTopology(connection: Connection, context: ConnectionContext): Topology {
   return open(byNodeRedis(connection), context);

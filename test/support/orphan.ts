@@ -1,4 +1,4 @@
-// Run by redis-server.test.ts: starts a server, says which, and is killed.
+// Run by redis-server.test.ts: starts a server, prints its process, and is killed.
 import { startRedis } from './servers/redis-server.js';
 
 const server = await startRedis();

@@ -12,13 +12,13 @@ export type PlaceName = 'memory' | 'Redis' | 'a cluster';
 
 export const PLACES: readonly PlaceName[] = ['memory', 'Redis', 'a cluster'];
 
-/** What a service writes to its log. */
+/** The log of a service. */
 export interface Log {
   readonly warnings: string[];
   readonly errors: string[];
 }
 
-/** Somewhere locks are kept, for services that share them. */
+/** A store of locks for the services that share it. */
 export class Place {
   private readonly services: LockService[] = [];
   private tests = 0;
@@ -48,7 +48,7 @@ export class Place {
     );
   }
 
-  /** A service as another process would have it. @param runtime default: the real one */
+  /** Opens a service like that of another process. @param runtime default: the real one */
   service(
     options: RedisLockOptions = {},
     runtime: Runtime = nodeRuntime,
@@ -70,7 +70,7 @@ export class Place {
     return { locks, log };
   }
 
-  /** Locks of the next test have another prefix. */
+  /** Gives the locks of the next test another prefix. */
   async closeServices(): Promise<void> {
     this.tests++;
     await Promise.all(this.services.splice(0).map((locks) => locks.close()));

@@ -1,7 +1,8 @@
 import type { ReleaseMode } from '../../lib/engine/terms/lock-options.js';
 
 /**
- * `TEST_RELEASE=background npm run test:chaos`: services of tests that do not choose for themselves release their locks
- * so, and the simulation does in every schedule. Undefined: the default, and in every other schedule.
+ * With `TEST_RELEASE=background npm run test:chaos`, services of tests that set no `release` use this one, and so does
+ * the simulation in every schedule. Undefined: services use the default, and the simulation uses it in every other
+ * schedule.
  */
 export const RELEASE = process.env.TEST_RELEASE as ReleaseMode | undefined;

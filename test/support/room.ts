@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 
-/** Counts permits in use, and remembers the most that were in use at once. */
+/** Counts permits in use, and records the maximum that was in use at once. */
 export class Room {
   served = 0;
   most = 0;

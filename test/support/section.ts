@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A critical section that notices when two are inside at once. */
+/** A critical section that detects two callers inside at once. */
 export class Section {
-  /** The most that were ever inside at once. */
+  /** The maximum number of callers that were inside at once. */
   most = 0;
-  /** Who went in, in this order. */
+  /** The callers that entered, in order. */
   readonly entries: string[] = [];
   private inside = 0;
 
-  /** Goes in, stays for `time` milliseconds (0: for a few promises), and goes out. */
+  /** Enters, stays for `time` milliseconds (0: for a few promises), and leaves. */
   pass = async (who = '', time = 0): Promise<void> => {
     this.entries.push(who);
     this.most = Math.max(this.most, ++this.inside);
@@ -18,7 +18,7 @@ export class Section {
   };
 }
 
-/** A promise that is settled from outside. */
+/** A promise that the test settles. */
 export function latch(): { readonly promise: Promise<void>; readonly open: () => void } {
   let open!: () => void;
   const promise = new Promise<void>((resolve) => {
@@ -27,7 +27,7 @@ export function latch(): { readonly promise: Promise<void>; readonly open: () =>
   return { promise, open };
 }
 
-/** Settles with the error that `promise` rejects with; rejects when it does not. */
+/** Resolves with the error with which `promise` rejects. Rejects if `promise` does not. */
 export async function errorOf(promise: Promise<unknown>): Promise<Error> {
   try {
     await promise;

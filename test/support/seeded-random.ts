@@ -1,4 +1,4 @@
-/** Chance that is the same at every run. */
+/** Random numbers that are the same in every run. */
 export class SeededRandom {
   constructor(private seed: number) {}
 

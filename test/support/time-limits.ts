@@ -1,16 +1,16 @@
-// @ts-expect-error: it has no types.
+// @ts-expect-error: this module has no types.
 import jestConfig from '../../jest.config.mjs';
 
 /**
- * In milliseconds, longer than any test may take. Nobody lives to see a lease of this length end, so that it hides no
- * lost wake-up.
+ * A time in milliseconds that is longer than any test may take. A lease of this length does not end during a test, so
+ * it cannot hide a lost wake-up.
  */
 export const NEVER: number = 10 * jestConfig.testTimeout;
 
-/** A woken caller takes milliseconds; this is for a slow machine, and shorter than jest's limit. */
+/** Enough for a slow machine, and shorter than jest's limit. A woken caller usually takes milliseconds. */
 const WOKEN_WITHIN = 20_000;
 
-/** Gives what a waiting caller gets. Rejects when nothing wakes it within 20 s. */
+/** Resolves with the result of a waiting caller. Rejects when nothing wakes it within 20 s. */
 export async function woken<T>(waiting: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const overslept = new Promise<never>((_, reject) => {

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Waits until `condition` holds, looking every few milliseconds. Rejects, with the condition's text, when it does not
- * within `timeout` ms.
+ * Waits until `condition` is true, and checks it every few milliseconds. Rejects with the condition's text when it is
+ * not true within `timeout` ms.
  */
 export async function until(condition: () => unknown, timeout = 15_000): Promise<void> {
   const deadline = performance.now() + timeout;

@@ -5,13 +5,13 @@ import { mysqlDriver, mysqlPoolDriver, sslOf } from './mysql-driver.js';
 import { postgresDriver, postgresPoolDriver } from './postgres-driver.js';
 import type { Driver } from './sql-connection.js';
 
-/** How long opening a connection may take, in milliseconds. */
+/** The time limit for opening a connection, in milliseconds. */
 const CONNECT_TIMEOUT = 5_000;
 
 export interface DriverChoice {
   readonly kind: 'postgres' | 'mysql';
   readonly driver: Driver;
-  /** Secrets, which no message may contain. */
+  /** Secrets that no message may contain. */
   readonly secrets: readonly string[];
 }
 
@@ -22,7 +22,9 @@ const KINDS: Readonly<Record<string, DriverChoice['kind']>> = {
   'mariadb:': 'mysql',
 };
 
-/** A driver for this URL, or what is wrong with it. It is not quoted: it may contain a password. */
+/**
+ * A driver for this URL, or what is wrong with it. The message does not quote the URL, which may contain a password.
+ */
 export function driverFromUrl(url: unknown): DriverChoice | string {
   const example = "write 'postgres://user:password@host:5432/database' or 'mysql://…'";
   if (typeof url !== 'string' || !URL.canParse(url)) return `url is not a URL: ${example}`;
@@ -44,7 +46,7 @@ export function driverFromUrl(url: unknown): DriverChoice | string {
   return { kind, driver, secrets };
 }
 
-/** Parts of pools by which they are recognised. */
+/** Members that identify the kind of a pool. */
 interface AnyPool {
   readonly connect?: unknown;
   readonly getConnection?: unknown;
@@ -58,7 +60,7 @@ interface AnyPool {
   readonly pool?: AnyPool;
 }
 
-/** A driver that takes its connections from a pool of the user's, or what is wrong with it. */
+/** A driver that takes its connections from the user's pool, or what is wrong with the pool. */
 export function driverFromPool(given: RowLocksOptions['pool'], connections: number): DriverChoice | string {
   const pool = given as AnyPool;
   if (typeof pool?.connect === 'function') {

@@ -1,11 +1,11 @@
-/** How long a pool may take to give a connection, in milliseconds. */
+/** How long a pool may take to return a connection, in milliseconds. */
 const PATIENCE = 5_000;
 
 /**
- * Takes a connection from a pool of the user's. pg and mysql2 wait for ever where others have used it up. A connection
- * that comes too late is given back.
+ * Takes a connection from the user's pool. pg and mysql2 wait for ever if all its connections are in use. A connection
+ * that arrives too late is released.
  *
- * @throws the driver's error, or one that says that the pool is used up
+ * @throws the driver's error, or one that says that the pool has no free connection
  */
 export function fromPool<T>(take: () => Promise<T>, giveBack: (connection: T) => void): Promise<T> {
   return new Promise((resolve, reject) => {

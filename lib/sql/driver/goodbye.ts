@@ -1,13 +1,13 @@
 /** How long, in milliseconds, the server may take to close a connection after the client asks it to. */
 const PATIENCE = 1_000;
 
-/** The members of a socket that are used here. */
+/** The members of a socket that {@link closeSoon} uses. */
 export interface Closable {
   unref(): void;
   destroy(): void;
 }
 
-/** Destroys the socket if the server does not close it in time. The wait does not keep the process alive. */
+/** Destroys the socket if the server does not close it in time. The timer does not keep the process alive. */
 export function closeSoon(socket: Closable): void {
   socket.unref();
   setTimeout(() => socket.destroy(), PATIENCE).unref();

@@ -4,10 +4,10 @@ import { type Closable, closeSoon } from './goodbye.js';
 import { loadDriver } from './load-driver.js';
 import type { Driver, DriverConnection, SqlResult } from './sql-connection.js';
 
-/** A dead peer is noticed by the kernel's probes, which begin after this time, in milliseconds. */
+/** The kernel detects a dead peer with probes, which begin after this many milliseconds without traffic. */
 const PROBE_AFTER = 10_000;
 
-/** Connections of `mysql2`, by a URL. */
+/** Opens connections of `mysql2` to a URL. */
 export function mysqlDriver(url: string, description: string, connectTimeout: number): Driver {
   const config: ConnectionOptions = {
     ...configFromUrl(url),
@@ -29,7 +29,7 @@ export function mysqlDriver(url: string, description: string, connectTimeout: nu
   };
 }
 
-/** Connections of a pool that the user has made. They are kept until they end, and the pool drops them then. */
+/** Takes connections from the user's pool. They are kept until they end. Then the pool drops them. */
 export function mysqlPoolDriver(pool: Pool, description: string): Driver {
   return {
     description,
@@ -46,7 +46,7 @@ export function mysqlPoolDriver(pool: Pool, description: string): Driver {
   };
 }
 
-/** mysql2 reads URLs, but neither of `mariadb:` nor with options beside them. */
+/** Replaces the parser of mysql2, which supports neither `mariadb:` URLs nor further options beside a URL. */
 export function configFromUrl(url: string): ConnectionOptions {
   const { hostname, port, username, password, pathname, searchParams } = new URL(url);
   const { ssl } = sslOf(searchParams);
@@ -74,8 +74,8 @@ const SSL_MODES: Readonly<Record<string, ConnectionOptions['ssl']>> = {
 };
 
 /**
- * The TLS settings of a URL: `ssl` as mysql2 has it (true, false, a profile, or JSON), or `sslmode` as PostgreSQL and
- * MySQL have it.
+ * The TLS settings of a URL: `ssl` as in mysql2 (true, false, a profile, or JSON), or `sslmode` as in PostgreSQL and
+ * MySQL.
  */
 export function sslOf(parameters: URLSearchParams): {
   readonly ssl?: ConnectionOptions['ssl'];
@@ -94,13 +94,13 @@ export function sslOf(parameters: URLSearchParams): {
   try {
     return { ssl: JSON.parse(ssl) };
   } catch {
-    return { problem: 'url has an ssl that is not JSON: write true, false, or JSON that is percent-encoded' };
+    return { problem: 'url has an ssl that is not JSON: write true, false, or percent-encoded JSON' };
   }
 }
 
 type Ends = (listener: (error?: Error) => void) => void;
 
-/** Listens from the start: an `error` event without a listener would end the process. */
+/** Listens from the start, because an `error` event without a listener would end the process. */
 function listenToEnd(connection: Connection): Ends {
   let ended: { error?: Error } | undefined;
   const listeners: ((error?: Error) => void)[] = [];
@@ -117,7 +117,7 @@ function listenToEnd(connection: Connection): Ends {
   };
 }
 
-/** Parts of a connection that its types leave out. */
+/** Members of a connection that its types omit. */
 interface Inside {
   readonly stream: Closable & { on(event: 'close', listener: () => void): void };
 }

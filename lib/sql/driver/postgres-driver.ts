@@ -4,10 +4,10 @@ import { type Closable, closeSoon, once } from './goodbye.js';
 import { loadDriver } from './load-driver.js';
 import type { Driver, DriverConnection, SqlResult } from './sql-connection.js';
 
-/** A dead peer is noticed by the kernel's probes, which begin after this time, in milliseconds. */
+/** The kernel detects a dead peer with probes, which begin after this many milliseconds without traffic. */
 const PROBE_AFTER = 10_000;
 
-/** Connections of `pg`, by a URL. */
+/** Opens connections of `pg` to a URL. */
 export function postgresDriver(url: string, description: string, connectTimeout: number): Driver {
   const config: ClientConfig = {
     connectionString: url,
@@ -28,13 +28,13 @@ export function postgresDriver(url: string, description: string, connectTimeout:
   };
 }
 
-/** Connections of a pool that the user has made. They are kept until they end, and then given back to be closed. */
+/** Takes connections from the user's pool. They are kept until they end, and then returned to be closed. */
 export function postgresPoolDriver(pool: Pool, description: string): Driver {
   return {
     description,
     async connect() {
-      // The listeners are there before the client is seen by anybody: an error can be in the packet with which it
-      // became ready.
+      // The listeners are added before anybody else gets the client, because the packet that makes it ready can also
+      // contain an error.
       const take = () =>
         new Promise<{ client: PoolClient; ends: Ends }>((resolve, reject) =>
           pool.connect((error, client) => {
@@ -43,7 +43,7 @@ export function postgresPoolDriver(pool: Pool, description: string): Driver {
           }),
         );
       const { client, ends } = await fromPool(take, (late) => late.client.release());
-      // The pool throws at the second time, and keeps a place for a connection that never comes back.
+      // The pool throws on a second release. It counts a connection that is never released as in use.
       const giveBack = once(() => client.release(true));
       ends(giveBack);
       return toConnection(client as unknown as Client, ends, giveBack);
@@ -53,7 +53,7 @@ export function postgresPoolDriver(pool: Pool, description: string): Driver {
 
 type Ends = ((listener: (error?: Error) => void) => void) & { readonly error?: Error };
 
-/** Listens from the start: an `error` event without a listener would end the process. */
+/** Listens from the start, because an `error` event without a listener would end the process. */
 function listenToEnd(client: Client): Ends {
   let ended: { error?: Error } | undefined;
   const listeners: ((error?: Error) => void)[] = [];
@@ -69,7 +69,7 @@ function listenToEnd(client: Client): Ends {
   };
 }
 
-/** Parts of a client that its types leave out. */
+/** Members of a client that its types omit. */
 interface Inside {
   readonly processID?: number;
   readonly connection: { readonly stream: Closable };
@@ -77,7 +77,7 @@ interface Inside {
 
 function toConnection(client: Client, onEnd: Ends, giveBack: () => void): DriverConnection {
   const { processID, connection } = client as unknown as Inside;
-  // One after the other: pg expects its callers to queue.
+  // Statements are sent one after the other, because pg expects its callers to queue.
   let last: Promise<unknown> = Promise.resolve();
   return {
     announced: processID,
@@ -99,7 +99,7 @@ function toConnection(client: Client, onEnd: Ends, giveBack: () => void): Driver
   };
 }
 
-/** Several statements in one text have several results: the last one is meant. */
+/** Several statements in one text have several results. Uses the last one. */
 function toResult(answer: QueryResult | QueryResult[]): SqlResult {
   const { rows, rowCount, command } = Array.isArray(answer) ? answer[answer.length - 1] : answer;
   return { rows, changed: rowCount ?? 0, lastId: 0, command };

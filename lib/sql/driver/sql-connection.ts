@@ -15,18 +15,18 @@ export interface SqlResult {
 /** The methods of a connection, the same for every driver. */
 export interface DriverConnection {
   /**
-   * The number of the session that was announced when the connection was opened. A pooler announces a number that no
-   * server has given.
+   * The number of the session that the server announced when the connection was opened. A pooler announces a number
+   * that no server has assigned.
    */
   readonly announced: number | undefined;
   run(sql: string, parameters?: readonly unknown[]): Promise<SqlResult>;
   /** Calls back when the connection ends or fails, perhaps more than once. */
   onEnd(listener: (error?: Error) => void): void;
-  /** Says goodbye to the server. A server that does not answer cannot keep the process alive. */
+  /** Closes the connection in the regular way. A server that does not answer cannot keep the process alive. */
   close(): void;
   /** Closes the socket. */
   destroy(): void;
-  /** Does not keep the process alive any more. */
+  /** Lets the process exit although the connection is open. */
   unref(): void;
 }
 
@@ -34,7 +34,7 @@ export interface DriverConnection {
 export interface Driver {
   /** Names host and database: `postgres 127.0.0.1:5432/shop`. It never contains a secret. */
   readonly description: string;
-  /** How many connections can be opened beside those that hold locks. Absent: as many as wanted. */
+  /** How many connections can be opened in addition to those that hold locks. Absent: there is no limit. */
   readonly spare?: number;
   /** @throws the driver's error */
   connect(): Promise<DriverConnection>;
@@ -46,18 +46,18 @@ export interface SessionIdentity {
   readonly origin: string;
 }
 
-/** The connection ended before the statement was answered, or there was no answer in time. */
+/** The connection ended before the statement was answered, or the answer did not arrive in time. */
 export class ConnectionLost extends Error {
   override readonly name: string = 'ConnectionLost';
 }
 
-/** The connection ended before the statement was sent, so that it was certainly not executed. */
+/** The connection ended before the statement was sent, so the statement was certainly not executed. */
 export class NotSent extends ConnectionLost {
   override readonly name = 'NotSent';
 }
 
 /**
- * @param limit how long the answer is awaited after the statement was sent, in milliseconds; `Infinity`: without limit
+ * @param limit how long to wait for the answer after the statement was sent, in milliseconds; `Infinity`: no limit
  */
 export type RunStatement = (sql: string, parameters?: readonly unknown[], limit?: number) => Promise<SqlResult>;
 
@@ -67,18 +67,18 @@ interface Turn {
 }
 
 export interface ConnectionLimits {
-  /** How long the answer to a statement is awaited after it was sent, in milliseconds. */
+  /** How long to wait for the answer after a statement was sent, in milliseconds. */
   readonly limit: number;
   /** Whether a statement without an answer ends the connection. */
   readonly endsWhenSilent?: boolean;
 }
 
 /**
- * One connection with its own session. Its statements are sent one after the other. Those that have no answer when the
- * connection ends are rejected, whatever the driver does about them.
+ * One connection with its session. Its statements are sent one after the other. When the connection ends, statements
+ * without an answer are rejected, even if the driver does not reject them.
  */
 export class SqlConnection implements SessionIdentity {
-  /** Why it has ended; `undefined`: it has not. */
+  /** Why it has ended. `undefined`: it has not. */
   ended: ConnectionLost | undefined;
   id = 0;
   origin = '';
@@ -119,7 +119,7 @@ export class SqlConnection implements SessionIdentity {
     return this.inTurn(() => work((...statement) => this.send(...statement)));
   }
 
-  /** Calls back when it has ended, once. */
+  /** Calls back once, when it has ended. */
   onEnd(listener: (reason: ConnectionLost) => void): void {
     this.listeners.push(listener);
   }

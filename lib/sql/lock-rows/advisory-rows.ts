@@ -3,12 +3,12 @@ import { quoteTable } from '../server/table-name.js';
 import { keySpace, numberOfKey } from '../session-locks/advisory-key.js';
 import { rowsOf } from './rows-of.js';
 
-/** The locks of `advisoryLocks`, for a transaction of PostgreSQL: they end with it. */
+/** The locks of `advisoryLocks` for a transaction of PostgreSQL. They end with the transaction. */
 export class AdvisoryRows {
-  /** @param space of the table that tells these locks from others */
+  /** @param space the key space of the table */
   private constructor(private readonly space: string) {}
 
-  /** `undefined`: this transaction sees no such table. */
+  /** `undefined`: the table does not exist, or this transaction does not see it. */
   static async of(query: RowQuery, table: string): Promise<AdvisoryRows | undefined> {
     const [row] = rowsOf(
       await query(
@@ -19,14 +19,14 @@ export class AdvisoryRows {
     return row && new AdvisoryRows(keySpace(row.schema, row.name));
   }
 
-  /** False: it is a try, and another transaction or session has the lock. */
+  /** False: `isTry` is set, and another transaction or session has the lock. */
   async lock(query: RowQuery, key: string, mode: 'exclusive' | 'share', isTry: boolean): Promise<boolean> {
     const name = `pg_${isTry ? 'try_' : ''}advisory_xact_lock${mode === 'share' ? '_shared' : ''}`;
     const [row] = rowsOf(await query(`SELECT ${name}(CAST($1 AS bigint)) AS locked`, [this.numberOf(key)]));
     return !isTry || row?.locked === true;
   }
 
-  /** False: what was locked is free again, because the statements run outside of a transaction. */
+  /** False: the lock is free again, because the statements run outside of a transaction. */
   async isLocked(query: RowQuery, key: string): Promise<boolean> {
     const text = `SELECT 1 AS one FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND objsubid = 1 AND granted
       AND ((CAST(classid AS bigint) << 32) | CAST(objid AS bigint)) = CAST($1 AS bigint)`;

@@ -16,7 +16,7 @@ export class MysqlRows {
     await autocommit(`INSERT IGNORE INTO ${table} (lock_name) VALUES (?)`, [bytes]);
   }
 
-  /** The setting is the session's, which others use later. */
+  /** Restores the setting, because it belongs to the session, which others use later. */
   async within(query: RowQuery, waitTime: number | undefined, work: () => Promise<void>): Promise<void> {
     if (waitTime === undefined || waitTime === 0) return work();
     const [before] = rowsOf(await query('SELECT @@SESSION.innodb_lock_wait_timeout AS time', []));

@@ -8,7 +8,7 @@ const LONGEST_TIMEOUT = 2 ** 31 - 1;
 export class PostgresRows {
   readonly quote = '"';
 
-  /** @param version the first number of the server's */
+  /** @param version the major version of the server */
   constructor(private readonly version: number) {}
 
   async makeRow(autocommit: RowQuery, table: string, key: string): Promise<void> {
@@ -16,7 +16,7 @@ export class PostgresRows {
     await autocommit(`INSERT INTO ${table} (lock_name) VALUES ($1) ON CONFLICT DO NOTHING`, [key]);
   }
 
-  /** A transaction in which a statement has failed is over: then there is nothing to restore. */
+  /** A transaction in which a statement has failed is over, so there is nothing to restore. */
   async within(query: RowQuery, waitTime: number | undefined, work: () => Promise<void>): Promise<void> {
     if (waitTime === undefined || waitTime === 0) return work();
     const [before] = rowsOf(await query("SELECT current_setting('lock_timeout') AS time", []));
@@ -38,7 +38,7 @@ export class PostgresRows {
     return rowsOf(answer).length > 0;
   }
 
-  /** A transaction that has locked a row has a number. */
+  /** A transaction that has locked a row has an ID. */
   async isInTransaction(query: RowQuery): Promise<boolean> {
     if (!(this.version >= 10)) return true;
     return rowsOf(await query('SELECT 1 AS open WHERE txid_current_if_assigned() IS NOT NULL', [])).length > 0;

@@ -6,22 +6,22 @@ import { rowsOf } from './rows-of.js';
 /** The statements of `lockRows` for one kind of database. */
 export interface RowDialect {
   readonly quote: '"' | '`';
-  /** Makes the row in autocommit, unless it is there. */
+  /** Creates the row in autocommit if it is missing. */
   makeRow(autocommit: RowQuery, table: string, key: string): Promise<void>;
-  /** Does `work` with this time limit for each lock; `undefined`: the database's own. */
+  /** Runs `work` with this time limit for each lock. `undefined`: the limit of the database. */
   within(query: RowQuery, waitTime: number | undefined, work: () => Promise<void>): Promise<void>;
-  /** False: there is no such row. */
+  /** False: the row does not exist. */
   lock(query: RowQuery, table: string, key: string, mode: 'exclusive' | 'share', isTry: boolean): Promise<boolean>;
   /**
-   * False: what was locked is free again, because the statements run outside of a transaction. True where the server
-   * does not tell.
+   * False: the lock is free again, because the statements run outside of a transaction. True if the server does not
+   * report this.
    */
   isInTransaction(query: RowQuery): Promise<boolean>;
-  /** Whether an error says that somebody else has the row locked. */
+  /** Whether an error says that another transaction has locked the row. */
   isBusy(error: unknown): boolean;
 }
 
-/** Asks the database what it is. This reads no table, so that it fixes no snapshot. */
+/** Asks the database for its version. This reads no table, so it fixes no snapshot of the transaction. */
 export async function dialectOf(query: RowQuery): Promise<RowDialect> {
   const [row] = rowsOf(await query('SELECT version() AS version', []));
   const version = String(row?.version);

@@ -1,12 +1,12 @@
 type Row = Readonly<Record<string, unknown>>;
 
-/** The rows of an answer: rows themselves, `{ rows }` of pg, or `[rows, fields]` of mysql2. */
+/** The rows of an answer: plain rows, `{ rows }` of pg, or `[rows, fields]` of mysql2. */
 export function rowsOf(answer: unknown): readonly Row[] {
   if (Array.isArray(answer)) return Array.isArray(answer[0]) ? answer[0] : answer;
   return (answer as { readonly rows?: readonly Row[] } | undefined)?.rows ?? [];
 }
 
-/** Codes of a driver's error, which ORMs wrap in their own errors. */
+/** Codes of a driver's error, which an ORM may have wrapped. */
 export function codesOf(error: unknown): readonly unknown[] {
   const codes: unknown[] = [];
   for (let inner = error as Wrapped | undefined, depth = 0; inner && depth < 5; depth++) {

@@ -6,7 +6,7 @@ export interface HolderEntry {
   readonly key: string;
   readonly owner: string;
   readonly mode: 'exclusive' | 'write';
-  /** The number of the session that holds the lock, and what its {@link Grant} says. */
+  /** The number of the session that holds the lock, and the transaction of its {@link Grant}. */
   readonly session: number;
   readonly transaction: number;
   readonly leaseTime: number;
@@ -30,90 +30,97 @@ export interface TokenRange {
 export interface KnownState {
   readonly owner: string;
   readonly mode: 'exclusive' | 'write';
-  /** Milliseconds until the server ends the session, unless it is used before. */
+  /** Milliseconds until the server ends the session, unless it runs a statement before. */
   readonly remaining: number;
   readonly session: number;
-  /** The last fencing token that was written for it. */
+  /** The last fencing token that was written for this lock. */
   readonly token: number;
 }
 
 /**
- * The statements of one kind of database that are the same for all kinds of locks. They run in autocommit, nearly all
- * on the control connection, and reject with the driver's errors or ConnectionLost.
+ * The statements for one kind of database that are the same for all kinds of locks. They run in autocommit, nearly all
+ * on the control connection. They reject with the driver's errors or ConnectionLost.
  */
 export interface LockServer {
   /** `PostgreSQL`, `MySQL or MariaDB`. */
   readonly title: string;
-  /** The locks that its sessions take. */
+  /** The locks that sessions of this server take. */
   readonly locks: SessionLocks;
   /** The statements that create the tables, for people to run. */
   readonly tableStatements: readonly string[];
   readonly clients: ClientTable;
-  /** Whether an error says that somebody else makes the same table. */
+  /** Whether an error says that another client is creating the same table. */
   isCreatedMeanwhile(error: unknown): boolean;
 
-  /** Which session it is. This changes nothing. */
+  /** Identifies the session of a connection. This changes nothing. */
   identify(connection: SqlConnection): Promise<SessionIdentity>;
   /**
-   * @throws UnsuitableServer when the server cannot keep locks: it is too old, say, or one of several that accept
-   * writes. It changes nothing.
+   * Checks the server. This changes nothing.
+   *
+   * @throws UnsuitableServer when the server cannot keep locks, for example because it is too old, or because it is one
+   * of several servers that accept writes
    */
   checkServer(control: SqlConnection): Promise<void>;
-  /** @throws UnsuitableServer when a setting does not stay */
+  /** @throws UnsuitableServer when the session does not keep a setting */
   prepareControl(control: SqlConnection): Promise<void>;
   /**
-   * Sets back what {@link prepareControl} has set, for a session that others may get; `undefined`: nothing stays.
+   * Restores the settings that {@link prepareControl} changed, because other clients may get the session. `undefined`:
+   * there is nothing to restore.
    *
-   * @param limit how long the answer is awaited, in milliseconds
+   * @param limit how long to wait for the answer, in milliseconds
    */
   restoreControl?(control: SqlConnection, limit: number): Promise<void>;
-  /** Rejects when a table is not there, or a right on it is missing. It changes nothing. */
+  /** Rejects when a table, or a permission on it, is missing. This changes nothing. */
   checkTables(control: SqlConnection): Promise<void>;
-  /** To be called on each new control connection: makes later tokens exceed those that a crash of the server lost. */
+  /**
+   * Makes later tokens exceed those that were lost in a crash of the server. To be called on each new control
+   * connection.
+   */
   prepareTokens(control: SqlConnection): Promise<void>;
 
-  /** Any statement: the server counts the idle time from now on. */
+  /** Runs any statement, so that the server counts the idle time from now on. */
   touch(session: SqlConnection): Promise<void>;
 
-  /** Makes the row of the state where it is missing. */
+  /** Creates the row of the lock in the state table if it is missing. */
   makeState(control: SqlConnection, key: string): Promise<void>;
   /** How many holders {@link note} can note in one statement. */
   readonly mostNotes: number;
   /**
-   * Notes holders of different locks and gives them their tokens; `undefined`: the row of the state is missing. Either
-   * all are noted, or it rejects.
+   * Notes holders of different locks and issues their tokens. `undefined`: the lock has no row in the state table.
+   * Either notes all of them, or rejects.
    */
   note(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]>;
   noteLease(control: SqlConnection, key: string, owner: string, leaseTime: number): Promise<void>;
   /**
-   * These owners hold these locks no longer, unless they have got them again. Absent: the sessions alone show it.
+   * Notes that these owners no longer hold these locks, unless they have acquired them again. Absent: the sessions show
+   * this without a note.
    */
   withdraw?(control: SqlConnection, notes: readonly HolderNote[]): Promise<void>;
   /** Makes later tokens of the lock exceed this one. */
   raiseToken(control: SqlConnection, key: string, token: number): Promise<void>;
   read(control: SqlConnection, key: string): Promise<KnownState | undefined>;
-  /** The keys of all locks whose holder's session lives. */
+  /** The keys of all locks whose holder's session is alive. */
   heldKeys(control: SqlConnection): Promise<readonly string[]>;
   /**
-   * Ends the session that holds this lock. False: owner or token are no longer those that were read, and nothing was
+   * Ends the session that holds this lock. False: the owner or the token has changed since it was read, and nothing was
    * done.
    */
   kill(control: SqlConnection, key: string, state: KnownState): Promise<boolean>;
-  /** Which of these sessions run a statement, by their numbers. */
+  /** Finds which of these sessions run a statement. Sessions are given by their numbers. */
   running(control: SqlConnection, sessions: readonly number[]): Promise<readonly number[]>;
-  /** Ends this session unless it runs a statement, or is another one by now. */
+  /** Ends this session, unless it runs a statement or its number belongs to another session by now. */
   endIdle(control: SqlConnection, session: SessionIdentity): Promise<void>;
-  /** Ends the statement that this session waits with. */
+  /** Cancels the statement with which this session waits. */
   cancel(control: SqlConnection, session: number): Promise<void>;
 }
 
-/** The table with a record for each client. */
+/** The table that has a record for each client. */
 export interface ClientTable {
   readonly statement: string;
-  /** Keeps the record for `lifetime` milliseconds, and drops those that are out of date. */
+  /** Stores the record for `lifetime` milliseconds, and removes expired records. */
   write(control: SqlConnection, id: string, record: string, lifetime: number): Promise<void>;
   remove(control: SqlConnection, id: string): Promise<void>;
-  /** @param id of one client; `undefined`: all */
+  /** @param id of one client; `undefined`: of all clients */
   read(control: SqlConnection, id?: string): Promise<readonly WrittenRecord[]>;
 }
 
@@ -126,11 +133,11 @@ export interface WrittenRecord {
 /** How far, in µs, reserved tokens may run ahead of the database's clock. */
 export const MAX_LEAD = 100_000;
 
-/** The advice for connections that share sessions of the server. */
+/** The advice when connections share sessions of the server. */
 export const SHARED_SESSIONS =
   'locks need a session of the server for each connection, and here a pooler shares sessions between transactions: connect to the database itself, or to a pooler that keeps a session for as long as the client is connected (session pooling)';
 
-/** The database cannot keep locks, whatever is tried. */
+/** The database cannot keep locks. Another attempt would fail as well. */
 export class UnsuitableServer extends Error {
   override readonly name = 'UnsuitableServer';
 }

@@ -17,13 +17,13 @@ import type { TableNames } from './table-name.js';
 
 /** The largest value of wait_timeout, in seconds. */
 const LONGEST_TIMEOUT = 31_536_000;
-/** How long a session that is ended by force may take for it, in milliseconds. */
+/** How long a killed session may take to end, in milliseconds. */
 const KILL_TIME = 1_000;
 export const TRANSACTIONS = 'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE';
 const NOW = 'CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)';
 
 /**
- * MySQL 8 and MariaDB 10.6, and later. The server counts a session's idle time in whole seconds, so that leases are
+ * MySQL 8 and MariaDB 10.6, and later. The server counts a session's idle time in whole seconds, so leases are
  * rounded up.
  */
 export class MysqlServer implements LockServer {
@@ -31,12 +31,12 @@ export class MysqlServer implements LockServer {
   readonly tableStatements: readonly string[];
   readonly clients: ClientTable;
   private isMariaDb = false;
-  /** The table with all sessions. */
+  /** The table of all sessions. */
   private sessions = INFORMATION_SCHEMA;
 
   private readonly state: string;
 
-  /** @param singlePrimary all clients use one node, whatever the server says */
+  /** @param singlePrimary all clients use one node, even if the server reports several */
   constructor(
     private readonly tables: TableNames,
     readonly locks: MysqlLocks,
@@ -78,8 +78,8 @@ export class MysqlServer implements LockServer {
   }
 
   /**
-   * Autocommit and the transactions' settings are set whatever the server's defaults are: a token is to be committed at
-   * once.
+   * Sets autocommit and the settings of transactions regardless of the server's defaults, because a token must be
+   * committed at once.
    */
   async prepareControl(control: SqlConnection): Promise<void> {
     await control.run(
@@ -95,7 +95,7 @@ export class MysqlServer implements LockServer {
     await this.locks.checkTables(control);
   }
 
-  /** A token is on the disk when it is given, as the server is configured. */
+  /** Nothing to do: a token is as durable as the server is configured to make it. */
   async prepareTokens(): Promise<void> {}
 
   async touch(session: SqlConnection): Promise<void> {
@@ -106,7 +106,7 @@ export class MysqlServer implements LockServer {
     return insertMissing(control, this.state, key, this.isMariaDb);
   }
 
-  /** LAST_INSERT_ID() gives one token. MariaDB has RETURNING. */
+  /** LAST_INSERT_ID() returns one token. MariaDB has RETURNING. */
   get mostNotes(): number {
     return this.isMariaDb ? 128 : 1;
   }
@@ -116,8 +116,8 @@ export class MysqlServer implements LockServer {
   }
 
   /**
-   * Rows are locked in the order of their names, so that two such statements cannot wait for each other. Assignments are
-   * made from left to right, and see what those before them have set.
+   * Rows are locked in the order of their names, so that two such statements cannot wait for each other. Assignments
+   * are evaluated from left to right, and use the new values of earlier ones.
    */
   private async noteAll(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly TokenRange[]> {
     const sorted = [...entries].sort((a, b) => Buffer.compare(toBytes(a.key), toBytes(b.key)));
@@ -140,7 +140,7 @@ export class MysqlServer implements LockServer {
     return entries.map(({ key }) => ranges.get(key) as TokenRange);
   }
 
-  /** Assignments are made from left to right, and see what those before them have set. */
+  /** Assignments are evaluated from left to right, and use the new values of earlier ones. */
   private async noteOne(control: SqlConnection, entry: HolderEntry): Promise<TokenRange | undefined> {
     const { key, owner, mode, session, leaseTime, reserve } = entry;
     const { changed, lastId } = await runPatiently(
@@ -162,7 +162,7 @@ export class MysqlServer implements LockServer {
     await control.run(text, [toSeconds(leaseTime) * 1_000, toBytes(key), owner]);
   }
 
-  /** A session does not show whether it is in a transaction, at least not to everybody. */
+  /** Needed because not every user can see whether a session is in a transaction. */
   async withdraw(control: SqlConnection, notes: readonly HolderNote[]): Promise<void> {
     const meant = notes.map(() => '(lock_name = ? AND owner = ? AND token = ?)').join(' OR ');
     const text = `UPDATE ${this.state} SET owner = NULL WHERE ${meant}`;
@@ -175,7 +175,7 @@ export class MysqlServer implements LockServer {
     await control.run(text, [token, toBytes(key)]);
   }
 
-  /** Sessions are numbered from 1 after each start of the server: what was noted before that start is over. */
+  /** The server numbers sessions from 1 after each start, so notes from before the last start are ignored. */
   async read(control: SqlConnection, key: string): Promise<KnownState | undefined> {
     const idle = this.isMariaDb ? 'p.TIME_MS' : 'p.TIME * 1000';
     const { rows } = await control.run(
@@ -206,8 +206,8 @@ export class MysqlServer implements LockServer {
   }
 
   /**
-   * The state is locked until KILL was sent: a holder that releases meanwhile cannot strike itself out, and uses its
-   * session for nothing else.
+   * The row of the state is locked until KILL was sent. A holder that releases meanwhile cannot withdraw its note, so
+   * it does not use its session for another lock.
    */
   async kill(control: SqlConnection, key: string, { owner, token, session }: KnownState): Promise<boolean> {
     const isKilled = await control.exclusively(async (run) => {
@@ -256,14 +256,17 @@ export class MysqlServer implements LockServer {
 const NO_SUCH_SESSION = 1094;
 const LOCK_TIMEOUT = 1205;
 const DEADLOCK = 1213;
-/** How often a statement is sent that found a row of the state locked. */
+/** How often a statement is sent at most if it finds a row of the state locked. */
 const ATTEMPTS = 3;
-/** Its text of running statements is utf8mb3 in MySQL: a character beyond that makes any query of it fail. */
+/**
+ * In MySQL, its column of statements is utf8mb3. A running statement with another character makes every query of it
+ * fail.
+ */
 const INFORMATION_SCHEMA = 'information_schema.PROCESSLIST';
 const PERFORMANCE_SCHEMA = 'performance_schema.processlist';
 const SETTINGS = "'wsrep_on', 'group_replication_single_primary_mode', 'log_bin', 'binlog_format'";
 
-/** MySQL 8.0.22 and later have a better table of sessions, unless the performance schema is switched off. */
+/** MySQL 8.0.22 and later have a better table of sessions, unless the performance schema is disabled. */
 async function sessionTable(control: SqlConnection): Promise<string> {
   const own = `SELECT 1 FROM ${PERFORMANCE_SCHEMA} WHERE ID = CONNECTION_ID()`;
   const { rows } = await control.run(own).catch((error) => {
@@ -273,25 +276,25 @@ async function sessionTable(control: SqlConnection): Promise<string> {
   return rows.length > 0 ? PERFORMANCE_SCHEMA : INFORMATION_SCHEMA;
 }
 
-/** Why a server with these settings cannot keep locks, if it cannot. */
+/** Why a server with these settings cannot keep locks. `undefined`: it can. */
 function settingProblem(
   settings: ReadonlyMap<string, string>,
   title: string,
   singlePrimary: boolean,
 ): string | undefined {
-  const advice = `${title} are local to a node, so that two nodes would give one lock to two holders. Use another database, or set singlePrimary: true if all clients of these locks use one and the same node`;
+  const advice = `${title} are local to a node, so two nodes would grant one lock to two holders. Use another database, or set singlePrimary: true if all clients of these locks use the same node`;
   if (!singlePrimary && settings.get('wsrep_on') === 'ON')
     return `this is a node of a Galera cluster (wsrep_on): ${advice}`;
   if (!singlePrimary && settings.get('group_replication_single_primary_mode') === 'OFF')
     return `this is a node of a multi-primary group (group_replication_single_primary_mode = OFF): ${advice}`;
   if (settings.get('log_bin') === 'ON' && settings.get('binlog_format') === 'STATEMENT')
-    return 'binlog_format is STATEMENT, and InnoDB cannot log READ COMMITTED transactions so: set binlog_format to MIXED or ROW';
+    return 'binlog_format is STATEMENT, with which InnoDB cannot log READ COMMITTED transactions: set binlog_format to MIXED or ROW';
   return undefined;
 }
 
 /**
- * A row of the state is locked by others for a moment only: by the release of the holder before, or by a release by
- * force.
+ * Retries a statement that finds a row of the state locked. Others lock such a row only for a moment, when the previous
+ * holder releases the lock or somebody force-releases it.
  */
 async function runPatiently(
   control: SqlConnection,
@@ -306,7 +309,7 @@ async function runPatiently(
     }
 }
 
-/** Swallows this error, and no other. */
+/** Ignores only this error. */
 function unlessErrno(errno: number): (error: unknown) => void {
   return (error) => {
     if ((error as { readonly errno?: number }).errno !== errno) throw error;
@@ -314,7 +317,7 @@ function unlessErrno(errno: number): (error: unknown) => void {
 }
 
 /**
- * Says which of the two it is.
+ * Distinguishes MySQL and MariaDB.
  *
  * @throws UnsuitableServer when it is too old
  */
@@ -331,7 +334,7 @@ export function checkMysqlVersion(version: string, { title }: Pick<MysqlLocks, '
   );
 }
 
-/** Makes the row where it is missing. An INSERT waits for a row that somebody has locked; then it is there. */
+/** Creates the row if it is missing. An INSERT that times out has waited for a locked row, so the row exists. */
 export async function insertMissing(
   control: SqlConnection,
   table: string,
@@ -365,7 +368,7 @@ function toSeconds(leaseTime: number): number {
   return Math.min(Math.ceil(leaseTime / 1_000), LONGEST_TIMEOUT);
 }
 
-/** The column is binary: names are compared byte by byte. */
+/** The column is binary, so names are compared byte by byte. */
 export function toBytes(key: string): Buffer {
   return Buffer.from(key);
 }

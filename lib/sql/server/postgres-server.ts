@@ -15,12 +15,12 @@ import { PostgresTokens } from './postgres-tokens.js';
 import { probesOf } from './rights.js';
 import type { TableNames } from './table-name.js';
 
-/** How long a session that is ended by force may take for it, in milliseconds. */
+/** How long a terminated session may take to end, in milliseconds. */
 const KILL_TIME = 1_000;
-/** How often notes are sent again because the tokens had to be raised first. */
+/** How often notes are sent again because the limit of the tokens had to be raised first. */
 const RAISES = 3;
 
-/** PostgreSQL. Sessions are those of `pg_stat_activity`. */
+/** PostgreSQL. Sessions are the rows of `pg_stat_activity`. */
 export class PostgresServer implements LockServer {
   readonly title = 'PostgreSQL';
   readonly mostNotes = 128;
@@ -67,7 +67,7 @@ export class PostgresServer implements LockServer {
         'track_activities is off: without it the server does not show which sessions hold locks and wait. Set track_activities = on for this server, database or user',
       );
     const newer: string[] = [];
-    // Not on every operating system. A setting that is local to its transaction ends with this statement.
+    // Not every operating system has it. A setting that is local to its transaction ends with this statement.
     const looksForClients = "SELECT set_config('client_connection_check_interval', '1000', true)";
     const isKnown = version >= 140_000 && (await control.run(looksForClients).then(() => true, unlessLost(control)));
     if (isKnown) newer.push("client_connection_check_interval = '1s'");
@@ -76,7 +76,7 @@ export class PostgresServer implements LockServer {
   }
 
   async prepareControl(control: SqlConnection): Promise<void> {
-    // Whatever the defaults of the role and of the database are.
+    // The role and the database may have other defaults.
     await control.run(
       "SET lock_timeout = '1s'; SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off",
     );
@@ -111,7 +111,7 @@ export class PostgresServer implements LockServer {
     for (let attempt = 1; ; attempt++) {
       const ranges = await this.noteAll(control, entries);
       const isComplete = ranges.every((range) => range !== undefined);
-      // Rows may be missing, or tokens.
+      // Rows or tokens may be missing.
       if (isComplete || attempt === RAISES || !(await this.tokens.provideFor(control, keys))) return ranges;
     }
   }
@@ -177,7 +177,7 @@ export class PostgresServer implements LockServer {
     return rows.map(({ key }) => String(key));
   }
 
-  /** The state is locked meanwhile: nobody is noted as the holder between the comparison and the end of the session. */
+  /** The row of the state is locked, so nobody is noted as the holder between the comparison and the termination. */
   async kill(control: SqlConnection, key: string, { owner, token, session }: KnownState): Promise<boolean> {
     const { rows: killed } = await control.run(
       `WITH meant AS (SELECT session, transaction FROM ${this.state} WHERE lock_name = $1 AND owner = $2 AND token = $3 FOR UPDATE)
@@ -220,13 +220,13 @@ export function checkPostgresVersion(
   throw new UnsuitableServer(message);
 }
 
-/** Since PostgreSQL 10, the second number is that of a correction. */
+/** Since PostgreSQL 10, the second number is the minor version. */
 function numberOf(version: number): string {
   const [major, minor] = [Math.floor(version / 10_000), Math.floor(version / 100) % 100];
   return major < 10 ? `${major}.${minor}` : String(major);
 }
 
-/** For a statement that may fail, but not for want of a connection. */
+/** For a statement that may fail, but not because the connection is lost. */
 function unlessLost(connection: SqlConnection): (error: unknown) => boolean {
   return (error) => {
     if (connection.ended !== undefined || error instanceof ConnectionLost) throw error;

@@ -6,28 +6,30 @@ const LONGEST_TIMEOUT = 2 ** 31 - 1;
 /** Microseconds since 1970 of an expression of the type timestamptz. */
 export const micros = (time: string) => `(extract(epoch from ${time}) * 1000000)::bigint`;
 
-/** In a statement: its commit does not wait for the disk. Nothing stays in the session, which others may get. */
+/** A part of a statement whose commit does not wait for the disk. The setting does not outlast the transaction. */
 export const SOON = "set_config('synchronous_commit', 'off', true) AS soon";
 
-/** The text of a statement that is on the disk when it is answered. It has no parameters: two statements travel. */
+/**
+ * A statement whose change is on the disk when it is answered. It is sent with another one, so it has no parameters.
+ */
 export const durably = (statement: string) => `SET LOCAL synchronous_commit = on; ${statement}`;
 
-/** For a setting: whole milliseconds. */
+/** The value of a setting in whole milliseconds. */
 export function toMilliseconds(duration: number): number {
   return Math.min(Math.ceil(duration), LONGEST_TIMEOUT);
 }
 
-/** Makes the row where it is missing. A crash may take it back. */
+/** Creates the row if it is missing. A crash may undo this. */
 export async function insertMissing(control: SqlConnection, table: string, key: string): Promise<void> {
   const text = `WITH setting AS (SELECT ${SOON}) INSERT INTO ${table} (lock_name) SELECT $1::text FROM setting ON CONFLICT DO NOTHING`;
   await control.run(text, [key]);
 }
 
 /**
- * A string constant for a statement that is sent with others in one text, which can have no parameters. `E` makes
- * backslashes mean the same whatever `standard_conforming_strings` is.
+ * A string constant for a statement that is sent together with others and so can have no parameters. `E` gives
+ * backslashes the same meaning for every value of `standard_conforming_strings`.
  *
- * @throws an error with PostgreSQL's code for a name with a zero byte, at which the text of a statement ends
+ * @throws an error with PostgreSQL's code if the name contains a zero byte, which would end the text of the statement
  */
 export function toLiteral(text: string): string {
   if (text.includes('\0'))

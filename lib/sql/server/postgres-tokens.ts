@@ -3,33 +3,35 @@ import { MAX_LEAD, type TokenRange } from './lock-server.js';
 import { durably, micros, SOON } from './postgres-statements.js';
 import type { TableNames } from './table-name.js';
 
-/** By how much the limit is raised, in µs. */
+/** How far the limit is raised each time, in µs. */
 const RAISE = 20_000_000;
-/** It is raised when less than this is left, in µs. */
+/** The limit is raised when less than this is left, in µs. */
 const LOW = 10_000_000;
-/** How far, in µs, the first tokens after a crash are ahead of the clock at least. */
+/** The first tokens after a crash are at least this far ahead of the clock, in µs. */
 const AHEAD = 150_000;
 
 /** The next token of the lock `s`. */
 const NEXT = 'greatest(s.token + s.reserved + 1, source.time)';
 
 /**
- * Fencing tokens that are committed without waiting for the disk, so that a crash of the server loses the last ones. A
- * crash shows in the unlogged table `epoch`, which is empty after it. All tokens are below the limit that `floor` keeps
- * on the disk: who finds `epoch` empty raises the limit, and tokens go on from where the limit was. See
+ * Fencing tokens that are committed without waiting for the disk, so that a crash of the server loses the last ones.
+ * The unlogged table `epoch` is empty after a crash. All tokens are below the limit that `floor` keeps on the disk. A
+ * client that finds `epoch` empty raises the limit, and tokens continue from the previous limit. See
  * docs/decisions/sql-tokens.md.
  *
- * For statements that give a token: `WITH ${source} … UPDATE state AS s SET ${assignments(…)} FROM source WHERE … AND
- * ${areLeft} RETURNING ${returned}`. {@link read} reads each row. If
- * there is none, {@link provideFor} says whether to try again.
+ * Statements that issue a token have the form `WITH ${source} … UPDATE state AS s SET ${assignments(…)} FROM source
+ * WHERE … AND ${areLeft} RETURNING ${returned}`. {@link read} reads each row. If there is none, {@link provideFor}
+ * returns whether to try again.
  */
 export class PostgresTokens {
   readonly tableStatements: readonly string[];
-  /** Statements that fail if a table or a right is missing, and otherwise change nothing. */
+  /** Statements that fail if a table or a permission is missing, and otherwise change nothing. */
   readonly probes: readonly string[];
-  /** A CTE with one row, or with none where no token can be given before {@link open}. The commit does not wait. */
+  /**
+   * A CTE with one row, or without rows if {@link open} must be called first. The commit does not wait for the disk.
+   */
   readonly source: string;
-  /** Whether the tokens that are wanted are below the limit: a condition on `s` and `source`. */
+  /** A condition on `s` and `source`: the requested tokens are below the limit. */
   readonly areLeft = `${NEXT} < source.token_limit`;
   readonly returned = 's.token, s.reserved, source.token_limit - s.token - s.reserved AS tokens_left';
 
@@ -52,18 +54,19 @@ export class PostgresTokens {
       `SELECT token_limit FROM ${floor} WHERE 1 = 0 FOR UPDATE`,
       `INSERT INTO ${floor} (token_limit) SELECT token_limit FROM ${floor} WHERE 1 = 0`,
     ];
-    // LIMIT is for the planner. It expects thousands of rows in a table that nobody has analyzed, and compiles the statement.
+    // Without LIMIT, the planner expects thousands of rows in a table that was never analyzed, and compiles the
+    // statement.
     const only = (table: string) => `(SELECT * FROM ${table} LIMIT 1)`;
     this.source = `source AS (SELECT greatest(${micros('clock_timestamp()')}, e.base) AS time, f.token_limit, ${SOON} FROM ${only(epoch)} AS e, ${only(floor)} AS f)`;
   }
 
-  /** @param reserve an expression: how many tokens to reserve for hand-offs */
+  /** @param reserve an SQL expression for the number of tokens to reserve for hand-offs */
   assignments(reserve: string): string {
     const room = `least(source.time + ${MAX_LEAD}, source.token_limit - 1) - ${NEXT}`;
     return `token = ${NEXT}, reserved = greatest(0, least(${reserve}, ${room}))`;
   }
 
-  /** Raises the limit in the background when it comes near. @param row what {@link returned} gave */
+  /** Raises the limit in the background when few tokens are left. @param row a result of {@link returned} */
   read(control: SqlConnection, row: SqlRow): TokenRange {
     const range = { token: Number(row.token), reserved: Number(row.reserved) };
     if (Number(row.tokens_left) < LOW && !this.isRaising) {
@@ -77,11 +80,12 @@ export class PostgresTokens {
     return range;
   }
 
-  /** Begins a new epoch where a crash, or the promotion of a replica, has ended the one before. */
+  /** Begins a new epoch if a crash, or the promotion of a replica, has ended the previous one. */
   async open(control: SqlConnection): Promise<void> {
     const { rows } = await control.run(`SELECT 1 FROM ${this.epoch}`);
     if (rows.length > 0) return;
-    // Of many that find it empty, one raises the limit, after the others have waited for the row that it locks.
+    // If several clients find it empty, they lock the row of the limit in turn, and only the first one raises the
+    // limit.
     await control.run(
       durably(
         `SELECT 1 FROM ${this.floor} FOR UPDATE;
@@ -96,9 +100,9 @@ export class PostgresTokens {
   }
 
   /**
-   * For locks that got no token though their rows are there.
+   * To be called for locks that got no token although their rows exist.
    *
-   * @returns whether it made tokens available; false: they were
+   * @returns true: it made tokens available; false: they already were
    */
   async provideFor(control: SqlConnection, keys: readonly string[]): Promise<boolean> {
     const { rows } = await control.run(
@@ -111,7 +115,7 @@ export class PostgresTokens {
     return true;
   }
 
-  /** Makes sure that there are tokens above the clock and this one. */
+  /** Makes sure that there are tokens above the clock and above this token. */
   private async raise(control: SqlConnection, token: number): Promise<void> {
     const used = `greatest(${micros('clock_timestamp()')}, ${token})`;
     await control.run(

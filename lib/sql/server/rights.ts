@@ -2,7 +2,7 @@ import type { TableNames } from './table-name.js';
 
 const NONE = 'WHERE 1 = 0';
 
-/** As {@link probesOf}, for the table whose rows are locked. */
+/** Like {@link probesOf}, for the table whose rows are locked. */
 export function probesOfRows(rows: string): readonly string[] {
   return [
     `SELECT lock_name FROM ${rows} ${NONE} FOR UPDATE`,

@@ -3,12 +3,12 @@ export interface TableNames {
   readonly rows: string;
   readonly state: string;
   readonly clients: string;
-  /** These two PostgreSQL alone has. */
+  /** Only PostgreSQL has this table and the next one. */
   readonly epoch: string;
   readonly floor: string;
 }
 
-/** The quoted names of the tables. @param table a checked name, perhaps with a schema before it */
+/** The quoted names of the tables. @param table a checked name, optionally with a schema */
 export function quoteTable(table: string, quote: '"' | '`'): TableNames {
   const quoted = (name: string) =>
     name
@@ -25,7 +25,7 @@ export function quoteTable(table: string, quote: '"' | '`'): TableNames {
   };
 }
 
-/** Why a table name from the user's options cannot be used; undefined: it can. */
+/** Why a table name from the user's options cannot be used. `undefined`: it can. */
 export function tableProblem(table: unknown): string | undefined {
   if (typeof table === 'string' && /^[A-Za-z_]\w{0,55}(\.[A-Za-z_]\w{0,55})?$/.test(table)) return undefined;
   return "table must be a name, or schema.name, of letters, digits and '_'";

@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto';
 
 /**
- * How long one statement waits for a lock, in milliseconds. In PostgreSQL it has a snapshot meanwhile, and VACUUM cleans
- * nothing that is younger.
+ * How long one statement waits for a lock, in milliseconds. In PostgreSQL, the statement has a snapshot while it waits,
+ * and VACUUM cannot remove rows that died after the snapshot.
  */
 export const LONGEST_WAIT = 5_000;
-/** How long its answer is awaited, in milliseconds. */
+/** How long to wait for its answer, in milliseconds. */
 export const WAIT_ANSWER = LONGEST_WAIT + 5_000;
 
 /**
- * What distinguishes the locks of one table from those of others, before the name of the lock. It says where it ends, so
- * that no two tables and names have one text.
+ * The prefix of a lock's name that distinguishes the locks of one table from those of others. It shows where it ends,
+ * so that different tables and names never result in the same text.
  */
 export function keySpace(...table: readonly unknown[]): string {
   return JSON.stringify(table);
@@ -21,7 +21,7 @@ export function numberOfKey(space: string, key: string): bigint {
   return createHash('sha256').update(space).update(key).digest().readBigInt64BE();
 }
 
-/** Why a table that has rows of row locks cannot be that of advisory locks. @param table a quoted name */
+/** Why a table with the rows of row locks cannot be used for advisory locks. @param table a quoted name */
 export function rowsAreThere(table: string): string {
   return `advisoryLocks(): there is a table ${table}, whose rows rowLocks() locks. The two kinds of locks do not exclude each other: give advisoryLocks() another table`;
 }

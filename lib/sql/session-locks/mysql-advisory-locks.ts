@@ -6,10 +6,12 @@ import { keySpace, LONGEST_WAIT, numberOfKey, rowsAreThere, WAIT_ANSWER } from '
 import type { Grant, MysqlLocks } from './session-locks.js';
 
 const HELD: Grant = { transaction: 0 };
-/** Names are those of the whole server, and of at most 64 characters. */
+/** Names apply to the whole server, and have at most 64 characters. */
 const PREFIX = 'nestjs-redis-lock:';
 
-/** Locks of GET_LOCK, which belong to a session. One whose statement failed is closed: it may have the lock. */
+/**
+ * Locks of GET_LOCK, which belong to a session. A session whose statement failed is closed, as it may have the lock.
+ */
 export class MysqlAdvisoryLocks implements MysqlLocks {
   readonly factory = 'advisoryLocks()';
   readonly title = 'advisory locks';
@@ -30,7 +32,7 @@ export class MysqlAdvisoryLocks implements MysqlLocks {
     this.isMariaDb = kind === 'MariaDB';
   }
 
-  /** All processes must mean the same table, whatever their current database is. */
+  /** All processes must use the same table, even if their current databases differ. */
   async checkTables(control: SqlConnection): Promise<void> {
     const [rows, state] = [this.tables.rows, this.tables.state].map((name) => name.replaceAll('`', '').split('.'));
     const found = await tableOf(control, state);
@@ -74,18 +76,18 @@ export class MysqlAdvisoryLocks implements MysqlLocks {
   }
 
   async undo(session: SqlConnection, keys: readonly string[]): Promise<void> {
-    if (keys.length > 0 && !(await this.release(session, keys))) throw new Error('a lock was free already');
+    if (keys.length > 0 && !(await this.release(session, keys))) throw new Error('a lock was already free');
   }
 
   /**
-   * 1: it is held, 0: somebody else has it. NULL, which comes without an error where the statement was killed, proves
-   * neither.
+   * 1: this session holds the lock. 0: somebody else holds it. NULL, which a killed statement returns without an error,
+   * proves neither.
    */
   private async get(session: SqlConnection, key: string, leaseTime: number, seconds: number, limit?: number) {
     await this.timeouts.provide(session, leaseTime);
     const { rows } = await session.run('SELECT GET_LOCK(?, ?) AS ok', [this.nameOf(key), seconds], limit);
     const { ok } = rows[0];
-    if (ok === null) throw new Error('GET_LOCK gave NULL: it was killed, or failed');
+    if (ok === null) throw new Error('GET_LOCK returned NULL: it was killed, or failed');
     return Number(ok) === 1 ? HELD : undefined;
   }
 

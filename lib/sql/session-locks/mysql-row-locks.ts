@@ -5,7 +5,7 @@ import type { Grant, MysqlLocks } from './session-locks.js';
 
 const HELD: Grant = { transaction: 0 };
 
-/** Rows that a session has locked, in a transaction that its first SELECT … FOR UPDATE begins (`autocommit` is off). */
+/** Rows that a session has locked. Its first SELECT … FOR UPDATE begins a transaction, because `autocommit` is off. */
 export class MysqlRowLocks implements MysqlLocks {
   readonly factory = 'rowLocks()';
   readonly title = 'row locks';

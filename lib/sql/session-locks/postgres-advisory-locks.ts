@@ -7,14 +7,14 @@ import { keySpace, LONGEST_WAIT, numberOfKey, rowsAreThere, WAIT_ANSWER } from '
 import type { Grant, PostgresLocks } from './session-locks.js';
 
 const LOCK_TIMEOUT = '55P03';
-/** As large as `randomInt` can. */
+/** The largest value for `randomInt`. */
 const LARGEST_MARK = 2 ** 48 - 1;
 
 /**
- * Advisory locks of sessions. What a session holds leaves nothing open in the database: no transaction, no snapshot.
+ * Advisory locks of sessions. A session that holds locks has no open transaction and no snapshot.
  *
- * Such a lock outlives the statement that took it, also one that fails afterwards. Therefore a session whose statement
- * failed is closed.
+ * Such a lock outlives the statement that took it, even if the statement fails afterwards. Therefore a session whose
+ * statement failed is closed.
  */
 export class PostgresAdvisoryLocks implements PostgresLocks {
   readonly factory = 'advisoryLocks()';
@@ -24,13 +24,13 @@ export class PostgresAdvisoryLocks implements PostgresLocks {
   readonly tableStatements = [];
   readonly idleState = 'idle';
   private space = '';
-  /** What each session has besides its locks, while it has any: see {@link newMark}. */
+  /** The mark of each session that has locks: see {@link newMark}. */
   private readonly marks = new WeakMap<SqlConnection, number>();
   private newer: readonly string[] = [];
 
   constructor(private readonly tables: TableNames) {}
 
-  /** The session still has the mark of the hold that the state names. */
+  /** The session still has the mark that is stored in the state. */
   readonly isHeld = `a.pid = s.session AND EXISTS (
       SELECT 1 FROM pg_locks AS l WHERE l.pid = s.session AND l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
         AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -40,7 +40,7 @@ export class PostgresAdvisoryLocks implements PostgresLocks {
     this.newer = newer;
   }
 
-  /** All processes must mean the same table, by whatever path their sessions find it. */
+  /** All processes must use the same table, even if their search paths differ. */
   async checkTables(control: SqlConnection): Promise<void> {
     const { rows } = await control.run(
       `SELECT n.nspname AS schema, c.relname AS name, to_regclass($2) IS NOT NULL AS has_rows
@@ -56,7 +56,7 @@ export class PostgresAdvisoryLocks implements PostgresLocks {
     await session.run(this.settings.map((setting) => `SET ${setting}`).join('; '));
   }
 
-  /** A pooler may give the session to others. */
+  /** Needed because a pooler may give the session to other clients. */
   async restoreSession(session: SqlConnection, limit: number): Promise<void> {
     const text = this.settings.map((setting) => `RESET ${setting.split(' ')[0]}`).join('; ');
     await session.run(text, undefined, limit);
@@ -78,8 +78,8 @@ export class PostgresAdvisoryLocks implements PostgresLocks {
   }
 
   /**
-   * A statement that waits has a snapshot, which keeps VACUUM from cleaning. So it waits for a bounded time
-   * (`lock_timeout`). The lock may be granted in the moment in which the time is over.
+   * A waiting statement has a snapshot, which limits VACUUM. So it waits for a bounded time (`lock_timeout`). The lock
+   * may be granted at the moment at which this time ends.
    */
   async wait(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined> {
     const mark = this.newMark(session);
@@ -114,7 +114,7 @@ export class PostgresAdvisoryLocks implements PostgresLocks {
   }
 
   async undo(session: SqlConnection, keys: readonly string[]): Promise<void> {
-    if (keys.length > 0 && !(await this.release(session, keys))) throw new Error('a lock was free already');
+    if (keys.length > 0 && !(await this.release(session, keys))) throw new Error('a lock was already free');
   }
 
   private get settings(): readonly string[] {
@@ -129,8 +129,8 @@ export class PostgresAdvisoryLocks implements PostgresLocks {
   }
 
   /**
-   * A number that only this hold of the session has, and that it locks, too. It tells the hold from earlier and later
-   * ones of the same lock by the same session, whose notes are written after the grant.
+   * A number that is unique to one hold, and that the session locks as well. It distinguishes the hold from earlier and
+   * later holds of the same lock by the same session, because notes are written after the grant.
    */
   private newMark(session: SqlConnection): number {
     const mark = randomInt(LARGEST_MARK);

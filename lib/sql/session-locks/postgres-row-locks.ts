@@ -13,11 +13,12 @@ export class PostgresRowLocks implements PostgresLocks {
   readonly oldest = 90_600;
   readonly tableStatements: readonly string[];
   /**
-   * The transaction that the state names still runs: a session is known by its process and when its transaction began.
+   * The transaction in the state still runs. It is identified by the session's process and by the time at which it
+   * began.
    */
   readonly isHeld = `a.pid = s.session AND ${micros('a.xact_start')} = s.transaction`;
   readonly idleState = 'idle in transaction%';
-  /** Settings of newer servers that transactions get as well. */
+  /** Settings that exist only on newer servers. */
   private newer: readonly string[] = [];
 
   /** @param rows the quoted name of the table */
@@ -33,10 +34,10 @@ export class PostgresRowLocks implements PostgresLocks {
     await control.run(probesOfRows(this.rows).join(';'));
   }
 
-  /** All settings are those of a transaction, so that none is left behind in a session that others may get. */
+  /** Nothing to do. All settings are local to a transaction, because other clients may get the session. */
   async prepareSession(): Promise<void> {}
 
-  /** `synchronous_commit`: a transaction that only locks rows writes nothing that could be lost. */
+  /** `synchronous_commit` is off, because a transaction that only locks rows writes nothing that could be lost. */
   async begin(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined> {
     const settings = ['statement_timeout = 0', 'lock_timeout = 0', 'synchronous_commit = off', ...this.newer];
     const local = settings.map((setting) => `SET LOCAL ${setting}`).join('; ');
@@ -65,7 +66,7 @@ export class PostgresRowLocks implements PostgresLocks {
     await session.run(setIdleTimeout(leaseTime));
   }
 
-  /** A transaction that has failed answers ROLLBACK to COMMIT. Then its lock was free since the failure. */
+  /** A failed transaction answers COMMIT with ROLLBACK. Then its lock has been free since the failure. */
   async release(session: SqlConnection): Promise<boolean> {
     return (await session.run('COMMIT')).command === 'COMMIT';
   }

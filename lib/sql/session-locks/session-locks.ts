@@ -1,70 +1,70 @@
 import type { SqlConnection } from '../driver/sql-connection.js';
 
-/** What a session got with a lock. */
+/** The result of a successful acquisition. */
 export interface Grant {
-  /** By which the notes tell what the session holds now from what it held before, where the server needs that. */
+  /** Distinguishes the present hold of the session from earlier ones in the notes, if the server needs that. */
   readonly transaction: number;
 }
 
 /**
- * How sessions take locks and give them back: one implementation for each kind of lock and of database. All methods
- * reject with the driver's errors or ConnectionLost. A session for which one rejects is closed, because it may hold
- * locks.
+ * How sessions take locks and give them back. Each kind of lock has one implementation for each kind of database. All
+ * methods reject with the driver's errors or ConnectionLost. If one of them rejects, the session is closed, because it
+ * may hold locks.
  */
 export interface SessionLocks {
-  /** The public function that makes them, for messages: `rowLocks()`. */
+  /** The public function that creates the backend, for messages: `rowLocks()`. */
   readonly factory: string;
-  /** What messages call them: `row locks`. */
+  /** The name of these locks in messages: `row locks`. */
   readonly title: string;
-  /** The statements that create the tables which only these locks need, for people to run. */
+  /** The statements that create the tables that only these locks need, for people to run. */
   readonly tableStatements: readonly string[];
-  /** Rejects when such a table is not there, or a right on it is missing. It changes nothing. */
+  /** Rejects when such a table, or a permission on it, is missing. This changes nothing. */
   checkTables(control: SqlConnection): Promise<void>;
 
-  /** Sets what the session needs for all its locks. */
+  /** Changes the settings of the session that all its locks need. */
   prepareSession(session: SqlConnection): Promise<void>;
   /**
-   * Sets that back, for a session that others may get; `undefined`: nothing stays.
+   * Restores these settings, because other clients may get the session. `undefined`: there is nothing to restore.
    *
-   * @param limit how long the answer is awaited, in milliseconds
+   * @param limit how long to wait for the answer, in milliseconds
    */
   restoreSession?(session: SqlConnection, limit: number): Promise<void>;
   /**
-   * Tries to take the first lock of a session, which the server ends from now on when it was idle for `leaseTime` ms.
-   * `undefined`: somebody else has it, or {@link provide} has something to make.
+   * Tries to take the first lock of a session. From now on, the server ends the session when it was idle for
+   * `leaseTime` ms. `undefined`: somebody else has the lock, or {@link provide} must be called first.
    */
   begin(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined>;
-  /** As {@link begin}, for a session that has begun. */
+  /** Like {@link begin}, for further locks of the session. */
   try(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined>;
   /**
-   * Waits for the lock. `undefined`: the caller should wait anew, after {@link provide}. The lease begins with the
-   * grant.
+   * Waits for the lock. `undefined`: the caller should call {@link provide} and wait again. The lease begins when the
+   * lock is granted.
    */
   wait(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined>;
-  /** Makes what the lock needs in the database. False: it is there. */
+  /** Creates the row that the lock needs in the database. False: nothing was missing. */
   provide(control: SqlConnection, key: string): Promise<boolean>;
   setLease(session: SqlConnection, leaseTime: number): Promise<void>;
-  /** Gives all locks of the session back. False: the server says that they were free before. */
+  /** Gives back all locks of the session. False: the server reports that they were already free. */
   release(session: SqlConnection, keys: readonly string[]): Promise<boolean>;
-  /** Gives back what the session has taken since it {@link begin}s. */
+  /** Gives back all locks that the session has taken since {@link begin}. */
   undo(session: SqlConnection, keys: readonly string[]): Promise<void>;
 }
 
-/** Locks of sessions of PostgreSQL. */
+/** Locks that are held by sessions of PostgreSQL. */
 export interface PostgresLocks extends SessionLocks {
-  /** The first `server_version_num` that has them. */
+  /** The first `server_version_num` that supports these locks. */
   readonly oldest: number;
-  /** Whether the session `a` of `pg_stat_activity` has the lock of the state `s`, as a condition. */
+  /** An SQL condition: the session `a` of `pg_stat_activity` has the lock of the state `s`. */
   readonly isHeld: string;
-  /** `a.state` of a session that has a lock and runs no statement, as a pattern. */
+  /** A pattern for `a.state` of a session that has a lock and runs no statement. */
   readonly idleState: string;
-  /** @param newer settings of this version that sessions need */
+  /** @param newer settings that sessions need, and that only newer servers have */
   useSettings(newer: readonly string[]): void;
 }
 
-/** Locks of sessions of MySQL and MariaDB. */
+/** Locks that are held by sessions of MySQL and MariaDB. */
 export interface MysqlLocks extends SessionLocks {
-  /** Whether the session `p` of the process list has the lock of the state `s`, which names an owner, as a condition. */
+  /** An SQL condition: the session `p` of the process list has the lock of the state `s`, whose owner is set. */
   readonly isHeld: string;
   useServer(kind: 'MySQL' | 'MariaDB'): void;
 }

@@ -6,30 +6,30 @@ import type { LockServer } from '../server/lock-server.js';
 import { refuseSharedSessions } from './pooler-check.js';
 import { isPermanent, type SqlFailures } from './sql-failure.js';
 
-/** How often making the tables is tried again where other processes make them at the same time. */
+/** How often to retry creating the tables while other processes create them at the same time. */
 const CREATE_ATTEMPTS = 5;
 /**
- * More than a statement of a session gets: one without an answer takes the connection from all acquisitions of the
- * process.
+ * More than a statement of a session gets, because an unanswered statement ends the connection for all acquisitions of
+ * the process.
  */
 const STATEMENT_LIMIT = 5_000;
-/** How long it may take to set its settings back before it is closed, in milliseconds. */
+/** How long it may take to restore the settings before the connection is closed, in milliseconds. */
 const GOODBYE = 500;
-/** How often work is repeated because the connection ended before it was sent. */
+/** How often work is repeated if the connection ended before the work was sent. */
 const ATTEMPTS = 3;
-/** How many connections there are at most, for statements that need not wait for each other. */
+/** The maximum number of connections for statements that need not wait for each other. */
 const LANES = 2;
-/** How long after an attempt to open one more the next may follow, in milliseconds. */
+/** The shortest time between two attempts to open a further connection, in milliseconds. */
 const WIDEN_AGAIN = 1_000;
 
 /**
- * The connection on which everything runs in autocommit: making rows, tokens, looking at locks, cancelling waits. It is
- * opened when it is first used, with a check of the server's version and of the tables, and again after it has ended.
- * Another one is opened beside it when statements that need not wait for each other would. It ends with the first one,
- * which after a failover may be to another server.
+ * The connection for all statements in autocommit, which create rows, issue tokens, read locks and cancel waits. It is
+ * opened when it is first used, and again after it has ended. Each time, the server's version and the tables are
+ * checked. A second connection is opened if statements would wait although they need not wait for each other. It ends
+ * together with the first one, because after a failover the first one may connect to another server.
  */
 export class ControlConnection {
-  /** Why it could not be opened. */
+  /** Why the connection could not be opened. */
   error: Error | undefined;
   readonly watch: SingleNodeWatch;
   private current: Promise<SqlConnection> | undefined;
@@ -38,7 +38,7 @@ export class ControlConnection {
   /** When {@link widen} may try again, by the monotonic clock. */
   private widenAfter = 0;
   private closed = false;
-  /** Connections have their own sessions: no pooler shares them. */
+  /** True: it was checked that no pooler shares sessions between connections. */
   private hasOwnSessions = false;
 
   constructor(
@@ -53,8 +53,8 @@ export class ControlConnection {
   }
 
   /**
-   * Runs statements on it. If one of them was not sent because a statement before it ended the connection, the work is
-   * repeated on the next connection: it must not matter when statements before that one were executed twice.
+   * Runs statements on the connection. If one of them was not sent because an earlier statement ended the connection,
+   * the work is repeated on the next connection. So the earlier statements of the work must be safe to execute twice.
    *
    * @throws BackendError
    */
@@ -62,13 +62,13 @@ export class ControlConnection {
     return this.watch.health.observe(this.runUnobserved(work), true);
   }
 
-  /** How many connections {@link runBeside} has. */
+  /** The number of connections that {@link runBeside} can use. */
   get lanes(): number {
     return 1 + this.others.length;
   }
 
   /**
-   * As {@link run}, on the first connection (0) or on another one.
+   * Like {@link run}, on the first connection (0) or on another one.
    *
    * @throws BackendError
    */
@@ -82,7 +82,7 @@ export class ControlConnection {
     return this.watch.health.observe(answer, true);
   }
 
-  /** Opens another connection in the background, if there may be one more. */
+  /** Opens another connection in the background, unless the maximum is reached. */
   widen(): void {
     const most = Math.min(LANES, this.driver.spare ?? LANES);
     const now = this.runtime.monotonic();
@@ -90,7 +90,7 @@ export class ControlConnection {
     this.widenAfter = Number.POSITIVE_INFINITY;
     this.runtime
       .detached(() => this.connectAnother())
-      .catch(() => {}) // the first one does everything
+      .catch(() => {}) // then the first one is used for everything
       .finally(() => {
         this.widenAfter = this.runtime.monotonic() + WIDEN_AGAIN;
       });
@@ -110,7 +110,7 @@ export class ControlConnection {
 
   async close(): Promise<void> {
     this.closed = true;
-    // One that is still being opened is closed then, and not waited for.
+    // A connection that is still being opened is not awaited. It is closed when it is open.
     await Promise.all(this.others.map((other) => this.restoreAndClose(other)));
     if (this.opened !== undefined) await this.restoreAndClose(this.opened);
   }
@@ -189,7 +189,7 @@ export class ControlConnection {
     });
   }
 
-  /** A user who may use the tables, and not create any, is enough where they are there. */
+  /** If the tables exist, the user needs no permission to create them. */
   private async provideTables(connection: SqlConnection): Promise<void> {
     if (this.createTable) {
       const areThere = await this.server.checkTables(connection).then(
@@ -202,7 +202,7 @@ export class ControlConnection {
     await this.explained(this.server.checkTables(connection));
   }
 
-  /** Two processes that create one table at once may disturb each other in spite of IF NOT EXISTS. */
+  /** Two processes that create one table at the same time may get an error despite IF NOT EXISTS. */
   private async createTables(connection: SqlConnection): Promise<void> {
     for (const statement of this.server.tableStatements) {
       for (let attempt = 1; ; attempt++) {
@@ -216,7 +216,7 @@ export class ControlConnection {
     }
   }
 
-  /** Errors say which tables and rights are needed. */
+  /** Adds the required tables and permissions to errors. */
   private async explained(work: Promise<void>): Promise<void> {
     try {
       await work;

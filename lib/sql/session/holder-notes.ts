@@ -16,16 +16,16 @@ interface Withdrawal {
   reject(error: unknown): void;
 }
 
-/** What {@link HolderNotes.withdraw} is given: a token that is not known can be withdrawn by nobody. */
+/** The argument of {@link HolderNotes.withdraw}. A note whose token is not known cannot be withdrawn. */
 type NoteToWithdraw = Omit<HolderNote, 'token'> & { readonly token: number | undefined };
 
-/** How many notes are withdrawn in one statement. */
+/** The maximum number of notes that one statement withdraws. */
 const MOST_WITHDRAWALS = 128;
 
 /**
- * Writes holders into the state table, in autocommit: the token outlives a holder whose transaction is rolled back.
- * Notes that come while a statement is under way travel together in the next one, so that they share a round trip and a
- * commit, and so do those that are withdrawn.
+ * Writes holders into the state table. It uses autocommit, so that the token outlives a holder whose transaction is
+ * rolled back. Notes that are requested while a statement runs are written together by the next one, so that they share
+ * a round trip and a commit. The same applies to withdrawn notes.
  */
 export class HolderNotes {
   private readonly notes: Batches<Note>;
@@ -55,7 +55,7 @@ export class HolderNotes {
     return new Promise((resolve, reject) => this.notes.add({ entry, resolve, reject }));
   }
 
-  /** These locks are free, or about to be. Rejects when they may still be noted. */
+  /** Notes that these locks are free or about to become free. Rejects if their old notes may remain. */
   async withdraw(notes: readonly NoteToWithdraw[]): Promise<void> {
     if (this.server.withdraw === undefined) return;
     await Promise.all(notes.map((note) => this.withdrawOne(note)));
@@ -63,12 +63,12 @@ export class HolderNotes {
 
   private withdrawOne({ key, owner, token }: NoteToWithdraw): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (token === undefined) reject(new Error('nobody knows what is noted'));
+      if (token === undefined) reject(new Error('the token of the note is not known'));
       else this.withdrawals.add({ note: { key, owner, token }, resolve, reject });
     });
   }
 
-  /** In one statement a lock can be noted once. */
+  /** One statement can note each lock only once. */
   private takeNotes(waiting: Note[]): readonly Note[] {
     const batch = new Map<string, Note>();
     const rest: Note[] = [];
@@ -111,7 +111,7 @@ export class HolderNotes {
       );
     } catch (error) {
       if (batch.length === 1 || error instanceof ConnectionLost) throw error;
-      // One lock whose state is locked by somebody else is no reason to fail the others.
+      // If another client has locked the state of one lock, the others must not fail.
       ranges = [];
     }
     for (const [index, { entry, resolve, reject }] of batch.entries()) {
@@ -125,7 +125,7 @@ export class HolderNotes {
     }
   }
 
-  /** Makes the row of the state where it is missing. */
+  /** Creates the row of the lock in the state table if it is missing. */
   private async noteOne(connection: SqlConnection, entry: HolderEntry): Promise<TokenRange> {
     const [noted] = await this.server.note(connection, [entry]);
     if (noted !== undefined) return noted;
@@ -137,7 +137,7 @@ export class HolderNotes {
   }
 }
 
-/** Sends what is added in one tick, and what is added while all connections are busy, as one batch. */
+/** Sends all items that are added in one tick, or while all connections are busy, as one batch. */
 class Batches<Item> {
   private readonly waiting: Item[] = [];
   private readonly busy = new Set<number>();

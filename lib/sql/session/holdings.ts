@@ -7,7 +7,7 @@ export interface Holding {
   readonly key: string;
   readonly type: HeldType;
   owner: string;
-  /** The last token that was noted with it; `undefined`: it is not known what was noted. */
+  /** The last token in its note. `undefined`: the content of the note is not known. */
   token: number | undefined;
   readonly session: HoldingSession;
 }
@@ -15,16 +15,16 @@ export interface Holding {
 /** A session that holds locks. They become free together. */
 export class HoldingSession {
   readonly keys = new Set<string>();
-  /** All that it has taken since it was last free, also where the owner has given it back. */
+  /** All locks that it has taken since it was last free, including those that their owners have given back. */
   taken: readonly string[] = [];
-  /** What is noted of locks that their owners have given back. */
+  /** The notes of locks that their owners have given back. */
   readonly given: Pick<Holding, 'key' | 'owner' | 'token'>[] = [];
 
-  /** The idle time after which the server ends it, in milliseconds. */
+  /** The idle time after which the server ends the session, in milliseconds. */
   leaseTime = 0;
-  /** What its {@link Grant} says. */
+  /** The transaction of its {@link Grant}. */
   transaction = 0;
-  /** Why it will end, where that is known here. */
+  /** Why it will end, if this process knows. */
   endsBecause: string | undefined;
 
   constructor(readonly connection: SqlConnection) {}
@@ -36,7 +36,7 @@ export class Holdings {
   private readonly sessions = new WeakMap<SqlConnection, HoldingSession>();
   private readonly listeners = new Map<(removal: Removal) => void, string>();
 
-  /** @returns a function that ends it */
+  /** @returns a function that removes the listener */
   listen(clientId: string, listener: (removal: Removal) => void): () => void {
     this.listeners.set(listener, clientId);
     return () => this.listeners.delete(listener);
@@ -65,7 +65,7 @@ export class Holdings {
     }
   }
 
-  /** @returns whether the session holds nothing any more */
+  /** @returns true: the session holds no more locks */
   remove({ key, owner, token, session }: Holding): boolean {
     this.byKey.delete(key);
     session.keys.delete(key);

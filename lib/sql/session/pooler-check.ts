@@ -5,11 +5,11 @@ import { type LockServer, SHARED_SESSIONS, UnsuitableServer } from '../server/lo
 const COMPARISONS = 8;
 
 /**
- * Refuses a pooler that shares sessions between transactions: it gives a connection another session, or one session to
- * two connections. A pooler announces other sessions than the server's, so a connection whose own session was announced
- * has no pooler in front of it.
+ * Refuses a pooler that shares sessions between transactions. Such a pooler changes the session of a connection, or
+ * uses one session for two connections. Poolers announce other sessions than the server's. So there is no pooler in
+ * front of a connection whose actual session was announced.
  *
- * @param openAnother a second connection by the same way
+ * @param openAnother opens a second connection in the same way
  * @throws UnsuitableServer
  */
 export async function refuseSharedSessions(

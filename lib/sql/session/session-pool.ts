@@ -4,17 +4,17 @@ import { type Driver, SqlConnection } from '../driver/sql-connection.js';
 import type { LockServer } from '../server/lock-server.js';
 import type { SqlFailures } from './sql-failure.js';
 
-/** After this many milliseconds without a free session, the log warns. */
+/** The log warns after this many milliseconds without a free session. */
 const PATIENCE = 1_000;
-/** How long the answer to a statement is awaited that waits for no lock, in milliseconds. */
+/** How long to wait for the answer to a statement that does not wait for a lock, in milliseconds. */
 const STATEMENT_LIMIT = 2_000;
 
-/** How long a session may take to set its settings back before it is closed, in milliseconds. */
+/** How long it may take to restore the settings of a session before it is closed, in milliseconds. */
 const GOODBYE = 500;
 
-/** Somebody who wants a session. */
+/** A caller that wants a session. */
 export interface SessionClaim {
-  /** Called for each second for which all sessions are in use. */
+  /** Called after each second in which all sessions are in use. */
   onFull(error: BackendError): void;
 }
 
@@ -24,8 +24,8 @@ interface Waiting {
 }
 
 /**
- * The sessions of one process: each holds locks, waits for one, or is idle. Those who wait for a session are served in
- * their order.
+ * The sessions of one process. Each of them holds locks, waits for one, or is idle. Callers that wait for a session are
+ * served in order.
  */
 export class SessionPool {
   private readonly open = new Set<SqlConnection>();
@@ -43,7 +43,7 @@ export class SessionPool {
   ) {}
 
   /**
-   * @returns a session; `undefined` where the claim was {@link withdraw}n
+   * @returns a session; `undefined`: the claim was {@link withdraw}n
    * @throws BackendError
    */
   take(claim: SessionClaim): Promise<SqlConnection | undefined> {
@@ -68,7 +68,7 @@ export class SessionPool {
     waiting?.resolve(undefined);
   }
 
-  /** The session is free again. */
+  /** Makes a session available again. */
   give(session: SqlConnection): void {
     if (session.ended !== undefined) return;
     if (this.closed) return void this.restoreAndClose(session);
@@ -82,12 +82,14 @@ export class SessionPool {
     waiting?.resolve(session);
   }
 
-  /** The session must not be used any more. */
+  /** Ends a session that must not be used any more. */
   drop(session: SqlConnection, why?: string): void {
     session.destroy(why);
   }
 
-  /** Closes what is idle. A session that holds a lock is left to `keeps`: the server ends it when its lease is over. */
+  /**
+   * Closes all sessions except those for which `keeps` returns true. The server ends these when their leases are over.
+   */
   async close(keeps: (session: SqlConnection) => boolean): Promise<void> {
     this.closed = true;
     for (const waiting of this.waiting.values())
@@ -147,7 +149,7 @@ export class SessionPool {
     this.serveNext();
   }
 
-  /** There may be room for one more session. */
+  /** Opens a session for the next waiting caller if there is room for one. */
   private serveNext(): void {
     const [next] = this.waiting.entries();
     if (next === undefined || !this.hasRoom || this.closed) return;

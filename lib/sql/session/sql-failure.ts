@@ -3,8 +3,8 @@ import { LockError } from '../../engine/errors.js';
 import { UnsuitableServer } from '../server/lock-server.js';
 
 /**
- * Errors that no repetition can cure: a wrong user, database, table or right, a name that a database cannot store, or a
- * log that cannot be written (1665). SQLSTATE of PostgreSQL, error numbers of MySQL and MariaDB.
+ * Errors that a retry cannot resolve: a wrong user, database, table or permission, a name that a database cannot store,
+ * or a log that cannot be written (1665). SQLSTATE of PostgreSQL, error numbers of MySQL and MariaDB.
  */
 const PERMANENT_STATES = [
   '28P01',
@@ -27,15 +27,15 @@ interface DriverError {
   readonly errno?: unknown;
 }
 
-/** Turns errors of drivers into the port's, without secrets. */
+/** Converts errors of drivers into {@link BackendError}s without secrets. */
 export class SqlFailures {
-  /** @param secrets what no message may contain: the password, as it is and as it is written in the URL */
+  /** @param secrets texts that no message may contain: the password, plain and as written in the URL */
   constructor(
     private readonly description: string,
     private readonly secrets: readonly string[],
   ) {}
 
-  /** @param outcome of a call whose error says nothing about it */
+  /** @param outcome the outcome of the call, if the error does not show it */
   toBackendError(thrown: unknown, outcome: BackendError['outcome'] = 'refused', hint = ''): BackendError {
     if (thrown instanceof BackendError) return thrown;
     const message = `${this.description}: ${this.scrub(textOf(thrown))}${hint}`;

@@ -3,22 +3,22 @@ import type { SqlConnection } from '../driver/sql-connection.js';
 import type { LockServer } from '../server/lock-server.js';
 import type { ControlConnection } from './control-connection.js';
 
-/** How long after the first look a second one has to agree that a session does not wait, in milliseconds. */
+/** The time between the first check that finds a session not waiting and the second one, in milliseconds. */
 const SECOND_LOOK = 1_000;
-/** The shortest time between two checks of the sessions, however short leases are, in milliseconds. */
+/** The shortest time between two checks of the sessions, even with shorter leases, in milliseconds. */
 const SHORTEST_PERIOD = 1_000;
 
-/** A session that waits for a lock, as this process believes. */
+/** A session that waits for a lock, according to this process. */
 interface WaitingSession {
   readonly connection: SqlConnection;
   readonly leaseTime: number;
 }
 
 /**
- * Makes sure that sessions which wait for a lock do so in the database. A connection that was cut silently would be
- * waited on for ever; and where the database has granted its session the lock, it would keep everybody out for a lease.
- * All sessions are checked by one statement, at a third of the shortest lease. A session that does not wait in two
- * checks, and whose statement is still unanswered then, is ended on both sides.
+ * Makes sure that sessions which wait for a lock do so in the database. Otherwise a caller would wait for ever on a
+ * connection that was cut silently. If the database has granted the lock to the session of such a connection, nobody
+ * else could get the lock for the length of a lease. One statement checks all sessions, three times per shortest lease.
+ * A session that does not wait in two checks, and whose statement is still unanswered then, is ended on both sides.
  */
 export class WaitingSessions {
   private readonly waiting = new Set<WaitingSession>();
@@ -30,7 +30,7 @@ export class WaitingSessions {
     private readonly runtime: Runtime,
   ) {}
 
-  /** @returns a function to call when the wait is over */
+  /** @returns a function to call when the session no longer waits */
   watch(connection: SqlConnection, leaseTime: number): () => void {
     const session = { connection, leaseTime };
     this.waiting.add(session);
@@ -46,7 +46,7 @@ export class WaitingSessions {
     if (this.timer !== undefined || this.waiting.size === 0) return;
     const shortest = Math.min(...[...this.waiting].map(({ leaseTime }) => leaseTime));
     const timer = this.runtime.timer(Math.max(SHORTEST_PERIOD, shortest / 3), async () => {
-      // The control connection may have been cut as well: the second attempt has a new one.
+      // The control connection may have been cut as well. The second attempt uses a new one.
       await this.look().catch(() => this.look().catch(() => {}));
       if (this.timer !== timer) return;
       this.timer = undefined;
@@ -56,7 +56,8 @@ export class WaitingSessions {
   }
 
   /**
-   * Both checks use the same connection: after a restart in between, the answers would be about another server process.
+   * Both checks use the same connection. After a restart in between, the second answer would be about another server
+   * process.
    */
   private look(): Promise<void> {
     return this.control.run(async (control) => {
@@ -64,10 +65,10 @@ export class WaitingSessions {
       if (suspects.length === 0) return;
       await new Promise<void>((resolve) => void this.runtime.timer(SECOND_LOOK, resolve));
       const gone = await this.notWaiting(control, this.stillWaiting(suspects));
-      // An answer that has arrived meanwhile is read first.
+      // First reads an answer that may have arrived meanwhile.
       await new Promise<void>((resolve) => this.runtime.nextTurn(resolve));
       for (const { connection } of this.stillWaiting(gone)) {
-        connection.destroy('the database says that it does not wait for the lock any more');
+        connection.destroy('the database reports that it no longer waits for the lock');
         await this.server.endIdle(control, connection);
       }
     });

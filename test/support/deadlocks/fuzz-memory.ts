@@ -11,11 +11,11 @@ import { type FlowEvent, runPlans } from './run-plans.js';
 import { judge, type Verdict } from './wait-for-graph.js';
 
 /**
- * A deadlock is found within two seconds, and a little later where one of its members waits for several names in turn.
+ * A deadlock is found within two seconds, or a little later if one of its members waits for several names in turn.
  */
 const ALLOWED = { afterwards: 800, apart: 0, longest: 2_500 };
 
-/** Random flows of three services on one store, in virtual time, judged by their own wait-for graph. */
+/** Runs random flows of three services on one store in virtual time, and judges them by a separate wait-for graph. */
 export async function fuzzMemory(seed: number, flows: number, plans: number): Promise<Verdict> {
   const runtime = new VirtualRuntime(seed);
   const store = new MemoryStore();

@@ -9,12 +9,12 @@ import { judge, type Verdict } from './wait-for-graph.js';
 const LOADER = fileURLToPath(new URL('../jest/typescript-loader.mjs', import.meta.url));
 const PROGRAM = fileURLToPath(new URL('fuzz-program.ts', import.meta.url));
 
-/** On a machine that is busy with other things. */
+/** Enough for a busy machine. */
 const ALLOWED = { afterwards: 3_000, apart: 300, longest: 20_000 };
 
 /**
- * Random flows of three processes, judged by their own wait-for graph. `freezes`: now and then one of them stands still
- * for a while.
+ * Runs random flows in three processes, and judges them by a separate wait-for graph. `freezes`: now and then, one of
+ * the processes is stopped for a while.
  */
 export async function fuzzProcesses(
   url: string,

@@ -1,15 +1,15 @@
 import type { LockOptions } from '../../../lib/engine/terms/lock-options.js';
 import type { SeededRandom } from '../seeded-random.js';
 
-/** One acquisition of a random flow, and what happens while the locks are held. */
+/** One acquisition of a random flow, and the work while its locks are held. */
 export interface Plan {
   readonly names: readonly string[];
   readonly type: NonNullable<LockOptions['type']>;
-  /** How long it works before and after what is below, in ms. */
+  /** How long it works before and after the inner acquisitions, in ms. */
   readonly work: number;
-  /** What it acquires meanwhile. */
+  /** The acquisitions inside this one. */
   readonly inner: readonly Plan[];
-  /** All of that at once, and not one after the other. */
+  /** Whether the inner acquisitions run at once instead of one after the other. */
   readonly parallel: boolean;
 }
 
@@ -18,7 +18,9 @@ const FAIR = 'fair';
 const FENCED = 'fenced';
 const READ_WRITE = ['page', 'site'];
 
-/** A tree of acquisitions, each inside the one above. No reader asks for the write lock: that is a separate error. */
+/**
+ * A tree of acquisitions, each inside the one above. No reader asks for the write lock, because that is another error.
+ */
 export function randomPlan(chance: SeededRandom, depth = 3, read: ReadonlySet<string> = new Set()): Plan {
   const { names, type } = randomLocks(chance, read);
   const below = type === 'read' ? new Set([...read, ...names]) : read;

@@ -2,7 +2,7 @@ import { LockDeadlockError } from '../../../lib/engine/errors.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import type { Plan } from './plans.js';
 
-/** What happened to one acquisition. Times are in ms, on a clock that all processes have in common. */
+/** An event of one acquisition. Times are in ms, on a clock that all processes share. */
 export type FlowEvent = { readonly time: number; readonly id: string } & (
   | {
       readonly kind: 'wants';
@@ -12,14 +12,14 @@ export type FlowEvent = { readonly time: number; readonly id: string } & (
       readonly type: Plan['type'];
     }
   | { readonly kind: 'got' }
-  /** What it did with the lock is over. */
+  /** The work under the lock has ended. */
   | { readonly kind: 'ended' }
   | { readonly kind: 'refused'; readonly cycle: readonly string[] }
 );
 
 export interface FlowWorld {
   readonly locks: LockService;
-  /** Of the process, for ids. */
+  /** The name of the process, for ids. */
   readonly name: string;
   readonly now: () => number;
   readonly sleep: (time: number) => Promise<void>;
@@ -29,9 +29,9 @@ export interface FlowWorld {
 let count = 0;
 
 /**
- * Runs a plan, and waits for all its branches, whatever becomes of them.
+ * Runs a plan, and waits until all its branches have settled.
  *
- * @throws what an acquisition below was refused with
+ * @throws the error with which an inner acquisition was refused
  */
 export async function runPlan(world: FlowWorld, plan: Plan, parent?: string): Promise<void> {
   const { locks, now, sleep, tell } = world;
@@ -60,7 +60,7 @@ export async function runPlan(world: FlowWorld, plan: Plan, parent?: string): Pr
   }
 }
 
-/** Runs plans one after the other; a deadlock ends one of them only. */
+/** Runs plans one after the other. A deadlock ends only one of them. */
 export async function runPlans(world: FlowWorld, plans: readonly Plan[]): Promise<void> {
   for (const plan of plans) {
     try {
@@ -71,7 +71,7 @@ export async function runPlans(world: FlowWorld, plans: readonly Plan[]): Promis
   }
 }
 
-/** Settles when all have settled: no branch waits when the scope around it ends. */
+/** Settles when all branches have settled, so that none of them waits when the outer scope ends. */
 async function all(branches: readonly Promise<void>[]): Promise<void> {
   const results = await Promise.allSettled(branches);
   for (const result of results) if (result.status === 'rejected') throw result.reason;

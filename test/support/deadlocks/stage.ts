@@ -2,16 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../../lib/service/lock-service.js';
 import { type LockWorld, openVirtualWorld, openWorld, type StoreName, type VirtualWorld } from '../lock-world.js';
 
-/** Where a scenario is played: on a real Redis in real time, or in memory in virtual time. */
+/** Runs scenarios on a real Redis in real time, or in memory in virtual time. */
 export interface Stage {
-  /** Each as a separate process would have it. */
+  /** Opens services like those of separate processes. */
   services(count: number): Promise<LockService[]>;
   sleep(time: number): Promise<void>;
   now(): number;
-  /** How long two waits have to be apart for it to be certain, on a busy machine, which of them began first, in ms. */
+  /** The time between two waits in ms that makes their order certain, even on a busy machine. */
   readonly apart: number;
   play<T>(scenario: () => Promise<T>): Promise<T>;
-  /** How many timers the services have that were opened since the last test. */
+  /** The number of timers of all services that were opened since the last test. */
   timers(): number;
 }
 

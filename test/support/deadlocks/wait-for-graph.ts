@@ -8,33 +8,33 @@ interface Flow {
   readonly type: string;
   readonly since: number;
   holds: boolean;
-  /** When it was last seen to wait in a circle in which it began last. */
+  /** The last time at which it was the latest member of a cycle. */
   lastInOwnCycle: number;
-  /** Since when it waits in a circle in which it certainly began last. */
+  /** Since when it has certainly been the latest member of a cycle. */
   stuckSince: number | undefined;
 }
 
-/** What is wrong with a run, and what was seen in it. */
+/** The problems and the statistics of a run. */
 export interface Verdict {
   readonly problems: readonly string[];
   readonly refused: number;
-  /** How long the longest deadlock lasted, in ms, as far as it is known when it began. */
+  /** The duration of the longest deadlock whose beginning is known, in ms. */
   readonly longest: number;
 }
 
 /**
- * Which waits count: all that may be there, or those that certainly are. It is not known for which of several names a
- * caller waits, nor whether a waiting writer holds up a reader.
+ * Which waits count: all possible ones, or only certain ones. It is not known for which of several names a caller
+ * waits, nor whether a waiting writer blocks a reader.
  */
 type Certainty = 'certainly' | 'perhaps';
 
 /**
- * The wait-for graph as it was at each event of a run. Nobody who was refused must have been outside of all circles, or
- * have begun before another member of each; and no circle must last.
+ * Judges a run by the wait-for graph at each of its events. Every refused caller must have been the latest member of a
+ * cycle, and no cycle may last too long.
  *
- * @param allowed.afterwards a refusal may come this many ms after its circle was broken by another one
- * @param allowed.apart waits that began this many ms apart count as begun together
- * @param allowed.longest how long a circle may last
+ * @param allowed.afterwards a refusal may arrive this many ms after another refusal has ended its cycle
+ * @param allowed.apart waits that began within this many ms count as simultaneous
+ * @param allowed.longest how long a cycle may last, in ms
  */
 export function judge(
   events: readonly FlowEvent[],
@@ -49,7 +49,7 @@ export function judge(
     const waits = [...flows.values()].filter(({ holds }) => !holds);
     const certain = waits.filter(({ names }) => names.length === 1);
     for (const wait of waits) {
-      // When a caller of several names began to wait for the one that is busy is not known here.
+      // It is not known when a caller of several names began to wait for the busy one.
       const rivals = wait.names.length > 1 ? waits : waits.filter(({ since }) => since <= wait.since + allowed.apart);
       if (isInCycle(wait, rivals, flows, 'perhaps')) wait.lastInOwnCycle = time;
       const earlier = certain.filter(({ since }) => since <= wait.since);
@@ -57,12 +57,12 @@ export function judge(
       else wait.stuckSince ??= time;
       const stuck = wait.stuckSince === undefined ? 0 : time - wait.stuckSince;
       longest = Math.max(longest, stuck);
-      if (stuck > allowed.longest) problems.push(`${wait.id} has waited in a circle for ${Math.round(stuck)} ms`);
+      if (stuck > allowed.longest) problems.push(`${wait.id} has waited in a cycle for ${Math.round(stuck)} ms`);
     }
   };
 
   for (const event of [...events].sort((a, b) => a.time - b.time)) {
-    look(event.time); // as it was until now
+    look(event.time); // the state before this event
     const { id, time } = event;
     const flow = flows.get(id);
     if (event.kind === 'wants') {
@@ -78,7 +78,7 @@ export function judge(
       if (event.kind === 'refused') {
         refused++;
         if (time - (flow as Flow).lastInOwnCycle > allowed.afterwards)
-          problems.push(`${id} was refused for a deadlock of ${event.cycle.join(' → ')} that there was not`);
+          problems.push(`${id} was refused for a deadlock of ${event.cycle.join(' → ')} that did not exist`);
       }
     }
     look(time);
@@ -107,7 +107,7 @@ function isInCycle(
   return false;
 }
 
-/** Whether something that is held around `other` keeps `wait` waiting. */
+/** Whether a lock that is held around `other` blocks `wait`. */
 function waitsFor(wait: Flow, other: Flow, flows: ReadonlyMap<string, Flow>, certainty: Certainty): boolean {
   for (let held = other.parent; held !== undefined; held = held.parent) {
     if (held.holds && !isAround(held, wait) && excludes(held, wait, flows, certainty)) return true;

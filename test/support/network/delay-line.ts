@@ -1,6 +1,6 @@
 /**
- * Passes things on in their order, each after the delay that was in force when it came, and not before the one ahead of
- * it.
+ * Delivers items in order, each after the delay that was set when it arrived. An item is never delivered before the
+ * previous one.
  */
 export class DelayLine<T> {
   readonly #queue: { readonly due: number; readonly item: T }[] = [];
@@ -17,12 +17,12 @@ export class DelayLine<T> {
     this.#timer ??= setTimeout(() => this.#pump(), delay);
   }
 
-  /** Nothing is under way. */
+  /** Whether all items were delivered. */
   get isEmpty(): boolean {
     return this.#queue.length === 0;
   }
 
-  /** Delivers at once what is under way. */
+  /** Delivers all delayed items at once. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -1,26 +1,26 @@
 import { connect, type Socket } from 'node:net';
 import { DelayLine } from './delay-line.js';
 
-/** What a proxy does to the connections that go through it. */
+/** The faults that a proxy applies to its connections. */
 export interface NetworkConditions {
-  /** Milliseconds that everything takes longer, in each direction. */
+  /** The delay in each direction, in milliseconds. */
   delay: number;
-  /** Milliseconds that the next piece of data is held up on top of that; undefined: none is. */
+  /** The additional delay of the next chunk, in milliseconds. `undefined`: no chunk is delayed. */
   holdRequest: (() => number) | undefined;
   holdReply: (() => number) | undefined;
-  /** Replies vanish on connections that carry a request like this one. */
+  /** Replies are dropped on connections that carry a request that matches this. */
   dropAfter: RegExp | undefined;
-  /** The connection breaks with the first reply that vanishes. */
+  /** The connection is closed when the first reply is dropped. */
   closeOnDrop: boolean;
   droppedReplies: number;
-  /** Pieces of data that clients have sent so far. */
+  /** The number of chunks that clients have sent so far. */
   requests: number;
 }
 
-/** The client's end of a connection, behind what it has sent. */
+/** The client has closed its side of the connection, after all data that it has sent. */
 const END = Symbol('end');
 
-/** So many characters of its first requests are remembered. */
+/** The number of characters of its first requests that are stored. */
 const MEMORY = 100_000;
 
 /** One connection through a proxy. */
@@ -28,7 +28,7 @@ export class TcpLink {
   readonly #upstream: Socket;
   readonly #requests = new DelayLine<Buffer | typeof END>((data) => {
     if (data === END)
-      this.#upstream.end(); // the server executes what came before it
+      this.#upstream.end(); // the server executes the earlier requests
     else if (!this.#dead) this.#upstream.write(data);
   });
   readonly #replies = new DelayLine<Buffer>((data) => this.#dead || this.client.destroyed || this.client.write(data));
@@ -50,14 +50,14 @@ export class TcpLink {
     this.#upstream.on('data', (data) => this.#reply(data));
     client.on('error', () => {}); // 'close' follows
     client.on('close', () => {
-      // What was held up arrives although its sender has hung up, and so does the end, after it.
+      // Delayed requests arrive although the client has closed the connection. The end follows them.
       if (this.holdsRequests) this.#requests.push(END, 0);
       else end();
     });
     this.#upstream.on('error', () => {});
     this.#upstream.on('close', () => end());
     const end = () => {
-      // Like all else, the end of one side does not get through a dead link.
+      // A dead link does not forward that one side has closed the connection.
       if (!this.#dead) {
         this.close();
         closed();
@@ -65,18 +65,18 @@ export class TcpLink {
     };
   }
 
-  /** Requests wait here that were held up. */
+  /** Whether the link has delayed requests. */
   get holdsRequests(): boolean {
     return this.#held && !this.#requests.isEmpty;
   }
 
-  /** What is under way arrives now. */
+  /** Delivers all delayed data now. */
   letThrough(): void {
     this.#requests.flush();
     this.#replies.flush();
   }
 
-  /** Whether it has carried a request like this one: one of its first. */
+  /** Whether one of its first requests matches this. */
   hasCarried(request: RegExp): boolean {
     return request.test(this.#begin);
   }
@@ -85,12 +85,14 @@ export class TcpLink {
     return this.#dead;
   }
 
-  /** From now on nothing gets through, and neither side is notified. */
+  /** Drops all data from now on, and notifies neither side. */
   die(): void {
     this.#dead = true;
   }
 
-  /** Replies get through again. If one was lost, the connection breaks: the next reply would be mistaken for it. */
+  /**
+   * Forwards replies again. Closes the connection if a reply was lost, because the next one would be mistaken for it.
+   */
   settle(): void {
     this.#dropping = false;
     if (this.#damaged) {
@@ -98,7 +100,7 @@ export class TcpLink {
     }
   }
 
-  /** Breaks the connection for both sides. */
+  /** Closes the connection for both sides. */
   close(): void {
     this.#requests.clear();
     this.#replies.clear();

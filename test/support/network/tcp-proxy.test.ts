@@ -72,7 +72,7 @@ describe('startTcpProxy', () => {
     const lost = client.incr('key');
     await until(() => proxy.droppedReplies === 1);
     expect(await redis.client().get('key')).toBe('1');
-    await proxy.heal(); // breaks the connection, and ioredis sends it once more
+    await proxy.heal(); // closes the connection, and ioredis sends the command again
     expect(await lost).toBe(2);
   });
 

@@ -4,8 +4,8 @@ import { freePort } from '../servers/free-port.js';
 import { type NetworkConditions, TcpLink } from './tcp-link.js';
 
 /**
- * A proxy on a free loopback port in front of the server on `targetPort`, for the ways in which a network fails. It
- * starts out transparent.
+ * A proxy on a free loopback port in front of the server on `targetPort`, which simulates network failures. At first,
+ * it forwards everything.
  *
  *     const proxy = await startTcpProxy(redis.port);
  *     const client = new Redis(proxy.port);
@@ -26,7 +26,7 @@ const TRANSPARENT = {
 } as const;
 
 export class TcpProxy {
-  /** Connections made since the start, refused ones apart. */
+  /** The number of connections since the start, without refused ones. */
   accepted = 0;
 
   readonly #links = new Set<TcpLink>();
@@ -44,47 +44,47 @@ export class TcpProxy {
     return `redis://127.0.0.1:${this.port}`;
   }
 
-  /** Connections open now, dead ones included. */
+  /** The number of open connections, including dead ones. */
   get open(): number {
     return this.#links.size;
   }
 
-  /** Connections open now that carry something, or would. */
+  /** The number of open connections that are not dead. */
   get live(): number {
     return [...this.#links].filter(({ dead }) => !dead).length;
   }
 
-  /** Pieces of data from the server that {@link dropReplies} swallowed. */
+  /** The number of chunks from the server that {@link dropReplies} has dropped. */
   get droppedReplies(): number {
     return this.#conditions.droppedReplies;
   }
 
-  /** Pieces of data from clients so far. */
+  /** The number of chunks from clients so far. */
   get requests(): number {
     return this.#conditions.requests;
   }
 
-  /** From now on everything takes `ms` longer in each direction. */
+  /** Delays all data by `ms` in each direction from now on. */
   delay(ms: number): void {
     this.#conditions.delay = ms;
   }
 
   /**
-   * From now on each piece of data is delayed by this many milliseconds (0: no delay), and what follows on its
-   * connection stays behind it. Requests that are held up arrive even when their client has hung up meanwhile. Without
-   * an argument no more are held up; those that are arrive when their time has come, or with {@link letThrough}.
+   * Delays each chunk from now on by this many milliseconds (0: no delay), together with all later data of its
+   * connection. Delayed requests arrive even if their client has closed the connection meanwhile. Without an argument,
+   * delays no more chunks. Chunks that are already delayed arrive on time, or with {@link letThrough}.
    */
   holdUp(hold: { readonly requests?: () => number; readonly replies?: () => number } = {}): void {
     this.#conditions.holdRequest = hold.requests;
     this.#conditions.holdReply = hold.replies;
   }
 
-  /** Connections on which requests are held up. */
+  /** The number of connections with delayed requests. */
   get holding(): number {
     return [...this.#links].filter(({ holdsRequests }) => holdsRequests).length;
   }
 
-  /** Holds nothing up any more, and everything that was held up arrives now. */
+  /** Stops delaying data, and delivers all delayed data now. */
   letThrough(): void {
     this.holdUp();
     for (const link of [...this.#links]) {
@@ -93,8 +93,8 @@ export class TcpProxy {
   }
 
   /**
-   * Present connections, and new ones, stay open and carry nothing: as if a firewall had forgotten them. Those of now
-   * do not come back with {@link heal}; new ones do work then.
+   * Present and new connections stay open but forward nothing, as if a firewall had forgotten them. After {@link heal},
+   * new connections work, but the present ones stay dead.
    */
   cutHalfOpen(): void {
     this.#halfOpen = true;
@@ -103,22 +103,22 @@ export class TcpProxy {
     }
   }
 
-  /** As {@link cutHalfOpen}, for the present connections that have carried a request like this one. New ones work. */
+  /** Like {@link cutHalfOpen}, but only for present connections with a request that matches this. New ones work. */
   cutHalfOpenAfter(request: RegExp): void {
     for (const link of this.#links) if (link.hasCarried(request)) link.die();
   }
 
   /**
-   * Requests reach the server, replies vanish, from the first request on that matches `after` (default: any). With
-   * `close` the connection breaks with the first reply that vanished: the command was executed, and its client doesn't
-   * know.
+   * Forwards requests but drops replies, beginning with the first request that matches `after` (default: any). With
+   * `close`, the connection is closed when the first reply is dropped. Then the command was executed, but its client
+   * does not know this.
    */
   dropReplies(options: { readonly after?: RegExp; readonly close?: boolean } = {}): void {
     this.#conditions.dropAfter = options.after ?? /^/;
     this.#conditions.closeOnDrop = options.close ?? false;
   }
 
-  /** Breaks all connections. The proxy keeps running. */
+  /** Closes all connections. The proxy keeps running. */
   disconnect(): void {
     for (const link of this.#links) {
       link.close();
@@ -126,7 +126,7 @@ export class TcpProxy {
     this.#links.clear();
   }
 
-  /** Breaks all connections, and refuses new ones, like a server that is not there. */
+  /** Closes all connections, and refuses new ones, like a server that is down. */
   async refuse(): Promise<void> {
     const server = this.#server;
     this.#server = undefined;
@@ -137,7 +137,9 @@ export class TcpProxy {
     }
   }
 
-  /** Transparent again. Connections that lost a reply break, because the next reply would be mistaken for it. */
+  /**
+   * Forwards everything again. Closes connections that lost a reply, because the next reply would be mistaken for it.
+   */
   async heal(): Promise<void> {
     Object.assign(this.#conditions, TRANSPARENT);
     this.#halfOpen = false;
@@ -147,11 +149,11 @@ export class TcpProxy {
     if (!this.#server) {
       this.#server = createServer((client) => this.#accept(client)).listen(this.port, '127.0.0.1');
       await once(this.#server, 'listening');
-      this.#server.unref(); // a test that failed before stop() does not keep its process alive
+      this.#server.unref(); // a test that fails before stop() must not keep its process alive
     }
   }
 
-  /** Ends it permanently. */
+  /** Stops the proxy permanently. */
   async stop(): Promise<void> {
     await this.refuse();
   }

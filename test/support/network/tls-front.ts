@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import { createServer, type Server } from 'node:tls';
 
-/** A key that protects nothing: it is self-signed, public, and for tests alone. */
+/** A key that protects nothing. It is public, self-signed, and only for tests. */
 const KEY = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgMmW+XyL8TL4L1Hph
 ZMBJbPsY0ZmvBc7kX3k1fS1ge6yhRANCAAQbh4fG5dob4tqJ8Mngbuy11FXr9wv9
@@ -22,7 +22,7 @@ OEIXYwL78s6a2dQQz8G56QIga3Q11524yfe0sN5vZD+7VWxMBKZMuDpAYNZSBveY
 -----END CERTIFICATE-----
 `;
 
-/** Accepts TLS on a free loopback port, for a server on another one. */
+/** Accepts TLS on a free loopback port, and forwards to a server on another port. */
 export class TlsFront {
   static async to(port: number): Promise<TlsFront> {
     const server = createServer({ key: KEY, cert: CERTIFICATE }, (socket) => {

@@ -1,6 +1,6 @@
-// A separate process that holds a lock once, releases it in the background, and ends: <connection as JSON> <keyPrefix>
-// <name> <how> <watchdogTimeout>. It ends by process.exit() after so many turns of the event loop (0: in the same turn),
-// by `kill` in the same turn, or after `close`.
+// A separate process that holds a lock once, releases it in the background, and ends. Its arguments are <connection as
+// JSON> <keyPrefix> <name> <how> <watchdogTimeout>. If <how> is a number, it calls process.exit() after this number of
+// turns of the event loop (0: in the same turn). `kill` kills it in the same turn. `close` ends it after close().
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 
 const [connection, keyPrefix, name, how, watchdogTimeout] = process.argv.slice(2);
@@ -12,7 +12,7 @@ const locks = createLockService({
 });
 const exitAfter = (turns: number): unknown => (turns > 0 ? setImmediate(exitAfter, turns - 1) : process.exit());
 
-await locks.withLock('first', { release: 'confirmed' }, () => {}); // the service has asked what it asks once
+await locks.withLock('first', { release: 'confirmed' }, () => {}); // so the service has sent its first requests
 process.stdout.write('started\n');
 await locks.withLock(name, () => {});
 if (how === 'kill') process.kill(process.pid, 'SIGKILL');

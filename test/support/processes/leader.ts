@@ -1,4 +1,5 @@
-// A separate process that stands for election and prints when it leads: <url> <keyPrefix> <name> <watchdogTimeout>
+// A separate process that stands for election and prints when it leads. Its arguments are <url> <keyPrefix> <name>
+// <watchdogTimeout>.
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 
 const [url, keyPrefix, name, watchdogTimeout] = process.argv.slice(2);

@@ -1,6 +1,6 @@
-// A separate process whose callers lock again and again, until it gets a SIGTERM: <url> <keyPrefix> <callers> <visits>
-// A visit is a list of scopes, each in the one before; a scope is a list of names. So many callers make each visit. How
-// often each visit was made is its last line.
+// A separate process whose callers lock repeatedly until it gets a SIGTERM. Its arguments are <url> <keyPrefix>
+// <callers> <visits>. A visit is a list of nested scopes, and a scope is a list of names. <callers> callers make each
+// visit. The last line of its output is how often each visit was made.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 

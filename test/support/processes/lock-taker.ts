@@ -1,5 +1,5 @@
-// A separate process that waits for a lock, holds it for a while, and says in Redis whether it does: <url> <keyPrefix>
-// <name> <ms>
+// A separate process that waits for a lock, holds it for a while, and records in Redis whether it holds it. Its
+// arguments are <url> <keyPrefix> <name> <ms>.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { createLockService } from '../../../lib/service/create-lock-service.js';

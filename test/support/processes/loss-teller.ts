@@ -1,4 +1,5 @@
-// A separate process that holds a lock for 30 s at a time, and says when it is lost: <url> <keyPrefix> <name>
+// A separate process that holds a lock with leases of 30 s, and prints when it is lost. Its arguments are <url>
+// <keyPrefix> <name>.
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 
 const [url, keyPrefix, name] = process.argv.slice(2);

@@ -1,5 +1,5 @@
-// A separate process that gives thousands of acquisitions one signal, which never aborts, and prints by how many bytes
-// a call its heap has grown: of several rounds the least, because only a leak grows in each of them.
+// A separate process that passes one signal, which never aborts, to thousands of acquisitions. It prints by how many
+// bytes per call its heap has grown. This is the minimum of several rounds, because only a leak grows in each of them.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createLockService } from '../../../lib/service/create-lock-service.js';

@@ -1,5 +1,5 @@
-// A separate process that takes a lock in SQL, gives it back, prints a line, and closes its service after a second: <rowLocks or advisoryLocks> <url>.
-// It ends when nothing keeps it alive.
+// A separate process that takes a lock in SQL, releases it, prints a line, and closes its service after a second. Its
+// arguments are <rowLocks or advisoryLocks> <url>. It ends when nothing keeps it alive.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { SQL_LOCKS, type SqlLocks } from '../../sql/sql-locks.js';

@@ -1,5 +1,6 @@
-// A separate process that takes a lock in SQL and holds it until it is killed, again and again where it gets a hold time:
-// <rowLocks or advisoryLocks> <url> <name> <watchdogTimeout> [hold time]. It prints a line `<event> <fencing token> <time>` at each `in` and `out`.
+// A separate process that takes a lock in SQL and holds it until it is killed. With a hold time, it takes the lock
+// repeatedly. Its arguments are <rowLocks or advisoryLocks> <url> <name> <watchdogTimeout> [hold time]. It prints a
+// line `<event> <fencing token> <time>` at each `in` and `out`.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { SQL_LOCKS, type SqlLocks } from '../../sql/sql-locks.js';
@@ -25,6 +26,6 @@ while (holdTime !== undefined) {
     if (lease.held) say('out', lease.fencingToken);
     await lease.release();
   } catch {
-    await sleep(20); // lost, or the server is away
+    await sleep(20); // the lock was lost, or the server is down
   }
 }

@@ -1,13 +1,13 @@
 import type { Runtime, Timer } from '../../../lib/backends/runtime.js';
 import { nodeRuntime } from '../../../lib/engine/node-runtime.js';
 
-/** A timer that comes this soon and keeps no process alive may be the watchdog's next heartbeat. */
+/** A timer within this time that does not keep the process alive may be the watchdog's next heartbeat. */
 export const HEARTBEAT = 1_000;
 
-/** The real runtime, and how many of its timers are under way. */
+/** The real runtime. Counts its pending timers. */
 export class CountingRuntime implements Runtime {
   private readonly live = new Set<{ readonly heartbeat: boolean }>();
-  /** How often the event loop was asked to go round. */
+  /** How often a callback was scheduled for the next turn of the event loop. */
   turns = 0;
 
   monotonic = nodeRuntime.monotonic;

@@ -5,15 +5,16 @@ import { HEARTBEAT } from './counting-runtime.js';
 
 interface Event {
   readonly due: number;
-  /** If two are due at the same time, the one that was started first fires first. */
+  /** If two timers are due at the same time, the earlier one fires first. */
   readonly order: number;
   readonly keepAlive: boolean;
   readonly callback: () => void;
 }
 
 /**
- * A runtime whose time stands still until it is moved, so that a lease of 30 s is over in a millisecond, and whose
- * chance is the same at every run. Between two events all promises settle, as between two turns of a real event loop.
+ * A runtime whose time advances only when a test advances it, so a test waits for a lease of 30 s in a millisecond. Its
+ * random numbers are the same in every run. Between two events, all promises settle, as between two turns of a real
+ * event loop.
  *
  *     const runtime = new VirtualRuntime();
  *     const lease = await runtime.until(locks.acquire('order'));
@@ -62,12 +63,12 @@ export class VirtualRuntime implements Runtime {
     return `00000000-0000-4000-8000-${String(++this.ids).padStart(12, '0')}`;
   }
 
-  /** Timers that were neither cancelled nor called. */
+  /** Timers that were neither cancelled nor fired. */
   get timers(): number {
     return this.events.size;
   }
 
-  /** Those of them that would keep a process alive. */
+  /** Pending timers that would keep a process alive. */
   get keepAliveTimers(): number {
     return [...this.events].filter(({ keepAlive }) => keepAlive).length;
   }
@@ -76,7 +77,7 @@ export class VirtualRuntime implements Runtime {
     return [...this.events].filter(({ keepAlive, due }) => !keepAlive && due <= this.now + HEARTBEAT).length;
   }
 
-  /** Lets all promises settle, and all turns that were asked for go round. Time stands still. */
+  /** Lets all promises settle, and runs all scheduled turns. The time does not change. */
   async settle(): Promise<void> {
     await setImmediate();
     while (this.turns.length > 0) {
@@ -101,8 +102,8 @@ export class VirtualRuntime implements Runtime {
   }
 
   /**
-   * Moves time on, from event to event, until `promise` is settled, and gives what it settles with. Rejects after
-   * `most` milliseconds, which are fewer than a lease of 30 s: the end of a lease hides no lost wake-up.
+   * Advances the time, from event to event, until `promise` is settled, and returns its result. Rejects after `most`
+   * milliseconds. The default is shorter than a lease of 30 s, so that the end of a lease cannot hide a lost wake-up.
    */
   async until<T>(promise: Promise<T>, most = 25_000): Promise<T> {
     let settled = false;
@@ -119,17 +120,17 @@ export class VirtualRuntime implements Runtime {
     return promise;
   }
 
-  /** The event loop is blocked: time passes, and what falls due waits for its end. */
+  /** Blocks the event loop. Time passes, and timers that become due fire afterwards. */
   block(time: number): void {
     this.pass(time);
   }
 
-  /** The machine sleeps: only the wall clock notices. */
+  /** Suspends the machine. Only the wall clock advances. */
   suspend(time: number): void {
     this.today += time;
   }
 
-  /** The wall clock is advanced, or set back. */
+  /** Sets the wall clock forward or back. */
   setWallClock(by: number): void {
     this.today += by;
   }

@@ -5,14 +5,14 @@ export interface ClusterNode {
   readonly id: string;
   readonly server: RedisServer;
   readonly master: boolean;
-  /** Of a replica: whom it follows. */
+  /** The id of the master of a replica. */
   readonly masterId: string;
-  /** The node that answered takes it for down. */
+  /** The node that answered considers this one down. */
   readonly failed: boolean;
   readonly slots: readonly { readonly from: number; readonly to: number }[];
 }
 
-/** Reads the reply of CLUSTER NODES. Nodes that are still shaking hands are left out. */
+/** Reads the reply of CLUSTER NODES. Omits nodes that are still in the handshake. */
 export function parseClusterNodes(reply: string, servers: readonly RedisServer[]): ClusterNode[] {
   return reply.split('\n').flatMap((line) => {
     const [id = '', address = '', flags = '', masterId = '', , , , , ...slots] = line.split(' ');
@@ -31,7 +31,7 @@ export function serves(nodes: readonly ClusterNode[], slot: number): ClusterNode
   return nodes.find((node) => node.master && node.slots.some(({ from, to }) => from <= slot && slot <= to));
 }
 
-/** Not so `[93-<-292f8b…]`, a migration. */
+/** Entries like `[93-<-292f8b…]` are migrations. */
 function isRange(text: string): boolean {
   return !text.startsWith('[');
 }

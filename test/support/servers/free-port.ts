@@ -1,9 +1,9 @@
 import { createServer } from 'node:net';
 
 /**
- * A loopback port that nobody listens on, between 12000 and 21999: below the range from which the kernel takes the
- * ports of outgoing connections, so that a server can come back to its port, and such that a cluster's bus port
- * (+10000) is free of other servers too. Somebody else may take it before you do: be ready to ask again.
+ * A free loopback port between 12000 and 21999. This is below the range from which the kernel takes the ports of
+ * outgoing connections, so that a server can restart on its port. Other servers do not use the bus port of a cluster
+ * (+10000) either. Another process may take the port first, so be prepared to ask again.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -34,7 +34,7 @@ describe('startCluster', () => {
     await move.migrate('{half}1');
     const direct = move.from.client();
     await expect(direct.get('{half}1')).rejects.toThrow(/^ASK /);
-    // Redis 6.2 sends the client to the other node, which then says TRYAGAIN.
+    // Redis 6.2 redirects the client to the other node, which then answers TRYAGAIN.
     await expect(direct.mget('{half}1', '{half}2')).rejects.toThrow(/^(TRYAGAIN|ASK) /);
     await move.finish();
     expect(await client.mget('{half}1', '{half}2')).toEqual(['1', '2']);

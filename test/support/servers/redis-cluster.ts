@@ -7,7 +7,7 @@ const SLOTS = 16_384;
 const NODE_TIMEOUT = 1_000;
 
 /**
- * Three masters with a replica each; a master that is gone for a second is replaced by its replica.
+ * Three masters with a replica each. A master that is down for a second is replaced by its replica.
  *
  *     const cluster = await startCluster();
  *     afterAll(() => cluster.stop());
@@ -33,13 +33,13 @@ export async function startCluster(settings: readonly string[] = []): Promise<Re
   }
 }
 
-/** A slot on its way: its keys are in part here, in part there; clients meet ASK, and TRYAGAIN for several keys. */
+/** A slot in migration. Both nodes have some of its keys. Clients get ASK, and TRYAGAIN for several keys. */
 export interface SlotMove {
   readonly from: RedisServer;
   readonly to: RedisServer;
-  /** Moves these keys, or all that are left. */
+  /** Moves these keys, or all remaining ones. */
   migrate(...keys: string[]): Promise<void>;
-  /** Moves the rest, and hands the slot over: from now on clients meet MOVED. */
+  /** Moves the remaining keys, and hands the slot over. From now on, clients get MOVED. */
   finish(): Promise<void>;
 }
 
@@ -50,7 +50,7 @@ export class RedisCluster {
   /** @internal see {@link startCluster} */
   constructor(readonly servers: readonly RedisServer[]) {}
 
-  /** What ioredis needs to find the nodes. */
+  /** The addresses of the nodes for ioredis. */
   get nodes(): { host: string; port: number }[] {
     return this.servers.map(({ port }) => ({ host: '127.0.0.1', port }));
   }
@@ -85,7 +85,7 @@ export class RedisCluster {
     return replica.server;
   }
 
-  /** Brings a slot with its keys to another master (default: any other one). Gives the new master. */
+  /** Moves a slot with its keys to another master (default: any). @returns the new master */
   async moveSlot(slot: number, to?: RedisServer): Promise<RedisServer> {
     const move = await this.beginMove(slot, to);
     await move.finish();
@@ -118,7 +118,7 @@ export class RedisCluster {
     return { from: source.server, to: target.server, migrate, finish };
   }
 
-  /** An orderly failover of the master that serves a slot. Gives the new master. */
+  /** Makes a regular failover of the master that serves a slot. @returns the new master */
   async failover(slot: number): Promise<RedisServer> {
     const [master, replica] = [await this.masterOf(slot), await this.replicaOf(slot)];
     await this.#link(replica).call('CLUSTER', 'FAILOVER');
@@ -131,7 +131,7 @@ export class RedisCluster {
     return replica;
   }
 
-  /** SIGKILL for the master that serves a slot; waits until its replica stands in. Gives the new master. */
+  /** Kills the master that serves a slot, and waits until its replica replaces it. @returns the new master */
   async killMaster(slot: number): Promise<RedisServer> {
     const [master, replica] = [await this.masterOf(slot), await this.replicaOf(slot)];
     await master.kill();
@@ -139,7 +139,7 @@ export class RedisCluster {
     return replica;
   }
 
-  /** Waits until a server that was started again is a working replica. */
+  /** Waits until a restarted server is a working replica. */
   async joined(server: RedisServer): Promise<void> {
     await this.#agreed((view) => view.some((node) => node.server === server && !node.master && !node.failed));
     await this.#synced(server);
@@ -153,18 +153,18 @@ export class RedisCluster {
     await Promise.all(this.servers.map((server) => server.stop()));
   }
 
-  /** @internal Makes a cluster of servers that do not know each other yet. */
+  /** @internal Creates a cluster of servers that do not know each other yet. */
   async form(): Promise<void> {
     const masters = this.servers.slice(0, 3);
     const share = Math.ceil(SLOTS / masters.length);
-    // Before anybody meets: a node that knows another one takes no epoch.
+    // This must happen before nodes meet, because a node that knows another one accepts no epoch.
     await Promise.all(
       this.servers.map((server, index) => this.#link(server).call('CLUSTER', 'SET-CONFIG-EPOCH', index + 1)),
     );
     await Promise.all(
       this.servers.map(async (server, index) => {
         const link = this.#link(server);
-        // All meet all: gossip would take seconds to tell everybody of everybody.
+        // Each node meets all others, because gossip would take seconds.
         await Promise.all(
           this.servers.slice(index + 1).map(({ port }) => link.call('CLUSTER', 'MEET', '127.0.0.1', port)),
         );
@@ -186,7 +186,7 @@ export class RedisCluster {
     await Promise.all(this.servers.slice(3).map((server) => this.#synced(server)));
   }
 
-  /** Waits until every running node sees the cluster so, and takes commands. */
+  /** Waits until the view of every running node is right, and every node accepts commands. */
   async #agreed(right: (view: readonly ClusterNode[]) => unknown): Promise<void> {
     for (const server of this.#running()) {
       await until(async () => {
@@ -208,7 +208,7 @@ export class RedisCluster {
     return master;
   }
 
-  /** The nodes as one of them sees them. */
+  /** The cluster from the view of one node. */
   async #view(server = this.#running()[0]!): Promise<ClusterNode[]> {
     return parseClusterNodes((await this.#link(server).cluster('NODES')) as string, this.servers);
   }

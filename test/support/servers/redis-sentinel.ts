@@ -6,7 +6,7 @@ const NAME = 'mymaster';
 const DOWN_AFTER = 1_000;
 
 /**
- * A master with two replicas, watched by three Sentinels that take it for down after a second.
+ * A master with two replicas, and three Sentinels that consider the master down after a second.
  *
  *     const sentinel = await startSentinel();
  *     afterAll(() => sentinel.stop());
@@ -37,7 +37,7 @@ export async function startSentinel(): Promise<RedisSentinel> {
 }
 
 function replication(master?: RedisServer): string[] {
-  // Without a delay: a replica that joins waits for others to join otherwise, for five seconds.
+  // Without this setting, a replica that joins waits five seconds for others to join.
   const args = ['--repl-diskless-sync', 'yes', '--repl-diskless-sync-delay', '0', '--repl-timeout', '5'];
   return master ? [...args, '--replicaof', '127.0.0.1', String(master.port)] : args;
 }
@@ -58,12 +58,12 @@ export class RedisSentinel {
 
   /** @internal see {@link startSentinel} */
   constructor(
-    /** Master and replicas, in no particular order once there was a failover. */
+    /** Master and replicas. After a failover, they are in any order. */
     readonly servers: readonly RedisServer[],
     readonly sentinels: readonly RedisServer[],
   ) {}
 
-  /** What ioredis needs to find the master. */
+  /** The options with which ioredis finds the master. */
   get options(): RedisOptions {
     return { name: NAME, sentinels: this.sentinels.map(({ port }) => ({ host: '127.0.0.1', port })) };
   }
@@ -76,7 +76,7 @@ export class RedisSentinel {
     return client;
   }
 
-  /** The master that all Sentinels which run agree on; waits until they do and it takes writes. */
+  /** Waits until all running Sentinels agree on a master that accepts writes. @returns this master */
   async master(): Promise<RedisServer> {
     let master: RedisServer | undefined;
     await until(async () => {
@@ -87,22 +87,22 @@ export class RedisSentinel {
     return master!;
   }
 
-  /** The servers that run and are not the master. */
+  /** The running servers other than the master. */
   async replicas(): Promise<RedisServer[]> {
     const master = await this.master();
     return this.#running(this.servers).filter((server) => server !== master);
   }
 
-  /** An orderly failover. Gives the new master. */
+  /** Makes a regular failover. @returns the new master */
   async failover(): Promise<RedisServer> {
     const old = await this.master();
     const [sentinel] = this.#running(this.sentinels);
-    // Refused until that Sentinel has had an answer of a replica's that suits it.
+    // This is refused until the Sentinel has found a suitable replica.
     await until(() => ask(sentinel!, (client) => client.call('SENTINEL', 'FAILOVER', NAME)).catch(() => false));
     return this.#successor(old);
   }
 
-  /** SIGKILL for the master; waits until another one stands in. Gives the new master. */
+  /** Kills the master, and waits until a replica replaces it. @returns the new master */
   async killMaster(): Promise<RedisServer> {
     const old = await this.master();
     await old.kill();
@@ -139,7 +139,7 @@ export class RedisSentinel {
   }
 }
 
-/** One question on a separate connection. */
+/** Sends one request on a separate connection. */
 async function ask<T>(server: RedisServer, question: (client: Redis) => Promise<T>): Promise<T> {
   const client = server.client();
   try {

@@ -10,27 +10,27 @@ import { guard } from '../process-guard.js';
 import { freePort } from './free-port.js';
 
 export interface RedisServerOptions {
-  /** Further command line arguments; they win over ours: `['--maxmemory', '2mb']`. */
+  /** Further command line arguments, which override ours: `['--maxmemory', '2mb']`. */
   readonly args?: readonly string[];
-  /** Text of a configuration file, for what arguments cannot say. */
+  /** Text of a configuration file, for settings that arguments cannot express. */
   readonly config?: string;
-  /** Default: a free one. */
+  /** Default: a free port. */
   readonly port?: number;
-  /** The line of its log that says it is ready; for `--sentinel` another one than for a server. */
+  /** The line of its log that reports that it is ready. `--sentinel` has another one than a server. */
   readonly ready?: RegExp;
-  /** Variables of its environment, beside those of this process. */
+  /** Variables of its environment, in addition to those of this process. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
 /**
- * The program that the tests start, also as Sentinel and as cluster node; see .ci/servers.mjs. Default: redis-server of
- * the PATH.
+ * The program that the tests start, also as Sentinel and as cluster node. See .ci/servers.mjs. Default: redis-server
+ * from the PATH.
  */
 const PROGRAM = process.env.REDIS_SERVER ?? 'redis-server';
 
 /**
- * A redis-server of this test's own on a free loopback port, without persistence, in a temporary folder. It ends with
- * the test process at the latest, even if that is killed.
+ * A separate redis-server on a free loopback port, without persistence, in a temporary folder. It ends with the test
+ * process at the latest, even if that is killed.
  *
  *     const redis = await startRedis();
  *     afterAll(() => redis.stop());
@@ -77,7 +77,7 @@ export class RedisServer {
     return this.#process !== undefined;
   }
 
-  /** Of the process that runs now: another one after {@link restart}. */
+  /** The id of the running process, which changes with {@link restart}. */
   get pid(): number {
     if (!this.#process?.pid) {
       throw new Error('this redis-server is not running');
@@ -85,13 +85,13 @@ export class RedisServer {
     return this.#process.pid;
   }
 
-  /** What the server has printed since it was first started. */
+  /** The output of the server since it was first started. */
   get log(): string {
     return this.#log;
   }
 
   /**
-   * A new connection, closed by {@link stop}. Connection errors are swallowed: it reconnects when the server is back.
+   * A new connection, closed by {@link stop}. Connection errors are ignored. It reconnects when the server is back.
    */
   client(options: RedisOptions = {}): Redis {
     const client = new Redis({
@@ -107,7 +107,7 @@ export class RedisServer {
     return client;
   }
 
-  /** Starts it after {@link kill}, on the same port and without the data. */
+  /** Starts the server after {@link kill}, on the same port and without the data. */
   async start(): Promise<void> {
     const wanted = this.#port || this.options.port;
     for (let attempt = 1; ; attempt++) {
@@ -125,7 +125,7 @@ export class RedisServer {
     }
   }
 
-  /** Ends it permanently: server, clients and folder are gone. Harmless when repeated. */
+  /** Stops the server permanently, closes its clients, and removes its folder. May be called repeatedly. */
   async stop(): Promise<void> {
     for (const client of this.#clients) {
       client.disconnect();
@@ -134,24 +134,24 @@ export class RedisServer {
     await rm(this.folder, { recursive: true, force: true });
   }
 
-  /** SIGKILL. Its clients keep trying to reconnect. */
+  /** Sends SIGKILL. The clients keep trying to reconnect. */
   async kill(): Promise<void> {
     this.#process?.ref();
     this.#process?.kill('SIGKILL');
     await this.#exited;
   }
 
-  /** SIGSTOP: connections stay open, the kernel accepts new ones, no answer comes. */
+  /** Sends SIGSTOP. Connections stay open, and the kernel accepts new ones, but no answer arrives. */
   pause(): void {
     process.kill(this.pid, 'SIGSTOP');
   }
 
-  /** SIGCONT */
+  /** Sends SIGCONT. */
   resume(): void {
     process.kill(this.pid, 'SIGCONT');
   }
 
-  /** Kills it and starts it again on the same port, without the data. */
+  /** Kills the server and restarts it on the same port, without the data. */
   async restart(): Promise<void> {
     await this.kill();
     await this.start();
@@ -189,7 +189,7 @@ export class RedisServer {
       throw new Error(`redis-server did not start:\n${this.#log.slice(start).slice(-2000)}`);
     }
     for (const handle of [child, child.stdout, child.stderr] as unknown as { unref(): void }[]) {
-      handle.unref(); // a test that forgot stop() ends all the same, and the server with it
+      handle.unref(); // a test that forgets stop() still ends, and the server ends with it
     }
     return ready;
   }
@@ -210,7 +210,7 @@ export class RedisServer {
     return [...ours, ...(this.options.args ?? [])];
   }
 
-  /** Written once: Sentinel and cluster nodes keep what they know in it. */
+  /** Written only once, because Sentinels and cluster nodes store their state in it. */
   async #configFile(): Promise<string[]> {
     const { config } = this.options;
     if (config === undefined) {

@@ -2,17 +2,17 @@ import type { Redis } from 'ioredis';
 import { type ScriptName, scripts } from '../../../lib/backends/redis/scripts.js';
 import type { RedisServer } from './redis-server.js';
 
-/** One run of a script of ours, as MONITOR showed it. */
+/** One run of a script of this library, as shown by MONITOR. */
 export interface ScriptRun {
   readonly script: ScriptName;
-  /** What it was given in KEYS. */
+  /** Its KEYS. */
   readonly keys: readonly string[];
   readonly args: readonly string[];
   /** The commands that it called. */
   readonly commands: readonly (readonly string[])[];
 }
 
-/** A key that a script used without having it in KEYS. */
+/** A key that a script used although it is not in KEYS. */
 export interface UndeclaredKey {
   readonly script: ScriptName;
   readonly key: string;
@@ -21,13 +21,13 @@ export interface UndeclaredKey {
 const NAMES = Object.keys(scripts) as ScriptName[];
 const BY_SHA1 = new Map(NAMES.map((name) => [scripts[name].sha1, name]));
 /**
- * A script that the server does not know yet is sent as its source, in which MONITOR escapes line ends and what is not
- * ASCII.
+ * A script that the server does not know yet is sent as its source. MONITOR escapes its line ends and its characters
+ * that are not ASCII.
  */
 const BY_TEXT = new Map(NAMES.map((name) => [scripts[name].source.replace(/[^\x20-\x7e]/g, ''), name]));
 
 /**
- * Records every script of ours that a server runs, with the keys that it was given and the commands that it called.
+ * Records every script of this library that a server runs, with its keys and the commands that it called.
  *
  *     const monitor = await ScriptMonitor.start(server);
  *     …
@@ -91,7 +91,7 @@ export class ScriptMonitor {
     await seen;
   }
 
-  /** Where the keys of a command are, as the server says: names stand in for its arguments. */
+  /** The positions of the keys of a command. Asks the server, with names instead of the arguments. */
   private async keyPositions([name, ...args]: readonly string[]): Promise<readonly number[]> {
     if (args.length === 0) return [];
     const form = `${name.toLowerCase()} ${args.length}`;

@@ -41,22 +41,22 @@ type Command = Exclude<
   | 'close'
 >;
 
-/** What a test lets happen to a command: `execute` runs it, and gives what it answers. */
+/** How a test interferes with a command. `execute` runs the command and returns its reply. */
 // biome-ignore lint/suspicious/noExplicitAny: the answers differ from command to command
 export type Disturbance = (execute: () => Promise<any>, request: unknown) => Promise<any>;
 
-/** The command did not get through, and the caller knows. */
+/** The command did not reach the backend, and the caller knows this. */
 export const refused: Disturbance = async () => {
   throw new BackendError('the connection is closed', 'unavailable', 'refused');
 };
 
-/** The command was executed, and its answer got lost. */
+/** The command was executed, but its answer was lost. */
 export const answerLost: Disturbance = async (execute) => {
   await execute();
   throw new BackendError('no answer in time', 'unavailable', 'unknown');
 };
 
-/** The command is executed at once, and its answer comes when `until` settles. */
+/** The command is executed at once, but its answer arrives when `until` settles. */
 export const answerAfter =
   (until: Promise<void>): Disturbance =>
   async (execute) => {
@@ -67,17 +67,17 @@ export const answerAfter =
 
 const TAKING: readonly Command[] = ['acquire', 'acquireAll', 'transfer', 'adopt'];
 
-/** A real backend that counts what it is asked, and whose commands can be disturbed. */
+/** A real backend. Counts the commands, and lets a test interfere with them. */
 export class WatchedBackend implements LockBackend {
   /** Names of all commands so far. */
   readonly commands: Command[] = [];
   /** Requests without an answer. */
   underWay = 0;
-  /** Subscriptions that are open, and those that were ever opened. */
+  /** The number of open subscriptions, and of all subscriptions so far. */
   subscriptions = 0;
   subscribed = 0;
   private confirmed = 0;
-  /** It listens for forced releases. */
+  /** Whether the service listens for forced releases. */
   listensToClient = false;
 
   private readonly disturbances = new Map<Command, Disturbance>();
@@ -97,7 +97,7 @@ export class WatchedBackend implements LockBackend {
       this.watchedSynchronizers = new WatchedSynchronizers(backend.synchronizers);
   }
 
-  /** The backend's own; of one in memory, which has none, what the disturbed commands say. */
+  /** The health of the backend. For the memory backend, which has none, it results from watched pings. */
   get health(): NodeWatch | undefined {
     return this.backend.health ?? this.ownHealth;
   }
@@ -118,7 +118,7 @@ export class WatchedBackend implements LockBackend {
     return this.backend.waits;
   }
 
-  /** Its requests are counted and disturbed as `acquire` and `release`; the others are let through. */
+  /** Requests are counted as `acquire`, `release`, `inspect` and `forceRelease`, and disturbed like these. */
   get flights(): FlightBackend | undefined {
     const { flights } = this.backend;
     return (
@@ -132,27 +132,27 @@ export class WatchedBackend implements LockBackend {
     );
   }
 
-  /** What is asked about semaphores and latches. Only of a backend that has them. */
+  /** Watches requests for semaphores and latches, if the backend has them. */
   get synchronizerRequests(): WatchedSynchronizers {
     return this.watchedSynchronizers as WatchedSynchronizers;
   }
 
-  /** Callers wait for a lock: all subscriptions are confirmed, and nothing is under way. */
+  /** Whether callers wait for a lock: all subscriptions are confirmed, and no request is under way. */
   get isAsleep(): boolean {
     return this.subscriptions > 0 && this.confirmed === this.subscriptions && this.underWay === 0;
   }
 
-  /** Commands of this name so far, or of all names. */
+  /** The number of commands so far that have this name, or any name. */
   count(command?: Command): number {
     return command === undefined ? this.commands.length : this.commands.filter((name) => name === command).length;
   }
 
-  /** From now on this happens to these commands. */
+  /** Applies the disturbance to these commands from now on. */
   disturb(disturbance: Disturbance, ...commands: Command[]): void {
     for (const command of commands) this.disturbances.set(command, disturbance);
   }
 
-  /** All is well again. */
+  /** Commands are executed and answered as usual again. */
   heal(): void {
     this.disturbances.clear();
     this.watchedSynchronizers?.heal();

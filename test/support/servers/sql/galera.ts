@@ -4,7 +4,7 @@ import { type SqlServer, startSqlServer } from './sql-server.js';
 
 const DEBIAN = '/usr/lib/galera/libgalera_smm.so';
 
-/** Whether this machine has it: the tests of it are skipped where it is missing. Debian installs it with MariaDB. */
+/** Whether this machine has Galera. Otherwise its tests are skipped. Debian installs it with MariaDB. */
 export const hasGalera = existsSync(DEBIAN);
 
 /** Two nodes of a Galera cluster, which have the same data. */

@@ -31,7 +31,7 @@ export const program: SqlServerProgram = {
     ...SETTINGS,
     `--innodb-flush-log-at-trx-commit=${durability === 'durable' ? 1 : 0}`,
     `--datadir=${join(folder, 'data')}`,
-    // The names of temporary tables are the same in every server.
+    // Every server uses the same names for temporary tables.
     `--tmpdir=${folder}`,
     `--socket=${join(folder, 'sock')}`,
     `--pid-file=${join(folder, 'pid')}`,
@@ -48,7 +48,7 @@ export const program: SqlServerProgram = {
   asAdmin: (folder, _port, statements) => run(folder, ['USE locks', ...statements]),
 };
 
-/** A node that joins a Galera cluster answers that it is not prepared yet. */
+/** Retries, because a node that is joining a Galera cluster answers that it is not prepared yet. */
 async function untilJoined(work: () => Promise<unknown>): Promise<void> {
   for (let attempt = 1; ; attempt++)
     try {

@@ -7,7 +7,7 @@ import { asNobody, giveToNobody, PASSWORD, type SqlServer } from './sql-server.j
 
 const DEBIAN = '/usr/sbin/pgbouncer';
 
-/** Whether this machine has it: the tests of it are skipped where it is missing. */
+/** Whether this machine has PgBouncer. Otherwise its tests are skipped. */
 export const hasPgbouncer = [DEBIAN, 'pgbouncer'].some((program) => spawnSync(program, ['--version']).status === 0);
 
 export interface Pgbouncer {
@@ -15,7 +15,7 @@ export interface Pgbouncer {
   stop(): Promise<void>;
 }
 
-/** A pooler in front of a server of PostgreSQL. */
+/** A pooler in front of a PostgreSQL server. */
 export async function startPgbouncer(
   server: SqlServer,
   mode: 'session' | 'transaction',

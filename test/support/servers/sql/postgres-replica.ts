@@ -4,7 +4,7 @@ import { freePort } from '../free-port.js';
 import { find, program } from './postgres.js';
 import { asNobody, giveToNobody, runToEnd, SqlServer } from './sql-server.js';
 
-/** A hot standby of a server of PostgreSQL, by streaming replication. `SELECT pg_promote()` makes it the primary. */
+/** A hot standby of a PostgreSQL server, with streaming replication. `SELECT pg_promote()` makes it the primary. */
 export async function startPostgresReplica(primary: SqlServer): Promise<SqlServer> {
   const folder = await mkdtemp(join('/tmp', 'sql-'));
   await giveToNobody(folder);

@@ -7,7 +7,7 @@ import { asNobody, PASSWORD, runToEnd, type SqlServerProgram } from './sql-serve
 const DEBIAN = '/usr/lib/postgresql';
 
 /**
- * Crash safety of the machine is not tested: without it, tests run ten times as fast. A killed server still recovers.
+ * Tests run ten times as fast without protection against a crash of the machine. A killed server still recovers.
  */
 const FAST = ['fsync=off', 'full_page_writes=off'];
 const SETTINGS = ['listen_addresses=127.0.0.1', 'max_connections=600', 'shared_buffers=32MB', 'logging_collector=off'];
@@ -15,7 +15,7 @@ const SETTINGS = ['listen_addresses=127.0.0.1', 'max_connections=600', 'shared_b
 export const program: SqlServerProgram = {
   scheme: 'postgres',
   ready: /ready to accept connections/,
-  // The postmaster's children end when they notice that it is gone.
+  // The children of the postmaster end when they notice that it has ended.
   kill: 'SIGKILL',
   async setUp(folder) {
     await runToEnd(

@@ -10,16 +10,16 @@ export type SqlServerKind = 'PostgreSQL' | 'MariaDB';
 
 export const SQL_SERVERS: readonly SqlServerKind[] = ['PostgreSQL', 'MariaDB'];
 
-/** The user of the database and its password, which must be in no message. */
+/** The password of the database user, which no message may contain. */
 export const PASSWORD = 's3cret-of-the-tests';
 
-/** Tests run faster where the server writes nothing to disk in time. `'durable'`: as by default. */
+/** `'fast'`: the server does not wait for the disk, so tests run faster. `'durable'`: the server's default. */
 export type Durability = 'fast' | 'durable';
 
 /** How one kind of database server is set up and started. */
 export interface SqlServerProgram {
   readonly scheme: 'postgres' | 'mysql';
-  /** Makes the data folder. */
+  /** Creates the data folder. */
   setUp(folder: string, port: number): Promise<void>;
   /** The program and its arguments. */
   command(
@@ -28,17 +28,17 @@ export interface SqlServerProgram {
     durability: Durability,
     settings: readonly string[],
   ): Promise<readonly string[]>;
-  /** Makes the user and the database of the tests. */
+  /** Creates the user and the database of the tests. */
   fill(folder: string, port: number): Promise<void>;
   /** Runs statements in the tests' database with all rights. */
   asAdmin(folder: string, port: number, statements: readonly string[]): Promise<void>;
-  /** What it prints when it is ready. */
+  /** The output that shows that it is ready. */
   readonly ready: RegExp;
-  /** The signal that ends it without a goodbye to anybody. */
+  /** The signal that ends it without closing its connections first. */
   readonly kill: NodeJS.Signals;
 }
 
-/** A separate database server, on a loopback port, whose processes belong to a user without rights. */
+/** A separate database server on a loopback port. Its processes belong to a user without privileges. */
 export class SqlServer {
   private process: ChildProcess | undefined;
   private exited = Promise.resolve();
@@ -57,12 +57,12 @@ export class SqlServer {
     return this.urlAt(this.port);
   }
 
-  /** The same server behind another port: a proxy's. */
+  /** The URL of the same server behind another port, such as that of a proxy. */
   urlAt(port: number): string {
     return `${this.program.scheme}://locks:${PASSWORD}@127.0.0.1:${port}/locks`;
   }
 
-  /** What the server has printed since it was started. */
+  /** The output of the server since it was started. */
   get log(): string {
     return this.output;
   }
@@ -92,7 +92,7 @@ export class SqlServer {
     for (const handle of [child, child.stdout, child.stderr] as unknown as { unref(): void }[]) handle.unref();
   }
 
-  /** SIGKILL of the server: it closes no connection, and recovers when it is started again. */
+  /** Kills the server. It does not close its connections, and recovers when it is restarted. */
   async kill(): Promise<void> {
     this.process?.kill(this.program.kill);
     await this.exited;
@@ -100,7 +100,7 @@ export class SqlServer {
 
   async stop(): Promise<void> {
     await this.kill();
-    // Children of a server that was killed end when they notice.
+    // The children of a killed server end a little later.
     for (let attempt = 1; attempt <= 20; attempt++) {
       try {
         return await rm(this.folder, { recursive: true, force: true });
@@ -114,7 +114,7 @@ export class SqlServer {
 /**
  * Starts a server with an empty database.
  *
- * @param settings arguments of the server's program
+ * @param settings further arguments of the server
  */
 export async function startSqlServer(
   kind: SqlServerKind,
@@ -132,7 +132,7 @@ export async function startSqlServer(
   return server;
 }
 
-/** PostgreSQL refuses to run as root, and MariaDB warns of it: root runs them as `nobody`. */
+/** Root runs the servers as `nobody`, because PostgreSQL refuses to run as root, and MariaDB warns about it. */
 export function asNobody(command: string, parameters: readonly string[], cwd: string): ChildProcess {
   const isRoot = userInfo().uid === 0;
   return isRoot
@@ -144,7 +144,7 @@ export function asNobody(command: string, parameters: readonly string[], cwd: st
     : spawn(command, [...parameters], { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
-/** Runs a program to its end; rejects with its output where it fails. */
+/** Waits until a program has ended. Rejects with its output if it fails. */
 export async function runToEnd(child: ChildProcess): Promise<string> {
   let output = '';
   child.stdout?.on('data', (text) => {

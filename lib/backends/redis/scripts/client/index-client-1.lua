@@ -1,5 +1,5 @@
 --[[
-  Keeps a client in the list of clients. It removes the client where the time is 0, and others whose time is over.
+  Keeps a client in the list of clients. If the time is 0, removes the client. Also removes clients whose time is over.
 
   KEYS[1]  zset: when each client's record ends
 

@@ -1,5 +1,5 @@
 --[[
-  Lists the clients that have a record. Changes nothing: a replica can run it.
+  Lists the clients that have a record. Changes nothing, so a replica can run it.
 
   KEYS[1]  zset: when each client's record ends
 

@@ -1,12 +1,12 @@
 --[[
-  Reads fields of the record of a client. Changes nothing.
+  Reads fields of a client's record. Changes nothing.
 
   KEYS[1]      record: hash
 
-  ARGV[1]      longest value, in bytes
+  ARGV[1]      maximum size of a value, in bytes
   ARGV[1 + i]  field
 
-  Returns { server time in ms, value or nil, ... }; nothing else than the time where the key is not a hash, or a value is longer.
+  Returns { server time in ms, value or nil, ... }. Returns only the time if the key is not a hash, or a value is larger.
 ]]
 -- @include server-time
 local record, longest = KEYS[1], tonumber(ARGV[1])

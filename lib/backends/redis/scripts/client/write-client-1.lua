@@ -1,5 +1,5 @@
 --[[
-  Keeps the record of a client. It removes the record where the time is 0.
+  Stores the record of a client. If the time is 0, removes the record.
 
   KEYS[1]  record: hash
 

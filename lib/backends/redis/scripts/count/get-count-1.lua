@@ -3,7 +3,7 @@
 
   KEYS[1]  semaphore or latch
 
-  Returns its number, 0 when there is none.
+  Returns its number, or 0 when it does not exist.
 ]]
 -- @include synchronizers/count-of
 return countOf(KEYS[1])

@@ -5,15 +5,15 @@
   KEYS[2]  zset: ids of the permits that are held, and when the lease of each ends
   KEYS[3]  note: hash with the type and the total
 
-  ARGV[1]  how many permits to show at most
-  ARGV[2]  how many bytes of their ids
+  ARGV[1]  maximum number of permits to show
+  ARGV[2]  number of bytes to show of each id
 
   Returns { number, type or '', total or '', permits held, { start of an id in hexadecimal digits, ms left, ... } },
-  or nil where nothing is there that may be a semaphore or latch.
+  or nil if the keys contain nothing that can be a semaphore or latch.
 ]]
 -- @include server-time
 local counter, held, note, most, bytes = KEYS[1], KEYS[2], KEYS[3], tonumber(ARGV[1]), tonumber(ARGV[2])
--- What Redisson writes for a permit without a lease.
+-- The value that Redisson writes for a permit without a lease.
 local FOREVER, NO_LEASE_ENDS = 922337203685477, -1
 -- Redisson's numbers have 32 bits.
 local LONGEST_NUMBER = 11

@@ -1,11 +1,11 @@
 --[[
-  Sets the permits of a semaphore or the count of a latch, unless it has some, and tells waiters.
+  Sets the permits of a semaphore or the count of a latch, unless it already has one, and notifies waiters.
 
   KEYS[1]  semaphore or latch
-  KEYS[2]  note: hash with the type and the total, for people
+  KEYS[2]  note: hash with the type and the total, for people to read
   KEYS[3]  latest request of this session
 
-  ARGV[1]  PUBLISH or SPUBLISH; empty: tell nobody
+  ARGV[1]  PUBLISH or SPUBLISH; empty: notify nobody
   ARGV[2]  sequence number of the request
   ARGV[3]  ms for which to remember it
   ARGV[4]  permits or count
@@ -13,7 +13,7 @@
   ARGV[6]  message
   ARGV[7]  type
 
-  Returns 1, or 0 when it had some.
+  Returns 1, or 0 when it already had a number.
 ]]
 -- @include publish-to
 -- @include synchronizers/requests

@@ -1,21 +1,21 @@
 --[[
-  Acquires fair locks that are free, for the head of the queue, or for anybody if nobody waits.
+  Acquires free fair locks for the head of the queue, or for any owner if nobody waits.
 
   KEYS[1]          clock of the fencing tokens
   KEYS[4i - 2]     lock
   KEYS[4i - 1]     queue: list of waiting owners
-  KEYS[4i]         zset: when each of them loses its place
+  KEYS[4i]         zset: when each of them is dropped from the queue
   KEYS[4i + 1]     zset: the time until which each of our waiters counts as alive
 
   ARGV[1]          server time in ms after which the script does nothing
   ARGV[2]          highest token that the caller has seen
   ARGV[3]          lease time in ms
   ARGV[4]          tokens to reserve with each acquisition
-  ARGV[5]          waiterTimeout: ms for which an owner that has to wait keeps a place in the queue; 0: leave no trace
+  ARGV[5]          waiterTimeout: ms for which an owner that has to wait stays in the queue; 0: it does not enter the queue
   ARGV[5 + i]      owner
 
   Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, types of the keys } }.
-  Returns { 'expired', server time in ms } when it came too late.
+  Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments

@@ -1,17 +1,17 @@
 --[[
-  Keeps waiting owners in the queue of one fair lock. If the lock is free, the head is told once more: it may have become the head because
-  the one before it, which was told, died.
+  Keeps waiting owners in the queue of one fair lock. If the lock is free, notifies the head again, because the owner that was
+  notified before may have died.
 
   KEYS[1]      lock
   KEYS[2]      queue: list of waiting owners
-  KEYS[3]      zset: when each of them loses its place
+  KEYS[3]      zset: when each of them is dropped from the queue
   KEYS[4]      zset: the time until which each of our waiters counts as alive
 
   ARGV[1]      PUBLISH or SPUBLISH
   ARGV[2]      waiterTimeout: ms for which to keep them
   ARGV[2 + i]  owner
 
-  Returns an answer for each: 1, or 0 when the owner had lost its place.
+  Returns an answer for each: 1, or 0 when the owner was no longer in the queue.
 ]]
 -- @include server-time
 -- @include prefixed

@@ -1,12 +1,12 @@
 --[[
-  Releases fair locks, each for its owner, and tells the head of the queue.
+  Releases fair locks, each for its owner, and notifies the head of the queue.
 
   KEYS[4i - 3]  lock
   KEYS[4i - 2]  queue: list of waiting owners
-  KEYS[4i - 1]  zset: when each of them loses its place
+  KEYS[4i - 1]  zset: when each of them is dropped from the queue
   KEYS[4i]      zset: the time until which each of our waiters counts as alive
 
-  ARGV[1]       PUBLISH or SPUBLISH; empty: tell nobody
+  ARGV[1]       PUBLISH or SPUBLISH; empty: notify nobody
   ARGV[1 + i]   owner
 
   Returns an answer for each: { how many clients listened or NOBODY_TOLD (-2), head }, NOBODY_TOLD when nobody waits,

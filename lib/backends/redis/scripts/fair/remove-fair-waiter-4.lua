@@ -1,9 +1,9 @@
 --[[
-  Removes a waiting owner from the queue of a fair lock. If it was the head and the lock is free, the next one is told.
+  Removes a waiting owner from the queue of a fair lock. If it was the head and the lock is free, notifies the next owner.
 
   KEYS[1]  lock
   KEYS[2]  queue: list of waiting owners
-  KEYS[3]  zset: when each of them loses its place
+  KEYS[3]  zset: when each of them is dropped from the queue
   KEYS[4]  zset: the time until which each of our waiters counts as alive
 
   ARGV[1]  PUBLISH or SPUBLISH

@@ -1,12 +1,12 @@
 --[[
-  Answers with the result of a single flight if the caller may have it; otherwise acquires the lock of the flight, if it is free. An owner
-  that holds the lock already gets a fresh lease.
+  Returns the result of a single flight if the caller may have it. Otherwise acquires the lock of the flight if it is free. An owner that
+  already holds the lock gets a fresh lease.
 
   KEYS[1]  clock of the fencing tokens
   KEYS[2]  lock
-  KEYS[3]  result: hash of value, run (the owner that stored it), and three readings of the clock: ended; before (a caller that began to
-           ask before that may have it); kept (callers with keepFor may have it until then)
-  KEYS[4]  wanted: exists while somebody waits for a result
+  KEYS[3]  result: hash of value, run (the owner that stored it), and three readings of the clock: ended, before (callers that began to
+           ask before this reading may have the result) and kept (callers with keepFor may have it until this reading)
+  KEYS[4]  wanted: exists while a caller waits for a result
   KEYS[5]  forgotten: see forget-result-4.lua
 
   ARGV[1]  server time in ms after which the script does nothing
@@ -14,13 +14,13 @@
   ARGV[3]  lease time in ms
   ARGV[4]  owner
   ARGV[5]  reading at which the caller began to ask; empty: now
-  ARGV[6]  how old a result the caller takes, in ms; 0: none that ended before it began to ask
-  ARGV[7]  size in bytes of the largest result that is sent in the answer
-  ARGV[8]  size in bytes of the largest result that the caller takes
+  ARGV[6]  maximum age of a result that the caller accepts, in ms; 0: none that ended before it began to ask
+  ARGV[7]  maximum size in bytes of a result that is sent in the answer
+  ARGV[8]  maximum size in bytes of a result that the caller accepts
 
   Returns { 'acquired', token }, { 'busy', ttl, holder, reading }, or { 'result', run, ended, before, kept, reading, value }.
-  Returns { 'large' } instead of a result that is too large for the answer; nothing was acquired then.
-  Returns { 'expired', server time in ms } when it came too late.
+  Returns { 'large' } instead of a result that is too large for the answer. Then nothing was acquired.
+  Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
@@ -32,8 +32,8 @@
 -- @include holder
 -- @include plain/why-owner-waits
 -- @include plain/take-plain
--- The lease of a holder that Java's library acquired without a limit, in ms, and how much longer `wanted` exists than
--- the holder's lease: a waiter asks again when the lease ends.
+-- WITHOUT_LIMIT is assumed, in ms, as the lease of a lock that has none. `wanted` exists LONGER ms longer than the
+-- holder's lease, because a waiter asks again when the lease ends.
 local WITHOUT_LIMIT, LONGER = 30000, 1000
 local lock, result, wanted, owner = KEYS[2], KEYS[3], KEYS[4], ARGV[4]
 local begin, keepFor = tonumber(ARGV[5]), tonumber(ARGV[6])
@@ -41,7 +41,7 @@ local begin, keepFor = tonumber(ARGV[5]), tonumber(ARGV[6])
 reserveTokens(KEYS[1], 0, 1)
 local reading = nextToken()
 
--- Anything else than this library writes counts as no result.
+-- Values that this library does not write count as no result.
 local stored = redis.pcall('HMGET', result, 'run', 'ended', 'before', 'kept')
 local function readingOf(text)
   return text and #text <= 16 and string.find(text, '^%d+$') and tonumber(text)
@@ -74,7 +74,7 @@ end
 if isLateCopy then
   return { 'busy', 1, '', reading }
 end
--- What was forgotten before does not concern a new run. (An owner that asks again may be running already.)
+-- A new run ignores earlier notes of forgotten results. (An owner that asks again may already be running.)
 if ttl == NO_KEY then
   redis.call('DEL', KEYS[5])
 end

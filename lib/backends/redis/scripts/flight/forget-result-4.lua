@@ -1,15 +1,16 @@
 --[[
-  Deletes the result of a single flight. A run that holds the lock now does not keep its result, and nobody joins it any more.
+  Deletes the result of a single flight. A run that holds the lock now will not keep its result, and no more
+  callers join it.
 
   KEYS[1]  clock of the fencing tokens
   KEYS[2]  lock
   KEYS[3]  result
-  KEYS[4]  forgotten: `<first>,<last>`, two readings: results were forgotten since the present run has begun, at these moments and
-           maybe in between
+  KEYS[4]  forgotten: `<first>,<last>`, the first and the last reading at which results were forgotten since the present run began.
+           Results may have been forgotten in between as well
 
   ARGV[1]  highest token that the caller has seen
 
-  Returns 1 when there was a result, else 0.
+  Returns 1 when there was a result, otherwise 0.
 ]]
 -- @include ttl-replies
 -- @include flight/forgotten-longer

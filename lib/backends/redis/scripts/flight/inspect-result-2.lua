@@ -4,7 +4,7 @@
   KEYS[1]  clock of the fencing tokens
   KEYS[2]  result
 
-  Returns { size in bytes, ms for which it is kept }; nil when there is none that is kept.
+  Returns { size in bytes, ms for which it is kept }, or nil when no result is kept.
 ]]
 local time = redis.call('TIME')
 local kept = tonumber(redis.call('HGET', KEYS[2], 'kept') or nil)

@@ -1,5 +1,5 @@
 --[[
-  Returns when the results of a single flight were last forgotten: a reading of the clock of fencing tokens; 0 when not known.
+  Returns when the results of a single flight were last forgotten, as a reading of the clock of fencing tokens. 0: not known.
 
   KEYS[1]  forgotten: see forget-result-4.lua
 ]]

@@ -1,22 +1,22 @@
 --[[
-  Stores the result of a single flight if its owner still holds the lock, then releases the lock and tells waiters. Sent twice, it does
-  so once.
+  Stores the result of a single flight if its owner still holds the lock, then releases the lock and notifies waiters. If it is
+  sent twice, it does so once.
 
   KEYS[1]  clock of the fencing tokens
   KEYS[2]  lock
   KEYS[3]  result: see acquire-flight-5.lua
-  KEYS[4]  wanted: exists while somebody waits for a result
+  KEYS[4]  wanted: exists while a caller waits for a result
   KEYS[5]  forgotten: see forget-result-4.lua
 
   ARGV[1]  PUBLISH or SPUBLISH
   ARGV[2]  highest token that the caller has seen
   ARGV[3]  owner
   ARGV[4]  its fencing token
-  ARGV[5]  how long to keep the result, in ms; 0: only for those who wait for it now
+  ARGV[5]  how long to keep the result, in ms; 0: only for callers that wait for it now
   ARGV[6]  value of the result
 
-  Returns { listeners or NOBODY_TOLD (-2), 1 when the result was stored, why it was refused }, or { NOT_HELD (-1), server time in ms, 1 when
-  this owner has stored its result before }.
+  Returns { listeners or NOBODY_TOLD (-2), 1 when the result was stored, reason for a refusal }, or { NOT_HELD (-1), server time in ms,
+  1 when this owner has stored its result before }.
 ]]
 -- @include release-replies
 -- @include server-time
@@ -27,7 +27,7 @@ local seen = tonumber(ARGV[2])
 -- @include tokens
 -- @include flight/next-reading
 -- @include flight/forgotten-note
--- Those who were waiting have heard of the result by then, in ms.
+-- How long, in ms, a result is kept at least. By then, all waiting callers have read it.
 local SHORTEST = 10000
 local clock, lock, result, wanted = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local publish, owner, token, keepFor, value = ARGV[1], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
@@ -36,8 +36,8 @@ if redis.call('HEXISTS', lock, owner) == 0 then
   return { NOT_HELD, serverTime(), redis.pcall('HGET', result, 'run') == owner and 1 or 0 }
 end
 
--- Forgotten while it was computed: only those who had been waiting before that get it. If an owner has asked for the lock twice, the
--- first note may be older than its token: then nobody gets it who began to ask after the token.
+-- If the result was forgotten while it was computed, only callers that were already waiting get it. If an owner has asked for the lock
+-- twice, the first note may be older than its token. Then callers that began to ask after the token do not get the result.
 local first, last = forgottenNote(KEYS[5])
 local isStale = last ~= nil and last > token
 local forgotten = isStale and math.max(first, token)
@@ -49,8 +49,8 @@ local isStored, refusal = 0, ''
 if keepFor > 0 or redis.call('EXISTS', wanted) == 1 then
   local ended = nextReading(clock)
   local text = string.format('%.0f', ended)
-  -- The first write of this script: later ones are not refused for lack of memory, and an error after HDEL would leave
-  -- the lock free and nobody told.
+  -- This is the first write of the script, because Redis does not refuse later ones for lack of memory. An error after
+  -- HDEL would leave the lock free without a notified waiter.
   local written = redis.pcall('HSET', result, 'value', value, 'run', owner, 'ended', text, 'before',
     isStale and string.format('%.0f', forgotten) or text, 'kept', string.format('%.0f', ended + keepFor * 1000))
   if type(written) == 'number' then
@@ -69,6 +69,6 @@ end
 
 redis.call('HDEL', lock, owner)
 redis.pcall('DEL', wanted)
--- A user who may not publish has released the lock all the same.
+-- The lock is released even if the user may not publish.
 local listeners = redis.pcall(publish, prefixed('redisson_lock__channel', lock), '0')
 return { type(listeners) == 'number' and listeners or NOBODY_TOLD, isStored, refusal }

@@ -1,4 +1,4 @@
--- Runs `work(item)` for one item of a batch and returns its answer. An error becomes the answer of this item alone:
+-- Runs `work(item)` for one item of a batch and returns its answer. An error becomes the answer of only this item:
 -- { { error, type of each key } }. The keys of the item are KEYS[first] and the `count - 1` after it.
 local function answerOf(work, item, first, count)
   local ok, answer = pcall(work, item)

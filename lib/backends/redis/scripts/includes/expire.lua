@@ -1,5 +1,5 @@
--- Sets the lease of a key that was just written. If Redis refuses (the user may not call PEXPIRE), a key without a
--- lease would stay forever, so it is deleted.
+-- Sets the lease of a key that was just written. If Redis refuses (the user may not call PEXPIRE), deletes the key,
+-- because it would remain forever without a lease.
 local function expire(key, lease)
   local set = redis.pcall('PEXPIRE', key, lease)
   if type(set) == 'table' then

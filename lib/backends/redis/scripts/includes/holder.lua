@@ -1,4 +1,4 @@
--- One of the owners that hold a lock of any type, by the fields of its hash.
+-- One of the owners that hold a lock of any type, according to the fields of its hash.
 local function holderAmong(fields)
   for _, field in ipairs(fields) do
     if field ~= 'mode' then

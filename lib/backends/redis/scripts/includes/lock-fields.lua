@@ -1,8 +1,9 @@
--- No lock has that many readers, and reading more fields would keep the server busy.
+-- No lock has this many readers, and reading more fields would block the server.
 local MOST_FIELDS = 100000
 
--- The fields of a lock's hash: owners, writers as `<owner>:write`, and `mode` of a read/write lock. None where it is
--- free. Fails for a hash with other fields, which is somebody else's: it must not be changed, nor be waited for.
+-- The fields of a lock's hash: owners, writers as `<owner>:write`, and `mode` of a read/write lock. The list is
+-- empty if the lock is free. Fails for a hash with other fields, because it belongs to another program and must not be
+-- changed or waited for.
 local function lockFields(lock)
   local count = redis.call('HLEN', lock)
   local fields = count <= MOST_FIELDS and redis.call('HKEYS', lock) or {}

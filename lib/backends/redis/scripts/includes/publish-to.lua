@@ -1,5 +1,5 @@
--- Publishes by `command`, PUBLISH or SPUBLISH; to nobody when `command` is empty. Returns how many clients of this
--- server listened; nil when the user may not publish, which must not keep a lock from being released.
+-- Publishes with `command`, PUBLISH or SPUBLISH. If `command` is empty, publishes nothing. Returns how many clients of
+-- this server listened. nil: the user may not publish, which must not prevent a release.
 local function publishTo(command, channel, message)
   if command == '' then
     return 0

@@ -1,4 +1,4 @@
--- Reserves the tokens of one acquisition from a fenced lock's own counter. A counter that does not exist starts above
+-- Reserves the tokens of one acquisition from a fenced lock's counter. A counter that does not exist starts above
 -- the clock of all locks.
 local function reserveFencedTokens(counter, clock, reserve)
   if redis.call('EXISTS', counter) == 1 then

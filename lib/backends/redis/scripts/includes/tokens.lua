@@ -1,16 +1,16 @@
 -- Fencing tokens come from a hybrid logical clock that is kept under a key. Each token is greater than the one before
 -- it, than the server's time in µs, and than the highest token that the caller has ever seen (this server may have lost
--- its data). `upcoming` is the next token; nil: none is reserved yet. `reserved` is how many more tokens each
+-- its data). `upcoming` is the next token (nil: none is reserved yet). `reserved` is how many more tokens each
 -- acquisition gets.
 local upcoming, reserved
 
--- Reserved tokens may set the clock ahead of TIME by this much, in µs: a loss of data could repeat the tokens of that
--- time. So a clock that does not exist starts further ahead.
+-- Reserved tokens may set the clock ahead of TIME by this much, in µs. After a loss of data, the tokens of that time
+-- could be repeated. So a clock that does not exist starts further ahead.
 local MAX_LEAD = 100000
 local INITIAL_LEAD = 150000
 
 -- Sets the clock so that `count` acquisitions get their tokens from `first` on, each with up to `reserve` more. Returns
--- what Redis answers.
+-- the reply of Redis.
 local function setClock(command, key, first, reserve, count)
   upcoming, reserved = first, 0
   if reserve > 0 then
@@ -19,11 +19,11 @@ local function setClock(command, key, first, reserve, count)
   return redis.call(command, key, string.format('%.0f', first + count * (1 + reserved) - 1))
 end
 
--- Reserves the tokens of at most `count` acquisitions. `former` is what the clock was, if it was set to `micros` already;
--- false: it did not exist.
+-- Reserves the tokens of at most `count` acquisitions. `former` is the previous value of the clock, if it was already
+-- set to `micros` (false: the clock did not exist).
 local function reserveTokens(key, reserve, count, former)
   local first, last = micros > seen and micros or seen + 1, former
-  -- Most often the clock is behind TIME, and one command is enough.
+  -- Usually the clock is behind TIME, and one command is enough.
   if last == nil then
     last = setClock('GETSET', key, first, reserve, count)
   end

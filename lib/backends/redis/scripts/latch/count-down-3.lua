@@ -1,5 +1,5 @@
 --[[
-  Counts a latch down. At zero the latch is deleted, and its waiters are told.
+  Counts a latch down. At zero, deletes the latch and notifies its waiters.
 
   KEYS[1]  latch: its count
   KEYS[2]  its note

@@ -1,5 +1,5 @@
 --[[
-  Deletes a latch, and tells its waiters that there is nothing to wait for. (Redisson publishes `1` here, which wakes none of its own.)
+  Deletes a latch, and wakes its waiters. (Redisson publishes `1` here, which does not wake its own waiters.)
 
   KEYS[1]  latch: its count
   KEYS[2]  its note
@@ -9,7 +9,7 @@
   ARGV[2]  sequence number of the request
   ARGV[3]  ms for which to remember it
 
-  Returns 1, or 0 when there was none.
+  Returns 1, or 0 when it did not exist.
 ]]
 -- @include publish-to
 -- @include synchronizers/requests

@@ -1,5 +1,5 @@
 --[[
-  Counts permits. Those whose lease has ended are made available first.
+  Counts permits. First makes those available whose leases have ended.
 
   KEYS[1]  semaphore: how many permits are available
   KEYS[2]  zset: ids of the permits that are held, and when the lease of each ends

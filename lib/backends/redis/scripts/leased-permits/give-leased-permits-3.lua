@@ -1,5 +1,5 @@
 --[[
-  Gives permits back by their ids, and tells waiters. A permit whose lease has ended is not held any more.
+  Gives permits back by their ids, and notifies waiters. A permit whose lease has ended is no longer held.
 
   KEYS[1]      semaphore: how many permits are available
   KEYS[2]      zset: ids of the permits that are held, and when the lease of each ends

@@ -1,9 +1,9 @@
 --[[
-  Sets how many permits there are, those that are held included, and tells waiters if there are more than before.
+  Sets the total number of permits, including those that are held. Notifies waiters if there are more than before.
 
   KEYS[1]  semaphore: how many permits are available
   KEYS[2]  zset: ids of the permits that are held, and when the lease of each ends
-  KEYS[3]  note: hash with the type and the total, for people
+  KEYS[3]  note: hash with the type and the total, for people to read
   KEYS[4]  latest request of this session
 
   ARGV[1]  PUBLISH or SPUBLISH

@@ -1,26 +1,26 @@
 --[[
-  Takes permits under ids, each with a lease, for as many groups, from the first on, as there are permits for. A repetition takes
-  nothing more: groups that still have their permits get a fresh lease.
+  Takes permits by their ids, each with a lease. Serves groups in order, until there are not enough permits for the next one. If it is
+  repeated, groups that still have their permits get a fresh lease, and no further permits.
 
   KEYS[1]      semaphore: how many permits are available
   KEYS[2]      zset: ids of the permits that are held, and when the lease of each ends
-  KEYS[3]      note: hash with the type and the total, for people
+  KEYS[3]      note: hash with the type and the total, for people to read
   KEYS[4]      latest request of this session
 
   ARGV[1]      server time in ms after which the script does nothing
   ARGV[2]      sequence number of the request
   ARGV[3]      ms for which to remember it
-  ARGV[4]      1: an earlier copy may still be under way, so remember the answer whatever it is
+  ARGV[4]      1: an earlier copy may still be under way, so remember any answer
   ARGV[5]      PUBLISH or SPUBLISH
   ARGV[6]      lease time in ms
-  ARGV[7]      permits of a semaphore that does not exist yet; empty: it is not created
+  ARGV[7]      permits of a semaphore that does not exist yet; empty: do not create it
   ARGV[8]      number of groups
   ARGV[8 + i]  permits of a group
   then         their ids, in hexadecimal digits
 
   Returns { groups that have their permits, ms until the earliest lease of a permit ends or NO_LEASE_ENDS (-1),
-  1 when the semaphore does not exist, else 0 }.
-  Returns { 'expired', server time in ms } when it came too late.
+  1 when the semaphore does not exist, otherwise 0 }.
+  Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include deadline
 -- @include prefixed
@@ -37,7 +37,7 @@ local semaphore, held, note, latest = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local sequence, lifetime, isRepeated, publish = tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1', ARGV[5]
 local leaseTime, initial, groups = tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
 local NO_LEASE_ENDS = -1
--- What Redisson writes for a permit without a lease.
+-- The value that Redisson writes for a permit without a lease.
 local FOREVER = 922337203685477
 
 local last = latestRequest(latest)

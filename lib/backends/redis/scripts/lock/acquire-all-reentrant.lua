@@ -1,9 +1,9 @@
 --[[
-  Acquires several re-entrant locks, or none of them, for each of several callers. As acquire-all, which does it for one caller and locks
+  Acquires several re-entrant locks, or none of them, for each of several callers. acquire-all does the same for one caller and for locks
   of any type.
 
   KEYS[1]      clock of the fencing tokens
-  KEYS[1 + i]  lock; those of one caller follow each other
+  KEYS[1 + i]  lock; the locks of one caller are consecutive
 
   ARGV[1]      server time in ms after which the script does nothing
   ARGV[2]      highest token that the caller has seen
@@ -12,10 +12,10 @@
   ARGV[4 + n]  how many locks caller n wants
   then         owner of each lock
 
-  Returns { answer, ... } for each caller: the first token, and the tokens of its other locks follow it;
-  { index of the first busy lock (from 0), ttl, holder }; or { index, { error, type of the lock } }.
-  To a single caller that acquired its locks, returns the first token alone: Redis sends a number faster than a list.
-  Returns { 'expired', server time in ms } when it came too late.
+  Returns { answer, ... }, one for each caller: the first token (those of its other locks follow consecutively),
+  { index of the first busy lock (from 0), ttl, holder }, or { index, { error, type of the lock } }.
+  For a single caller that acquired its locks, returns only the first token, because Redis sends a number faster than a list.
+  Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments
@@ -28,7 +28,7 @@ local owners = 3 + callers
 local answers = {}
 local taken
 
--- Sets of free locks first, before the functions for the others are defined: this path has to be fast.
+-- Handles sets of free locks before the functions for the others are defined, because this path must be fast.
 local first = 2
 for n = 1, callers do
   local last = first + ARGV[4 + n] - 1

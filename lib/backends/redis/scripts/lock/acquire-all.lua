@@ -1,22 +1,22 @@
 --[[
-  Acquires several locks, or none of them: re-entrant, fenced, read and write locks.
+  Acquires several locks, or none of them. They can be re-entrant, fenced, read or write locks.
 
   KEYS[1]       clock of the fencing tokens
   KEYS[4i - 2]  lock
-  KEYS[4i - 1]  its token counter, used if it is fenced
-  KEYS[4i]      lease of this owner as a reader, used if it reads or writes
-  KEYS[4i + 1]  zset: writers that wait, and the time until which each counts as alive
+  KEYS[4i - 1]  its token counter, used for a fenced lock
+  KEYS[4i]      lease of this owner as a reader, used for read and write locks
+  KEYS[4i + 1]  zset: waiting writers, and the time until which each counts as alive
 
   ARGV[1]       server time in ms after which the script does nothing
   ARGV[2]       highest token that the caller has seen
   ARGV[3]       lease time in ms
   ARGV[3i + 1]  type
   ARGV[3i + 2]  owner
-  ARGV[3i + 3]  1: a reader acquires also while a writer waits
+  ARGV[3i + 3]  1: a reader may acquire the lock while a writer waits
 
-  Returns { ALL_ACQUIRED (1), token, ... }, { ONE_IS_BUSY (0), index of the first busy one (from 0), ttl, holder }, or
+  Returns { ALL_ACQUIRED (1), token, ... }, { ONE_IS_BUSY (0), index of the first busy lock (from 0), ttl, holder }, or
   { ONE_FAILED (2), its index, { { error, types of the keys } } }.
-  Returns { 'expired', server time in ms } when it came too late.
+  Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments

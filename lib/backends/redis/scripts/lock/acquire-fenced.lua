@@ -1,5 +1,5 @@
 --[[
-  Acquires fenced locks: re-entrant locks that have a token counter each, from which Redisson's RFencedLock takes its tokens too.
+  Acquires fenced locks. Each is a re-entrant lock with a token counter, which Redisson's RFencedLock uses as well.
 
   KEYS[1]       clock of the fencing tokens
   KEYS[2i]      lock
@@ -12,7 +12,7 @@
   ARGV[4 + i]   owner
 
   Returns { 0, answer, ... }, where an answer is { token, reserved, 1 }, { ttl, holder } when busy, or { { error, types of the keys } }.
-  Returns { 'expired', server time in ms } when it came too late.
+  Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments

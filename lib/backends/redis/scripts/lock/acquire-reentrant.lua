@@ -1,5 +1,5 @@
 --[[
-  Acquires re-entrant locks, each for its own owner. An owner that holds its lock already gets a fresh lease.
+  Acquires re-entrant locks, each for its own owner. An owner that already holds its lock gets a fresh lease.
 
   KEYS[1]      clock of the fencing tokens
   KEYS[1 + i]  lock
@@ -11,9 +11,10 @@
   ARGV[4 + i]  owner
 
   Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, type of the lock } }.
-  If all were free and no tokens are reserved, returns the first token alone, and the others follow it: Redis sends a number faster than
-  a list. Returns { 'expired', server time in ms } when it came too late to acquire anything. Where all locks are busy, it answers that
-  without reading the time: this makes waiting cheaper.
+  If all locks were free and no tokens are reserved, returns only the first token, because Redis sends a number faster than a list. The
+  other tokens follow consecutively.
+  Returns { 'expired', server time in ms } when it runs too late to acquire anything. If all locks are busy, it says so without reading
+  the time, which makes waiting cheaper.
 ]]
 -- @include acquisition-arguments
 -- @include ttl-replies
@@ -23,8 +24,8 @@ local reserve = tonumber(ARGV[4])
 local count = #ARGV - 4
 local micros, former
 
--- One lock, which is free, while the clock is behind TIME. Most acquisitions are like this, so no functions are made and no
--- number is formatted for them: that takes longer than the commands. `former` is for all others, below.
+-- The common case: one free lock, and a clock that is behind TIME. It creates no functions and formats no numbers, because that
+-- takes longer than the commands. The code below needs `former` for all other cases.
 if count == 1 and reserve == 0 and call('PTTL', KEYS[2]) == NO_KEY then
   local time = call('TIME')
   local seconds, fraction = time[1], time[2]
@@ -46,7 +47,7 @@ end
 local answers = { 0 }
 local taken, expired
 
--- Reads the server's time and reserves the tokens, before the first lock is written. False: it is too late, and
+-- Reads the server's time and reserves the tokens before the first lock is written. Returns false if it is too late. Then
 -- `expired` is the reply.
 local function begin()
   if not micros then
@@ -62,7 +63,7 @@ local function begin()
   return not expired
 end
 
--- Free locks first, before the functions for the others are defined: this path has to be fast.
+-- Handles free locks before the functions for the others are defined, because this path must be fast.
 for i = 1, count do
   local lock = KEYS[1 + i]
   local ttl = call('PTTL', lock)

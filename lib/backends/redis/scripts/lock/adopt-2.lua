@@ -1,10 +1,9 @@
 --[[
-  Takes over a lock that was detached: transfers it from the owner of the ticket, which the ticket's secret identifies,
-  to another one, with a fresh lease. Sent twice, it transfers the lock once, and does not shorten the lease of the next
-  owner.
+  Takes over a detached lock. Transfers it from the owner of the ticket, which the ticket's secret identifies, to another
+  owner with a fresh lease. If it is sent twice, it transfers the lock once and does not shorten the next owner's lease.
 
-  KEYS[1]  lock: a re-entrant or fenced one, or the write side
-  KEYS[2]  clock of the fencing tokens; for a fenced lock, its own counter
+  KEYS[1]  re-entrant, fenced or read/write lock (its write side)
+  KEYS[2]  clock of the fencing tokens, or the counter of a fenced lock
 
   ARGV[1]  server time in ms after which the script does nothing
   ARGV[2]  highest token that the caller has seen
@@ -12,11 +11,11 @@
   ARGV[4]  client that detached the lock
   ARGV[5]  secret of the ticket
   ARGV[6]  next owner
-  ARGV[7]  what follows an owner in the lock's hash: `:write` of a writer, or nothing
+  ARGV[7]  suffix of an owner in the lock's hash: `:write` for a writer, otherwise empty
   ARGV[8]  PUBLISH or SPUBLISH
 
-  Returns { token, 0 }, or { holder } when neither of the two holds the lock: '' when it is free.
-  Returns { 'expired', server time in ms } when it came too late.
+  Returns { token, 0 }, or { holder } when neither of the two owners holds the lock. The holder is '' when it is free.
+  Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments

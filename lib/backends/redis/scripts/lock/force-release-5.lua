@@ -1,19 +1,19 @@
 --[[
-  Releases a lock of any type, whoever holds it or from certain owners alone, wakes its waiters when nobody holds it any more, and tells the
-  clients of the removed owners, each on its own channel.
+  Releases a lock of any type, from all owners or only from the given ones. Wakes its waiters when nobody holds it any more. Notifies the
+  client of each removed owner on the client's channel.
 
   KEYS[1]  lock
   KEYS[2]  queue of a fair lock: list of waiting owners
-  KEYS[3]  zset: when each of them loses its place
+  KEYS[3]  zset: when each of them is dropped from the queue
   KEYS[4]  zset: the time until which each of our waiters counts as alive
   KEYS[5]  token counter of a fenced lock
 
   ARGV[1]      PUBLISH or SPUBLISH
-  ARGV[2]      1: from the given owners alone
-  ARGV[3]      nothing is released when the lock has another last token; empty: any
+  ARGV[2]      1: only from the given owners
+  ARGV[3]      expected last token: nothing is released when the lock has another one; empty: any
   ARGV[3 + i]  owner
 
-  Returns the removed owners, each once; none when the lock was free.
+  Returns the removed owners, each once. The list is empty when the lock was free.
 ]]
 -- @include ttl-replies
 -- @include server-time
@@ -83,7 +83,7 @@ if redis.call('EXISTS', lock) == 0 then
   wakeHead(fairQueue(2), lock, publish, serverTime())
 end
 for client, removed in pairs(clients) do
-  -- This channel is in another slot: SPUBLISH would be refused, PUBLISH reaches the whole cluster.
+  -- This channel is in another slot, so SPUBLISH would be refused. PUBLISH reaches the whole cluster.
   publishTo('PUBLISH', 'nestjs_redis_lock_client:{' .. client .. '}', cjson.encode({ key = lock, owners = removed }))
 end
 return owners

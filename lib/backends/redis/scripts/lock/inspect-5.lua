@@ -3,7 +3,7 @@
 
   KEYS[1]  lock
   KEYS[2]  queue of a fair lock: list of waiting owners
-  KEYS[3]  zset: when each of them loses its place
+  KEYS[3]  zset: when each of them is dropped from the queue
   KEYS[4]  zset: the time until which each of our waiters counts as alive
   KEYS[5]  token counter of a fenced lock
 
@@ -40,7 +40,7 @@ local held = {}
 for o = 1, #owners, 2 do
   local owner, holds = owners[o], owners[o + 1]
   local left = mode == 'read' and longestHold(lock, owner, holds) or ttl
-  -- A writer that reads too is shown once.
+  -- A writer that also reads is shown once.
   if left ~= NO_KEY and (mode ~= 'write' or string.find(owner, ':write$')) then
     held[#held + 1] = string.gsub(owner, ':write$', '')
     held[#held + 1] = left

@@ -1,12 +1,12 @@
 --[[
-  Advances a clock of fencing tokens, so that it continues above a token that another server has given. A clock that does not exist starts
-  as far ahead as with its first token: this server may have lost its data.
+  Advances a clock of fencing tokens so that it continues above a token that another server has issued. A clock that does not exist
+  starts as far ahead as it does for a first token, because this server may have lost its data.
 
-  KEYS[1]  clock of the fencing tokens; for a fenced lock, its own counter
+  KEYS[1]  clock of the fencing tokens, or the counter of a fenced lock
 
   ARGV[1]  token
 
-  Returns 1 when the clock was behind, else 0.
+  Returns 1 when the clock was behind, otherwise 0.
 ]]
 local seen = tonumber(ARGV[1])
 local micros

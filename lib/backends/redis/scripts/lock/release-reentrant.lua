@@ -1,13 +1,14 @@
 --[[
-  Releases re-entrant and fenced locks, each for its owner, and tells waiters.
+  Releases re-entrant and fenced locks, each for its owner, and notifies waiters.
 
   KEYS[i]      lock
 
-  ARGV[1]      PUBLISH or SPUBLISH; empty: tell nobody
+  ARGV[1]      PUBLISH or SPUBLISH; empty: notify nobody
   ARGV[1 + i]  owner
 
   Returns an answer for each: how many clients listened, NOBODY_TOLD (-2), { NOT_HELD (-1), server time in ms }, or
-  { { error, type of the lock } }. If all answers are the same number, returns it alone: Redis sends a number faster than a list.
+  { { error, type of the lock } }. If all answers are the same number, returns only this number, because Redis sends it
+  faster than a list.
 ]]
 -- @include release-replies
 -- @include prefixed
@@ -20,7 +21,7 @@ for i = 1, #KEYS do
   local removed = pcall('HDEL', lock, ARGV[1 + i])
   if removed == 1 then
     local listeners = publish == '' and 0 or pcall(publish, prefixed('redisson_lock__channel', lock), '0')
-    -- A user who may not publish has released the lock all the same.
+    -- The lock is released even if the user may not publish.
     answers[i] = type(listeners) == 'number' and listeners or NOBODY_TOLD
   elseif removed == 0 then
     local time = pcall('TIME')

@@ -1,7 +1,8 @@
 --[[
-  Transfers a re-entrant or fenced lock from its owner to another one, with a fresh lease. Sent twice, it transfers the lock once.
+  Transfers a re-entrant or fenced lock from its owner to another one, with a fresh lease. If it is sent twice, it transfers the lock
+  once.
 
-  KEYS[1]  clock of the fencing tokens; for a fenced lock, its own counter
+  KEYS[1]  clock of the fencing tokens, or the counter of a fenced lock
   KEYS[2]  lock
 
   ARGV[1]  server time in ms after which the script does nothing
@@ -12,8 +13,8 @@
   ARGV[6]  next owner
   ARGV[7]  PUBLISH or SPUBLISH
 
-  Returns { token, reserved }, or nil when neither of the two holds the lock.
-  Returns { 'expired', server time in ms } when it came too late.
+  Returns { token, reserved }, or nil when neither of the two owners holds the lock.
+  Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments

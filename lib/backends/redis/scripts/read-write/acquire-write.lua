@@ -3,18 +3,18 @@
 
   KEYS[1]       clock of the fencing tokens
   KEYS[3i - 1]  lock
-  KEYS[3i]      lease of this writer as a reader, if it reads too
-  KEYS[3i + 1]  zset: writers that wait, and the time until which each counts as alive
+  KEYS[3i]      lease of this writer as a reader, if it also reads
+  KEYS[3i + 1]  zset: waiting writers, and the time until which each counts as alive
 
   ARGV[1]       server time in ms after which the script does nothing
   ARGV[2]       highest token that the caller has seen
   ARGV[3]       lease time in ms
   ARGV[4]       tokens to reserve with each acquisition
-  ARGV[5]       waiterTimeout: ms for which to announce a writer that has to wait; 0: leave no trace
+  ARGV[5]       waiterTimeout: ms for which to announce a writer that has to wait; 0: do not announce it
   ARGV[5 + i]   owner
 
   Returns { reserved with each, answer, ... }, where an answer is a token, { ttl, holder } when busy, or { { error, types of the keys } }.
-  Returns { 'expired', server time in ms } when it came too late.
+  Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments

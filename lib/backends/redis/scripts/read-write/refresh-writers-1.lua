@@ -1,12 +1,12 @@
 --[[
-  Keeps the announcements of writers that wait for one lock.
+  Extends the announcements of writers that wait for one lock.
 
-  KEYS[1]      zset: writers that wait, and the time until which each counts as alive
+  KEYS[1]      zset: waiting writers, and the time until which each counts as alive
 
   ARGV[1]      waiterTimeout: ms for which to keep them
   ARGV[1 + i]  owner
 
-  Returns an answer for each: 1, or 0 when it was not announced any more.
+  Returns an answer for each: 1, or 0 when the writer was no longer announced.
 ]]
 -- @include server-time
 -- @include read-write/announce-writer

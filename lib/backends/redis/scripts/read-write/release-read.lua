@@ -4,10 +4,10 @@
   KEYS[2i - 1]  lock
   KEYS[2i]      lease of this reader
 
-  ARGV[1]       PUBLISH or SPUBLISH; empty: tell nobody
+  ARGV[1]       PUBLISH or SPUBLISH; empty: notify nobody
   ARGV[1 + i]   owner
 
-  Returns an answer for each: how many clients listened, NOBODY_TOLD (-2), also when others still hold the lock,
+  Returns an answer for each: how many clients listened, NOBODY_TOLD (-2; also when others still hold the lock),
   { NOT_HELD (-1), server time in ms }, or { { error, types of the keys } }.
 ]]
 -- @include ttl-replies
@@ -37,7 +37,7 @@ local function release(i)
   if redis.call('HGET', lock, 'mode') == 'write' then
     return NOBODY_TOLD
   end
-  -- Another reader has the longest lease, and is alive.
+  -- Another reader is alive and has the longest lease.
   if redis.call('HLEN', lock) > 1 and left < redis.call('PTTL', lock) - 1 then
     return NOBODY_TOLD
   end

@@ -1,10 +1,10 @@
 --[[
-  Releases the write side of read/write locks, each for its owner, and wakes all waiters. A writer that reads as well goes on reading.
+  Releases the write side of read/write locks, each for its owner, and wakes all waiters. A writer that also reads keeps the read side.
 
   KEYS[2i - 1]  lock
-  KEYS[2i]      lease of this writer as a reader, if it reads too
+  KEYS[2i]      lease of this writer as a reader, if it also reads
 
-  ARGV[1]       PUBLISH or SPUBLISH; empty: tell nobody
+  ARGV[1]       PUBLISH or SPUBLISH; empty: notify nobody
   ARGV[1 + i]   owner
 
   Returns an answer for each: how many clients listened, NOBODY_TOLD (-2), { NOT_HELD (-1), server time in ms }, or

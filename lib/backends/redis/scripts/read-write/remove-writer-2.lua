@@ -1,8 +1,8 @@
 --[[
-  Withdraws the announcement of a writer that waits. If it was the last one, the readers that gave way are woken.
+  Withdraws the announcement of a waiting writer. If it was the last one, wakes the readers that gave way.
 
   KEYS[1]  lock
-  KEYS[2]  zset: writers that wait, and the time until which each counts as alive
+  KEYS[2]  zset: waiting writers, and the time until which each counts as alive
 
   ARGV[1]  PUBLISH or SPUBLISH
   ARGV[2]  owner

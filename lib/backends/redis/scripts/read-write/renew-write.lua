@@ -2,7 +2,7 @@
   Renews the write side of read/write locks, each for its owner.
 
   KEYS[2i - 1]  lock
-  KEYS[2i]      lease of this writer as a reader, if it reads too
+  KEYS[2i]      lease of this writer as a reader, if it also reads
 
   ARGV[1]       lease time in ms
   ARGV[1 + i]   owner

@@ -1,11 +1,12 @@
 --[[
-  Transfers the write side from its owner to another one, with a fresh lease. Sent twice, it transfers the write side once.
+  Transfers the write side from its owner to another one, with a fresh lease. If it is sent twice, it transfers the write side
+  once.
 
   KEYS[1]  clock of the fencing tokens
   KEYS[2]  lock
-  KEYS[3]  lease of the present owner as a reader, if it reads too
-  KEYS[4]  lease of the next owner as a reader, if it reads too
-  KEYS[5]  zset: writers that wait
+  KEYS[3]  lease of the present owner as a reader, if it also reads
+  KEYS[4]  lease of the next owner as a reader, if it also reads
+  KEYS[5]  zset: waiting writers
 
   ARGV[1]  server time in ms after which the script does nothing
   ARGV[2]  highest token that the caller has seen
@@ -15,8 +16,9 @@
   ARGV[6]  next owner
   ARGV[7]  PUBLISH or SPUBLISH
 
-  Returns { token, reserved }, or nil when neither of the two holds the write side, or the present owner goes on reading.
-  Returns { 'expired', server time in ms } when it came too late.
+  Returns { token, reserved }, or nil when neither of the two owners holds the write side, or the present owner
+  also reads.
+  Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include acquisition-deadline
 -- @include acquisition-arguments

@@ -1,8 +1,8 @@
 --[[
-  Adds permits to a semaphore, and tells waiters. A negative number takes permits away, below zero if need be.
+  Adds permits to a semaphore, and notifies waiters. A negative number removes permits. The result may be below zero.
 
   KEYS[1]  semaphore: how many permits are available
-  KEYS[2]  note: hash with the type and the total, for people
+  KEYS[2]  note: hash with the type and the total, for people to read
   KEYS[3]  latest request of this session
 
   ARGV[1]  PUBLISH or SPUBLISH
@@ -10,7 +10,7 @@
   ARGV[3]  ms for which to remember it
   ARGV[4]  permits to add
   ARGV[5]  1: only to a semaphore that exists
-  ARGV[6]  its type, where the number of permits changes; empty: permits come back
+  ARGV[6]  its type, if the total number of permits changes; empty: permits are given back
 
   Returns 1, or 0 when it does not exist.
 ]]

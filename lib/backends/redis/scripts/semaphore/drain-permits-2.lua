@@ -7,9 +7,9 @@
   ARGV[1]  server time in ms after which the script does nothing
   ARGV[2]  sequence number of the request
   ARGV[3]  ms for which to remember it
-  ARGV[4]  1: an earlier copy may still be under way, so remember the answer whatever it is
+  ARGV[4]  1: an earlier copy may still be under way, so remember any answer
 
-  Returns how many it took. Returns { 'expired', server time in ms } when it came too late.
+  Returns how many it took. Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include deadline
 -- @include synchronizers/count-of

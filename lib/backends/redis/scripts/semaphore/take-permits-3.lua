@@ -1,19 +1,20 @@
 --[[
-  Takes the permits of as many groups, from the first on, as there are permits for.
+  Takes permits for groups. Serves them in order, until there are not enough permits for the next one.
 
   KEYS[1]      semaphore: how many permits are available
-  KEYS[2]      note: hash with the type and the total, for people
+  KEYS[2]      note: hash with the type and the total, for people to read
   KEYS[3]      latest request of this session
 
   ARGV[1]      server time in ms after which the script does nothing
   ARGV[2]      sequence number of the request
   ARGV[3]      ms for which to remember it
-  ARGV[4]      1: an earlier copy may still be under way, so remember the answer whatever it is
-  ARGV[5]      PUBLISH or SPUBLISH, where permits are given
-  ARGV[6]      permits of a semaphore that does not exist yet; empty: it is not created
+  ARGV[4]      1: an earlier copy may still be under way, so remember any answer
+  ARGV[5]      PUBLISH or SPUBLISH, used if ARGV[6] creates the semaphore
+  ARGV[6]      permits of a semaphore that does not exist yet; empty: do not create it
   ARGV[6 + i]  permits of a group
 
-  Returns how many groups got their permits, -1 when the semaphore does not exist. Returns { 'expired', server time in ms } when it came too late.
+  Returns how many groups got their permits, or -1 when the semaphore does not exist.
+  Returns { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include deadline
 -- @include prefixed

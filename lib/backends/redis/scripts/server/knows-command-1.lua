@@ -1,5 +1,5 @@
 --[[
-  Asks whether the server that has a key knows a command. (Some managed clusters refuse scripts without a key.)
+  Checks whether the server that serves a key knows a command. (Some managed clusters refuse scripts without a key.)
 
   KEYS[1]  any key of that server
 

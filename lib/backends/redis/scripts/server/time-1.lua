@@ -1,5 +1,5 @@
 --[[
-  Tells the time of the server that has a key.
+  Reads the time of the server that serves a key.
 
   KEYS[1]  any key of that server
 

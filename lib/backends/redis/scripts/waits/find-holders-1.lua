@@ -1,9 +1,9 @@
 --[[
-  Tells who holds a lock of any type. Changes nothing.
+  Reads the owners that hold a lock of any type. Changes nothing.
 
   KEYS[1]  lock
 
-  Returns { owner, ... }: none when it is free.
+  Returns { owner, ... }. The list is empty when the lock is free.
 ]]
 -- @include ttl-replies
 -- @include suffixed

@@ -7,9 +7,9 @@
   ARGV[2]      ms for which to keep the waits
   ARGV[3]      how many waits have ended
   ARGV[3 + i]  id of a wait that has ended
-  ...          id and text of each wait that goes on
+  ...          id and text of each wait that continues
 
-  Returns 1, or { 'expired', server time in ms } when it came too late.
+  Returns 1, or { 'expired', server time in ms } when it runs too late.
 ]]
 -- @include deadline
 local waits, lifetime, going = KEYS[1], ARGV[2], 4 + ARGV[3]

@@ -1,4 +1,4 @@
--- Appends an owner to the queue, or prolongs the place that it has.
+-- Appends an owner to the queue, or lets it stay longer if it is already there.
 local function enterQueue(queue, owner, now, waiterTimeout)
   local timeout = redis.call('ZSCORE', queue.timeouts, owner)
   local alive = now + waiterTimeout

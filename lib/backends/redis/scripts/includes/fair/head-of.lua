@@ -1,5 +1,5 @@
--- The head of the queue, and the time at which it loses its place; nil when nobody waits. Dead waiters before it are
--- removed.
+-- The head of the queue, and the time at which it is dropped from the queue. nil: nobody waits. Removes dead waiters
+-- before it.
 local function headOf(queue, now)
   while true do
     local head = redis.call('LINDEX', queue.list, 0)

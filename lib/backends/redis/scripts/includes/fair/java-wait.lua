@@ -1,3 +1,3 @@
--- A Java waiter that gets a fair lock subtracts its own waiting time from everybody's timeout: 300 s for lock(). So a
--- waiter of ours gets that much on top for each Java waiter before it. Only Java reads these timeouts of our waiters.
+-- A Java waiter that gets a fair lock subtracts its waiting time (300 s for lock()) from all timeouts. So the timeout of
+-- our waiters is that much later for each Java waiter before them. Only Java reads these timeouts.
 local JAVA_WAIT = 300000

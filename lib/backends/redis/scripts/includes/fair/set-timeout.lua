@@ -1,4 +1,4 @@
--- `timeout` is what Java goes by, `alive` what we go by.
+-- Java uses `timeout`, this library uses `alive`.
 local function setTimeout(queue, owner, timeout, alive, waiterTimeout)
   redis.call('ZADD', queue.timeouts, timeout, owner)
   redis.call('ZADD', queue.heartbeats, alive, owner)

@@ -1,4 +1,4 @@
--- Tells the head of the queue that the lock is free. Returns how many clients listened, and the head; nil when nobody
+-- Notifies the head of the queue that the lock is free. Returns how many clients listened, and the head. nil: nobody
 -- waits.
 local function wakeHead(queue, lock, publish, now)
   local head = headOf(queue, now)

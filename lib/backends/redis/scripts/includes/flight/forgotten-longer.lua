@@ -1,3 +1,3 @@
--- How much longer than the lock of a flight the note lasts that its result was forgotten, in ms: callers that joined
--- the run ask for it until the run has ended.
+-- A note of forgotten results lasts this much longer than the lock of the flight, in ms. Callers that joined the run
+-- read the note until the run has ended.
 local FORGOTTEN_LONGER = 10000

@@ -1,4 +1,4 @@
--- The next reading of a clock of fencing tokens. Nothing is written yet, so that Redis can still refuse the first write
+-- The next reading of a clock of fencing tokens. It writes nothing, so that Redis can still refuse the first write
 -- of a script. Use `SET` to advance the clock afterwards.
 local function nextReading(clock)
   local last = tonumber(redis.call('GET', clock))

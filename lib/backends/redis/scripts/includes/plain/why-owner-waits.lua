@@ -1,5 +1,5 @@
--- Why `owner` cannot have a lock that has one owner: { ttl, holder }; nil when it can. `ttl`: the lock's PTTL, if it is
--- known already.
+-- Why `owner` cannot have a lock that has a single owner: { ttl, holder }. nil: it can. `ttl` is the lock's PTTL, if it
+-- is already known.
 local function whyOwnerWaits(lock, owner, ttl)
   ttl = ttl or redis.call('PTTL', lock)
   if ttl == NO_KEY then

@@ -1,4 +1,4 @@
--- Announces a writer that waits, so that readers may give way to it.
+-- Announces a waiting writer, so that readers can give way to it.
 local function announceWriter(writers, owner, now, waiterTimeout)
   redis.call('ZREMRANGEBYSCORE', writers, '-inf', now)
   redis.call('ZADD', writers, now + waiterTimeout, owner)

@@ -1,4 +1,4 @@
--- The writer was removed: the lock is free now, or is read by its former writer.
+-- To be called after the writer was removed. The lock is then free, or its former writer reads.
 local function endWriting(lock)
   if redis.call('HLEN', lock) == 1 then
     redis.call('DEL', lock)

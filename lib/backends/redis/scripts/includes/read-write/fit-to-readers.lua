@@ -1,7 +1,7 @@
 local MOST_TRIES = 10
 
--- Gives a lock without a writer the lease of the reader that has the longest one. False: nobody reads, and the lock is
--- deleted, unless it has fields of somebody else.
+-- Sets the lease of a lock without a writer to the longest lease of its readers. False: nobody reads. Then the lock is
+-- deleted, unless it has fields that this library does not know.
 local function fitToReaders(lock)
   local longest, reader = longestReader(lock)
   if not longest then
@@ -14,7 +14,7 @@ local function fitToReaders(lock)
     return true
   end
   local holds = holdsIn(redis.call('HGET', lock, reader))
-  -- Again, where the clock went on between the two: see writeReadLease.
+  -- Repeated in case the clock advanced in between: see writeReadLease.
   for _ = 1, MOST_TRIES do
     redis.call('PEXPIRE', lock, math.max(1, longest))
     local ttl = redis.call('PTTL', lock)

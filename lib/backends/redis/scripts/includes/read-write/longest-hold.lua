@@ -1,4 +1,4 @@
--- `holds`: as holdsIn gives it. How many ms the longest of a reader's leases has left, as PTTL answers.
+-- How many ms the longest of a reader's leases has left, as PTTL would return it. `holds` is a result of holdsIn.
 local function longestHold(lock, reader, holds)
   local longest = NO_KEY
   for hold = 1, holds do

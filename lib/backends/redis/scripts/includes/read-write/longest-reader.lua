@@ -1,5 +1,5 @@
--- How many ms the longest lease of a reader has left, and that reader; nil when nobody reads. Readers without a lease
--- are dead, and are removed.
+-- How many ms the longest lease of a reader has left, and that reader. nil: nobody reads. Removes readers without a
+-- lease, which are dead.
 local function longestReader(lock)
   local longest, reader
   local fields = redis.call('HGETALL', lock)

@@ -1,8 +1,8 @@
--- To look at all readers would make each reader slower than the one before: of more than these, it is done where the
--- lock has no lease.
+-- With more fields than this, all readers are checked only if the lock has no lease. Otherwise each further reader would
+-- make acquisitions slower.
 local FEW_FIELDS = 16
 
--- Why `owner` cannot read: { ttl, holder }; nil when it can. Unless `pastWriters`, it cannot while a writer waits.
+-- Why `owner` cannot read: { ttl, holder }. nil: it can. Without `pastWriters`, it cannot read while a writer waits.
 local function whyReaderWaits(lock, owner, writers, pastWriters)
   local mode = redis.call('HGET', lock, 'mode')
   if mode == 'write' then

@@ -1,4 +1,4 @@
--- Why `owner` cannot write: { ttl, holder }; nil when it can.
+-- Why `owner` cannot write: { ttl, holder }. nil: it can.
 local function whyWriterWaits(lock, owner)
   local ttl = redis.call('PTTL', lock)
   if ttl == NO_KEY or isWriter(lock, owner) then

@@ -1,6 +1,6 @@
--- Writes the lease of a reader that has its field in the lock, and makes the lock last as long. The lock's comes first:
--- before 7.2, Redis reads its clock again within a script, and a lock that outlasts its readers by two ms looks as if
--- another reader held it.
+-- Writes the lease of a reader that has its field in the lock, and makes the lock last as long. The lock's lease is
+-- written first. Before 7.2, Redis reads its clock again within a script, and a lock that outlasts its readers by two ms
+-- seems to be held by another reader.
 local function writeReadLease(lock, owner, lease)
   local key = readLease(lock, owner, 1)
   local before, ttl = redis.call('PTTL', key), redis.call('PTTL', lock)
@@ -8,7 +8,7 @@ local function writeReadLease(lock, owner, lease)
     expire(lock, lease)
   end
   local set = redis.pcall('SET', key, 1, 'PX', lease)
-  if set.err then -- the user may not call SET, and a reader without a lease is none
+  if set.err then -- the user may not call SET, and a reader needs a lease
     redis.call('HDEL', lock, owner)
     if redis.call('HLEN', lock) == 1 then
       redis.call('DEL', lock)
@@ -16,6 +16,6 @@ local function writeReadLease(lock, owner, lease)
     error(set.err, 0)
   end
   if ttl >= lease and before >= ttl - 1 and redis.call('HGET', lock, 'mode') == 'read' then
-    fitToReaders(lock) -- this lease was the longest one, and became shorter
+    fitToReaders(lock) -- this was the longest lease, and it became shorter
   end
 end

@@ -1,4 +1,4 @@
--- A whole number that Redis keeps as a string; 0 when there is none. If something else is stored there, INCRBY fails
+-- A whole number that Redis stores as a string. 0: it does not exist. If the key contains something else, INCRBY fails
 -- with an error.
 local function countOf(key)
   local value = redis.call('GET', key)

@@ -1,6 +1,6 @@
--- Beside a number stands a note, for people: of which type it is, and how many permits or steps there are in all
--- (empty: not known). Redisson deletes latches without their notes, so that these expire. The calls are protected: what
--- happens to a note must not fail a change.
+-- Each number has a note for people to read. It says the type and the total number of permits or steps (empty: not
+-- known). Notes expire, because Redisson deletes latches without their notes. The calls are protected, because a failure
+-- to write the note must not fail a change.
 local DAYS_30 = 2592000000
 
 local function noteCounter(note, kind, total)
@@ -11,7 +11,7 @@ local function noteCounter(note, kind, total)
   end
 end
 
--- For a number that is there already.
+-- For a number that already exists.
 local function noteType(note, kind)
   if redis.pcall('HGET', note, 'type') ~= kind then
     noteCounter(note, kind, '')

@@ -1,4 +1,4 @@
--- Tells the waiters of a semaphore how many permits are available, if there are any.
+-- Notifies the waiters of a semaphore of the available permits, if there are any.
 local function publishPermits(publish, semaphore, available)
   if available > 0 then
     publishTo(publish, prefixed('redisson_sc', semaphore), available)

@@ -1,4 +1,4 @@
--- Tells the waiters of a latch. Redisson's channel has braces around every name, also around one that has braces.
+-- Notifies the waiters of a latch. Redisson puts braces around every name in this channel, even if the name has braces.
 local function publishToLatch(publish, latch, message)
   publishTo(publish, 'redisson_countdownlatch__channel__{' .. latch .. '}', message)
 end

@@ -1,4 +1,4 @@
--- Makes the permits available whose lease has ended. Returns how many these were.
+-- Makes permits available whose lease has ended. Returns their number.
 local function reclaimPermits(semaphore, held, now)
   local ended = redis.call('ZCOUNT', held, '-inf', now)
   if ended > 0 then

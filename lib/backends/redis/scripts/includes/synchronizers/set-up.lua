@@ -1,4 +1,4 @@
--- Creates a semaphore with `permits`, unless they are empty. Returns how many it has, and whether it is still missing.
+-- Creates a semaphore with `permits`, unless this is empty. Returns how many it has, and whether it is still missing.
 local function setUp(semaphore, note, kind, permits)
   if permits == '' then
     return 0, true
