@@ -30,9 +30,12 @@ describe('a failover to a replica that does not know a lock', () => {
     await (await one.acquire('another')).release(); // is connected
     await cutOff();
     const first = await one.acquire('stock', { leaseTime: '1m' });
+    const since = performance.now();
     await failOver();
     const second = await other.acquire('stock', { leaseTime: '1m', waitTime: '20s' });
-    expect([first.held, second.held]).toEqual([true, true]);
+    // The minute of the first owner is not over, and it has not released. It may find out as soon as it asks the new master.
+    expect(performance.now() - since).toBeLessThan(59_000);
+    expect(second.held).toBe(true);
     expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
     await Promise.all([one.close(), other.close()]);
   });
