@@ -35,7 +35,8 @@ export class HeldLocks {
     const isLast = this.holdings.remove(holding);
     // All locks of a session become free together.
     if (!isLast) return true;
-    // After the release, everybody sees that the lock is free. A note that remains does not fail the release.
+    // The note is withdrawn before release() returns, so that the lock is then shown as free. A note that remains does
+    // not fail the release.
     const withdrawn = notes.withdraw(session.given).then(
       () => true,
       () => false,

@@ -30,8 +30,8 @@ export interface SessionLocks {
    */
   restoreSession?(session: SqlConnection, limit: number): Promise<void>;
   /**
-   * Tries to take the first lock of a session. From now on, the server ends the session when it was idle for
-   * `leaseTime` ms. `undefined`: somebody else has the lock, or {@link provide} must be called first.
+   * Tries to take the first lock of a session. From now on, the server ends the session when it has been idle
+   * for `leaseTime` ms. `undefined`: somebody else has the lock, or {@link provide} must be called first.
    */
   begin(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined>;
   /** Like {@link begin}, for further locks of the session. */

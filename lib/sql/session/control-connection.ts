@@ -17,7 +17,7 @@ const STATEMENT_LIMIT = 5_000;
 const GOODBYE = 500;
 /** How often work is repeated if the connection ended before the work was sent. */
 const ATTEMPTS = 3;
-/** The maximum number of connections for statements that need not wait for each other. */
+/** The maximum number of connections. The second one is for independent statements. */
 const LANES = 2;
 /** The shortest time between two attempts to open a further connection, in milliseconds. */
 const WIDEN_AGAIN = 1_000;
@@ -25,8 +25,8 @@ const WIDEN_AGAIN = 1_000;
 /**
  * The connection for all statements in autocommit, which create rows, issue tokens, read locks and cancel waits. It is
  * opened when it is first used, and again after it has ended. Each time, the server's version and the tables are
- * checked. A second connection is opened if statements would wait although they need not wait for each other. It ends
- * together with the first one, because after a failover the first one may connect to another server.
+ * checked. A second connection is opened when independent statements would wait for each other. It ends together with
+ * the first one, because after a failover the first one may connect to another server.
  */
 export class ControlConnection {
   /** Why the connection could not be opened. */
