@@ -226,7 +226,7 @@ export class LockService {
   /**
    * Stands for election, so that one process at a time leads. `onElected` runs in one of the processes that call
    * `lead(name, …)` on the same Redis. When the leader stops, loses the lock or dies, another process is elected. This
-   * process then stands for election again, after a pause of 1 to 30 seconds. Only `stop()` or the shutdown of the
+   * process then stands for election again, after a pause of 0.5 to 30 seconds. Only `stop()` or the shutdown of the
    * service ends this, and shutdown does it first.
    *
    * ```ts
