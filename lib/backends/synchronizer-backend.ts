@@ -43,7 +43,7 @@ export interface PermitCounts {
 }
 
 /**
- * The kinds of objects, each with its own channel. Both types of semaphores share one.
+ * The kinds of objects, each with its own channel. Both types of semaphores are of one kind and share a channel.
  *
  * @publicApi
  */
@@ -62,8 +62,8 @@ export interface SynchronizerBackend {
   // ── Permits that are only counted ──────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Serves groups in order, for as long as there are enough permits for the next one. Resolves to the number of groups
-   * served; −1: none, because the semaphore does not exist.
+   * Each number in `groups` is what one caller needs. Serves the groups in order until there are too few permits for
+   * the next. Resolves to the number of groups served; −1: none, because the semaphore does not exist.
    *
    * @param initial creates a missing semaphore with this many permits first
    * @throws BackendError
@@ -108,7 +108,8 @@ export interface SynchronizerBackend {
   // ── Permits with an id and a lease ─────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * As {@link takePermits}, under these ids. Permits that an earlier copy of this request took get a fresh lease.
+   * As {@link takePermits}, under these ids. If an earlier copy of this request took permits, those that are still
+   * held get a fresh lease.
    *
    * @throws BackendError
    */
@@ -128,14 +129,14 @@ export interface SynchronizerBackend {
   giveLeasedPermits(key: string, ids: readonly string[], request: RequestId): Promise<readonly boolean[]>;
 
   /**
-   * Sets the leases of these permits to `leaseTime` from now on. Resolves to false for each permit that is not held.
+   * Makes the leases of these permits end `leaseTime` from now. Resolves to false for each permit that is not held.
    *
    * @throws BackendError
    */
   renewPermits(key: string, ids: readonly string[], leaseTime: number): Promise<readonly boolean[]>;
 
   /**
-   * Makes the sum of available and acquired permits `permits`.
+   * Sets the total of available and acquired permits to `permits`.
    *
    * @throws BackendError
    */

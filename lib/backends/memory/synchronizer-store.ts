@@ -6,7 +6,7 @@ import { ExpiringMap, isPast } from './expiring-map.js';
 export class SynchronizerStore {
   /** Available permits of semaphores, and counts of latches. */
   readonly counters = new Map<string, number>();
-  /** The type of each of them. */
+  /** The type of each semaphore and latch, and its total, as far as they are known. */
   readonly notes = new Map<string, SynchronizerNote>();
   readonly requests = new RequestMemory();
   /** For each semaphore, the ids of permits that are held, and when each lease ends. */
@@ -20,7 +20,7 @@ export class SynchronizerStore {
     this.counters.set(key, this.count(key) + permits);
   }
 
-  /** Notes the type of a number that was there before. */
+  /** Records the type of an object. If that type was not recorded before, the total becomes unknown. */
   noteType(key: string, type: SynchronizerNote['type']): void {
     if (this.notes.get(key)?.type !== type) this.notes.set(key, { type, total: undefined });
   }
@@ -43,7 +43,7 @@ export class SynchronizerStore {
     return true;
   }
 
-  /** Makes permits available whose lease has ended. Returns how many there were. */
+  /** Releases permits whose lease has ended. Returns how many. */
   releaseExpired(key: string, now: number): number {
     const expired = [...this.leasesOf(key)].filter(([, deadline]) => isPast(deadline, now));
     for (const [id] of expired) this.release(key, id);
@@ -51,7 +51,7 @@ export class SynchronizerStore {
   }
 }
 
-/** The latest request of a session, with the answer that a repetition gets. */
+/** The latest request of a session about one object, with the answer that a repetition gets. */
 interface LatestRequest {
   readonly sequence: number;
   readonly answer: unknown;
@@ -62,15 +62,15 @@ interface LatestRequest {
 export class RequestMemory {
   private readonly latest = new ExpiringMap<LatestRequest>(({ forgottenAt }, now) => isPast(forgottenAt, now));
 
-  /** Sessions that are remembered. */
+  /** How many requests are remembered: at most one for each session and object. */
   get size(): number {
     return this.latest.size;
   }
 
   /**
-   * Executes a request, unless it was executed before: then it gets the answer of that time.
+   * Executes a request. If it or a later one is remembered, returns the remembered answer instead.
    *
-   * @param unchanged the answer when nothing changed; it is not remembered, unless an earlier copy may still arrive
+   * @param unchanged the answer if nothing changed; remembered only if an earlier copy of the request may still arrive
    * @param execute gives undefined when it changed nothing
    */
   once<T>(key: string, request: RequestId, now: number, unchanged: T, execute: () => T | undefined): T {

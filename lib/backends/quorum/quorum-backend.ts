@@ -47,21 +47,22 @@ const NOT_THERE: NodeBusy = { granted: false, index: 0, remaining: -1, holder: u
 
 /**
  * Redlock: an owner holds a lock if it holds it on a majority of independent nodes, so the lock outlives the loss of
- * the others. A node that is down or slow causes no delay while a majority answers. Otherwise, it costs its time-out.
+ * the others. While a majority agrees, a node that is down or slow delays no acquisition, renewal or release.
+ * Otherwise, callers wait until its time-out.
  *
  * Each holder's token is larger than those of all holders before it. Readers that enter at the same moment may have the
  * same token, because two majorities can have the same largest one.
  *
- * The nodes must not be replicas of each other. A node that lost its data grants locks that are held: restart it with
- * its data, or after the longest lease has ended. Fair locks are refused, because the queues of independent nodes have
- * no common order.
+ * The nodes must not be replicas of each other. A node that lost its data may grant locks that are already held. Keep
+ * its data across restarts, or restart it only after the longest lease has ended. Fair locks are refused, because the
+ * queues of independent nodes have no common order.
  *
  * @see https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
  */
 export class QuorumBackend implements LockBackend {
   readonly description: string;
   readonly adoptRefusal =
-    'several servers cannot transfer a lock in one step, so that a ticket might work on some of them only';
+    'several servers cannot transfer a lock in one step, so a ticket might work on only some of them';
   /** Nodes that count permits independently do not agree on a number. */
   readonly synchronizers = undefined;
   readonly confirmsReleases = QUORUM_CONFIRMS;
@@ -191,9 +192,9 @@ export class QuorumBackend implements LockBackend {
   }
 
   /**
-   * Empty unless the lock was held on at least half of the nodes that answered. In that case, owners that only a
-   * minority knew count too. The token is compared with that of the majority before the nodes remove owners, because
-   * single nodes may have different tokens.
+   * If at least half of the nodes that answered removed owners, returns all removed owners, including those that only a
+   * minority knew. Otherwise empty. The expected token is compared with that of the majority before the nodes remove
+   * owners, because single nodes may have different tokens.
    */
   async forceRelease(key: string, expected?: ExpectedHolders): Promise<readonly string[]> {
     this.assertUsable();

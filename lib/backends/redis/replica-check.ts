@@ -39,7 +39,8 @@ export class ReplicaCheck {
     try {
       const replicas = await this.waitOnce(call);
       if (replicas >= minReplicas) return;
-      problem = `${replicas} replicas had it within ${replicaTimeout} ms, and minReplicas asks for ${minReplicas}`;
+      const required = minReplicas === 1 ? '1 required replica' : `${minReplicas} required replicas`;
+      problem = `only ${replicas} of ${required} confirmed within ${replicaTimeout} ms`;
     } catch (error) {
       problem = `the replicas could not be asked: ${messageOf(error)}`;
       cause = withoutSecrets(error);
@@ -48,12 +49,10 @@ export class ReplicaCheck {
     const isReleased = releases.every((release) => release.status === 'fulfilled' && !release.value.resent);
     const outcome = isReleased ? 'refused' : 'unknown';
     const names = owners.map(({ key }) => key).join(', ');
-    throw new BackendError(
-      `${connection.description}: ${names} was released again: ${problem}`,
-      'unavailable',
-      outcome,
-      { cause, spent: true },
-    );
+    throw new BackendError(`${connection.description}: gave up ${names} because ${problem}`, 'unavailable', outcome, {
+      cause,
+      spent: true,
+    });
   }
 
   private waitOnce(call: ExecutedCall): Promise<number> {

@@ -67,7 +67,7 @@ function withinScreen(locks: readonly ListedLock[], synchronizers: readonly List
   const more = locks.length - room;
   return [
     ...lockTable(locks.slice(0, room)),
-    ...(more > 0 ? [`… and ${more} more: --match shows some of them`] : []),
+    ...(more > 0 ? [`… and ${more} more. Use --match to narrow the list`] : []),
     ...others,
   ];
 }

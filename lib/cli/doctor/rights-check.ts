@@ -22,8 +22,8 @@ export interface RightsSubject {
 const SHARDED_SINCE = 7;
 
 /**
- * Tries every right of the command in docs/permissions.md. Redis checks rights first, so the commands get
- * arguments that change nothing. ACL DRYRUN would need more rights than locks do.
+ * Tries every right that the ACL SETUSER command in docs/permissions.md grants. Redis checks rights first, so the
+ * commands get arguments that change nothing. ACL DRYRUN would need more rights than locks do.
  */
 export async function checkRights(master: Server, { keyPrefix, isCluster, user }: RightsSubject): Promise<Finding> {
   const key = `${keyPrefix}doctor-${randomUUID()}`;
