@@ -34,7 +34,7 @@ describe.each(PLACES)('results of single flights in %s', (name) => {
       locked: false,
       type: 'free',
       owners: [],
-      waiting: 0,
+      waiting: expect.any(Number), // records are up to ten seconds old
       result: { size: 8, remainingTime: expect.any(Number) },
     });
     expect(JSON.stringify([results, inspection])).not.toContain('secret');
