@@ -41,6 +41,11 @@ export interface Runtime {
   detached<T>(work: () => T): T;
 }
 
+/** The present moment. */
+export function momentOf(runtime: Runtime): Moment {
+  return { monotonic: runtime.monotonic(), wall: runtime.wall() };
+}
+
 /**
  * A timer for giving up on an answer. Node.js runs timers before it reads sockets. After a blocked event loop, a plain
  * timer would fire before answers that arrived long ago; this timer lets them be read first.

@@ -1,5 +1,5 @@
 import type { AcquireRequest } from '../backends/lock-backend.js';
-import type { Moment, Runtime } from '../backends/runtime.js';
+import { type Moment, momentOf, type Runtime } from '../backends/runtime.js';
 import type { SqlConnection } from './driver/sql-connection.js';
 import type { LockServer, TokenRange } from './server/lock-server.js';
 import type { ControlConnection } from './session/control-connection.js';
@@ -160,8 +160,4 @@ export function noteHolder(
 ): Promise<TokenRange> {
   const mode = type === 'write' ? 'write' : 'exclusive';
   return notes.write({ key, owner, mode, session, transaction, leaseTime, reserve });
-}
-
-export function momentOf(runtime: Runtime): Moment {
-  return { monotonic: runtime.monotonic(), wall: runtime.wall() };
 }

@@ -1,5 +1,6 @@
 import type { AcquireRequest, BackendError, Busy } from '../backends/lock-backend.js';
-import { Acquisition, type AcquisitionTools, momentOf, type TakenLocks } from './acquisition.js';
+import { momentOf } from '../backends/runtime.js';
+import { Acquisition, type AcquisitionTools, type TakenLocks } from './acquisition.js';
 import type { SessionClaim } from './session/session-pool.js';
 
 /**

@@ -1,6 +1,7 @@
 import { LockBusyError, LockConfigurationError } from '../engine/errors.js';
 import { toWaitTime } from '../engine/terms/duration.js';
 import { toKey, toLockNames } from '../engine/terms/lock-name.js';
+import { checkOptionNames } from '../engine/terms/option-names.js';
 import { AdvisoryRows } from './lock-rows/advisory-rows.js';
 import { dialectOf, type RowDialect } from './lock-rows/row-dialect.js';
 import type { LockRowsOptions, RowQuery } from './lock-rows-options.js';
@@ -38,7 +39,7 @@ export async function lockRows(
   options: LockRowsOptions = {},
 ): Promise<void> {
   const what = 'lockRows()';
-  checkNames(what, options, OPTION_NAMES);
+  checkOptionNames(options, OPTION_NAMES, what);
   const { by = 'row', mode = 'exclusive' } = options;
   if (by !== 'row' && by !== 'advisory') throw wrong(`by is '${by}'; it must be 'row' or 'advisory'`);
   if (mode !== 'exclusive' && mode !== 'share') throw wrong(`mode is '${mode}'; it must be 'exclusive' or 'share'`);
@@ -68,7 +69,7 @@ export async function makeLockRows(
   options: Pick<LockRowsOptions, 'table' | 'keyPrefix'> = {},
 ): Promise<void> {
   const what = 'makeLockRows()';
-  checkNames(what, options, ['table', 'keyPrefix']);
+  checkOptionNames(options, ['table', 'keyPrefix'], what);
   const all = keysOf(what, names, options);
   const dialect = await dialectOf(query);
   for (const key of all) await dialect.makeRow(query, tableOf(dialect, options), key);
@@ -104,12 +105,6 @@ function unlessBusy(dialect: RowDialect): (error: unknown) => false {
     if (!dialect.isBusy(error)) throw error;
     return false;
   };
-}
-
-function checkNames(what: string, options: object, known: readonly string[]): void {
-  const unknown = Object.keys(options).find((option) => !known.includes(option));
-  if (unknown !== undefined)
-    throw new LockConfigurationError(`${what}: there is no option '${unknown}'; there are ${known.join(', ')}`);
 }
 
 function keysOf(what: string, names: string | readonly string[], { keyPrefix = 'lock:' }: LockRowsOptions): string[] {

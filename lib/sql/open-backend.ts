@@ -1,6 +1,7 @@
 import type { LockBackend } from '../backends/lock-backend.js';
 import { LockConfigurationError } from '../engine/errors.js';
 import { nodeRuntime } from '../engine/node-runtime.js';
+import { checkOptionNames } from '../engine/terms/option-names.js';
 import { type DriverChoice, driverFromPool, driverFromUrl } from './driver/choose-driver.js';
 import type { RowLocksOptions } from './row-locks-options.js';
 import type { LockServer } from './server/lock-server.js';
@@ -54,8 +55,7 @@ function checkOptions(
   refuse: Refuse,
 ): Required<Omit<RowLocksOptions, 'url' | 'pool'>> {
   if (typeof options !== 'object' || options === null) refuse("give options, such as { url: 'postgres://…' }");
-  for (const option of Object.keys(options))
-    if (!OPTION_NAMES.includes(option)) refuse(`there is no option '${option}'; there are ${OPTION_NAMES.join(', ')}`);
+  checkOptionNames(options, OPTION_NAMES, kind.factory);
   const { url, pool, table = kind.table, createTable = false, connections = CONNECTIONS } = options;
   const { singlePrimary = false } = options;
   if ((url === undefined) === (pool === undefined)) refuse('give one of url and pool');

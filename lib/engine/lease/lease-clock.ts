@@ -1,4 +1,4 @@
-import type { Moment, Runtime } from '../../backends/runtime.js';
+import { type Moment, momentOf, type Runtime } from '../../backends/runtime.js';
 
 export type { Moment } from '../../backends/runtime.js';
 
@@ -16,7 +16,7 @@ export class LeaseClock {
   constructor(private readonly runtime: Runtime) {}
 
   now(): Moment {
-    return { monotonic: this.runtime.monotonic(), wall: this.runtime.wall() };
+    return momentOf(this.runtime);
   }
 
   /** @param now the current moment, to save reading the clocks again */
