@@ -15,7 +15,6 @@ import { type Moment, validity } from '../lease/lease-clock.js';
 import { RecallableRelease } from '../lease/recallable-release.js';
 import { WaitingLine } from '../queue/waiting-line.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
-import { permanentError } from '../waiting/wait-errors.js';
 import { Waiter } from '../waiting/waiter.js';
 import type { FlightTerms } from './flight-terms.js';
 
@@ -257,16 +256,11 @@ export class FlightQueue implements LockKeeper {
   }
 
   private unanswered(waiter: FlightWaiter, attempt: Attempt): void {
-    const { backend, outages } = this.context;
     const error = attempt.error as BackendError;
-    this.line.failure = error;
     if (attempt.abandon()) waiter.renewOwner();
-    if (!waiter.settled && error.kind !== 'unavailable')
-      this.line.dismiss(waiter, permanentError(waiter, backend, error));
+    this.line.failed(waiter, error);
     this.refuseTriers((trier) => this.line.unavailable(trier));
-    const head = this.waiting.first;
-    if (head !== undefined && error.kind === 'unavailable' && this.turn.failed())
-      outages.attemptFailed(() => this.line.unavailable(head));
+    if (!this.line.isEmpty && error.kind === 'unavailable' && this.turn.failed()) this.line.reportFailure();
     this.resume();
   }
 

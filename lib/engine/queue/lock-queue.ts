@@ -24,7 +24,6 @@ import type { Moment } from '../lease/lease-clock.js';
 import { RecallableRelease } from '../lease/recallable-release.js';
 import type { AcquisitionTerms } from '../terms/lock-options.js';
 import { TurnToAsk } from '../waiting/turn-to-ask.js';
-import { permanentError } from '../waiting/wait-errors.js';
 import { HandOffBudget, mayInherit } from './hand-off-budget.js';
 import { isRegistered, unregister, WaiterHeartbeat } from './waiter-registration.js';
 import { WaitingLine } from './waiting-line.js';
@@ -308,18 +307,13 @@ export class LockQueue implements LockKeeper {
   }
 
   private unanswered(waiter: LockWaiter, attempt: Attempt): void {
-    const { backend, outages } = this.context;
     const error = attempt.error as BackendError;
-    this.line.failure = error;
     // The waiter left while its request was under way. If the request had no effect, an earlier one may still have
     // registered the waiter.
     if (!this.abandonOwner(waiter, attempt) && waiter.settled) this.unregister(waiter);
-    if (!waiter.settled && error.kind !== 'unavailable')
-      this.line.dismiss(waiter, permanentError(waiter, backend, error));
+    this.line.failed(waiter, error);
     this.refuseTriers((trier) => this.line.unavailable(trier));
-    const head = this.waiting.first;
-    if (head !== undefined && error.kind === 'unavailable' && this.turn.failed())
-      outages.attemptFailed(() => this.line.unavailable(head));
+    if (!this.line.isEmpty && error.kind === 'unavailable' && this.turn.failed()) this.line.reportFailure();
     this.resume();
   }
 

@@ -6,7 +6,7 @@ import type { HeldLock, LockWaiter } from '../lease/held-lock.js';
 import type { Moment } from '../lease/lease-clock.js';
 import type { WaitingQueue } from '../waiting/outage-limit.js';
 import type { RestingCallers } from '../waiting/ping-while-waiting.js';
-import { busyError, type KnownHolder, unavailableError } from '../waiting/wait-errors.js';
+import { busyError, type KnownHolder, permanentError, unavailableError } from '../waiting/wait-errors.js';
 import type { Caller } from '../waiting/waiter.js';
 import { LongWaitWarning } from './long-wait-warning.js';
 
@@ -82,6 +82,19 @@ export class WaitingLine<Queued extends LockWaiter = LockWaiter> implements Wait
       const error = errorOf(waiter);
       if (error !== undefined) this.dismiss(waiter, error);
     }
+  }
+
+  /** Records that a waiter's request failed, and refuses the waiter if another request would fail, too. */
+  failed(waiter: Queued, error: BackendError): void {
+    this.failure = error;
+    if (waiter.settled || error.kind === 'unavailable') return;
+    this.dismiss(waiter, permanentError(waiter, this.context.backend, error));
+  }
+
+  /** Reports the last failure for the first waiter, which continues to wait. */
+  reportFailure(): void {
+    const { first } = this.waiters;
+    if (first !== undefined) this.context.outages.attemptFailed(() => this.unavailable(first));
   }
 
   /** Removes a waiter, served or not. If others follow at once, it is enough to remove it from `waiters`. */
