@@ -5,27 +5,19 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { only, root, runJest } from './jest-run.mjs';
+import { has, skip } from './needs.mjs';
 import { provideRedis } from './provide-redis.mjs';
 
-if (spawnSync('go', ['version'], { stdio: 'ignore' }).status !== 0) {
-  console.log(`
-┌───────────────────────────────────────────────────────────────────────────────┐
-│ SKIPPED: histories are checked by Porcupine as well, which needs Go (1.21 or   │
-│ newer) on the PATH. Our own checker runs in npm run test:chaos.                │
-└───────────────────────────────────────────────────────────────────────────────┘
-`);
-  process.exit(0);
+if (!has('go', 'version')) {
+  skip(
+    'SKIPPED: histories are checked by Porcupine as well, which needs Go (1.21 or',
+    'newer) on the PATH. Our own checker runs in npm run test:chaos.',
+  );
 }
 
 const porcupine = join(root, 'test/histories/porcupine');
 if (spawnSync('go', ['mod', 'download'], { cwd: porcupine, stdio: ['ignore', 'inherit', 'inherit'] }).status !== 0) {
-  console.log(`
-┌───────────────────────────────────────────────────────────────────────────────┐
-│ SKIPPED: the Go module of Porcupine cannot be downloaded here. Our own checker │
-│ runs in npm run test:chaos.                                                    │
-└───────────────────────────────────────────────────────────────────────────────┘
-`);
-  process.exit(0);
+  skip('SKIPPED: the Go module of Porcupine cannot be downloaded here. Our own', 'checker runs in npm run test:chaos.');
 }
 
 const started = Date.now();

@@ -2,18 +2,14 @@
 // them it says so and ends well, as most machines have neither.
 import { spawnSync } from 'node:child_process';
 import { finishWithJest, only, root, step } from './jest-run.mjs';
+import { has, skip } from './needs.mjs';
 import { provideRedis } from './provide-redis.mjs';
 
-const has = (program, ...args) => spawnSync(program, args, { stdio: 'ignore' }).status === 0;
-
 if (!has('javac', '-version') || !has('mvn', '-version')) {
-  console.log(`
-┌───────────────────────────────────────────────────────────────────────────────┐
-│ SKIPPED: the tests against the real Redisson need a JDK (17 or newer) and      │
-│ Maven on the PATH. Nothing was tested here about sharing locks with Java.     │
-└───────────────────────────────────────────────────────────────────────────────┘
-`);
-  process.exit(0);
+  skip(
+    'SKIPPED: the tests against the real Redisson need a JDK (17 or newer) and',
+    'Maven on the PATH. Nothing was tested here about sharing locks with Java.',
+  );
 }
 if (!provideRedis()) process.exit(1);
 

@@ -9,20 +9,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from './jest-run.mjs';
+import { has, skip } from './needs.mjs';
 
 const { values } = parseArgs({
   options: { deep: { type: 'boolean' }, coverage: { type: 'boolean' }, traces: { type: 'boolean' } },
 });
-const has = (program, ...args) => spawnSync(program, args, { stdio: 'ignore' }).status === 0;
 
 if (!has('java', '-version') || !has('mvn', '-version')) {
-  console.log(`
-┌───────────────────────────────────────────────────────────────────────────────┐
-│ SKIPPED: the specifications are checked by TLC, which needs a JDK (17 or       │
-│ newer) and Maven on the PATH. Nothing was checked here.                        │
-└───────────────────────────────────────────────────────────────────────────────┘
-`);
-  process.exit(0);
+  skip(
+    'SKIPPED: the specifications are checked by TLC, which needs a JDK (17 or',
+    'newer) and Maven on the PATH. Nothing was checked here.',
+  );
 }
 
 const spec = join(root, 'test/spec');
