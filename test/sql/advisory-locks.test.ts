@@ -1,7 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import mysql from 'mysql2/promise';
-import pg from 'pg';
 import { LockUnavailableError } from '../../lib/engine/errors.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { postgresDriver } from '../../lib/sql/driver/postgres-driver.js';
@@ -11,7 +9,7 @@ import { PostgresAdvisoryLocks } from '../../lib/sql/session-locks/postgres-advi
 import { rowLocks } from '../../lib/sql.js';
 import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
-import { query } from './sessions.js';
+import { lockState, query } from './sessions.js';
 import { openSqlWorld, type SqlWorld } from './sql-world.js';
 
 /** How many advisory locks sessions of the tests' user have. */
@@ -49,15 +47,9 @@ describe.each(SQL_SERVERS)('advisory locks, %s', (kind) => {
   it('are not left behind when their token could not be written', async () => {
     const [ann, name] = [world.service(), world.name()];
     await (await ann.acquire(name)).release();
-    const isPostgres = kind === 'PostgreSQL';
-    const other = isPostgres ? new pg.Client(world.server.url) : await mysql.createConnection(world.server.url);
-    await other.connect();
-    const run = (sql: string): Promise<unknown> => (other as pg.Client).query(sql);
-    await run('BEGIN');
-    await run(`SELECT 1 FROM advisory_lock_state WHERE lock_name = 'lock:${name}' FOR UPDATE`);
+    const unlock = await lockState(world, name);
     await expect(ann.acquire(name, { waitTime: 0 })).rejects.toThrow(LockUnavailableError);
-    await run('ROLLBACK');
-    await other.end();
+    await unlock();
     await expectFree(name);
   });
 

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import mysql from 'mysql2/promise';
-import pg from 'pg';
 import { startTcpProxy } from '../support/network/tcp-proxy.js';
 import { until } from '../support/until.js';
+import { lockState } from './sessions.js';
 import { ALL_SQL_LOCKS } from './sql-locks.js';
 import { openSqlWorld } from './sql-world.js';
 
@@ -35,17 +34,11 @@ describe.each(ALL_SQL_LOCKS)('many who want locks at once, %s on %s', (which, ki
   it('are served although others lock the state of their lock for a moment', async () => {
     const [ann, name] = [world.service(), world.name()];
     await (await ann.acquire(name)).release();
-    const isPostgres = kind === 'PostgreSQL';
-    const other = isPostgres ? new pg.Client(world.server.url) : await mysql.createConnection(world.server.url);
-    await other.connect();
-    const run = (sql: string): Promise<unknown> => (other as pg.Client).query(sql);
-    await run('BEGIN');
-    await run(`SELECT 1 FROM ${world.table}_state WHERE lock_name = 'lock:${name}' FOR UPDATE`);
+    const unlock = await lockState(world, name);
     const acquired = ann.acquire(name, { waitTime: 0 });
     await Promise.race([acquired.catch(() => {}), sleep(300)]);
-    await run('ROLLBACK');
+    await unlock();
     await (await acquired).release();
-    await other.end();
   });
 
   it('are served however long the control connection takes for all of them together', async () => {

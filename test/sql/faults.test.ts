@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Crew } from '../chaos/faults/load.js';
-import { LoadProcess } from '../chaos/faults/load-process.js';
+import { type LoadProcess, startLoad } from '../chaos/faults/load-process.js';
 import { LoadReport } from '../chaos/faults/load-report.js';
 import { History, machineTime } from '../chaos/history.js';
 import { checkHistory } from '../chaos/history-checker.js';
@@ -42,7 +42,7 @@ describe.each(ALL_SQL_LOCKS)('locks in SQL under faults, %s on %s', (which, kind
       const proxy = await startTcpProxy(world.server.port);
       const rows = { url: world.server.urlAt(proxy.port), createTable: true, connections: 6 };
       const options = { watchdogTimeout: LEASE, shutdownTimeout: 100 };
-      const load = new LoadProcess(
+      const load = startLoad(
         { process: `process ${++started}`, options, crews: CREWS, sql: { ...rows, locks: world.locks } },
         history,
       );

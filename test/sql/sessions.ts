@@ -63,3 +63,17 @@ export async function startAgain(server: SqlServer): Promise<void> {
     }
   }
 }
+
+/** Locks the row of a lock in the state table, in a transaction of a separate session. @returns unlocks it */
+export async function lockState({ server, table }: SqlWorld, name: string): Promise<() => Promise<void>> {
+  const isPostgres = server.kind === 'PostgreSQL';
+  const other = isPostgres ? new pg.Client(server.url) : await mysql.createConnection(server.url);
+  await other.connect();
+  const run = (sql: string): Promise<unknown> => (other as pg.Client).query(sql);
+  await run('BEGIN');
+  await run(`SELECT 1 FROM ${table}_state WHERE lock_name = 'lock:${name}' FOR UPDATE`);
+  return async () => {
+    await run('ROLLBACK');
+    await other.end();
+  };
+}

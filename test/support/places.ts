@@ -18,34 +18,42 @@ export interface Log {
   readonly errors: string[];
 }
 
+/** A place for the tests of a `describe`. The services of a test are closed when it ends. */
+export function openPlace(name: PlaceName): Place {
+  const place = new Place();
+  beforeAll(() => place.start(name), 60_000);
+  afterAll(() => place.close());
+  afterEach(() => place.closeServices());
+  return place;
+}
+
 /** A store of locks for the services that share it. */
 export class Place {
   private readonly services: LockService[] = [];
   private tests = 0;
 
-  private constructor(
-    private readonly connection: () => RedisLockOptions,
-    private readonly end: () => Promise<void>,
-  ) {}
+  private connection: () => RedisLockOptions = () => ({});
+  private end: () => Promise<void> = async () => {};
 
   static async open(name: PlaceName): Promise<Place> {
+    const place = new Place();
+    await place.start(name);
+    return place;
+  }
+
+  async start(name: PlaceName): Promise<void> {
     if (name === 'memory') {
       const store = new MemoryStore();
-      const backend = () => ({ backend: new MemoryBackend({ runtime: nodeRuntime, store }) });
-      return new Place(backend, async () => {});
-    }
-    if (name === 'Redis') {
+      this.connection = () => ({ backend: new MemoryBackend({ runtime: nodeRuntime, store }) });
+    } else if (name === 'Redis') {
       const redis = await startRedis();
-      return new Place(
-        () => ({ connection: redis.url }),
-        () => redis.stop(),
-      );
+      this.connection = () => ({ connection: redis.url });
+      this.end = () => redis.stop();
+    } else {
+      const cluster = await startCluster();
+      this.connection = () => ({ connection: { nodes: cluster.nodes } });
+      this.end = () => cluster.stop();
     }
-    const cluster = await startCluster();
-    return new Place(
-      () => ({ connection: { nodes: cluster.nodes } }),
-      () => cluster.stop(),
-    );
   }
 
   /** Opens a service like that of another process. @param runtime default: the real one */

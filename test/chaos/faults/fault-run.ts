@@ -7,7 +7,7 @@ import { History, machineTime } from '../history.js';
 import { checkHistory } from '../history-checker.js';
 import { HistoryRecorder } from '../history-recorder.js';
 import { type Crew, Load } from './load.js';
-import { LoadProcess } from './load-process.js';
+import { type LoadProcess, startLoad } from './load-process.js';
 import { LoadReport } from './load-report.js';
 import { recorded } from './recorded.js';
 
@@ -81,7 +81,7 @@ export class FaultRun {
     }
     for (let i = 1; i <= processes; i++) {
       const spec = { process: `process ${i}`, options: this.options, crews: crewsOf(i, crews) };
-      this.processes.push(new LoadProcess(spec, this.history));
+      this.processes.push(startLoad(spec, this.history));
     }
   }
 

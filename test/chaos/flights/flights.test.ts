@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startTcpProxy, type TcpProxy } from '../../support/network/tcp-proxy.js';
 import { SeededRandom } from '../../support/seeded-random.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
+import { ServerClock } from '../../support/servers/server-clock.js';
 import { until } from '../../support/until.js';
 import { machineTime } from '../history.js';
 import { checkFlights, countFlights, type FlightExpectations } from './flight-checker.js';
 import type { FlightRecord } from './flight-history.js';
-import { FlightProcess } from './flight-process.js';
-import { ServerClock } from './server-clock.js';
+import { type FlightProcess, startFlights } from './flight-process.js';
 
 /** Multiplies the rounds: 1 in the short form. */
 const LONG = Number(process.env.CHAOS_LONG ?? 1);
@@ -48,12 +48,17 @@ class FlightRun {
       outageTimeout: 20_000,
     };
     const load = { names: NAMES, callers: 5, keepFor: 500, longBody: 600, seed };
-    this.processes.push(new FlightProcess({ process: `p${seed}`, options, load }, this.records));
+    this.processes.push(startFlights({ process: `p${seed}`, options, load }, this.records));
   }
 
   async kill(process: FlightProcess): Promise<void> {
     this.processes.splice(this.processes.indexOf(process), 1);
     await process.kill();
+  }
+
+  /** How many calls of a process have been answered. */
+  private answered({ spec }: FlightProcess): number {
+    return this.records.filter((record) => record.kind === 'answered' && record.process === spec.process).length;
   }
 
   note(event: 'data lost'): void {
@@ -62,8 +67,8 @@ class FlightRun {
 
   /** Waits until each process has answered so many more calls. */
   async busy(calls = 20): Promise<void> {
-    const wanted = this.processes.map((process) => [process, process.answered + calls] as const);
-    await until(() => wanted.every(([process, count]) => process.answered >= count), 60_000);
+    const wanted = this.processes.map((process) => [process, this.answered(process) + calls] as const);
+    await until(() => wanted.every(([process, count]) => this.answered(process) >= count), 60_000);
   }
 
   async finish(expectations: FlightExpectations): Promise<void> {

@@ -2,17 +2,12 @@ import { hostname } from 'node:os';
 import { LockBusyError } from '../../../lib/engine/errors.js';
 import type { LockClient } from '../../../lib/service/lock-client.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
-import { PLACES, Place } from '../../support/places.js';
+import { openPlace, PLACES, Place } from '../../support/places.js';
 import { startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 
 describe.each(PLACES)('clients() in %s', (name) => {
-  let place: Place;
-  beforeAll(async () => {
-    place = await Place.open(name);
-  }, 60_000);
-  afterAll(() => place.close());
-  afterEach(() => place.closeServices());
+  const place = openPlace(name);
 
   const clientOf = async (viewer: LockService, application: string): Promise<LockClient | undefined> =>
     (await viewer.clients()).find((client) => client.application === application);

@@ -1,7 +1,7 @@
 import { LockConfigurationError, LockUnavailableError } from '../../../lib/engine/errors.js';
 import type { ListedLock, ListOptions } from '../../../lib/service/lock-inspection.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
-import { PLACES, Place } from '../../support/places.js';
+import { openPlace, PLACES, Place } from '../../support/places.js';
 import { startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 
@@ -18,12 +18,7 @@ async function listAll(locks: LockService, options: ListOptions = {}): Promise<L
 const namesOf = (locks: readonly ListedLock[]) => locks.map(({ name }) => name).sort();
 
 describe.each(PLACES)('list() in %s', (name) => {
-  let place: Place;
-  beforeAll(async () => {
-    place = await Place.open(name);
-  }, 60_000);
-  afterAll(() => place.close());
-  afterEach(() => place.closeServices());
+  const place = openPlace(name);
 
   it('has every lock that is held, with its name, type, owners and lease', async () => {
     const [{ locks }, { locks: other }] = [place.service(), place.service()];

@@ -1,17 +1,12 @@
 import type { LockService } from '../../../lib/service/lock-service.js';
-import { PLACES, Place } from '../../support/places.js';
+import { openPlace, PLACES } from '../../support/places.js';
 import { until } from '../../support/until.js';
 
 const kept = async (locks: LockService, match?: string) =>
   [...(await locks.list({ count: 1_000, match })).results].sort((one, other) => (one.name < other.name ? -1 : 1));
 
 describe.each(PLACES)('results of single flights in %s', (name) => {
-  let place: Place;
-  beforeAll(async () => {
-    place = await Place.open(name);
-  }, 60_000);
-  afterAll(() => place.close());
-  afterEach(() => place.closeServices());
+  const place = openPlace(name);
 
   it('are listed and inspected by their size and time, in other processes, too, and never by their value', async () => {
     const [{ locks }, { locks: other }] = [place.service(), place.service()];

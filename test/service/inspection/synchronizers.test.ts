@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { ListedSynchronizer, ListOptions } from '../../../lib/service/lock-inspection.js';
 import type { LockService } from '../../../lib/service/lock-service.js';
-import { PLACES, Place } from '../../support/places.js';
+import { openPlace, PLACES, Place } from '../../support/places.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 
@@ -17,12 +17,7 @@ async function listAll(locks: LockService, options: ListOptions = {}): Promise<L
 }
 
 describe.each(PLACES)('semaphores and latches in %s', (name) => {
-  let place: Place;
-  beforeAll(async () => {
-    place = await Place.open(name);
-  }, 60_000);
-  afterAll(() => place.close());
-  afterEach(() => place.closeServices());
+  const place = openPlace(name);
 
   it('are listed and inspected by their type, with what is taken of what, and apart from locks', async () => {
     const [{ locks }, { locks: other }] = [place.service(), place.service()];

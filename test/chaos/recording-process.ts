@@ -1,0 +1,96 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { guard } from '../support/process-guard.js';
+import { machineTime } from './history.js';
+
+export interface RecordingOptions<Line> {
+  /** The path of its file. */
+  readonly program: string;
+  /** Called for each record. */
+  record(line: Line): void;
+  /** Called when the process was killed. */
+  crashed(at: number): void;
+  /** How many milliseconds it may take to end by itself. */
+  readonly endsWithin: number;
+}
+
+/**
+ * A program of the chaos tests in a separate process, which writes a record as JSON in each line. It ends with the test
+ * process at the latest, because its input does.
+ */
+export class RecordingProcess<Spec extends { readonly process: string }, Line extends { readonly at: number }> {
+  killed = false;
+  private errors = '';
+  /** When the process wrote its last record. */
+  private lastRecordAt = 0;
+  private readonly child: ChildProcess;
+  private readonly ended: Promise<unknown>;
+
+  /** @param spec the instructions, which are sent as JSON */
+  constructor(
+    readonly spec: Spec,
+    private readonly options: RecordingOptions<Line>,
+  ) {
+    const { program, record } = options;
+    const args = ['--import', './test/support/jest/typescript-loader.mjs', program, JSON.stringify(spec)];
+    const child = spawn(process.execPath, args, {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { ...process.env, NODE_OPTIONS: '' },
+    });
+    this.child = child;
+    guard(child);
+    child.stdin.on('error', () => {});
+    child.stderr.on('data', (chunk) => {
+      this.errors += chunk;
+    });
+    const lines = createInterface({ input: child.stdout });
+    lines.on('line', (line) => {
+      if (!line.endsWith('}')) return; // a killed process may leave half a line
+      const one: Line = JSON.parse(line);
+      this.lastRecordAt = one.at;
+      record(one);
+    });
+    this.ended = Promise.all([once(child, 'exit'), once(lines, 'close')]);
+  }
+
+  /**
+   * SIGKILL, as the kernel does when memory is out. The process may go on for a moment after the signal was sent, and
+   * nobody else can get its locks before it is dead: it crashed after the last thing that it did.
+   */
+  async kill(): Promise<void> {
+    this.killed = true;
+    if (this.child.exitCode !== null) return;
+    const killed = machineTime();
+    this.child.kill('SIGKILL');
+    await this.ended;
+    this.options.crashed(Math.max(killed, this.lastRecordAt));
+  }
+
+  /** SIGSTOP: it does not know that time goes on. */
+  freeze(): void {
+    this.child.kill('SIGSTOP');
+  }
+
+  /** SIGCONT */
+  thaw(): void {
+    this.child.kill('SIGCONT');
+  }
+
+  /**
+   * Lets it end by itself.
+   *
+   * @throws Error when it does not: something is left that keeps the process alive, or a call has no answer
+   */
+  async stop(): Promise<void> {
+    if (this.killed) return;
+    this.child.stdin?.end();
+    const timer = setTimeout(() => {
+      this.errors += 'it did not end by itself';
+      this.child.kill('SIGKILL');
+    }, this.options.endsWithin);
+    await this.ended;
+    clearTimeout(timer);
+    if (this.child.exitCode !== 0 || this.errors !== '') throw new Error(`${this.spec.process}: ${this.errors}`);
+  }
+}
