@@ -201,7 +201,7 @@ export interface ExpectedHolders {
   /** The owners to remove; others keep the lock. */
   readonly owners: readonly string[];
   /**
-   * {@link LockState.token} as it was shown. If the lock's token has changed, the lock was acquired anew and nobody is
+   * {@link LockState.token} as it was shown. If the lock's token has changed, the lock was acquired again and nobody is
    * removed, because other libraries may reuse owner ids. When it is undefined, or the backend has no token for this
    * lock, only owners are compared.
    */

@@ -18,7 +18,7 @@ class Confirmation extends Caller<boolean> {
 
 /**
  * Finds out whether a lock is still held after the clocks have diverged. Settles when the backend has confirmed the
- * lock or reports that it is gone, or when its lease has ended meanwhile. Acquiring the lock anew instead would make
+ * lock or reports that it is gone, or when its lease has ended meanwhile. Acquiring the lock again instead would make
  * the caller wait for itself.
  *
  * @throws LockUnavailableError when the backend gives no answer within the waitTime of `terms`, LockAbortedError
