@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
+import { startTcpProxy } from '../../support/network/tcp-proxy.js';
 import { startRedis } from '../../support/servers/redis-server.js';
 
 /** Of three nodes, one was down when the lock was granted, and another one then forgets it. */
@@ -19,17 +20,20 @@ describe('a quorum with a node that restarts', () => {
   async function acquireTwice(args: readonly string[]) {
     const nodes = await Promise.all([1, 2, 3].map(() => startRedis({ args })));
     const [, forgetful, late] = nodes;
-    const open = () =>
+    const proxies = await Promise.all(nodes.map(({ port }) => startTcpProxy(port)));
+    const open = (servers: readonly { readonly url: string }[]) =>
       createLockService({
-        quorum: nodes.map(({ url }) => url),
+        quorum: servers.map(({ url }) => url),
         shutdownTimeout: 100,
         commandTimeout: 1_000,
         logger: { warn: () => {}, error: () => {} },
       });
-    const [one, other] = [open(), open()];
+    const [one, other] = [open(proxies), open(nodes)];
     try {
       await late.kill();
       const first = await one.acquire('stock', { leaseTime: '1m' });
+      // From now on the first owner cannot find out. It counts on its minute.
+      await Promise.all(proxies.map((proxy) => proxy.stop()));
       // Later than the request for the node that was down may be executed.
       await sleep(1_500);
       await late.start();
@@ -41,7 +45,7 @@ describe('a quorum with a node that restarts', () => {
       };
     } finally {
       await Promise.all([one.close(), other.close()]);
-      await Promise.all(nodes.map((node) => node.stop()));
+      await Promise.all([...nodes, ...proxies].map((server) => server.stop()));
     }
   }
 });
