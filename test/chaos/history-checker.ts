@@ -11,6 +11,7 @@ import { permitsConserved } from './checker/permits-conserved.js';
 import { permitsKept } from './checker/permits-kept.js';
 import { notPassedOver, servedInTime } from './checker/served-in-time.js';
 import { before, Digest } from './checker/tenure.js';
+import { ticketsUsedOnce } from './checker/tickets-used-once.js';
 import { timeline } from './checker/timeline.js';
 import type { Rule, Violation } from './checker/violation.js';
 import type { History } from './history.js';
@@ -28,6 +29,8 @@ export interface Expectations {
   readonly reportedWithin?: number;
   /** The same for locks, beside what a stalled process needs; absent: it is not known when processes stand still. */
   readonly lossesReportedWithin?: number;
+  /** Milliseconds that the adoption of a detached lock may take; absent: requests get lost, so that none can be given. */
+  readonly adoptedWithin?: number;
   /** Two masters served at one time: a token may be lower than another master's by what their clocks are ahead of the time, in µs. */
   readonly clockLead?: number;
   /** Rules that this history need not keep to, by name. */
@@ -44,8 +47,8 @@ export interface Verdict {
 
 /**
  * Proves of a history that no two valid leases overlapped, that tokens grew with each grant, that no owner id was used again after its
- * release, that every caller was served or told why not, that lost leases were reported, that semaphores have their permits in the end, that latches opened when they should, and
- * that nothing is left.
+ * release, that every caller was served or told why not, that lost leases were reported, that semaphores have their permits in the end, that latches opened when they should,
+ * that tickets were used once, and that nothing is left.
  *
  *     const verdict = checkHistory(History.read(...logs), { permits: new Map([['pool', 3]]) });
  *     if (!verdict.sound) throw new Error(verdict.explanation);
@@ -59,7 +62,7 @@ export function checkHistory(history: History, expectations: Expectations = {}):
     reportedWithin,
     lossesReportedWithin,
   } = expectations;
-  const { clockLead = 0, except = [] } = expectations;
+  const { adoptedWithin, clockLead = 0, except = [] } = expectations;
   const digest = new Digest(history);
   const rules: Rule[] = [
     noOverlap(permits),
@@ -72,6 +75,7 @@ export function checkHistory(history: History, expectations: Expectations = {}):
     permitsKept(reportedWithin),
     permitsConserved(permits),
     latchesOpenOnce(servedWithin, servedSince),
+    ticketsUsedOnce(adoptedWithin),
     nothingLeft,
   ];
   if (servedWithin !== undefined) rules.push(servedInTime(permits, servedWithin, servedSince));

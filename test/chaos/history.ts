@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { stdout } from 'node:process';
 import type { HeldType } from '../../lib/backends/lock-backend.js';
 
 /** What is acquired: a lock of some type, permits of a semaphore, or the way through a latch. */
@@ -19,6 +20,8 @@ export type HistoryEvent =
       readonly patient: boolean;
       readonly permits?: number;
       readonly once?: boolean;
+      /** It adopts the detached lock of this call. */
+      readonly ticket?: string;
     }
   | {
       readonly kind: 'granted';
@@ -35,7 +38,11 @@ export type HistoryEvent =
       readonly kept?: boolean;
       /** The call whose scope it is a share of (re-entry). */
       readonly within?: string;
+      /** It was detached: no process holds it, so none notices when its lease ends. */
+      readonly detached?: boolean;
     }
+  /** The ticket of this call is used: it is not counted on any more. */
+  | { readonly kind: 'adopting'; readonly call: string }
   /** A renewal or an extension: the lease is counted on until then. */
   | { readonly kind: 'confirmed'; readonly call: string; readonly validUntil: number }
   | { readonly kind: 'refused'; readonly call: string; readonly error: string; readonly message: string }
@@ -106,6 +113,16 @@ export class History {
   /** Reads what {@link HistoryFile}s have written; a last line that a kill cut off is left out. */
   static read(...paths: readonly string[]): History {
     return History.merge(...paths.map((path) => new History(readFileSync(path, 'utf8').split('\n').flatMap(parse))));
+  }
+}
+
+/**
+ * The history of a {@link RecordingProcess}. Pipes are written synchronously: what was recorded is known, also of a
+ * process that was killed.
+ */
+export class HistoryPipe extends History {
+  override add(process: string, at: number, event: HistoryEvent): void {
+    stdout.write(`${JSON.stringify({ at, process, ...event })}\n`);
   }
 }
 
