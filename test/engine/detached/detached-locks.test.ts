@@ -132,7 +132,7 @@ describe.each(STORES)('a detached lock in %s', (store) => {
     expect(owner).toMatchObject({ detached: true, mine: false });
     expect(owner.owner).toMatch(new RegExp(`^${ann.engine.context.clientId}:t-[0-9a-f]{40}$`));
     const busy = bob.acquire('order', { waitTime: 0 });
-    await expect(busy).rejects.toThrow(/\(detached, and waits to be adopted\)/);
+    await expect(busy).rejects.toThrow(/\(detached, waiting to be adopted\)/);
     expect(await bob.forceRelease('order', { owners: [owner.owner] })).toBe(true);
     expect(await bob.isLocked('order')).toBe(false);
   });

@@ -132,7 +132,7 @@ describe('one of several processes leads', () => {
     watched.throws('no disk');
     await runtime.advance(100);
     expect(watched.log).toEqual(['elected', 'revoked']);
-    expect(logger.errors).toEqual(["The leader of 'cleaner' failed, and gives the lock up: no disk"]);
+    expect(logger.errors).toEqual(["The leader of 'cleaner' failed, and gives up the lock: no disk"]);
     const other = new Watched(standBy.locks);
     await runtime.advance(100);
     expect(other.leadership.isLeader).toBe(true);
@@ -175,7 +175,7 @@ describe('one of several processes leads', () => {
     backend.disturb(away('denied'), 'acquire');
     const watched = new Watched(locks);
     await runtime.advance(10_000);
-    expect(logger.errors[0]).toMatch(/could not stand for election, and tries again: .*denied/);
+    expect(logger.errors[0]).toMatch(/could not stand for election, and will try again: .*denied/);
     backend.disturb(away('unavailable'), 'acquire');
     await runtime.advance(600_000);
     expect(watched.log).toEqual([]);

@@ -9,7 +9,7 @@ import { impatientRuntime } from '../../support/runtime/impatient-runtime.js';
 import { type RedisServer, startRedis } from '../../support/servers/redis-server.js';
 import { until } from '../../support/until.js';
 
-const ENDED = 'its process has ended, has held nothing for a second yet, or uses a quorum';
+const ENDED = 'its process has ended, has not held anything for a second yet, or uses a quorum';
 
 describe('a holder without a record', () => {
   let redis: RedisServer;
