@@ -64,7 +64,7 @@ describe('a server that wants something else', () => {
       what: 'a password',
       args: ['--requirepass', 'x'],
       scheme: 'redis',
-      says: /NOAUTH.*it wants a password: redis:\/\/user:/,
+      says: /NOAUTH.*it requires a password: redis:\/\/user:/,
     },
     { what: 'no TLS', args: [], scheme: 'rediss', says: /or the server does not use TLS: redis:\/\// },
   ])('$what: the error says so', async ({ args, scheme, says }) => {

@@ -205,7 +205,7 @@ export class MemorySynchronizers implements SynchronizerBackend {
     return this.store.requests.once(key, request, this.checkedNow(key), unchanged, execute);
   }
 
-  /** Creates a semaphore that does not exist. False: it does, or nobody knows how many permits it has. */
+  /** Creates a semaphore that does not exist. False: it already exists, or `permits` is undefined. */
   private setUp(key: string, type: SemaphoreType, permits: number | undefined): boolean {
     if (permits === undefined || this.store.counters.has(key)) return false;
     this.store.notes.set(key, { type, total: permits });
