@@ -1,4 +1,7 @@
-/** Random nested acquisitions, with a wait-for graph of the test's own: many of what test/engine/deadlock/random-flows.test.ts has few of. */
+/**
+ * Random nested acquisitions, judged by a separate wait-for graph. There are many more of them than in
+ * test/engine/deadlock/random-flows.test.ts.
+ */
 import { fuzzMemory } from '../support/deadlocks/fuzz-memory.js';
 import { fuzzProcesses } from '../support/deadlocks/fuzz-processes.js';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';

@@ -15,7 +15,7 @@ import { checkHistory } from './history-checker.js';
 import type { KindName } from './simulation/kinds.js';
 import { simulate } from './simulation/run-schedules.js';
 
-/** A history of one process at a time: each step is a millisecond after the last. */
+/** A history in which each step is a millisecond after the previous one. */
 function history(...steps: [process: string, event: HistoryEvent][]): History {
   const made = new History();
   for (const [at, [process, event]] of steps.entries()) made.add(process, at + 1, event);
@@ -164,7 +164,7 @@ describe('the history checker', () => {
     };
     expect(made(12, 100)).not.toContain('losses reported');
     expect(made(50, 100)).toContain('losses reported');
-    expect(made(50, 15)).not.toContain('losses reported'); // shutdown lets leases lapse
+    expect(made(50, 15)).not.toContain('losses reported'); // leases expire on shutdown
   });
 
   it('counts permits', () => {

@@ -12,7 +12,7 @@ import { checkHistory, type Expectations } from './history-checker.js';
 import type { KindName } from './simulation/kinds.js';
 import { simulate } from './simulation/run-schedules.js';
 
-/** A history of one process at a time: each step is a millisecond after the last. */
+/** A history in which each step is a millisecond after the previous one. */
 function history(...steps: [process: string, event: HistoryEvent][]): History {
   const made = new History();
   for (const [at, [process, event]] of steps.entries()) made.add(process, at + 1, event);

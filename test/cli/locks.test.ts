@@ -299,7 +299,7 @@ describe('the command line', () => {
   it.each([
     { url: () => 'redis://127.0.0.1:1', says: /ECONNREFUSED 127.0.0.1:1: nothing listens there; check host and port/ },
     { url: () => redis.url.replace('//', '//nobody:a-password@'), says: /WRONGPASS .* check user and password/ },
-    { url: () => redis.url.replace('127.0.0.1', 'no-such-host.invalid'), says: /the name of the host is not known/ },
+    { url: () => redis.url.replace('127.0.0.1', 'no-such-host.invalid'), says: /the host name cannot be resolved/ },
   ])('ends with 4 where Redis cannot be used: $says', async ({ url, says }) => {
     const { code, stdout, stderr } = await runCli(['ls'], url());
     expect(stderr).toMatch(says);

@@ -8,7 +8,7 @@ import { until } from '../../support/until.js';
 
 const clock = ServerClock.make();
 
-/** The clock of the server is set while locks are held. The test needs a C compiler to do that to a real server. */
+/** The clock of the server is set while locks are held. To do that with a real server, the test needs a C compiler. */
 (clock === undefined ? describe.skip : describe)('a Redis whose clock is set', () => {
   let redis: RedisServer;
   const silent = { warn: () => {}, error: () => {} };
@@ -30,7 +30,7 @@ const clock = ServerClock.make();
     setClock(60);
     const second = await other.acquire('stock', { waitTime: '5s' });
     expect([first.held, second.held]).toEqual([true, true]);
-    // What removes the harm: the later holder has the higher token.
+    // This makes the overlap harmless: the later holder has the higher token.
     expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
     await until(() => first.signal.aborted);
     expect(await errorOf(first.release())).toBeInstanceOf(LockLostError);

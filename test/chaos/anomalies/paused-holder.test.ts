@@ -10,7 +10,7 @@ import { type Guard, Register } from './register.js';
 
 const LEASE = 600;
 
-/** Two processes add one to a register, and the first is stopped in the middle, until its lease has ended. */
+/** Two processes add one to a register. The first one is stopped in the middle, until its lease has ended. */
 describe('a holder that is paused past its lease', () => {
   let redis: RedisServer;
   beforeAll(async () => {
@@ -43,8 +43,8 @@ describe('a holder that is paused past its lease', () => {
   });
 
   /**
-   * @param paused until the other has added one, or until it has read
-   * @returns what the register answered to the write of each, and whether the first was told that its lease was lost
+   * @param paused until the other process has added one, or until it has read
+   * @returns how the register answered each write, and whether the first process was notified that its lease was lost
    */
   async function addTwice(guard: Guard, paused: 'after its read' | 'until the other has read') {
     const register = new Register(guard);

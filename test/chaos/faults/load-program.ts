@@ -1,4 +1,5 @@
-// Run by load-process.ts, as a process of its own: keeps locks busy until its input ends, then closes and ends by itself.
+// Run by load-process.ts as a separate process. It keeps locks busy until its input ends, then closes its service and
+// exits.
 import type { LockBackend } from '../../../lib/backends/lock-backend.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { SQL_LOCKS } from '../../sql/sql-locks.js';
@@ -10,7 +11,7 @@ function sqlBackend({ locks: which, ...options }: SqlOptions): LockBackend {
   return SQL_LOCKS[which](options);
 }
 
-/** Pipes are written synchronously: what was recorded is known, also of a process that was killed. */
+/** Pipes are written synchronously, so nothing that a killed process has recorded is lost. */
 class HistoryPipe extends History {
   override add(process: string, at: number, event: HistoryEvent): void {
     stdout.write(`${JSON.stringify({ at, process, ...event })}\n`);

@@ -10,8 +10,9 @@ import { leftInRedis } from './leftovers.js';
 import { lossOf } from './loss-of.js';
 
 /**
- * What users see of a bad network. All processes go through one proxy; a service that goes round it is the world outside.
- * The same faults, command by command: test/backends/redis/outages.test.ts, and in virtual time: test/engine/outages/outages.test.ts.
+ * What users notice of a bad network. All processes use one proxy, except a service that stands for the world outside.
+ * The same faults are tested command by command in test/backends/redis/outages.test.ts, and in virtual time in
+ * test/engine/outages/outages.test.ts.
  */
 describe('the network', () => {
   let redis: RedisServer;
@@ -28,10 +29,11 @@ describe('the network', () => {
   afterEach(async () => {
     await proxy.heal();
     await run.finish().catch(() => {});
-    // The ends of connections arrive a moment later.
+    // The proxy notices closed connections a moment later.
     await until(() => proxy.live === 0, 5_000).catch(() => {});
     const { live } = proxy;
-    // The server has heard nothing of the end of half-open ones, and would keep them until its own keep-alive finds out.
+    // The server has not noticed the end of half-open connections, and would keep them until its own keep-alive finds
+    // it.
     await proxy.stop();
     expect({ live, left: await leftInRedis(redis) }).toEqual({ live: 0, left: [] });
   });
@@ -55,7 +57,7 @@ describe('the network', () => {
   });
 
   it('is cut half-open for less than a lease: connections are made again, and nothing is lost', async () => {
-    // Longer than a slow machine takes to connect again.
+    // The lease is longer than a slow machine takes to reconnect.
     const lease = await run.service({ watchdogTimeout: 20_000 }).acquire('mine');
     await run.breaks(() => proxy.cutHalfOpen());
     const since = machineTime();

@@ -5,7 +5,7 @@ import { FaultRun, LEASE } from './fault-run.js';
 import { fault, ms, printFaultTable } from './fault-table.js';
 import { leftInRedis } from './leftovers.js';
 
-/** What becomes of the others' work when a process dies, or stands still, with locks in its hands. */
+/** What happens to the work of other processes when a process that holds locks dies or is stopped. */
 describe('a process that holds locks', () => {
   let redis: RedisServer;
   beforeAll(async () => {

@@ -9,8 +9,8 @@ import { fault, ms, printFaultTable } from './fault-table.js';
 import { leftInRedis } from './leftovers.js';
 
 /**
- * What users see when Redis itself forgets scripts, ends connections, holds back or refuses. The same command by command:
- * test/backends/redis/refusals.test.ts.
+ * What users notice when Redis forgets scripts, closes connections, pauses clients or refuses commands. The same is
+ * tested command by command in test/backends/redis/refusals.test.ts.
  */
 describe('Redis', () => {
   let redis: RedisServer;

@@ -8,13 +8,13 @@ import { fault, ms, printFaultTable } from './fault-table.js';
 import { leftInRedis } from './leftovers.js';
 import { lossOf } from './loss-of.js';
 
-/** What users see of a single Redis that dies, stands still, or has to load its data first. */
+/** What users notice of a single Redis that dies, is stopped, or has to load its data first. */
 describe('the Redis server', () => {
   let redis: RedisServer;
   let run: FaultRun;
 
   beforeEach(async () => {
-    // Each key takes a while to load, and others are answered meanwhile, with LOADING.
+    // Each key takes a while to load. Meanwhile, clients are answered with LOADING.
     const slowly = ['--key-load-delay', '400', '--loading-process-events-interval-bytes', '1024'];
     redis = await startRedis({ args: [...slowly, '--enable-debug-command', 'yes'] });
     run = await FaultRun.start({ connection: redis.url });
@@ -126,7 +126,7 @@ describe('the Redis server', () => {
   });
 });
 
-/** Whether it answers, and says so. */
+/** Whether it answers that it is loading. */
 async function loading(redis: RedisServer): Promise<boolean> {
   const client = redis.client({ enableReadyCheck: false, retryStrategy: () => null, maxRetriesPerRequest: 0 });
   try {

@@ -17,7 +17,7 @@ import { FlightLoad } from './flight-load.js';
 const STRICT: FlightExpectations = { answeredWithin: 20_000, storedWithin: 0, ageSlack: 250 };
 const logger = { warn: () => {}, error: () => {} };
 
-/** Four services that share a store in memory, busy for so long. */
+/** Runs four services that share a store in memory for this many milliseconds. */
 async function play(breakage: FlightBreakage, time: number): Promise<FlightRecord[]> {
   const store = new MemoryStore();
   const records: FlightRecord[] = [];
@@ -33,7 +33,7 @@ async function play(breakage: FlightBreakage, time: number): Promise<FlightRecor
   await sleep(time);
   const stopped = Promise.all(loads.map((load) => load.stop()));
   await Promise.race([stopped, sleep(2_000)]);
-  const seen = [...records]; // before those that wait for ever are refused
+  const seen = [...records]; // before callers that wait for ever are refused
   await Promise.all(services.map((locks) => locks.close()));
   return seen;
 }

@@ -180,7 +180,7 @@ describe('a lock that a process on the same Redis releases by force', () => {
 
   it('is lost in the process that holds it, long before its renewal', async () => {
     const { locks } = await world.process();
-    const { child, line } = await startProcess('loss-teller.ts', world.redis.url, world.keyPrefix, 'order');
+    const { child, line } = await startProcess('loss-reporter.ts', world.redis.url, world.keyPrefix, 'order');
     try {
       let told = '';
       child.stdout!.on('data', (text) => {
