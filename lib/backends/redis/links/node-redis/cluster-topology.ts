@@ -83,8 +83,8 @@ export class ClusterTopology implements Topology {
     const slot = key === undefined ? undefined : slotOf(key);
     let redirections = 0;
     const start = (): void => {
-      const link = this.linkOf(slot);
-      if (link !== undefined) return link.dispatch(command, redirect);
+      const address = this.addressFor(slot, 0);
+      if (address !== undefined) return this.linkAt(address).dispatch(command, redirect);
       this.waiting.add({ command, start });
       this.refresh();
     };
@@ -135,9 +135,8 @@ export class ClusterTopology implements Topology {
   }
 
   master(slot: number | undefined, random: number): Link | undefined {
-    if (slot !== undefined) return this.linkOf(slot);
-    const masters = this.masters();
-    return masters[Math.floor(random * masters.length)];
+    const address = this.addressFor(slot, random);
+    return address === undefined ? undefined : this.linkAt(address);
   }
 
   masters(): readonly Link[] {
@@ -153,9 +152,7 @@ export class ClusterTopology implements Topology {
   }
 
   subscriber(slot: number | undefined): SubscriberConnection | undefined {
-    const addresses = this.addresses();
-    const address =
-      slot === undefined ? addresses[Math.floor(this.context.runtime.random() * addresses.length)] : this.slots[slot];
+    const address = this.addressFor(slot, this.context.runtime.random());
     if (address === undefined) return undefined;
     return new NodeRedisSubscriber(
       address,
@@ -185,9 +182,16 @@ export class ClusterTopology implements Topology {
     return [...new Set(this.slots.filter((address) => address !== undefined))].sort();
   }
 
-  private linkOf(slot: number | undefined): NodeRedisLink | undefined {
-    const address = slot === undefined ? this.addresses()[0] : this.slots[slot];
-    return address === undefined ? undefined : this.linkAt(address);
+  /**
+   * The master that has a slot. Without a slot, it is one of those that are connected, because a command for any
+   * master must not wait for one that is down.
+   */
+  private addressFor(slot: number | undefined, random: number): string | undefined {
+    if (slot !== undefined) return this.slots[slot];
+    const addresses = this.addresses();
+    const connected = addresses.filter((address) => this.links.get(address)?.isReady);
+    const candidates = connected.length > 0 ? connected : addresses;
+    return candidates[Math.floor(random * candidates.length)];
   }
 
   private linkAt(address: string): NodeRedisLink {
