@@ -32,7 +32,7 @@ describe('the connection of the page in Chromium', () => {
   });
   afterAll(() => viewer.close());
 
-  it('asks meanwhile where a proxy collects what is streamed, and works below a path that the proxy takes away', async () => {
+  it('polls while a proxy buffers the stream, and works below a path that the proxy removes', async () => {
     app = await openDashboard();
     await app.locks.acquire('order:1');
     const proxy = await BufferingProxy.start(app.url);
@@ -114,7 +114,7 @@ describe('the connection of the page in Chromium', () => {
     await page.getByText(/^Live/).waitFor(PATIENT);
   });
 
-  it('tells the age of what is shown where it takes long to read', async () => {
+  it('shows the age of the data if it takes long to read them', async () => {
     app = await openDashboard();
     const { locks } = app;
     const page = await viewer.open(app.url);
@@ -142,7 +142,7 @@ describe('the connection of the page in Chromium', () => {
     await picture(page, 'outage-at-first');
   });
 
-  it('does not write again what is as before, nor is it read aloud again, even if the page has to ask', async () => {
+  it('does not render unchanged parts again, so that they are not read aloud again, even if the page polls', async () => {
     const connection = `redis://127.0.0.1:${await freePort()}`;
     app = await openDashboard({ locks: { connection, commandTimeout: 1_000 } });
     const page = await viewer.open(app.url);

@@ -48,7 +48,7 @@ describe('the view of a lock in Chromium', () => {
     }
   });
 
-  it('goes on when the lock leaves the page of locks that is shown', async () => {
+  it('stays open when the lock leaves the page of locks that is shown', async () => {
     const lease = await board.app.locks.acquire('order:42');
     const page = await board.viewer.open(board.app.url);
     await page.getByRole('link', { name: 'order:42' }).click(PATIENT);

@@ -130,7 +130,7 @@ describe('the page in Chromium', () => {
     );
   });
 
-  it('keeps what it has seen while Redis does not answer, says so, and goes on', async () => {
+  it('keeps the last data while Redis does not answer, says so, and continues', async () => {
     shop = await StuckShop.open(started.redis.url);
     const page = await board.viewer.open(board.app.url);
     const stuck = page.getByRole('row', { name: /order:42/ });
@@ -153,7 +153,7 @@ describe('the page in Chromium', () => {
     expect(await page.getByRole('status').first().textContent()).toBe('The locks are read again.');
   });
 
-  it('asks every two seconds where the stream does not come through, and says when the application is gone', async () => {
+  it('polls every two seconds if the stream does not arrive, and says when the application is gone', async () => {
     const lease = await board.app.locks.acquire('order:1');
     const page = await board.viewer.open(board.app.url, DESKTOP);
     await page.route('**/api/stream*', (route) => route.abort());

@@ -63,13 +63,13 @@ describe('a command line that is wrong', () => {
     expect(await keysOf(admin)).toEqual(keys);
   });
 
-  it('says so where it is not told which Redis is meant, rather than look at another one', async () => {
+  it('fails if no Redis is named, instead of using another one', async () => {
     const { code, stderr } = await runCli(['ls']);
     expect(stderr).toMatch(/^The address of Redis is missing: give --url redis:\/\/host:6379, or set REDIS_URL/);
     expect(code).toBe(2);
   });
 
-  it('is one JSON document where JSON is asked for', async () => {
+  it('is answered with one JSON document if JSON was requested', async () => {
     const { code, stdout } = await runCli(['relaese', '--json'], redis.url);
     expect(JSON.parse(stdout)).toEqual({ error: { kind: 'usage', message: expect.stringMatching(/'relaese'/) } });
     expect(code).toBe(2);

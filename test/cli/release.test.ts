@@ -47,7 +47,7 @@ it('leaves a lock alone that changed hands after it was shown, and says so', asy
   await second.release();
 });
 
-it('names those whose hold it ended, and nobody else', async () => {
+it('names only the owners that it removed', async () => {
   const [left, held] = await Promise.all([ann, bob].map((reader) => reader.acquire('order:2', { type: 'read' })));
   const { exitCode, results, lines } = await run('order:2', () => left.release());
   expect(exitCode).toBe(0);

@@ -105,7 +105,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
         expect(await bob.countPermits(key)).toEqual({ available: 0, acquired: 3 });
       });
 
-      it('does not take permits with ids again that became available meanwhile', async () => {
+      it('does not take permits with ids again after they became available', async () => {
         await set(1);
         const [lapsed, released] = [request(), request()];
         const ids = [[newId()], [newId()]];
@@ -355,7 +355,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
     });
 
     describe('a semaphore that does not exist', () => {
-      it('is told from one whose permits are all taken', async () => {
+      it('is distinguished from one whose permits are all taken', async () => {
         expect(await ann.takePermits(key, [1], request())).toBe(-1);
         expect(await ann.takeLeasedPermits(key, [[newId()]], LONG, request())).toEqual({
           served: 0,
@@ -383,7 +383,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
         listener.close();
       });
 
-      it('is created once by two that come together', async () => {
+      it('is created once by two requests at the same time', async () => {
         const requests = [ann, bob].flatMap((who, n) => [1, 2].map((m) => [who, `${n}:${m}`] as const));
         const served = await Promise.all(
           requests.map(([who, session]) => who.takePermits(key, [1], request(session), 3)),

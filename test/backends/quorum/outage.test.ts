@@ -189,7 +189,7 @@ describe.each([3, 5])('Redlock over %i servers', (count) => {
     for (const node of most) expect(await ownersOn(node)).toEqual(['somebody:1']);
   });
 
-  it('revokes what servers granted that answered too late', async () => {
+  it('revokes what servers granted whose answers came too late', async () => {
     const service = open({ watchdogTimeout: NEVER, nodeTimeout: 200 });
     await service.withLock('other', () => {}); // all connections are open
     for (const node of most) servers[node].pause();

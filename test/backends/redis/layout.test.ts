@@ -69,7 +69,7 @@ describe('the layout in Redis', () => {
     expect(forced.map(sorted)).toContain(sorted(`nestjs_redis_lock_client:{${CLIENT}} ${removal}`));
   });
 
-  it('of a fair lock has a queue, and tells its head alone', async () => {
+  it('of a fair lock has a queue, and only its head is notified', async () => {
     const { backend, lock } = await take('fair', { key: 'lock:q' });
     const [first, second] = [world.owner(), world.owner()];
     for (const owner of [first, second]) await backend.acquire({ ...lock, owner, waiterTimeout: 5_000 });
@@ -119,7 +119,7 @@ describe('the layout in Redis', () => {
     }
   });
 
-  it('of a read lock does not outlast its readers, however many dead ones were looked through', async () => {
+  it('of a read lock does not outlast its readers, however many dead ones were checked', async () => {
     for (const key of ['lock:a', 'lock:b', 'lock:c']) {
       const { backend, lock, owner } = await take('write', { key });
       await backend.acquire({ ...lock, type: 'read' });
@@ -152,7 +152,7 @@ describe('the layout in Redis', () => {
     expect(await world.redis.pttl('nestjs_redis_lock_writers:{lock:rw}')).toBeLessThanOrEqual(5_000);
   });
 
-  describe('as Java leaves it', () => {
+  describe('as Java writes it', () => {
     it('makes a lock busy that Java holds more than once', async () => {
       const backend = world.backend();
       const lock = world.request();
@@ -173,7 +173,7 @@ describe('the layout in Redis', () => {
       expect(await backend.acquire(lock)).toMatchObject({ acquired: true });
     });
 
-    it('keeps the place of a waiter behind Java waiters, who take their waiting time from every score', async () => {
+    it('keeps the place of a waiter behind Java waiters, which subtract their waiting time from every score', async () => {
       const { backend, lock } = await take('fair', { key: 'lock:q' });
       await world.redis.rpush('redisson_lock_queue:{lock:q}', java);
       await world.redis.zadd('redisson_lock_timeout:{lock:q}', Date.now() + 330_000, java);
@@ -189,7 +189,7 @@ describe('the layout in Redis', () => {
       expect(await score()).toBeLessThan(Date.now() + 6_000);
     });
 
-    it('lets a waiter that Java dropped stand in again when it asks', async () => {
+    it('lets a waiter that Java dropped enter the queue again when it asks', async () => {
       const { backend, lock } = await take('fair', { key: 'lock:q' });
       const waiter = { ...lock, owner: world.owner(), waiterTimeout: 5_000 };
       await backend.acquire(waiter);

@@ -84,7 +84,7 @@ describe('how a cluster is asked for sharded pub/sub', () => {
       expect(await waiting.release(waiter)).toMatchObject({ released: true });
     });
 
-    it('gives permits back, and wakes those who wait for them', async () => {
+    it('gives permits back, and wakes the callers that wait for them', async () => {
       const { synchronizers } = open();
       const wakes = new WakeRecorder();
       await synchronizers.subscribe('lock:mail', 'semaphore', wakes.listen).ready;
@@ -93,7 +93,7 @@ describe('how a cluster is asked for sharded pub/sub', () => {
       expect(await synchronizers.availablePermits('lock:mail')).toBe(2);
     });
 
-    it('says once what it means', async () => {
+    it('reports the consequence once', async () => {
       const backend = open();
       for (const lock of [request(), request()]) {
         await backend.acquire(lock);

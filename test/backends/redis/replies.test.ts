@@ -69,7 +69,7 @@ describe('the scripts', () => {
     world.redis.eval(scripts['acquire-reentrant'].source, 2, CLOCK, key, limit, seen, lease, '0', 'client:1');
 
   it.each(['NaN', '-1', '-9.2e18', '1e19', 'inf', 'abc', ''])(
-    'refuse %j for the highest token that was seen, and leave clock and lock alone',
+    'refuse %j for the highest token that was seen, and change neither clock nor lock',
     async (seen) => {
       await acquire(later(), '0', '60000');
       const before = await world.redis.get(CLOCK);

@@ -307,7 +307,7 @@ describe('what semaphores and latches cost Redis', () => {
     expect(served.scripts).toBeLessThan(40);
   });
 
-  it('works on after SCRIPT FLUSH', async () => {
+  it('continues after SCRIPT FLUSH', async () => {
     const locks = await world.service();
     const semaphore = locks.getSemaphore('mail');
     await semaphore.trySetPermits(1);

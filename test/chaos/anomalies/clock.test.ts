@@ -24,7 +24,7 @@ const clock = ServerClock.make();
   const open = (watchdogTimeout: number) =>
     createLockService({ connection: redis.url, shutdownTimeout: 100, watchdogTimeout, logger: silent });
 
-  it('forward: ends a lease that its holder counts on, until its next renewal reports the loss', async () => {
+  it('forward: ends a lease on which its holder relies until its next renewal reports the loss', async () => {
     const [one, other] = [open(6_000), open(6_000)];
     const first = await one.acquire('stock');
     setClock(60);

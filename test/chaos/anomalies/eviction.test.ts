@@ -25,7 +25,7 @@ describe('a Redis that has no memory left', () => {
     await redis.stop();
   });
 
-  it('keeps it with noeviction, and refuses what is new', async () => {
+  it('keeps it with noeviction, and refuses new locks', async () => {
     const redis = await startFull('noeviction');
     const [one, other] = [1, 2].map(() =>
       createLockService({ connection: redis.url, shutdownTimeout: 100, logger: { warn: () => {}, error: () => {} } }),

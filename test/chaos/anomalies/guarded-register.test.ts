@@ -130,7 +130,7 @@ const IMPATIENT = { watchdogTimeout: LEASE, commandTimeout: 400 };
     180_000,
   );
 
-  it('loses increments where it does not check them', async () => {
+  it('loses increments if it does not check them', async () => {
     for (let i = 0; i < PROCESSES; i++) start(false);
     await progress();
     for (let i = 0; i < 20; i++) {

@@ -18,25 +18,25 @@ describe('a holder that is paused past its lease', () => {
   });
   afterAll(() => redis.stop());
 
-  it('overwrites what the next holder wrote, where nobody checks fencing tokens: an update is lost', async () => {
+  it('overwrites what the next holder wrote if nobody checks fencing tokens: an update is lost', async () => {
     const { register, answers } = await addTwice('never', 'after its read');
     expect(answers).toEqual({ first: true, second: true, lost: true });
     expect(register.value).toBe(1);
   });
 
-  it('is refused where the write checks its token: no update is lost', async () => {
+  it('is refused if the write checks its token: no update is lost', async () => {
     const { register, answers } = await addTwice('on write', 'after its read');
     expect(answers).toEqual({ first: false, second: true, lost: true });
     expect(register.value).toBe(1);
   });
 
-  it('writes between the read and the write of the next holder, where only writes check tokens: an update is lost', async () => {
+  it('writes between the read and the write of the next holder if only writes check tokens: an update is lost', async () => {
     const { register, answers } = await addTwice('on write', 'until the other has read');
     expect(answers).toEqual({ first: true, second: true, lost: true });
     expect(register.value).toBe(1);
   });
 
-  it('is refused there as well where the read leaves its token, too: no update is lost', async () => {
+  it('is refused there as well if the read leaves its token, too: no update is lost', async () => {
     const { register, answers } = await addTwice('on read', 'until the other has read');
     expect(answers).toEqual({ first: false, second: true, lost: true });
     expect(register.value).toBe(1);

@@ -5,13 +5,13 @@ import { startRedis } from '../../support/servers/redis-server.js';
 
 /** One of three nodes was down when the lock was granted, and another one loses it afterwards. */
 describe('a quorum with a node that restarts', () => {
-  it('gives a lock a second owner where the node has forgotten it', async () => {
+  it('gives a lock a second owner if the node has forgotten it', async () => {
     const { first, second } = await acquireTwice([]);
     expect([first.held, second?.held]).toEqual([true, true]);
     expect(second?.fencingToken).toBeGreaterThan(first.fencingToken);
   });
 
-  it('does not where nodes write each command to disk before they answer', async () => {
+  it('does not if nodes write each command to disk before they answer', async () => {
     const { first, second } = await acquireTwice(['--appendonly', 'yes', '--appendfsync', 'always']);
     expect(first.held).toBe(true);
     expect(second).toBeNull();

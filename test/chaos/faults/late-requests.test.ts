@@ -62,7 +62,7 @@ const ERRANDS: readonly Errand[] = [
 ];
 
 /** Packets are delayed for seconds, and arrive when their callers have left. */
-describe('a network that holds packets up', () => {
+describe('a network that delays packets', () => {
   let redis: RedisServer;
   let proxy: TcpProxy;
   let direct: Redis;
@@ -152,15 +152,15 @@ describe('a network that holds packets up', () => {
       await until(async () => (await left()).length === 0 || (await now()) - since > GONE_WITHIN + SLACK, 120_000);
       const took = (await now()) - since;
       const behind = await left();
-      const state = `${served} served, ${refused} refused, ${heldUp} packets held up, ${failures} releases failed, ${returns.size} without answer`;
+      const state = `${served} served, ${refused} refused, ${heldUp} packets delayed, ${failures} releases failed, ${returns.size} without answer`;
       expect({ behind, state: behind.length > 0 && state }).toEqual({ behind: [], state: false });
       // Requests that arrive even later are refused, too.
       await sleep(1_000);
       expect(await left()).toEqual([]);
       fault(
-        `packets are held up for 1 to 10 s, for ${SECONDS} s`,
-        'callers are refused in their time; what they leave behind ends soon',
-        `${served} served, ${refused} refused, ${heldUp} packets held up; ${ms(took)} after the last caller left nothing was left`,
+        `packets are delayed by 1 to 10 s, for ${SECONDS} s`,
+        'callers are refused in time; leftovers are removed soon',
+        `${served} served, ${refused} refused, ${heldUp} packets delayed; ${ms(took)} after the last caller had left, nothing was left`,
       );
     },
     SECONDS * 1_000 + 180_000,

@@ -56,7 +56,7 @@ describe('the network', () => {
     fault('proxy delays 50 ms each way', 'slower', `acquire + release in ${ms(took)}; 0 leases lost; ${run.errors}`);
   });
 
-  it('is cut half-open for less than a lease: connections are made again, and nothing is lost', async () => {
+  it('is cut half-open for less than a lease: connections are opened again, and nothing is lost', async () => {
     // The lease is longer than a slow machine takes to reconnect.
     const lease = await run.service({ watchdogTimeout: 20_000 }).acquire('mine');
     await run.breaks(() => proxy.cutHalfOpen());
@@ -105,7 +105,7 @@ describe('the network', () => {
     );
   });
 
-  it('is gone: connections are refused, until it is back', async () => {
+  it('is down: connections are refused until it is back', async () => {
     await run.breaks(() => proxy.refuse());
     const since = machineTime();
     await until(() => machineTime() > since + COMMAND_TIMEOUT);
@@ -121,7 +121,7 @@ describe('the network', () => {
     );
   });
 
-  it('swallows the answers to what was executed: everything is had once', async () => {
+  it('drops the answers to executed commands: each takes effect once', async () => {
     await run.breaks(() => {});
     for (let round = 0; round < 5; round++) {
       const dropped = proxy.droppedReplies;
@@ -135,13 +135,13 @@ describe('the network', () => {
     expect(report.losses).toEqual([]);
     expect(run.errors).not.toMatch(/Lost|NotOwned/);
     fault(
-      'proxy drops replies of commands that were executed, and the connection with them',
-      'nothing: sent again, recognised as its own; a release that was executed twice is a release',
+      'proxy drops replies of executed commands, and closes the connection',
+      'nothing: commands are sent again and recognised; a release that was executed twice counts as a release',
       `${proxy.droppedReplies} replies dropped; 0 leases lost; ${run.errors}`,
     );
   });
 
-  it('swallows answers and stays open: given up after the command time-out, and nothing stays locked', async () => {
+  it('drops answers and stays open: calls give up after the command time-out, and nothing stays locked', async () => {
     await run.breaks(() => proxy.dropReplies({ after: /evalsha/i }));
     const since = machineTime();
     await until(() => machineTime() > since + COMMAND_TIMEOUT);
@@ -152,7 +152,7 @@ describe('the network', () => {
     expect(resumed).toBeLessThan(LEASE + 10_000);
     fault(
       `proxy drops all replies for ${ms(COMMAND_TIMEOUT)}, connections stay open`,
-      'a delay; `waitTime: 0`: `LockUnavailableError`; what was acquired for nobody is given back',
+      'a delay; `waitTime: 0`: `LockUnavailableError`; locks without a caller are given back',
       `served ${ms(resumed)} after it healed; ${run.errors}`,
     );
   });

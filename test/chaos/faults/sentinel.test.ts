@@ -82,7 +82,7 @@ describe('Sentinel', () => {
     expect(await leftInRedis(await sentinel.master())).toEqual([]);
   });
 
-  it('with minReplicas, replaces a master without that a lease is lost', async () => {
+  it('with minReplicas, replaces a master without losing a lease', async () => {
     const locks = run.service({ ...LONG_LEASE, minReplicas: 2, replicaTimeout: '1s' });
     const leases = await Promise.all(Array.from({ length: 50 }, (_, i) => locks.acquire(`careful:${i}`)));
     await run.breaks(() => sentinel.killMaster());
@@ -99,7 +99,7 @@ describe('Sentinel', () => {
     expect(await leftInRedis(await sentinel.master())).toEqual([]);
   });
 
-  it('finds a master that stood still and came back as a stranger: its leases are fenced', async () => {
+  it('replaces a master that was stopped and comes back later: its leases are fenced', async () => {
     const old = await sentinel.master();
     await run.breaks(() => old.pause());
     const since = machineTime();
@@ -117,7 +117,7 @@ describe('Sentinel', () => {
     );
   });
 
-  it('replaces a master while a client connects to it, which leaves it as soon as it is there', async () => {
+  it('replaces a master while a client connects to it: the client leaves it as soon as it is connected', async () => {
     await run.finish();
     const old = await sentinel.master();
     old.pause();
@@ -144,14 +144,14 @@ describe('Sentinel', () => {
     await lease.release();
     await locks.close();
     fault(
-      'a client connects to a master that stands still and is replaced meanwhile',
-      'it goes to the new one',
+      'a client connects to a master that is stopped and is replaced meanwhile',
+      'the client connects to the new one',
       `left the old master ${ms(left)} after SIGCONT`,
     );
   });
 
   itOfIoredis(
-    'is listened to without a word while one is away, by nobody who was closed, and only if the user allows it',
+    'is listened to without log lines while one Sentinel is down, not by closed services, and only if the user allows it',
     async () => {
       await run.finish();
       const [away, ...others] = sentinel.sentinels;

@@ -138,8 +138,8 @@ describe('several names on different nodes of a cluster', () => {
       await Promise.all(lanes.map(run));
       expect(overlapping).toEqual([]);
       fault(
-        'several names on a cluster: the release of one is held up, or its connection is reset',
-        'a delay; nobody else is inside',
+        'several names on a cluster: the release of one is delayed, or its connection is reset',
+        'a delay; no two callers hold a lock at once',
         `${ROUNDS} rounds, 0 overlaps`,
       );
     },

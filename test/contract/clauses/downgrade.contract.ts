@@ -16,7 +16,7 @@ export function describeDowngrade(world: ContractWorld): void {
   };
 
   describe('a read/write lock that is written and read by one owner', () => {
-    it('lets the writer read too, and go on reading when it releases the write lock', async () => {
+    it('lets the writer also read, and keep reading after it has released the write lock', async () => {
       const own = lock();
       const { ron, walt, wilma } = own;
       const waltReading = walt.as('read');
@@ -34,7 +34,7 @@ export function describeDowngrade(world: ContractWorld): void {
       await wilma.take();
     });
 
-    it('wakes readers when the writer only goes on reading', async () => {
+    it('wakes readers when the writer only keeps the read lock', async () => {
       const { ron, walt } = lock();
       const listener = await world.listen(ron);
       await walt.take();
@@ -80,7 +80,7 @@ export function describeDowngrade(world: ContractWorld): void {
       expect((await state(own)).owners).toEqual([walt.owner]);
     });
 
-    it('wakes readers when it is not transferred, because the one before goes on reading', async () => {
+    it('wakes readers when it is not transferred because its former writer keeps reading', async () => {
       const { ron, walt, wilma } = lock();
       const listener = await world.listen(ron);
       await walt.take();

@@ -5,7 +5,7 @@ import type { Owner } from '../support/owner.js';
 
 /** At most one owner: for every type but the read lock. */
 export function describeExclusion(world: ContractWorld, type: LockType): void {
-  it('tells others the holder and the remaining time', async () => {
+  it('reports the holder and the remaining time to others', async () => {
     const [ann, stranger] = world.owners(type, 2);
     const colleague = world.owner(type, ann.key, ann.client);
     await ann.take({ leaseTime: 5_000 });

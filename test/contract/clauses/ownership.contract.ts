@@ -179,7 +179,7 @@ function describeTransfer(world: ContractWorld, type: TransferableType): void {
     expect(await ann.remaining()).toBeGreaterThan(5_000);
   });
 
-  it('is there after a transfer that was sent twice', async () => {
+  it('is still held after a transfer that was sent twice', async () => {
     const [ann, bob] = world.owners(type, 2);
     await ann.take();
     const first = await ann.transferTo(bob);

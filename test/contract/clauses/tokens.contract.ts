@@ -41,7 +41,7 @@ export function describeTokens(world: ContractWorld, type: LockType): void {
     expect(tokens).toStrictlyGrow();
   });
 
-  it('gives tokens that follow the wall clock, so that they go on growing after a loss of all data', async () => {
+  it('gives tokens that follow the wall clock, so that they continue to grow after a loss of all data', async () => {
     const [ann] = world.owners(type, 1);
     const before = Date.now() * 1_000;
     expect((await ann.take()).token).toBeGreaterThanOrEqual(before - TOLERANCE);

@@ -14,7 +14,7 @@ export function describeWaitingWriters(world: ContractWorld): void {
   };
 
   describe('a registered waiting writer', () => {
-    it('goes before new readers', async () => {
+    it('is served before new readers', async () => {
       const { rita, ron, walt } = lock();
       await rita.take();
       await walt.meet(WAITING);

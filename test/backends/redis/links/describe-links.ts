@@ -107,7 +107,7 @@ export function describeLinks(name: string, adapter: Adapter): void {
       expect(await topology.send('get', ['nothing']).reply).toBeNull();
     });
 
-    it('tell what the server answered from what went wrong on the way', async () => {
+    it('distinguish answers of the server from errors on the way', async () => {
       const { topology } = open();
       const unknown = topology.send('evalsha', ['0'.repeat(40), '0']);
       const answer = await unknown.reply.catch((error: unknown) => error);
@@ -185,7 +185,7 @@ export function describeLinks(name: string, adapter: Adapter): void {
       await until(() => ended);
     });
 
-    it('connect again by themselves, and say so', async () => {
+    it('reconnect automatically, and report it', async () => {
       const { topology, failures, connections } = open();
       await topology.send('ping', []).reply;
       await proxy.refuse();
@@ -245,7 +245,7 @@ export function describeLinks(name: string, adapter: Adapter): void {
       },
     );
 
-    it.each(kinds)('subscribe to a %s again that they are about to leave', async (kind, subscribed, publish) => {
+    it.each(kinds)('subscribe again to a %s that they are about to leave', async (kind, subscribed, publish) => {
       if (!(await knows(publish))) return;
       const { topology } = open();
       await topology.send('ping', []).reply;
@@ -280,7 +280,7 @@ export function describeLinks(name: string, adapter: Adapter): void {
       expect(heard).toEqual([]);
     });
 
-    it('leave no connection behind that was being made when they were closed', async () => {
+    it('leave no connection behind that was being opened when they were closed', async () => {
       const { topology } = open();
       await topology.send('ping', []).reply;
       const connection = topology.subscriber(undefined) as SubscriberConnection;
