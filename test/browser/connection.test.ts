@@ -10,12 +10,12 @@ import { picture, Viewer } from './viewer.js';
 
 const PATIENT = { timeout: 20_000 };
 
-/** What the page is told of its tab by the browser. */
+/** Sets what the browser reports to the page about its tab. */
 const setHidden = (page: Page, hidden: boolean) =>
   page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, get: () => ${hidden} });
     document.dispatchEvent(new Event('visibilitychange'))`);
 
-/** The browser notes a request when it has ended. */
+/** The requests that have ended: the browser records a request when it ends. */
 const FINISHED_STREAMS =
   "performance.getEntriesByType('resource').filter(({ name }) => name.includes('/api/stream')).length";
 
@@ -39,7 +39,7 @@ describe('the connection of the page in Chromium', () => {
     try {
       const page = await viewer.open(`${proxy.url}/admin/locks`);
       await page.getByRole('row', { name: /order:1/ }).waitFor(PATIENT);
-      // The first table does not wait until the stream is given up.
+      // The first table appears before the page gives up the stream.
       expect(await page.evaluate(FINISHED_STREAMS)).toBe(0);
       await page.getByText('Live, every 2 s').waitFor();
       await app.locks.forceRelease('order:1');
@@ -99,7 +99,7 @@ describe('the connection of the page in Chromium', () => {
     await page.getByRole('link', { name: 'order:1' }).click(PATIENT);
     const dialog = page.getByRole('dialog', { name: 'order:1' });
     await dialog.getByLabel('Reason, for the log').fill('hangs since midnight');
-    // The stream that is open already goes on.
+    // The stream that is already open continues.
     signedIn = false;
     await dialog.getByRole('button', { name: 'Release by force' }).click();
     await dialog.getByText(/sign in again/).waitFor(PATIENT);

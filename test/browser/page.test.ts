@@ -52,7 +52,7 @@ describe('the page in Chromium', () => {
     await page.keyboard.type('nightly');
     await page.locator('lock-table tbody tr').nth(1).waitFor({ state: 'detached' });
     expect(await page.getByRole('status').first().textContent()).toBe('1 locks match');
-    // Also by who waits.
+    // The search also finds locks by their waiters.
     await page.keyboard.press('ControlOrMeta+A');
     await page.keyboard.type('refundsservice');
     await page.locator('lock-table tbody tr').filter({ hasText: 'order:42' }).waitFor(PATIENT);

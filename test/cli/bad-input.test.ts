@@ -82,7 +82,7 @@ describe('a command line that is wrong', () => {
   });
 });
 
-/** What may come and go by itself is left out: a client's record. */
+/** The record of a client is left out, because it may appear and disappear by itself. */
 async function keysOf(admin: Redis): Promise<string[]> {
   return (await admin.keys('*')).filter((key) => !key.startsWith('nestjs_redis_lock_client')).sort();
 }

@@ -10,7 +10,7 @@ import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { type RedisServer, startRedis } from '../support/servers/redis-server.js';
 import { runCli } from './run-cli.js';
 
-/** What docs/permissions.md gives a user, one rule each. */
+/** The rules that docs/permissions.md gives a user. */
 const RECIPE = (/ACL SETUSER locks on >password([^`]*)/.exec(readFileSync('docs/permissions.md', 'utf8'))?.[1] ?? '')
   .trim()
   .split(/\s+/);

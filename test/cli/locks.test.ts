@@ -30,7 +30,7 @@ describe('the command line', () => {
 
   const json = async (...args: string[]) => JSON.parse((await runCli([...args, '--json'], redis.url)).stdout);
 
-  /** Until the records of these clients say so. */
+  /** Settles when the records of these clients say so. */
   const known = (held: number, waiting: number) =>
     until(async () => {
       const clients = await shop.clients();

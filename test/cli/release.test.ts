@@ -10,7 +10,7 @@ const services = [open(), open(), open()];
 afterAll(() => Promise.all(services.map((service) => service.close())));
 const [ann, bob, locks] = services;
 
-/** Runs the command with `meanwhile` between its look and its release. */
+/** Runs the command, and `meanwhile` after it has read the lock and before it releases it. */
 async function run(name: string, meanwhile: () => Promise<unknown>) {
   const results: unknown[] = [];
   const lines: string[] = [];

@@ -281,7 +281,7 @@ export function describeSynchronizerBackend(name: string, openFixture: () => Pro
         const [first] = (await inspect())?.permits ?? [];
         expect(first.remaining).toBeGreaterThan(0);
         expect(first.remaining).toBeLessThanOrEqual(LONG / 2);
-        // The permit whose lease has ended was not given to anybody, nor made available by a look.
+        // The permit whose lease has ended was not given to anybody, and reading the state did not make it available.
         expect(await ann.giveLeasedPermits(key, [ids[2]], request())).toEqual([false]);
         await ann.setPermits(key, 2, request());
         expect(await inspect()).toMatchObject({ type, count: 0, total: 2, acquired: 2 });

@@ -53,7 +53,7 @@ describe('LockUnavailableError says why', () => {
     return locks;
   }
 
-  /** After the service has found the reason, as a running service has. */
+  /** Called after the service has found the reason, as a running service would have. */
   async function refusalOf(locks: LockService, ask: Ask, waitTime: number): Promise<Error> {
     let known = false;
     locks.on('error', () => {

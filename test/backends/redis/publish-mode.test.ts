@@ -7,7 +7,10 @@ import { ScriptMonitor } from '../../support/servers/script-monitor.js';
 import { until } from '../../support/until.js';
 import { CLIENT, WakeRecorder } from './redis-world.js';
 
-/** Some managed clusters refuse scripts without a key, or the question itself. A release must not depend on the answer. */
+/**
+ * Some managed clusters refuse scripts without a key, or the command that asks for the mode. A release must not depend
+ * on its answer.
+ */
 describe('how a cluster is asked for sharded pub/sub', () => {
   const errors: unknown[] = [];
   const backends: RedisBackend[] = [];

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { until } from '../../support/until.js';
 import { CLIENT, failure, RedisWorld } from './redis-world.js';
 
-/** What Redis answers with an error, and whom that concerns. */
+/** What Redis answers with an error, and which callers that affects. */
 describe('what Redis refuses', () => {
   const world = new RedisWorld();
 
@@ -107,7 +107,7 @@ describe('what Redis refuses', () => {
       leaseTime: 60_000,
       reserve: 0,
     };
-    // It goes on reading: nobody can write beside it.
+    // It continues to read, so nobody can write at the same time.
     expect(await backend.transfer(transfer)).toBeUndefined();
     expect(await backend.inspect(writer.key)).toMatchObject({ mode: 'read', owners: [{ owner: writer.owner }] });
   });

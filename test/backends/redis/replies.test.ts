@@ -12,7 +12,7 @@ describe('a borrowed client that is in a transaction', () => {
     const backend = world.backend({ connection: client });
     const lock = world.request();
     const other = world.request();
-    await backend.acquire(other); // before the transaction, all is well
+    await backend.acquire(other); // before the transaction, calls succeed
     await client.multi({ pipeline: false });
     for (const call of [
       backend.acquire(lock),
@@ -149,7 +149,7 @@ describe('a server that evicts keys', () => {
     const backend = world.backend({ onWarning: (message) => messages.push(message) });
     await backend.acquire(world.request());
     await backend.acquire(world.request());
-    await backend.inspect('lock:any'); // what was asked before it is answered
+    await backend.inspect('lock:any'); // everything that was requested before has been answered
     return messages;
   };
 

@@ -250,7 +250,7 @@ describe("semaphores and latches on Redisson's layout", () => {
 describe('what semaphores and latches cost Redis', () => {
   const world = openWorld('Redis');
 
-  /** Calls of scripts and subscriptions while `work` ran. */
+  /** How many scripts were called and subscriptions made while `work` ran. */
   const commands = async (work: () => Promise<unknown>) => {
     const redis = world.redis.client();
     await redis.config('RESETSTAT');

@@ -5,7 +5,7 @@ import { LONG, Owner } from '../support/owner.js';
 
 const SECRET = '0123456789abcdef0123456789abcdef';
 
-/** How a lock goes from one process to another with a ticket between them. */
+/** How a lock passes from one process to another by a ticket. */
 export function describeAdoption(world: ContractWorld, type: LockType): void {
   if (!isTransferable(type)) return;
   if (world.capabilities.adopts === false) {
@@ -17,7 +17,7 @@ export function describeAdoption(world: ContractWorld, type: LockType): void {
     return;
   }
 
-  /** Ann's lock, which she gives to the owner of a ticket for `leaseTime`. */
+  /** Ann's lock, which she transfers to the owner of a ticket for `leaseTime`. */
   const detached = async (leaseTime = LONG) => {
     const [ann, bob, eve] = world.owners(type, 3);
     const ticket = new Owner(ann.client, ann.key, type, ticketOwner(ann.client.id, SECRET));

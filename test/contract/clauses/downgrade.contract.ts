@@ -1,7 +1,10 @@
 import { type ContractWorld, LAPSING, SHORT } from '../support/contract-world.js';
 import { LONG } from '../support/owner.js';
 
-/** A writer that also reads: it goes on reading when it releases the write lock. The reverse is refused. */
+/**
+ * A writer that also reads continues to read when it releases the write lock. A reader that asks for the write lock is
+ * refused.
+ */
 export function describeDowngrade(world: ContractWorld): void {
   const lock = () => {
     const key = world.key();
@@ -9,7 +12,7 @@ export function describeDowngrade(world: ContractWorld): void {
     const [walt, wilma] = world.owners('write', 2, key);
     return { rita, ron, walt, wilma };
   };
-  /** Who reads or writes now. */
+  /** The owners that read or write now. */
   const state = async ({ rita }: ReturnType<typeof lock>) => {
     const { mode, owners } = await rita.inspect();
     return { mode, owners: owners.map(({ owner }) => owner) };

@@ -4,7 +4,7 @@ import { LONG, type Owner } from '../support/owner.js';
 
 const WAITING = { waiterTimeout: LONG };
 
-/** Waiters of a fair lock that leave, die or are refreshed. */
+/** What becomes of waiters of a fair lock that leave, die or are refreshed. */
 export function describeFairWaiters(world: ContractWorld): void {
   const fair = (count: number) => world.owners('fair', count);
   const queueUp = async (...waiters: Owner[]) => {

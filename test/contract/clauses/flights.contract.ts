@@ -12,7 +12,7 @@ import { LONG } from '../support/owner.js';
 
 const MAX_SIZE = 1024 * 1024;
 
-/** More milliseconds than a clock of tokens may be ahead of the time (0.15 s when it is new). */
+/** In milliseconds: longer than the clock of tokens may be ahead of the server's clock (0.15 s when it is new). */
 const CLOCK_LEAD = 200;
 
 /** Single flights and their results. */
@@ -49,7 +49,7 @@ export function describeFlights(world: ContractWorld): void {
   };
   const land = (owner: Owner, token: number, value: string, keepFor = 0): Promise<FlightReleaseReply> =>
     flights(owner).release({ key: owner.key, owner: owner.owner, token, keepFor, value });
-  /** `runner` gets the lock, and `other` meets it. */
+  /** `runner` gets the lock, and `other` finds it busy. */
   const meetWhile = async (runner: Owner, other: Owner): Promise<FlightBusy> => {
     await start(runner);
     return meet(other);

@@ -3,7 +3,7 @@ import { until } from '../../support/until.js';
 import { type ContractWorld, SHORT } from '../support/contract-world.js';
 import { LONG, type Owner } from '../support/owner.js';
 
-/** A forced release that names the owners that it means takes the lock from nobody else. */
+/** A forced release that names owners takes the lock from nobody else. */
 export function describeForcedRelease(world: ContractWorld, type: LockType): void {
   it('is released by force from an owner that was named', async () => {
     const [ann, bob] = world.owners(type, 2);
@@ -61,7 +61,7 @@ export function describeForcedRelease(world: ContractWorld, type: LockType): voi
   }
 }
 
-/** Readers that a forced release does not name go on reading. */
+/** Readers that a forced release does not name continue to read. */
 export function describeForcedReleaseOfReaders(world: ContractWorld): void {
   const lock = () => {
     const [rita, ron, rosa] = world.owners('read', 3);

@@ -4,7 +4,7 @@ import { LONG } from '../support/owner.js';
 const STAND_BACK = { pastWaitingWriters: false };
 const WAITING = { waiterTimeout: LONG };
 
-/** Writers that are registered as waiting, and readers that let them go first. */
+/** Writers that are registered as waiting, and readers that give way to them. */
 export function describeWaitingWriters(world: ContractWorld): void {
   const lock = () => {
     const key = world.key();

@@ -2,7 +2,7 @@ import type { WaitBackend } from '../../../lib/backends/wait-backend.js';
 import { type ContractWorld, LAPSING } from '../support/contract-world.js';
 import { LONG } from '../support/owner.js';
 
-/** Where callers that hold locks write down what they wait for. */
+/** The journal in which callers that hold locks record what they wait for. */
 export function describeWaits(world: ContractWorld): void {
   const waits = (client = 0) => world.clients[client].backend.waits as WaitBackend;
   const owner = () => world.owner('reentrant').owner;

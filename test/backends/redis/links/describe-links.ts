@@ -11,25 +11,25 @@ import { until } from '../../../support/until.js';
 
 /** An adapter under test. */
 export interface Adapter {
-  /** Makes a connection to one server, and what is to be closed afterwards. */
+  /** Makes a connection to one server, and returns it with what must be closed afterwards. */
   connect(url: string): { readonly connection: Connection; readonly close?: () => unknown };
-  /** It sends commands again whose reply was lost, and says so. */
+  /** Whether it sends commands again whose reply was lost, and reports that. */
   readonly sendsAgain: boolean;
-  /** The connection is the user's client itself, whose events are the user's. */
+  /** Whether the connection is the user's own client, whose events are the user's concern. */
   readonly isBorrowed?: true;
 }
 
 /** Long enough for a slow machine. */
 const COMMAND_TIMEOUT = 5_000;
 
-/** What a topology reports, and its errors. */
+/** Records what a topology reports, and its errors. */
 interface Opened {
   readonly topology: Topology;
   readonly failures: Error[];
   readonly connections: () => number;
 }
 
-/** What a link must be able to say, whatever client makes it. The backend's promises rest on each of these. */
+/** What a link must report, whichever client is behind it. The guarantees of the backend depend on each of these. */
 export function describeLinks(name: string, adapter: Adapter): void {
   describe(`links by ${name}`, () => {
     let redis: RedisServer;
