@@ -101,7 +101,7 @@ describe.each(Object.entries(cluster))('links to a cluster by %s', (library, con
     expect(topology.unreachableMasters()).toEqual([]);
   });
 
-  it('use a master that can be reached where any will do', async () => {
+  it('use a master that can be reached if any master is suitable', async () => {
     const masters = await Promise.all(['a', 'b', 'c'].map((key) => servers.masterOf(slotOf(key))));
     expect(new Set(masters).size).toBe(3);
     for (const master of masters) {
@@ -246,7 +246,7 @@ describe.each(Object.entries(sentinel))('links through Sentinels by %s', (librar
     expect(old).not.toBe(await servers.master());
   });
 
-  it('ask the next Sentinel where one is away', async () => {
+  it('ask the next Sentinel if one is down', async () => {
     await servers.sentinels[0]?.kill();
     const topology = open(connection(name, sentinels));
     await until(() => answers(topology));

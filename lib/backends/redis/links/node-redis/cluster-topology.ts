@@ -10,7 +10,7 @@ import { NodeRedisLink } from './reconnecting-link.js';
 import { NodeRedisCommand, refusalOf } from './sent-command.js';
 
 const SLOTS = 16_384;
-/** A command that is redirected more often fails with the last redirection. */
+/** A command that is redirected more often than this fails with the last redirection. */
 const MOST_REDIRECTIONS = 16;
 /**
  * The pause before a command whose slot is in migration is repeated, and before the slots are requested again, in
@@ -279,7 +279,7 @@ export class ClusterTopology implements Topology {
     for (const { command, start } of waiting) if (!command.aborted) start();
   }
 
-  /** The nodes refuse the settings of the connection, so waiting for a connection would not help. */
+  /** Called when the nodes refuse the settings of the connection, so that waiting for a connection would not help. */
   private refused(error: unknown): void {
     const refusal = refusalOf(error);
     if (refusal === undefined) return;
