@@ -5,7 +5,7 @@ import {
   type HeldType,
   type TransferRequest,
 } from '../backends/lock-backend.js';
-import { type AcquisitionTools, noteHolder } from './acquisition.js';
+import { type AcquisitionTools, holderOf } from './acquisition.js';
 import { ConnectionLost } from './driver/sql-connection.js';
 import type { Holding, Holdings } from './session/holdings.js';
 
@@ -70,9 +70,9 @@ export class HeldLocks {
   private async noteAgain(holding: Holding, leaseTime: number, reserve: number): Promise<Acquired | undefined> {
     const { key, type, owner, session } = holding;
     if (!(await this.setLease(holding, leaseTime))) return undefined;
-    const { id } = session.connection;
     holding.token = undefined;
-    const tokens = await noteHolder(this.tools, { key, type, owner, leaseTime, reserve }, id, session.transaction);
+    const holder = holderOf({ key, type, owner, leaseTime, reserve }, session.connection);
+    const tokens = await this.tools.notes.write({ ...holder, transaction: session.transaction });
     holding.token = tokens.token;
     return this.holdings.find(key) === holding ? { acquired: true, ...tokens } : undefined;
   }

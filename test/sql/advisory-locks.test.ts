@@ -1,15 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { LockUnavailableError } from '../../lib/engine/errors.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { postgresDriver } from '../../lib/sql/driver/postgres-driver.js';
 import { SqlConnection } from '../../lib/sql/driver/sql-connection.js';
+import { PostgresTokens } from '../../lib/sql/server/postgres-tokens.js';
 import { quoteTable } from '../../lib/sql/server/table-name.js';
 import { PostgresAdvisoryLocks } from '../../lib/sql/session-locks/postgres-advisory-locks.js';
 import { rowLocks } from '../../lib/sql.js';
 import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
-import { lockState, query } from './sessions.js';
+import { countSessions, lockState, query } from './sessions.js';
 import { openSqlWorld, type SqlWorld } from './sql-world.js';
 
 /** How many advisory locks sessions of the tests' user have. */
@@ -157,6 +159,28 @@ describe.each(SQL_SERVERS)('advisory locks, %s', (kind) => {
     expect(await session(name)).toBe(before);
   });
 
+  onPostgres('get a token above one that was written while their statement was under way', async () => {
+    const [locks, name] = [world.service(), world.name()];
+    await (await locks.acquire(name)).release();
+    const other = new pg.Client(world.server.url);
+    await other.connect();
+    await other.query('BEGIN');
+    const { rows } = await other.query(
+      'UPDATE advisory_lock_state SET token = token + 5000000 WHERE lock_name = $1 RETURNING token',
+      [`lock:${name}`],
+    );
+    const acquired = locks.acquire(name);
+    await until(async () => (await countSessions(world.server)).waiting === 1);
+    await other.query('COMMIT');
+    const lease = await acquired;
+    expect(lease.fencingToken).toBe(Number(rows[0].token) + 1);
+    // The lock and its mark, once each.
+    expect(await heldIn(world)).toBe(2);
+    await lease.release();
+    expect(await heldIn(world)).toBe(0);
+    await other.end();
+  });
+
   onPostgres('leave no transaction and no snapshot open while they are held', async () => {
     const lease = await world.service().acquire(world.name());
     const open = await query(
@@ -173,7 +197,8 @@ describe('a wait for an advisory lock of PostgreSQL that ends in the moment of t
   const world = openSqlWorld('PostgreSQL', 'advisoryLocks');
 
   it('has the lock, or leaves none behind', async () => {
-    const locks = new PostgresAdvisoryLocks(quoteTable('t', '"'));
+    const tables = quoteTable('t', '"');
+    const locks = new PostgresAdvisoryLocks(tables, new PostgresTokens(tables));
     const open = async () => {
       const connection = await postgresDriver(world.server.url, 'test', 5_000).connect();
       const session = new SqlConnection(connection, nodeRuntime, { limit: 5_000 });
@@ -185,7 +210,7 @@ describe('a wait for an advisory lock of PostgreSQL that ends in the moment of t
     await waiter.run('SET lock_timeout = 15');
     const outcomes = { granted: 0, over: 0 };
     for (let round = 0; round < 150; round++) {
-      await locks.begin(holder, 'key', 60_000);
+      await locks.wait(holder, 'key', 60_000);
       const waiting = locks.wait(waiter, 'key', 60_000);
       await sleep(12 + Math.random() * 5);
       await locks.release(holder, ['key']);
