@@ -35,8 +35,7 @@ export class HeldLocks {
     const isLast = this.holdings.remove(holding);
     // All locks of a session become free together.
     if (!isLast) return true;
-    // The note is withdrawn before release() returns, so that the lock is then shown as free. A note that remains does
-    // not fail the release.
+    // A note that remains does not fail the release.
     const withdrawn = notes.withdraw(session.given).then(
       () => true,
       () => false,
@@ -45,8 +44,11 @@ export class HeldLocks {
       const isReleased = await server.locks.release(session.connection, session.taken);
       // A session that is still noted as the holder must end. Otherwise its next lock would be shown under this name,
       // and a forced release of this lock would end the next one.
-      if ((await withdrawn) && isReleased) pool.give(session.connection);
-      else pool.drop(session.connection);
+      const returned = withdrawn.then((isWithdrawn) => {
+        if (isWithdrawn && isReleased) pool.give(session.connection);
+        else pool.drop(session.connection);
+      });
+      if (!server.locks.showsReleases) await returned;
       return isReleased;
     } catch (error) {
       pool.drop(session.connection);

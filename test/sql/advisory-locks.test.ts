@@ -38,7 +38,7 @@ async function waitingIn({ server }: SqlWorld): Promise<readonly number[]> {
 describe.each(SQL_SERVERS)('advisory locks, %s', (kind) => {
   const world = openSqlWorld(kind, 'advisoryLocks');
 
-  const onPostgres = kind === 'PostgreSQL' ? it : it.skip;
+  const [onPostgres, onMysql] = kind === 'PostgreSQL' ? [it, it.skip] : [it.skip, it];
 
   const expectFree = async (name: string) => {
     const lease = await world.service().acquire(name, { waitTime: 3_000 });
@@ -157,6 +157,23 @@ describe.each(SQL_SERVERS)('advisory locks, %s', (kind) => {
     const before = await session(name);
     await sleep(3_000);
     expect(await session(name)).toBe(before);
+  });
+
+  onMysql('are free when they are released, although their note is not withdrawn yet', async () => {
+    const [ann, bob] = [world.service(), world.service()];
+    const name = world.name();
+    const lease = await ann.acquire(name);
+    const unlock = await lockState(world, name);
+    await lease.release();
+    const [{ withdrawing }] = await query(
+      world.server,
+      '',
+      "SELECT COUNT(*) AS withdrawing FROM information_schema.PROCESSLIST WHERE INFO LIKE 'UPDATE%SET owner = NULL%' AND ID <> CONNECTION_ID()",
+    );
+    expect(Number(withdrawing)).toBe(1);
+    expect(await bob.isLocked(name)).toBe(false);
+    await unlock();
+    await expectFree(name);
   });
 
   onPostgres('get a token above one that was written while their statement was under way', async () => {

@@ -47,6 +47,10 @@ export interface SessionLocks {
   wait(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined>;
   /** Creates the row that the lock needs in the database. False: nothing was missing. */
   provide(control: SqlConnection, key: string): Promise<boolean>;
+  /**
+   * True: a lock is shown as free as soon as it is released, so that nobody needs to wait until its note is withdrawn.
+   */
+  readonly showsReleases?: boolean;
   setLease(session: SqlConnection, leaseTime: number): Promise<void>;
   /** Gives back all locks of the session. False: the server reports that they were already free. */
   release(session: SqlConnection, keys: readonly string[]): Promise<boolean>;

@@ -44,18 +44,23 @@ export class HolderNotes {
     private readonly control: ControlConnection,
     runtime: Runtime,
   ) {
+    const busy = new Set<number>();
     this.notes = new Batches(
       control,
       runtime,
+      busy,
       (waiting) => this.takeNotes(waiting),
       (batch, lane) => this.send(batch, lane),
     );
     this.withdrawals = new Batches(
       control,
       runtime,
+      busy,
       (waiting) => waiting.splice(0, MOST_WITHDRAWALS),
       (batch, lane) => this.sendWithdrawals(batch, lane),
     );
+    this.notes.onFree = () => this.withdrawals.flush();
+    this.withdrawals.onFree = () => this.notes.flush();
   }
 
   /**
@@ -163,14 +168,20 @@ export class HolderNotes {
 
 /** Sends all items that are added in one tick, or while all connections are busy, as one batch. */
 class Batches<Item> {
+  /** Called when a connection is free, before the next batch is sent. */
+  onFree = (): void => {};
   private readonly waiting: Item[] = [];
-  private readonly busy = new Set<number>();
+  private underWay = 0;
   private isScheduled = false;
 
-  /** @param send settles each item, and never rejects */
+  /**
+   * @param busy the connections that have not answered yet
+   * @param send settles each item, and never rejects
+   */
   constructor(
     private readonly control: ControlConnection,
     private readonly runtime: Runtime,
+    private readonly busy: Set<number>,
     private readonly take: (waiting: Item[]) => readonly Item[],
     private readonly send: (batch: readonly Item[], lane: number) => Promise<void>,
   ) {}
@@ -189,16 +200,19 @@ class Batches<Item> {
 
   /** Whether items wait, or are under way. */
   get isBusy(): boolean {
-    return this.busy.size > 0 || this.waiting.length > 0;
+    return this.underWay > 0 || this.waiting.length > 0;
   }
 
-  private flush(): void {
+  flush(): void {
     while (this.waiting.length > 0) {
       const lane = this.freeLane();
       if (lane === undefined) return this.control.widen();
       this.busy.add(lane);
+      this.underWay++;
       this.send(this.take(this.waiting), lane).then(() => {
         this.busy.delete(lane);
+        this.underWay--;
+        this.onFree();
         this.flush();
       });
     }
