@@ -7,7 +7,7 @@ import type { HolderNotes } from './session/holder-notes.js';
 import type { SessionPool } from './session/session-pool.js';
 import type { SqlFailures } from './session/sql-failure.js';
 import type { WaitingSessions } from './session/waiting-sessions.js';
-import type { Grant } from './session-locks/session-locks.js';
+import type { Grant, NewHolder } from './session-locks/session-locks.js';
 
 /** The parts of a backend that every acquisition uses. */
 export interface AcquisitionTools {
@@ -36,8 +36,8 @@ export class Acquisition {
   transaction = 0;
   /** The keys that it has taken. */
   readonly keys: string[] = [];
-  /** The first lock. */
-  private first: { readonly key: string; readonly isLocked: boolean } | undefined;
+  /** The first lock. Without a grant, somebody else has it. */
+  private first: { readonly key: string; readonly grant: Grant | undefined } | undefined;
 
   private constructor(
     private readonly tools: AcquisitionTools,
@@ -52,9 +52,10 @@ export class Acquisition {
    */
   static async begin(
     tools: AcquisitionTools,
-    { key, leaseTime }: AcquireRequest,
+    request: AcquireRequest,
     takeSession: () => Promise<SqlConnection | undefined>,
   ): Promise<Acquisition | undefined> {
+    const { key, leaseTime } = request;
     // The version and the tables are checked before anything is locked.
     await tools.control.open();
     for (let attempt = 1; ; attempt++) {
@@ -62,8 +63,8 @@ export class Acquisition {
       if (connection === undefined) return undefined;
       try {
         const acquisition = new Acquisition(tools, connection, leaseTime, momentOf(tools.runtime));
-        const grant = await tools.server.locks.begin(connection, key, leaseTime);
-        acquisition.first = { key, isLocked: grant !== undefined };
+        const grant = await acquisition.takeFirst(request);
+        acquisition.first = { key, grant };
         if (grant !== undefined) acquisition.keep(key, grant);
         return acquisition;
       } catch (error) {
@@ -74,12 +75,20 @@ export class Acquisition {
     }
   }
 
+  /** In one statement with the note, unless notes share statements. */
+  private takeFirst(request: AcquireRequest): Promise<Grant | undefined> {
+    const { connection, leaseTime } = this;
+    const { notes, server } = this.tools;
+    const noted = notes.separately(() => server.locks.beginNoted?.(connection, holderOf(request, connection)));
+    return noted ?? server.locks.begin(connection, request.key, leaseTime);
+  }
+
   /** Takes the lock if it is free. */
   async tryLock(key: string): Promise<boolean> {
     const { locks } = this.tools.server;
     const { first, connection, leaseTime } = this;
     const attempt = () => this.take(key, () => locks.try(connection, key, leaseTime));
-    if (first?.key === key ? first.isLocked : await attempt()) return true;
+    if (first?.key === key ? first.grant !== undefined : await attempt()) return true;
     return (await this.provide(key)) && attempt();
   }
 
@@ -94,9 +103,11 @@ export class Acquisition {
     while (!(hasLeft() || (await this.take(key, wait)))) await this.provide(key);
   }
 
-  /** Notes the holder of a lock, and gets its fencing token. */
+  /** Notes the holder of a lock, unless it is noted already, and gets its fencing token. */
   async note(request: AcquireRequest): Promise<TokenRange> {
-    return noteHolder(this.tools, request, this.connection.id, this.transaction);
+    const { first, tools, connection, transaction } = this;
+    const noted = first?.key === request.key ? first.grant?.tokens : undefined;
+    return noted ?? tools.notes.write({ ...holderOf(request, connection), transaction });
   }
 
   /** Restarts the lease, as any statement does. */
@@ -151,13 +162,10 @@ export class Acquisition {
   }
 }
 
-/** Writes the holder of a lock into the state table. */
-export function noteHolder(
-  { notes }: AcquisitionTools,
+/** What the state table says about the holder of a lock. */
+export function holderOf(
   { key, type, owner, leaseTime, reserve }: Omit<AcquireRequest, 'waiterTimeout' | 'pastWaitingWriters'>,
-  session: number,
-  transaction: number,
-): Promise<TokenRange> {
-  const mode = type === 'write' ? 'write' : 'exclusive';
-  return notes.write({ key, owner, mode, session, transaction, leaseTime, reserve });
+  { id }: SqlConnection,
+): NewHolder {
+  return { key, owner, mode: type === 'write' ? 'write' : 'exclusive', session: id, leaseTime, reserve };
 }

@@ -8,7 +8,7 @@ const ADVISORY: LockKind = {
   factory: 'advisoryLocks()',
   title: 'advisory locks',
   table: 'advisory_lock',
-  postgres: (tables) => new PostgresAdvisoryLocks(tables),
+  postgres: (tables, tokens) => new PostgresAdvisoryLocks(tables, tokens),
   mysql: (tables) => new MysqlAdvisoryLocks(tables),
 };
 

@@ -5,7 +5,7 @@ import {
   type HeldType,
   type TransferRequest,
 } from '../backends/lock-backend.js';
-import { type AcquisitionTools, noteHolder } from './acquisition.js';
+import { type AcquisitionTools, holderOf } from './acquisition.js';
 import { ConnectionLost } from './driver/sql-connection.js';
 import type { Holding, Holdings } from './session/holdings.js';
 
@@ -35,8 +35,7 @@ export class HeldLocks {
     const isLast = this.holdings.remove(holding);
     // All locks of a session become free together.
     if (!isLast) return true;
-    // The note is withdrawn before release() returns, so that the lock is then shown as free. A note that remains does
-    // not fail the release.
+    // A note that remains does not fail the release.
     const withdrawn = notes.withdraw(session.given).then(
       () => true,
       () => false,
@@ -45,8 +44,11 @@ export class HeldLocks {
       const isReleased = await server.locks.release(session.connection, session.taken);
       // A session that is still noted as the holder must end. Otherwise its next lock would be shown under this name,
       // and a forced release of this lock would end the next one.
-      if ((await withdrawn) && isReleased) pool.give(session.connection);
-      else pool.drop(session.connection);
+      const returned = withdrawn.then((isWithdrawn) => {
+        if (isWithdrawn && isReleased) pool.give(session.connection);
+        else pool.drop(session.connection);
+      });
+      if (!server.locks.showsReleases) await returned;
       return isReleased;
     } catch (error) {
       pool.drop(session.connection);
@@ -70,9 +72,9 @@ export class HeldLocks {
   private async noteAgain(holding: Holding, leaseTime: number, reserve: number): Promise<Acquired | undefined> {
     const { key, type, owner, session } = holding;
     if (!(await this.setLease(holding, leaseTime))) return undefined;
-    const { id } = session.connection;
     holding.token = undefined;
-    const tokens = await noteHolder(this.tools, { key, type, owner, leaseTime, reserve }, id, session.transaction);
+    const holder = holderOf({ key, type, owner, leaseTime, reserve }, session.connection);
+    const tokens = await this.tools.notes.write({ ...holder, transaction: session.transaction });
     holding.token = tokens.token;
     return this.holdings.find(key) === holding ? { acquired: true, ...tokens } : undefined;
   }

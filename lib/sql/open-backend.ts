@@ -7,6 +7,7 @@ import type { RowLocksOptions } from './row-locks-options.js';
 import type { LockServer, LockWords } from './server/lock-server.js';
 import { MysqlServer } from './server/mysql-server.js';
 import { PostgresServer } from './server/postgres-server.js';
+import { PostgresTokens } from './server/postgres-tokens.js';
 import { quoteTable, type TableNames, tableProblem } from './server/table-name.js';
 import { ControlConnection } from './session/control-connection.js';
 import { HolderNotes } from './session/holder-notes.js';
@@ -24,7 +25,7 @@ const MOST_CONNECTIONS = 10_000;
 export interface LockKind extends LockWords {
   /** The default table. */
   readonly table: string;
-  postgres(tables: TableNames): PostgresLocks;
+  postgres(tables: TableNames, tokens: PostgresTokens): PostgresLocks;
   mysql(tables: TableNames): MysqlLocks;
 }
 
@@ -73,6 +74,9 @@ function chooseDriver({ url, pool }: RowLocksOptions, connections: number, refus
 
 function serverOf(kind: LockKind, database: DriverChoice['kind'], table: string, singlePrimary: boolean): LockServer {
   const tables = quoteTable(table, database === 'postgres' ? '"' : '`');
-  if (database === 'postgres') return new PostgresServer(kind, tables, kind.postgres(tables));
+  if (database === 'postgres') {
+    const tokens = new PostgresTokens(tables);
+    return new PostgresServer(kind, tables, tokens, kind.postgres(tables, tokens));
+  }
   return new MysqlServer(kind, tables, kind.mysql(tables), singlePrimary);
 }

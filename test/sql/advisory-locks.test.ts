@@ -1,15 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { LockUnavailableError } from '../../lib/engine/errors.js';
 import { nodeRuntime } from '../../lib/engine/node-runtime.js';
 import { postgresDriver } from '../../lib/sql/driver/postgres-driver.js';
 import { SqlConnection } from '../../lib/sql/driver/sql-connection.js';
+import { PostgresTokens } from '../../lib/sql/server/postgres-tokens.js';
 import { quoteTable } from '../../lib/sql/server/table-name.js';
 import { PostgresAdvisoryLocks } from '../../lib/sql/session-locks/postgres-advisory-locks.js';
 import { rowLocks } from '../../lib/sql.js';
 import { SQL_SERVERS } from '../support/servers/sql/sql-server.js';
 import { until } from '../support/until.js';
-import { lockState, query } from './sessions.js';
+import { countSessions, lockState, query } from './sessions.js';
 import { openSqlWorld, type SqlWorld } from './sql-world.js';
 
 /** How many advisory locks the sessions of the tests' user hold. */
@@ -36,7 +38,7 @@ async function waitingIn({ server }: SqlWorld): Promise<readonly number[]> {
 describe.each(SQL_SERVERS)('advisory locks, %s', (kind) => {
   const world = openSqlWorld(kind, 'advisoryLocks');
 
-  const onPostgres = kind === 'PostgreSQL' ? it : it.skip;
+  const [onPostgres, onMysql] = kind === 'PostgreSQL' ? [it, it.skip] : [it.skip, it];
 
   const expectFree = async (name: string) => {
     const lease = await world.service().acquire(name, { waitTime: 3_000 });
@@ -157,6 +159,45 @@ describe.each(SQL_SERVERS)('advisory locks, %s', (kind) => {
     expect(await session(name)).toBe(before);
   });
 
+  onMysql('are free when they are released, although their note is not withdrawn yet', async () => {
+    const [ann, bob] = [world.service(), world.service()];
+    const name = world.name();
+    const lease = await ann.acquire(name);
+    const unlock = await lockState(world, name);
+    await lease.release();
+    const [{ withdrawing }] = await query(
+      world.server,
+      '',
+      "SELECT COUNT(*) AS withdrawing FROM information_schema.PROCESSLIST WHERE INFO LIKE 'UPDATE%SET owner = NULL%' AND ID <> CONNECTION_ID()",
+    );
+    expect(Number(withdrawing)).toBe(1);
+    expect(await bob.isLocked(name)).toBe(false);
+    await unlock();
+    await expectFree(name);
+  });
+
+  onPostgres('get a token above one that was written while their statement was under way', async () => {
+    const [locks, name] = [world.service(), world.name()];
+    await (await locks.acquire(name)).release();
+    const other = new pg.Client(world.server.url);
+    await other.connect();
+    await other.query('BEGIN');
+    const { rows } = await other.query(
+      'UPDATE advisory_lock_state SET token = token + 5000000 WHERE lock_name = $1 RETURNING token',
+      [`lock:${name}`],
+    );
+    const acquired = locks.acquire(name);
+    await until(async () => (await countSessions(world.server)).waiting === 1);
+    await other.query('COMMIT');
+    const lease = await acquired;
+    expect(lease.fencingToken).toBe(Number(rows[0].token) + 1);
+    // The lock and its mark, once each.
+    expect(await heldIn(world)).toBe(2);
+    await lease.release();
+    expect(await heldIn(world)).toBe(0);
+    await other.end();
+  });
+
   onPostgres('leave no transaction and no snapshot open while they are held', async () => {
     const lease = await world.service().acquire(world.name());
     const open = await query(
@@ -173,7 +214,8 @@ describe('a wait for an advisory lock of PostgreSQL that ends in the moment of t
   const world = openSqlWorld('PostgreSQL', 'advisoryLocks');
 
   it('has the lock, or leaves none behind', async () => {
-    const locks = new PostgresAdvisoryLocks(quoteTable('t', '"'));
+    const tables = quoteTable('t', '"');
+    const locks = new PostgresAdvisoryLocks(tables, new PostgresTokens(tables));
     const open = async () => {
       const connection = await postgresDriver(world.server.url, 'test', 5_000).connect();
       const session = new SqlConnection(connection, nodeRuntime, { limit: 5_000 });
@@ -185,7 +227,7 @@ describe('a wait for an advisory lock of PostgreSQL that ends in the moment of t
     await waiter.run('SET lock_timeout = 15');
     const outcomes = { granted: 0, over: 0 };
     for (let round = 0; round < 150; round++) {
-      await locks.begin(holder, 'key', 60_000);
+      await locks.wait(holder, 'key', 60_000);
       const waiting = locks.wait(waiter, 'key', 60_000);
       await sleep(12 + Math.random() * 5);
       await locks.release(holder, ['key']);

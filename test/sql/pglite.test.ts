@@ -35,7 +35,12 @@ class OnlySession implements DriverConnection {
 describe('row locks in a PostgreSQL inside the process', () => {
   const tables = quoteTable('distributed_lock', '"');
   const locks = new PostgresRowLocks(tables.rows);
-  const server = new PostgresServer({ factory: 'rowLocks()', title: 'row locks' }, tables, locks);
+  const server = new PostgresServer(
+    { factory: 'rowLocks()', title: 'row locks' },
+    tables,
+    new PostgresTokens(tables),
+    locks,
+  );
   let postgres: PGlite;
   let session: SqlConnection;
   let count = 0;
@@ -78,7 +83,9 @@ describe('row locks in a PostgreSQL inside the process', () => {
       expect(await locks[lock](session, key)).toBeUndefined();
       await locks.undo(session);
       await locks.provide(session, key);
-      expect(await locks.begin(session, key, 1_234)).toMatchObject({ transaction: expect.any(Number) });
+      expect(await locks.begin(session, key, 1_234)).toMatchObject({
+        transaction: expect.any(Number),
+      });
       const { rows } = await session.run('SHOW idle_in_transaction_session_timeout');
       expect(rows).toEqual([{ idle_in_transaction_session_timeout: '1234ms' }]);
       const microseconds = Date.now() * 1_000;

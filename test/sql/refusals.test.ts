@@ -217,8 +217,10 @@ function answerVersions(
   if (pool instanceof pg.Pool)
     pool.on('connect', (client) => {
       const send = client.query.bind(client) as (...args: unknown[]) => unknown;
-      const query = (text: string, ...rest: unknown[]) =>
-        isVersion(text) ? Promise.resolve({ rows: [{ server_version_num: version }] }) : send(text, ...rest);
+      const query = (statement: string | { readonly text: string }, ...rest: unknown[]) =>
+        isVersion(typeof statement === 'string' ? statement : statement.text)
+          ? Promise.resolve({ rows: [{ server_version_num: version }] })
+          : send(statement, ...rest);
       Object.assign(client, { query });
     });
   else

@@ -24,31 +24,34 @@ describe('the round trips of locks in SQL, by the log of PostgreSQL', () => {
   const sent = (text: RegExp) =>
     server.log.match(new RegExp(`(statement|execute [^:]*): ${text.source}`, 'g'))?.length ?? 0;
 
-  const FREE = { rowLocks: [40, 40, 40, 0, 0, 0, 0], advisoryLocks: [0, 40, 0, 0, 0, 40, 40] };
+  const FREE = { rowLocks: [40, 40, 40, 0, 0, 0, 0], advisoryLocks: [0, 0, 0, 0, 0, 40, 40] };
   it.each([
     ['rowLocks', 'acquire', {}],
     ['rowLocks', 'try', { waitTime: 0 }],
     ['advisoryLocks', 'acquire', {}],
     ['advisoryLocks', 'try', { waitTime: 0 }],
-  ] as const)('are three for a lock that is free, %s: %s', async (which, _how, options) => {
-    const locks = open(which);
-    const name = 'order:it\'s \\ "1"';
-    await (await locks.acquire(name)).release();
-    const counts = () =>
-      [
-        /BEGIN/,
-        /WITH source/,
-        /COMMIT/,
-        /SELECT .*FOR UPDATE/,
-        /SELECT 1/,
-        /.*pg_try_advisory/,
-        /.*pg_advisory_unlock/,
-      ].map(sent);
-    const before = counts();
-    for (let round = 0; round < 40; round++) await (await locks.acquire(name, options)).release();
-    expect(counts().map((count, n) => count - before[n])).toEqual(FREE[which]);
-    await locks.close();
-  });
+  ] as const)(
+    'are three for a row lock that is free, and two for an advisory lock, %s: %s',
+    async (which, _how, options) => {
+      const locks = open(which);
+      const name = 'order:it\'s \\ "1"';
+      await (await locks.acquire(name)).release();
+      const counts = () =>
+        [
+          /BEGIN/,
+          /WITH source/,
+          /COMMIT/,
+          /SELECT .*FOR UPDATE/,
+          /SELECT 1/,
+          /.*pg_try_advisory/,
+          /.*pg_advisory_unlock/,
+        ].map(sent);
+      const before = counts();
+      for (let round = 0; round < 40; round++) await (await locks.acquire(name, options)).release();
+      expect(counts().map((count, n) => count - before[n])).toEqual(FREE[which]);
+      await locks.close();
+    },
+  );
 
   it('note many holders in one statement while another one is under way', async () => {
     const locks = open('rowLocks');
@@ -73,6 +76,38 @@ describe('the round trips of locks in SQL, by the log of PostgreSQL', () => {
     expect(new Set(senders.slice(-(sent(/WITH source/) - notes))).size).toBe(2);
     for (const lease of leases) await lease.release();
     await other.end();
+    await locks.close();
+  });
+});
+
+describe('the transaction numbers that locks in SQL use up, by PostgreSQL', () => {
+  let server: SqlServer;
+  beforeAll(async () => {
+    server = await startSqlServer('PostgreSQL');
+  }, 60_000);
+  afterAll(() => server?.stop());
+
+  const given = async () => {
+    const [{ next }] = await query(server, 'SELECT txid_snapshot_xmax(txid_current_snapshot()) AS next', '');
+    return Number(next);
+  };
+
+  it.each([
+    ['rowLocks', 200],
+    ['advisoryLocks', 100],
+  ] as const)('by 100 %s are %d', async (which, most) => {
+    const locks = createLockService({
+      backend: SQL_LOCKS[which]({ url: server.url, createTable: true }),
+      logger: new RecordingLogger(),
+      shutdownTimeout: 100,
+    });
+    await (await locks.acquire('order:1')).release();
+    const before = await given();
+    for (let round = 0; round < 100; round++) await (await locks.acquire('order:1')).release();
+    const used = (await given()) - before;
+    expect(used).toBeGreaterThanOrEqual(most);
+    // The record of the client, and the server's own work.
+    expect(used).toBeLessThan(most + 20);
     await locks.close();
   });
 });

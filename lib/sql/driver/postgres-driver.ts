@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Client, ClientConfig, Pool, PoolClient, QueryResult } from 'pg';
 import { fromPool } from './from-pool.js';
 import { type Closable, closeSoon, once } from './goodbye.js';
@@ -79,10 +80,15 @@ function toConnection(client: Client, onEnd: Ends, giveBack: () => void): Driver
   const { processID, connection } = client as unknown as Inside;
   // Statements are sent one after the other, because pg expects its callers to queue.
   let last: Promise<unknown> = Promise.resolve();
+  const names = new StatementNames();
   return {
     announced: processID,
-    run: (sql, parameters) => {
-      const answer = last.then(() => client.query(sql, parameters as unknown[] | undefined));
+    run: (text, parameters) => {
+      const answer = last.then(() =>
+        parameters === undefined
+          ? client.query(text)
+          : client.query({ name: names.of(text), text, values: parameters as unknown[] }),
+      );
       last = answer.catch(() => {});
       return answer.then(toResult);
     },
@@ -97,6 +103,23 @@ function toConnection(client: Client, onEnd: Ends, giveBack: () => void): Driver
     },
     unref: () => connection.stream.unref(),
   };
+}
+
+/**
+ * Statements with parameters have names, so that the server parses and plans each of them once per connection. The names
+ * differ between connections, because a pooler without `server_reset_query` keeps the statements of earlier clients.
+ */
+class StatementNames {
+  private readonly prefix = `nestjs_redis_lock_${randomBytes(6).toString('hex')}`;
+  private readonly byText = new Map<string, string>();
+
+  of(text: string): string {
+    const known = this.byText.get(text);
+    if (known !== undefined) return known;
+    const name = `${this.prefix}_${this.byText.size}`;
+    this.byText.set(text, name);
+    return name;
+  }
 }
 
 /** Several statements in one text have several results. Uses the last one. */

@@ -12,7 +12,7 @@ import {
 } from './lock-server.js';
 import { PostgresClients } from './postgres-clients.js';
 import { durably, insertMissing, micros, SOON, toLiteral } from './postgres-statements.js';
-import { PostgresTokens } from './postgres-tokens.js';
+import { holderValues, type PostgresTokens } from './postgres-tokens.js';
 import { probesOf } from './rights.js';
 import type { TableNames } from './table-name.js';
 
@@ -28,17 +28,16 @@ export class PostgresServer implements LockServer {
   readonly clients: ClientTable;
 
   private readonly state: string;
-  private readonly tokens: PostgresTokens;
 
   constructor(
     readonly words: LockWords,
     private readonly tables: TableNames,
+    private readonly tokens: PostgresTokens,
     readonly locks: PostgresLocks,
   ) {
     const { state, clients } = tables;
     this.state = state;
     this.clients = new PostgresClients(clients);
-    this.tokens = new PostgresTokens(tables);
     this.tableStatements = [
       ...locks.tableStatements,
       `CREATE TABLE IF NOT EXISTS ${state} (lock_name text COLLATE "C" PRIMARY KEY, token bigint NOT NULL DEFAULT 0, reserved integer NOT NULL DEFAULT 0, owner text, mode text, session bigint, transaction bigint, lease bigint, since timestamptz)`,
@@ -110,11 +109,19 @@ export class PostgresServer implements LockServer {
   async note(control: SqlConnection, entries: readonly HolderEntry[]): Promise<readonly (TokenRange | undefined)[]> {
     const keys = entries.map(({ key }) => key);
     for (let attempt = 1; ; attempt++) {
-      const ranges = await this.noteAll(control, entries);
+      const ranges =
+        entries.length === 1 ? [await this.noteOne(control, entries[0])] : await this.noteAll(control, entries);
       const isComplete = ranges.every((range) => range !== undefined);
       // Rows or tokens may be missing.
       if (isComplete || attempt === RAISES || !(await this.tokens.provideFor(control, keys))) return ranges;
     }
+  }
+
+  /** Costs the server half as much as {@link noteAll}. */
+  private async noteOne(control: SqlConnection, entry: HolderEntry): Promise<TokenRange | undefined> {
+    const { tokens } = this;
+    const { rows } = await control.run(`WITH ${tokens.source} ${tokens.noteOne()}`, holderValues(entry));
+    return rows.length === 0 ? undefined : tokens.read(rows[0]);
   }
 
   /** Rows are locked in the order of their names, so that two such statements cannot wait for each other. */
@@ -143,7 +150,7 @@ export class PostgresServer implements LockServer {
         entries.map(({ leaseTime }) => Math.ceil(leaseTime)),
       ],
     );
-    const ranges = new Map(rows.map((row) => [String(row.lock_name), tokens.read(control, row)]));
+    const ranges = new Map(rows.map((row) => [String(row.lock_name), tokens.read(row)]));
     return entries.map(({ key }) => ranges.get(key));
   }
 

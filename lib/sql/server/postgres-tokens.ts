@@ -1,5 +1,5 @@
 import type { SqlConnection, SqlRow } from '../driver/sql-connection.js';
-import { MAX_LEAD, type TokenRange } from './lock-server.js';
+import { type HolderEntry, MAX_LEAD, type TokenRange } from './lock-server.js';
 import { durably, micros, SOON } from './postgres-statements.js';
 import type { TableNames } from './table-name.js';
 
@@ -20,8 +20,8 @@ const NEXT = 'greatest(s.token + s.reserved + 1, source.time)';
  * docs/decisions/sql-tokens.md.
  *
  * Statements that issue a token have the form `WITH ${source} … UPDATE state AS s SET ${assignments(…)} FROM source
- * WHERE … AND ${areLeft} RETURNING ${returned}`. {@link read} reads each row. If there is none, {@link provideFor}
- * returns whether to try again.
+ * WHERE … AND ${areLeft} RETURNING ${returned}`; {@link noteOne} is such an UPDATE. {@link read} reads each row. If there
+ * is none, {@link provideFor} returns whether to try again.
  */
 export class PostgresTokens {
   readonly tableStatements: readonly string[];
@@ -38,6 +38,8 @@ export class PostgresTokens {
   private readonly state: string;
   private readonly epoch: string;
   private readonly floor: string;
+  /** Raises the limit. */
+  private control: SqlConnection | undefined;
   private isRaising = false;
 
   constructor({ state, epoch, floor }: TableNames) {
@@ -66,12 +68,25 @@ export class PostgresTokens {
     return `token = ${NEXT}, reserved = greatest(0, least(${reserve}, ${room}))`;
   }
 
+  /**
+   * An UPDATE that notes one holder and issues its token. Its parameters are {@link holderValues}, the first ones of the
+   * statement.
+   *
+   * @param only a further CTE, whose column `ok` must be true
+   */
+  noteOne(only?: string): string {
+    const [from, condition] = only === undefined ? ['', ''] : [`, ${only}`, ` AND ${only}.ok`];
+    return `UPDATE ${this.state} AS s SET ${this.assignments('$2::bigint')}, owner = $3, mode = $4, session = $5::bigint,
+         transaction = $6::bigint, lease = $7::bigint, since = clock_timestamp()
+       FROM source${from} WHERE s.lock_name = $1 AND ${this.areLeft}${condition} RETURNING ${this.returned}`;
+  }
+
   /** Raises the limit in the background when few tokens are left. @param row a result of {@link returned} */
-  read(control: SqlConnection, row: SqlRow): TokenRange {
+  read(row: SqlRow): TokenRange {
     const range = { token: Number(row.token), reserved: Number(row.reserved) };
-    if (Number(row.tokens_left) < LOW && !this.isRaising) {
+    if (Number(row.tokens_left) < LOW && !this.isRaising && this.control !== undefined) {
       this.isRaising = true;
-      this.raise(control, range.token + range.reserved)
+      this.raise(this.control, range.token + range.reserved)
         .catch(() => {}) // the next token tries again
         .finally(() => {
           this.isRaising = false;
@@ -82,6 +97,7 @@ export class PostgresTokens {
 
   /** Begins a new epoch if a crash, or the promotion of a replica, has ended the previous one. */
   async open(control: SqlConnection): Promise<void> {
+    if (this.control === undefined || this.control.ended !== undefined) this.control = control;
     const { rows } = await control.run(`SELECT 1 FROM ${this.epoch}`);
     if (rows.length > 0) return;
     // If several clients find it empty, they lock the row of the limit in turn, and only the first one raises the
@@ -124,4 +140,9 @@ export class PostgresTokens {
       ),
     );
   }
+}
+
+/** The values of {@link PostgresTokens.noteOne}. */
+export function holderValues({ key, reserve, owner, mode, session, transaction, leaseTime }: HolderEntry): unknown[] {
+  return [key, reserve, owner, mode, session, transaction, Math.ceil(leaseTime)];
 }

@@ -14,6 +14,8 @@ const PREFIX = 'nestjs-redis-lock:';
  */
 export class MysqlAdvisoryLocks implements MysqlLocks {
   readonly tableStatements = [];
+  /** IS_USED_LOCK shows them. */
+  readonly showsReleases = true;
   private readonly timeouts = new SessionTimeouts();
   private space = '';
   private isMariaDb = false;

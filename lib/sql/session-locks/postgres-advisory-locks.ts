@@ -2,9 +2,10 @@ import { randomInt } from 'node:crypto';
 import type { SqlConnection } from '../driver/sql-connection.js';
 import { UnsuitableServer } from '../server/lock-server.js';
 import { toMilliseconds } from '../server/postgres-statements.js';
+import { holderValues, type PostgresTokens } from '../server/postgres-tokens.js';
 import type { TableNames } from '../server/table-name.js';
 import { keySpace, LONGEST_WAIT, numberOfKey, rowsAreThere, WAIT_ANSWER } from './advisory-lock.js';
-import type { Grant, PostgresLocks } from './session-locks.js';
+import type { Grant, NewHolder, PostgresLocks } from './session-locks.js';
 
 const LOCK_TIMEOUT = '55P03';
 /** The largest value for `randomInt`. */
@@ -26,7 +27,10 @@ export class PostgresAdvisoryLocks implements PostgresLocks {
   private readonly marks = new WeakMap<SqlConnection, number>();
   private newer: readonly string[] = [];
 
-  constructor(private readonly tables: TableNames) {}
+  constructor(
+    private readonly tables: TableNames,
+    private readonly tokens: PostgresTokens,
+  ) {}
 
   /** The session still has the mark that is stored in the state. */
   readonly isHeld = `a.pid = s.session AND EXISTS (
@@ -68,6 +72,30 @@ export class PostgresAdvisoryLocks implements PostgresLocks {
       [this.numberOf(key), mark, String(toMilliseconds(leaseTime))],
     );
     return rows[0].ok === true ? { transaction: mark } : undefined;
+  }
+
+  /**
+   * The snapshot of the statement may be older than the last note of the lock. Then the UPDATE uses the latest version
+   * of the row, as always in READ COMMITTED.
+   */
+  async beginNoted(session: SqlConnection, holder: NewHolder): Promise<Grant | undefined> {
+    const { tokens } = this;
+    const mark = this.newMark(session);
+    const { rows } = await session.run(
+      `WITH l AS MATERIALIZED (SELECT pg_try_advisory_lock($8) AS ok),
+       held AS MATERIALIZED (SELECT ok, CASE WHEN ok THEN pg_try_advisory_lock($6) END AS mark, CASE WHEN ok THEN set_config('idle_session_timeout', $9, false) END AS lease FROM l),
+       ${tokens.source}, noted AS (${tokens.noteOne('held')})
+       SELECT held.*, noted.* FROM held LEFT JOIN noted ON true`,
+      [
+        ...holderValues({ ...holder, transaction: mark }),
+        this.numberOf(holder.key),
+        String(toMilliseconds(holder.leaseTime)),
+      ],
+    );
+    const [row] = rows;
+    if (row.ok !== true) return undefined;
+    // Without a token, the row of the lock is missing, or there are no tokens below the limit.
+    return { transaction: mark, tokens: row.token === null ? undefined : tokens.read(row) };
   }
 
   async try(session: SqlConnection, key: string): Promise<Grant | undefined> {

@@ -1,10 +1,16 @@
 import type { SqlConnection } from '../driver/sql-connection.js';
+import type { HolderEntry, TokenRange } from '../server/lock-server.js';
 
 /** The result of a successful acquisition. */
 export interface Grant {
   /** Distinguishes the present hold of the session from earlier ones in the notes, if the server needs that. */
   readonly transaction: number;
+  /** The fencing tokens, if the statement that took the lock has noted the holder. */
+  readonly tokens?: TokenRange;
 }
+
+/** A holder before its {@link Grant}. */
+export type NewHolder = Omit<HolderEntry, 'transaction'>;
 
 /**
  * How sessions take locks and give them back. Each kind of lock has one implementation for each kind of database. All
@@ -30,6 +36,8 @@ export interface SessionLocks {
    * for `leaseTime` ms. `undefined`: somebody else has the lock, or {@link provide} must be called first.
    */
   begin(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined>;
+  /** Like {@link begin}, in one statement with the holder's note. Absent: this is not possible. */
+  beginNoted?(session: SqlConnection, holder: NewHolder): Promise<Grant | undefined>;
   /** Like {@link begin}, for further locks of the session. */
   try(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined>;
   /**
@@ -39,6 +47,10 @@ export interface SessionLocks {
   wait(session: SqlConnection, key: string, leaseTime: number): Promise<Grant | undefined>;
   /** Creates the row that the lock needs in the database. False: nothing was missing. */
   provide(control: SqlConnection, key: string): Promise<boolean>;
+  /**
+   * True: a lock is shown as free as soon as it is released, so that nobody needs to wait until its note is withdrawn.
+   */
+  readonly showsReleases?: boolean;
   setLease(session: SqlConnection, leaseTime: number): Promise<void>;
   /** Gives back all locks of the session. False: the server reports that they were already free. */
   release(session: SqlConnection, keys: readonly string[]): Promise<boolean>;

@@ -19,6 +19,12 @@ interface Withdrawal {
 /** The argument of {@link HolderNotes.withdraw}. A note whose token is not known cannot be withdrawn. */
 type NoteToWithdraw = Omit<HolderNote, 'token'> & { readonly token: number | undefined };
 
+/**
+ * Up to this many holders at a time are noted by the statements that take their locks, which saves a round trip. With
+ * more, notes share statements until none is under way, which saves work and transactions of the server.
+ */
+const MOST_SEPARATE = 8;
+
 /** The maximum number of notes that one statement withdraws. */
 const MOST_WITHDRAWALS = 128;
 
@@ -30,24 +36,47 @@ const MOST_WITHDRAWALS = 128;
 export class HolderNotes {
   private readonly notes: Batches<Note>;
   private readonly withdrawals: Batches<Withdrawal>;
+  /** How many statements of {@link separately} are under way. */
+  private separate = 0;
 
   constructor(
     private readonly server: LockServer,
     private readonly control: ControlConnection,
     runtime: Runtime,
   ) {
+    const busy = new Set<number>();
     this.notes = new Batches(
       control,
       runtime,
+      busy,
       (waiting) => this.takeNotes(waiting),
       (batch, lane) => this.send(batch, lane),
     );
     this.withdrawals = new Batches(
       control,
       runtime,
+      busy,
       (waiting) => waiting.splice(0, MOST_WITHDRAWALS),
       (batch, lane) => this.sendWithdrawals(batch, lane),
     );
+    this.notes.onFree = () => this.withdrawals.flush();
+    this.withdrawals.onFree = () => this.notes.flush();
+  }
+
+  /**
+   * Sends a statement that takes a lock and notes its holder, unless notes should share statements now.
+   *
+   * @param send returns `undefined` if there is no such statement
+   * @returns `undefined` if nothing was sent: take the lock, and {@link write} the note
+   */
+  separately<T>(send: () => Promise<T> | undefined): Promise<T> | undefined {
+    if (this.separate >= MOST_SEPARATE || this.notes.isBusy) return undefined;
+    this.separate++;
+    const answered = () => void this.separate--;
+    const answer = send();
+    if (answer === undefined) answered();
+    else answer.then(answered, answered);
+    return answer;
   }
 
   /** @throws BackendError */
@@ -139,14 +168,20 @@ export class HolderNotes {
 
 /** Sends all items that are added in one tick, or while all connections are busy, as one batch. */
 class Batches<Item> {
+  /** Called when a connection is free, before the next batch is sent. */
+  onFree = (): void => {};
   private readonly waiting: Item[] = [];
-  private readonly busy = new Set<number>();
+  private underWay = 0;
   private isScheduled = false;
 
-  /** @param send settles each item, and never rejects */
+  /**
+   * @param busy the connections that have not answered yet
+   * @param send settles each item, and never rejects
+   */
   constructor(
     private readonly control: ControlConnection,
     private readonly runtime: Runtime,
+    private readonly busy: Set<number>,
     private readonly take: (waiting: Item[]) => readonly Item[],
     private readonly send: (batch: readonly Item[], lane: number) => Promise<void>,
   ) {}
@@ -163,13 +198,21 @@ class Batches<Item> {
     );
   }
 
-  private flush(): void {
+  /** Whether items wait, or are under way. */
+  get isBusy(): boolean {
+    return this.underWay > 0 || this.waiting.length > 0;
+  }
+
+  flush(): void {
     while (this.waiting.length > 0) {
       const lane = this.freeLane();
       if (lane === undefined) return this.control.widen();
       this.busy.add(lane);
+      this.underWay++;
       this.send(this.take(this.waiting), lane).then(() => {
         this.busy.delete(lane);
+        this.underWay--;
+        this.onFree();
         this.flush();
       });
     }
