@@ -3,7 +3,9 @@
 //   npm run test:spec -- --deep          larger bounds
 //   npm run test:spec -- --coverage      how often each action was taken
 //   npm run test:spec -- --traces        only the traces
-import { spawnSync } from 'node:child_process';
+//   npm run test:spec -- --only Detach   only this module, and its mutants
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +14,12 @@ import { root } from './jest-run.mjs';
 import { has, skip } from './needs.mjs';
 
 const { values } = parseArgs({
-  options: { deep: { type: 'boolean' }, coverage: { type: 'boolean' }, traces: { type: 'boolean' } },
+  options: {
+    deep: { type: 'boolean' },
+    coverage: { type: 'boolean' },
+    traces: { type: 'boolean' },
+    only: { type: 'string' },
+  },
 });
 
 if (!has('java', '-version') || !has('mvn', '-version')) {
@@ -52,6 +59,8 @@ const ACTIONS = {
   Tokens: ['Tick', 'Acquire', 'Busy', 'Replicate', 'LoseData', 'Promote', 'SetBack'],
   Deadlock: ['Take', 'Release', 'Wait', 'Granted', 'Write', 'Erase', 'Find', 'Refuse', 'Forget'],
   FairQueue: ['Tick', 'Ask', 'Refresh', 'Leave', 'Release', 'Die'],
+  SingleFlight: ['Call', 'AskAgain', 'Return', 'Throw', 'Execute', 'Read', 'Forget', 'Expire'],
+  Detach: ['Tick', 'AskToDetach', 'Adopt', 'Renew', 'Leave', 'Release', 'Take', 'Execute', 'Read'],
 };
 
 const started = Date.now();
@@ -59,19 +68,21 @@ const failures = [];
 let passed = 0;
 
 /** Runs TLC in a folder of its own, on a module and a configuration. */
-function tlc(module, config, ...args) {
+async function tlc(module, config, ...args) {
   const folder = mkdtempSync(join(tmpdir(), 'tlc-'));
   for (const from of [spec, join(spec, 'mutants')])
     for (const file of readdirSync(from)) if (file.endsWith('.tla')) cpSync(join(from, file), join(folder, file));
   writeFileSync(join(folder, 'model.cfg'), config);
   const java = ['-XX:+UseParallelGC', `-Djava.io.tmpdir=${folder}`, '-cp', jar, 'tlc2.TLC'];
-  const { stdout } = spawnSync('java', [...java, '-workers', '2', ...args, '-config', 'model.cfg', `${module}.tla`], {
-    cwd: folder,
-    encoding: 'utf8',
-    maxBuffer: 2 ** 28,
+  const child = spawn('java', [...java, ...args, '-config', 'model.cfg', `${module}.tla`], { cwd: folder });
+  let output = '';
+  child.stdout.on('data', (chunk) => {
+    output += chunk;
   });
+  child.stderr.resume();
+  await once(child, 'close');
   rmSync(folder, { recursive: true, force: true });
-  return stdout;
+  return output;
 }
 
 function note(title, problem, seconds) {
@@ -81,11 +92,12 @@ function note(title, problem, seconds) {
 }
 
 /** A model must keep all its promises, and take each of its actions. */
-function check(name) {
+async function check(name) {
   const begun = Date.now();
   const deep = join(spec, `${name}.deep.cfg`);
   const config = readFileSync(values.deep && existsSync(deep) ? deep : join(spec, `${name}.cfg`), 'utf8');
-  const output = tlc(existsSync(join(spec, `${name}Model.tla`)) ? `${name}Model` : name, config, '-coverage', '60');
+  const module = existsSync(join(spec, `${name}Model.tla`)) ? `${name}Model` : name;
+  const output = await tlc(module, config, '-workers', '2', '-coverage', '60');
   const states = Number(/(\d+) distinct states found, 0 states left/.exec(output)?.[1] ?? 0);
   const actions = actionsIn(output);
   const never = [...new Set([...ACTIONS[name], ...actions.keys()])].filter((action) => !(actions.get(action) > 0));
@@ -115,7 +127,7 @@ function actionsIn(output) {
 }
 
 /** A mutant must break the promise that its configuration names. */
-function checkMutant(file) {
+async function checkMutant(file) {
   const begun = Date.now();
   const mutant = readFileSync(join(spec, 'mutants', file), 'utf8');
   const [name] = file.split('.');
@@ -126,7 +138,7 @@ function checkMutant(file) {
     .filter((line) => !/^(INVARIANT|PROPERTY)/.test(line) && !changed.includes(/^ *(\w+) *(=|<-)/.exec(line)?.[1]));
   const isTemporal = readFileSync(join(spec, `${name}.cfg`), 'utf8').includes(`PROPERTY ${promise}`);
   const kind = isTemporal ? 'PROPERTY' : 'INVARIANT';
-  const output = tlc(`${name}Mutants`, `${base.join('\n')}\n${kind} ${promise}\n${mutant}`);
+  const output = await tlc(`${name}Mutants`, `${base.join('\n')}\n${kind} ${promise}\n${mutant}`);
   const isFound = output.includes(
     isTemporal ? 'Temporal properties were violated' : `Invariant ${promise} is violated`,
   );
@@ -134,11 +146,21 @@ function checkMutant(file) {
   note(`mutant ${file.replace('.cfg', '')} breaks ${promise}`, problem, (Date.now() - begun) / 1000);
 }
 
+const isWanted = (name) => (values.only ?? name) === name;
 if (!values.traces) {
-  for (const name of ['Lease', 'Tokens', 'Deadlock', 'FairQueue']) check(name);
-  for (const file of readdirSync(join(spec, 'mutants')).sort()) if (file.endsWith('.cfg')) checkMutant(file);
+  for (const name of Object.keys(ACTIONS).filter(isWanted)) await check(name);
+  const mutants = readdirSync(join(spec, 'mutants')).filter(
+    (file) => file.endsWith('.cfg') && isWanted(file.split('.')[0]),
+  );
+  // Two at a time: most of them take as long as Java takes to start.
+  const left = mutants.sort().values();
+  await Promise.all(
+    [left, left].map(async (next) => {
+      for (const file of next) await checkMutant(file);
+    }),
+  );
 }
-for (const step of ['.ci/embed.mjs', 'test/spec/traces/check-traces.ts']) {
+for (const step of values.only === undefined ? ['.ci/embed.mjs', 'test/spec/traces/check-traces.ts'] : []) {
   const loader = ['--import', './test/support/jest/typescript-loader.mjs'];
   const { status } = spawnSync(process.execPath, [...loader, step, jar], {
     cwd: root,

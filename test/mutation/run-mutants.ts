@@ -41,11 +41,11 @@ const TEST_TIMEOUT = 20_000;
 /** How many suites are recorded together. */
 const RECORDED_TOGETHER = 12;
 const SCRIPTS = 'lib/backends/redis/scripts';
-/** The suites that may kill a mutant: those of `npm test`, and the simulation and the models of `npm run test:chaos`. */
+/** The suites that may kill a mutant: those of the engine, the backends, the handles and LockService, and the simulation and the models of `npm run test:chaos`. */
 const SUITES = [
   '--testPathIgnorePatterns',
   '/node_modules/',
-  '/test/(benchmark|browser|docs|interop|package|sample-app|sql)/',
+  '/test/(benchmark|browser|cli|dashboard|docs|health|interop|nest|otel|package|sample-app|sql|testing)/',
   '/test/chaos/(anomalies|deadlocks|faults|flights/flights|security|shutdown)',
   '/test/cli/ending',
   '/(contract-(cluster|sentinel|five-servers)|links/\\w+)\\.test',
