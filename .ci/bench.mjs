@@ -42,10 +42,10 @@ const measurements = {
     build();
     node('test/benchmark/import-time.mjs', ...args);
   },
-  /** Row locks beside locks by hand. */
+  /** Locks in SQL beside locks by hand. */
   sql(...args) {
     build();
-    node(...TYPESCRIPT, 'test/benchmark/row-locks.mjs', ...args);
+    node(...TYPESCRIPT, 'test/benchmark/sql-locks.mjs', ...args);
   },
   /** What a hand-over costs as more processes wait. */
   crowd(...args) {

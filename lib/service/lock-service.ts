@@ -140,13 +140,12 @@ export class LockService {
    * - The result is stored in the same step in which the lock is released. At most one caller runs *while its lease
    *   is valid*, which is not exactly once.
    * - All callers, even the one that ran the body, get a copy of the result that has passed through JSON. `T` has to be
-   *   a JSON
-   *   type. For other types, set `serialize` and `deserialize`. A result that JSON would change fails with LockConfigurationError.
+   *   a JSON type. For other types, set `serialize` and `deserialize`. A result that JSON would change fails with
+   *   LockConfigurationError.
    * - If `body` throws, nothing is stored. Waiting callers of this process get the same error. Callers of other
    *   processes run the body in turn.
-   * - `waitTime` limits the wait until this caller runs the body or gets the result. `signal` ends only the wait of
-   *   this
-   *   caller.
+   * - `waitTime` limits the wait until this caller runs the body or gets the result. `signal` ends only this caller's
+   *   wait.
    * - `currentLease()` in the body has the fencing token and the signal.
    *
    * @throws LockBusyError when `waitTime` is over
@@ -318,7 +317,7 @@ export class LockService {
   }
 
   /**
-   * All of these locks, or none. They may be of any kind, and belong to other services.
+   * All of these locks, or none. They may be of any kind, and may belong to other services.
    *
    * @throws LockKeyError when there are none
    * @throws LockConfigurationError when an argument is not a lock, or when the same lock is given in two ways that

@@ -8,11 +8,11 @@ import type { History, HistoryEvent } from './history.js';
 /** The part of a lease that the backend's clock lets last for certain: clocks of machines differ a little. */
 const CERTAIN = 0.99;
 
-/** A lease under record. */
+/** A lease whose history is recorded. */
 export interface RecordedLease {
   readonly call: string;
   readonly lease: LockLease;
-  /** Never rejects: what became of it is in the history. */
+  /** Never rejects. The outcome is recorded in the history. */
   release(): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ interface Live {
 }
 
 /**
- * Writes into a history what one process sees of its locks.
+ * Records in a history what one process observes of its locks.
  *
  *     const recorder = new HistoryRecorder(new HistoryFile(path), 'p1', locks, machineTime);
  *     const recorded = await recorder.acquire('order', { waitTime: 500 });
@@ -42,7 +42,7 @@ export class HistoryRecorder {
 
   /**
    * @param now milliseconds on the clock of the history
-   * @param rate how many milliseconds of that clock one of this process's takes
+   * @param rate how many milliseconds of that clock pass in one millisecond of this process's clock
    */
   constructor(
     readonly history: History,
@@ -55,7 +55,7 @@ export class HistoryRecorder {
     locks.on('lost', ({ name, owner, error }) => this.lost(name, owner, error));
   }
 
-  /** Gives nothing where the caller was refused. */
+  /** Returns undefined if the caller was refused. */
   async acquire(names: string | readonly string[], options: LockOptions = {}, within?: string) {
     return this.track(names, options, () => this.locks.acquire(names, options) as Promise<Lease>, within);
   }
@@ -69,7 +69,7 @@ export class HistoryRecorder {
     );
   }
 
-  /** As `LockService.withLock`, but nothing goes out: not the body's result, nor an error. */
+  /** As `LockService.withLock`, but without the result of the body, and without errors. */
   async withLock(
     names: string | readonly string[],
     options: LockOptions,
@@ -119,7 +119,7 @@ export class HistoryRecorder {
     return this.track(lock, { waitTime: 0 }, () => this.locks.adopt(ticket), undefined, call);
   }
 
-  /** A caller asks for locks; it is the first record of a call. */
+  /** Records that a caller asks for locks. This is the first record of a call. */
   sent(
     names: string | readonly string[],
     { waitTime, signal, permits }: LockOptions & { permits?: number } = {},
@@ -154,13 +154,13 @@ export class HistoryRecorder {
     this.add({ kind: 'refused', call, error: error.name, message: error.message });
   }
 
-  /** `extend()` has come back: the lease is longer, or shorter. */
+  /** Records that `extend()` has made the lease longer or shorter. */
   extended(call: string, lease: LockLease): void {
     if (lease.live) this.add({ kind: 'confirmed', call, validUntil: this.deadline(lease) });
   }
 
   releaseAsked(call: string, lease: LockLease): void {
-    // Whoever is about to let go may have looked whether it still holds the lock, and have believed what it saw.
+    // A body that is about to release the lock may have checked that the lease is held, and have relied on that.
     if (lease.held) this.extended(call, lease);
     for (const { name, owner } of lease.locks) {
       const key = liveKey(name, owner);
@@ -181,7 +181,7 @@ export class HistoryRecorder {
     }
   }
 
-  /** Ends the record of this process: what it has left, by name. */
+  /** Ends the record of this process with what it has left behind, by name. */
   left(counts: Readonly<Record<string, number>>): void {
     this.add({ kind: 'left', counts });
   }
@@ -224,7 +224,7 @@ export class HistoryRecorder {
 
   private lost(lock: string, owner: string, error: Error): void {
     for (const { call, lease } of this.live.get(liveKey(lock, owner)) ?? []) {
-      // A writer that reads has two locks under one owner.
+      // A writer that also reads has two locks under one owner.
       if (lease.locks.some((held) => held.lost === error)) {
         this.add({ kind: 'lost', call, lock, reason: error.message });
       }

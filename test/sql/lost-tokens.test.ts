@@ -13,7 +13,7 @@ describe.each(['rowLocks', 'advisoryLocks'] as const)(
     const { table } = world;
     let replica: SqlServer | undefined;
     beforeEach(async () => {
-      // What does not wait for the disk gets there as late as can be.
+      // Whatever does not wait for the disk is written as late as possible.
       world.server = await startSqlServer('PostgreSQL', 'fast', ['wal_writer_delay=10s']);
     }, 60_000);
     afterEach(async () => {
@@ -27,7 +27,7 @@ describe.each(['rowLocks', 'advisoryLocks'] as const)(
     const lastToken = (server: SqlServer) => read(server, `SELECT max(token) AS value FROM ${table}_state`);
     const limit = (server: SqlServer) => read(server, `SELECT token_limit AS value FROM ${table}_floor`);
 
-    /** Sessions of the tests' user that are opened from now on have another clock. */
+    /** Sets another clock for the sessions of the tests' user that are opened from now on. */
     const setClockBack = () =>
       world.server.asAdmin(
         'CREATE SCHEMA fake',

@@ -7,7 +7,6 @@ import { loadDriver } from '../../lib/sql/driver/load-driver.js';
 import { configFromUrl } from '../../lib/sql/driver/mysql-driver.js';
 import { checkMysqlVersion } from '../../lib/sql/server/mysql-server.js';
 import { checkPostgresVersion } from '../../lib/sql/server/postgres-server.js';
-import { MysqlRowLocks } from '../../lib/sql/session-locks/mysql-row-locks.js';
 import { PostgresRowLocks } from '../../lib/sql/session-locks/postgres-row-locks.js';
 import { rowLocks } from '../../lib/sql.js';
 import { PASSWORD, startSqlServer } from '../support/servers/sql/sql-server.js';
@@ -19,7 +18,7 @@ import { openSqlWorld } from './sql-world.js';
 describe.each(ALL_SQL_LOCKS)('a database that cannot keep locks, %s on %s', (which, kind) => {
   const world = openSqlWorld(kind, which);
 
-  /** What an acquisition is refused with. */
+  /** The error with which an acquisition is refused. */
   const refusalOf = async (options: Parameters<typeof world.service>[0]): Promise<Error> => {
     const refused = world.service(options).acquire(world.name(), { waitTime: 3_000 });
     await expect(refused).rejects.toThrow(LockUnavailableError);
@@ -191,15 +190,14 @@ describe.each(['rowLocks', 'advisoryLocks'] as const)('options of %s', (which) =
   });
 
   it('refuses servers that are too old', () => {
-    const mysqlLocks = new MysqlRowLocks('t');
-    expect(() => checkPostgresVersion(90_524, new PostgresRowLocks('t'))).toThrow(
+    expect(() => checkPostgresVersion(90_524, new PostgresRowLocks('t').oldest, 'row locks')).toThrow(
       /need PostgreSQL 9.6 or later, and this server is PostgreSQL 9.5/,
     );
-    expect(() => checkMysqlVersion('10.5.23-MariaDB-log', mysqlLocks)).toThrow(
+    expect(() => checkMysqlVersion('10.5.23-MariaDB-log', 'row locks')).toThrow(
       /MariaDB 10.6.*this server is MariaDB 10.5.23/,
     );
-    expect(() => checkMysqlVersion('5.7.44', mysqlLocks)).toThrow(/MySQL 8.*this server is MySQL 5.7.44/);
-    expect([checkMysqlVersion('8.4.0', mysqlLocks), checkMysqlVersion('5.5.5-10.11.6-MariaDB', mysqlLocks)]).toEqual([
+    expect(() => checkMysqlVersion('5.7.44', 'row locks')).toThrow(/MySQL 8.*this server is MySQL 5.7.44/);
+    expect([checkMysqlVersion('8.4.0', 'row locks'), checkMysqlVersion('5.5.5-10.11.6-MariaDB', 'row locks')]).toEqual([
       'MySQL',
       'MariaDB',
     ]);
@@ -209,7 +207,7 @@ describe.each(['rowLocks', 'advisoryLocks'] as const)('options of %s', (which) =
 const postgresPool = (url: string) => new pg.Pool({ connectionString: url, max: 4 });
 const mysqlPool = (url: string) => mysqlCallbacks.createPool({ uri: url, connectionLimit: 4 });
 
-/** Has the server say that it is of this version. @returns the statements that it is sent */
+/** Makes the server report this version. @returns the statements that it receives */
 function answerVersions(
   pool: ReturnType<typeof postgresPool> | ReturnType<typeof mysqlPool>,
   version: string,

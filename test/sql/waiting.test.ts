@@ -8,7 +8,7 @@ import { openSqlWorld } from './sql-world.js';
 
 describe.each(ALL_SQL_LOCKS)('waiting for a lock in SQL, %s on %s', (which, kind) => {
   const world = openSqlWorld(kind, which);
-  /** It has connected. */
+  /** Whether it has connected. */
   const warmUp = async (locks: LockService) => (await locks.acquire(world.name())).release();
 
   it('is served by another process when the holder releases, without polling', async () => {

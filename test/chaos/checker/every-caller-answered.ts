@@ -30,7 +30,7 @@ function complaint(call: Call, { crashed, closing }: Digest): string | undefined
     const closed = closing.get(call.process);
     // A caller that waits inside a lost lock gets an error.
     if (refused.error === 'LockLostError') return undefined;
-    // An outage is waited out for a while, by clocks that may be fast.
+    // Callers wait during an outage for a while, measured by clocks that may be fast.
     if (
       refused.error === 'LockUnavailableError' &&
       /^Gave up waiting/.test(refused.message) &&
@@ -51,7 +51,7 @@ function isTicketUsed({ ticket, refused }: Call): boolean {
   return ticket !== undefined && refused?.error === 'LockNotOwnedError';
 }
 
-/** An error of the library, which says why. */
+/** Whether this is an error of the library, which gives a reason. */
 function isReason(error: string): boolean {
   return /^Lock(Busy|Aborted|Unavailable|Upgrade|Key|Lost)Error$/.test(error);
 }

@@ -1,4 +1,5 @@
-// Run by load-process.ts, as a process of its own: keeps locks busy until its input ends, then closes and ends by itself.
+// Run by load-process.ts as a separate process. It keeps locks busy until its input ends, then closes its service and
+// exits.
 import type { LockBackend } from '../../../lib/backends/lock-backend.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { SQL_LOCKS } from '../../sql/sql-locks.js';

@@ -18,7 +18,7 @@ import { checkServerOrder, type ServerEvent, type ServerRecord } from './server-
 const STRICT: FlightExpectations = { answeredWithin: 20_000, storedWithin: 0, ageSlack: 250 };
 const logger = { warn: () => {}, error: () => {} };
 
-/** Four services that share a store in memory, busy for so long. */
+/** Runs four services that share a store in memory for this many milliseconds. */
 async function play(breakage: FlightBreakage, time: number): Promise<FlightRecord[]> {
   const store = new MemoryStore();
   const records: FlightRecord[] = [];
@@ -34,7 +34,7 @@ async function play(breakage: FlightBreakage, time: number): Promise<FlightRecor
   await sleep(time);
   const stopped = Promise.all(loads.map((load) => load.stop()));
   await Promise.race([stopped, sleep(2_000)]);
-  const seen = [...records]; // before those that wait for ever are refused
+  const seen = [...records]; // before callers that wait for ever are refused
   await Promise.all(services.map((locks) => locks.close()));
   return seen;
 }
@@ -51,7 +51,7 @@ const began = (run: string): FlightEvent => ({ kind: 'began', run, name: 'a', ow
 const answered = (call: string, run: string): FlightEvent => ({ kind: 'answered', call, run });
 
 describe('the checker of single flights', () => {
-  it('finds nothing in what a sound backend does, of which there is plenty', async () => {
+  it('finds no violation in a long history of a sound backend', async () => {
     const records = await play(() => ({}), 1_500);
     expect(checkFlights(records, STRICT)).toEqual([]);
     const { ran, shared, failed, forgot } = countFlights(records);
@@ -64,7 +64,7 @@ describe('the checker of single flights', () => {
     ['does not answer', 'answered', () => losesQuestions],
     ['stores the result of another name', 'a real run', () => mixesNames],
     [
-      'gives results to those who asked later',
+      'gives results to callers that asked later',
       'not older than the question',
       () => givesOldResults((keepFor, age) => keepFor === 0 && age > 50 && age < 300),
     ],
@@ -79,7 +79,7 @@ describe('the checker of single flights', () => {
     expect(rulesOf(await play(breakage(), 2_000))).toContain(rule);
   });
 
-  it('takes a run whose lease was held no longer for ended, and one before a loss of data', () => {
+  it('regards a run as ended when its lease is no longer held, or when the data was lost', () => {
     const held: FlightEvent = { kind: 'held', run: '1' };
     const sound = made(asked('1'), asked('2'), began('1'), held, began('2'), answered('1', '1'), answered('2', '2'));
     expect(rulesOf(sound)).toEqual([]);
@@ -143,7 +143,7 @@ describe('the checker of single flights', () => {
     });
   });
 
-  it('takes every order for possible while a message is under way', () => {
+  it('regards every order as possible while a message is under way', () => {
     const forgetting: FlightEvent = { kind: 'forgetting', call: 'f', name: 'a' };
     const forgot: FlightEvent = { kind: 'forgot', call: 'f' };
     const run = [asked('1', 50), began('1')];

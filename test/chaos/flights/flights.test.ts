@@ -15,9 +15,12 @@ const LONG = Number(process.env.CHAOS_LONG ?? 1);
 const PROCESSES = 6;
 const NAMES = 50;
 const LEASE = 1_500;
-/** A lease that a clock which is set by 5 s does not end before it is renewed, at a third of it. */
+/** A lease, in milliseconds, that is renewed before it ends, even if the clock is set forward by 5 s. */
 const LONG_LEASE = 12_000;
-/** Where answers get lost, the release with the result is repeated until the lease has ended. */
+/**
+ * For runs without lost answers. If answers are lost, the release with the result is repeated until the lease has
+ * ended.
+ */
 const CALM = { answeredWithin: 30_000, storedWithin: 0, ageSlack: 300 };
 const LOSSY = { ...CALM, storedWithin: LEASE + 500 };
 
@@ -47,7 +50,7 @@ class FlightRun {
     return run;
   }
 
-  /** One more process. */
+  /** Adds another process. */
   add(): void {
     const seed = ++this.started;
     const options = {
@@ -74,7 +77,7 @@ class FlightRun {
     this.records.push({ at: machineTime(), process: 'test', kind: event });
   }
 
-  /** Waits until each process has answered so many more calls. */
+  /** Waits until this many more calls of each process were answered. */
   async busy(calls = 20): Promise<void> {
     const wanted = this.processes.map((process) => [process, this.answered(process) + calls] as const);
     await until(() => wanted.every(([process, count]) => this.answered(process) >= count), 60_000);
@@ -96,7 +99,7 @@ class FlightRun {
   }
 }
 
-/** The history of a run is checked at its end; each fault comes a few times, at moments that a seed chooses. */
+/** The history of a run is checked at its end. Each fault occurs a few times, at random moments of the seed. */
 describe('single flights of six processes, with results that are forgotten in between', () => {
   const random = new SeededRandom(Number(process.env.CHAOS_SEED ?? 31));
   let redis: RedisServer;

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 /**
  * A free loopback port between 12000 and 21999. This is below the range from which the kernel takes the ports of
  * outgoing connections, so that a server can restart on its port. Other servers do not use the bus port of a cluster
- * (+10000) either. Another process may take the port first, so be prepared to ask again.
+ * (+10000) either. Another process may take the port first, so the caller has to be prepared to ask again.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

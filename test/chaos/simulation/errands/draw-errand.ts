@@ -16,7 +16,7 @@ const ALL_ERRANDS: Record<string, Errand> = {
   ...TICKET_ERRANDS,
 };
 
-/** One of all errands, by their weights. */
+/** Chooses one of all errands by their weights. */
 export function drawErrand(weights: ScheduleKind['errands'], chance: SeededRandom): Errand {
   const entries = Object.entries(weights);
   let drawn = chance.next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
