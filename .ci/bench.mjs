@@ -52,6 +52,11 @@ const measurements = {
     node('.ci/embed.mjs');
     node(...TYPESCRIPT, 'test/benchmark/crowd/crowd.ts', ...args);
   },
+  /** One result for many callers on several processes: a single flight beside the same by hand. */
+  flights(...args) {
+    node('.ci/embed.mjs');
+    node(...TYPESCRIPT, 'test/benchmark/flights/flights.ts', ...args);
+  },
 };
 
 function build() {

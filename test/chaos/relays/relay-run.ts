@@ -1,6 +1,5 @@
 import { until } from '../../support/until.js';
-import type { HistoryRecord } from '../history.js';
-import { History } from '../history.js';
+import { History, type HistoryRecord } from '../history.js';
 import { checkHistory } from '../history-checker.js';
 import { RecordingProcess } from '../recording-process.js';
 import { LEADER } from './relay.js';
