@@ -1,5 +1,5 @@
-// Locks in a database beside the same by hand, with and without fencing tokens, and beside Redis. The databases write to
-// disk as they do by default.
+// Compares locks in a database with handwritten ones, with and without fencing tokens, and with Redis. The databases
+// write to disk as they do by default.
 //   npm run bench:sql [-- <seconds> [<names>]]    needs redis-server, PostgreSQL and MariaDB
 // BASELINE=<dist/esm of another checkout> compares its locks, too.
 // <names>: a regular expression of those to compare. The last column is relative to the first of them.
@@ -24,7 +24,7 @@ const ROUNDS = 3;
 const MOST = 64;
 const logger = { warn() {}, error() {} };
 
-/** How many callers, the key of each, and the client of each: callers of one client share connections and hand-offs. */
+/** The number of callers, and the key and the client of each. Callers of one client share connections and hand-offs. */
 const WORKLOADS = {
   'one caller': { callers: 1, key: () => 'one', client: () => 0 },
   '4 callers, a key each': { callers: 4, key: (n) => `key:${n}`, client: () => 0 },
@@ -32,7 +32,7 @@ const WORKLOADS = {
   '4 callers of 4 clients, one key': { callers: 4, key: () => 'hot', client: (n) => n },
 };
 
-/** A PostgreSQL as it is, and one for which a write to the disk takes 2 ms more. */
+/** An ordinary PostgreSQL, and one whose writes to the disk take 2 ms longer. */
 const SERVERS = {
   Redis: () => startRedis(),
   PostgreSQL: () => startSqlServer('PostgreSQL', 'durable'),
@@ -40,7 +40,10 @@ const SERVERS = {
   MariaDB: () => startSqlServer('MariaDB', 'durable'),
 };
 
-/** Each opens a client by the URL of its server: a function that runs a body under a lock, and an end. */
+/**
+ * Each opens a client by the URL of its server, and returns a function that runs a body under a lock, and one that
+ * closes the client.
+ */
 const CONTESTANTS = [
   { name: 'Redis', server: 'Redis', open: (url) => service({ connection: url }) },
   ...['PostgreSQL', 'PostgreSQL, 2 ms'].flatMap((server) => [
@@ -106,7 +109,7 @@ async function postgresRows(url, tokens) {
     async withLock(key, body) {
       await make(key);
       const session = await pool.connect();
-      // As everybody does: three statements, and one more for the token.
+      // The usual way: three statements, and one more for the token.
       await session.query('BEGIN');
       await session.query('SELECT 1 FROM by_hand WHERE name = $1 FOR UPDATE', [key]);
       if (tokens !== undefined) await token(key);
@@ -202,13 +205,13 @@ async function measure({ open, server }, { callers, key, client }) {
   return rate;
 }
 
-// The handles of the servers do not keep this process alive.
+// The servers' handles do not keep this process alive.
 setInterval(() => {}, 1_000);
 const servers = new Map();
 for (const { server } of CONTESTANTS) if (!servers.has(server)) servers.set(server, await SERVERS[server]());
 
 const results = new Map();
-// In turns, so that a machine that is busy for a while is so for all.
+// In turns, so that a temporarily busy machine affects all of them alike.
 for (let round = 0; round < ROUNDS; round++)
   for (const [title, workload] of Object.entries(WORKLOADS))
     for (const contestant of CONTESTANTS) {

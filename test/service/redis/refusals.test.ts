@@ -62,15 +62,18 @@ describe('on a healthy Redis', () => {
   });
   afterAll(() => proxy.stop());
 
-  it.each([0, 4])('with a round trip of %i ms, no caller that finds the lock busy fails because of an outage', async (trip) => {
-    const services = await world.services(2, { connection: proxy.url });
-    for (const locks of services) await locks.withLock('order', () => {});
-    proxy.delay(trip / 2);
-    const refusals = await refusalsUnderLoad(services);
-    proxy.delay(0);
-    if (process.env.SHOW_REFUSALS) console.log(`round trip ${trip} ms`, JSON.stringify(refusals));
-    expect(refusals.tries.busy).toBeGreaterThan(0);
-    expect(refusals.waits.busy).toBeGreaterThan(0);
-    expect([refusals.tries.unavailable, refusals.waits.unavailable]).toEqual([0, 0]);
-  });
+  it.each([0, 4])(
+    'with a round trip of %i ms, no caller that finds the lock busy fails because of an outage',
+    async (trip) => {
+      const services = await world.services(2, { connection: proxy.url });
+      for (const locks of services) await locks.withLock('order', () => {});
+      proxy.delay(trip / 2);
+      const refusals = await refusalsUnderLoad(services);
+      proxy.delay(0);
+      if (process.env.SHOW_REFUSALS) console.log(`round trip ${trip} ms`, JSON.stringify(refusals));
+      expect(refusals.tries.busy).toBeGreaterThan(0);
+      expect(refusals.waits.busy).toBeGreaterThan(0);
+      expect([refusals.tries.unavailable, refusals.waits.unavailable]).toEqual([0, 0]);
+    },
+  );
 });
