@@ -43,10 +43,10 @@ const measurements = {
     build();
     node('test/benchmark/import-time.mjs', ...args);
   },
-  /** Row locks compared with handwritten ones. */
+  /** Locks in SQL compared with handwritten ones. */
   sql(...args) {
     build();
-    node(...TYPESCRIPT, 'test/benchmark/row-locks.mjs', ...args);
+    node(...TYPESCRIPT, 'test/benchmark/sql-locks.mjs', ...args);
   },
   /** What a hand-over costs as more processes wait. */
   crowd(...args) {

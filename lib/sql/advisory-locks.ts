@@ -6,6 +6,7 @@ import { PostgresAdvisoryLocks } from './session-locks/postgres-advisory-locks.j
 
 const ADVISORY: LockKind = {
   factory: 'advisoryLocks()',
+  title: 'advisory locks',
   table: 'advisory_lock',
   postgres: (tables) => new PostgresAdvisoryLocks(tables),
   mysql: (tables) => new MysqlAdvisoryLocks(tables),

@@ -4,7 +4,7 @@ import { nodeRuntime } from '../engine/node-runtime.js';
 import { checkOptionNames } from '../engine/terms/option-names.js';
 import { type DriverChoice, driverFromPool, driverFromUrl } from './driver/choose-driver.js';
 import type { RowLocksOptions } from './row-locks-options.js';
-import type { LockServer } from './server/lock-server.js';
+import type { LockServer, LockWords } from './server/lock-server.js';
 import { MysqlServer } from './server/mysql-server.js';
 import { PostgresServer } from './server/postgres-server.js';
 import { quoteTable, type TableNames, tableProblem } from './server/table-name.js';
@@ -21,9 +21,7 @@ const CONNECTIONS = 10;
 const MOST_CONNECTIONS = 10_000;
 
 /** One kind of locks for each kind of database. */
-export interface LockKind {
-  /** The public function that creates the backend: `rowLocks()`. */
-  readonly factory: string;
+export interface LockKind extends LockWords {
   /** The default table. */
   readonly table: string;
   postgres(tables: TableNames): PostgresLocks;
@@ -75,6 +73,6 @@ function chooseDriver({ url, pool }: RowLocksOptions, connections: number, refus
 
 function serverOf(kind: LockKind, database: DriverChoice['kind'], table: string, singlePrimary: boolean): LockServer {
   const tables = quoteTable(table, database === 'postgres' ? '"' : '`');
-  if (database === 'postgres') return new PostgresServer(tables, kind.postgres(tables));
-  return new MysqlServer(tables, kind.mysql(tables), singlePrimary);
+  if (database === 'postgres') return new PostgresServer(kind, tables, kind.postgres(tables));
+  return new MysqlServer(kind, tables, kind.mysql(tables), singlePrimary);
 }

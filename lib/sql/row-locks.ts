@@ -6,6 +6,7 @@ import { PostgresRowLocks } from './session-locks/postgres-row-locks.js';
 
 const ROWS: LockKind = {
   factory: 'rowLocks()',
+  title: 'row locks',
   table: 'distributed_lock',
   postgres: ({ rows }) => new PostgresRowLocks(rows),
   mysql: ({ rows }) => new MysqlRowLocks(rows),

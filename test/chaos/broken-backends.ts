@@ -1,4 +1,5 @@
 import type { LockBackend, Wake } from '../../lib/backends/lock-backend.js';
+import { ticketOwner } from '../../lib/backends/owner-ids.js';
 
 /** A backend that breaks one promise. Only for tests of the history checker. */
 export type Breakage = (backend: LockBackend) => LockBackend;
@@ -77,6 +78,52 @@ export const keepsWhatIsReleased: Breakage = (backend) => {
     },
   });
 };
+
+/** The owners of detached locks by the owners of their tickets, for {@link keepsOwnersOfDetachedLocks}. */
+const detachedBy = new Map<string, string>();
+
+/** A detached lock keeps its owner, so that what the process has sent before, and arrives late, still counts. */
+export const keepsOwnersOfDetachedLocks: Breakage = (backend) =>
+  broken(backend, {
+    async transfer(request) {
+      const { key, type, from, to, leaseTime } = request;
+      if (!isTicket(to)) return backend.transfer(request);
+      if (!(await backend.renew({ key, type, owner: from, leaseTime }))) return undefined;
+      detachedBy.set(to, from);
+      return { acquired: true, ...(await mint(backend, leaseTime)), reserved: 0 };
+    },
+    async adopt({ key, type, clientId, secret, to, leaseTime }) {
+      const from = detachedBy.get(ticketOwner(clientId, secret)) ?? '';
+      const reply = await backend.transfer({ key, type, from, to, leaseTime, reserve: 0 });
+      return reply ?? { acquired: false, holder: undefined };
+    },
+  });
+
+/** A ticket gets the lock from whoever has it. */
+export const acceptsUsedTickets: Breakage = (backend) =>
+  broken(backend, {
+    async adopt(request) {
+      const reply = await backend.adopt!(request);
+      const { key, type, to, leaseTime } = request;
+      if (reply.acquired || reply.holder === undefined) return reply;
+      return (await backend.transfer({ key, type, from: reply.holder, to, leaseTime, reserve: 0 })) ?? reply;
+    },
+  });
+
+/** A lock that is detached is free. */
+export const freesDetachedLocks: Breakage = (backend) =>
+  broken(backend, {
+    async transfer(request) {
+      const { key, type, to: owner } = request;
+      const reply = await backend.transfer(request);
+      if (reply !== undefined && isTicket(owner)) await backend.release({ key, type, owner });
+      return reply;
+    },
+  });
+
+function isTicket(owner: string): boolean {
+  return /:t-[0-9a-f]{40}$/.test(owner);
+}
 
 function broken(backend: LockBackend, differences: Partial<LockBackend>): LockBackend {
   return new Proxy(backend, {

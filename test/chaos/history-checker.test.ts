@@ -2,9 +2,12 @@ import { appendFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
+  acceptsUsedTickets,
   type Breakage,
+  freesDetachedLocks,
   grantsTwice,
   ignoresOwner,
+  keepsOwnersOfDetachedLocks,
   keepsWhatIsReleased,
   losesWakeUps,
   repeatsTokens,
@@ -266,6 +269,53 @@ describe('the history checker', () => {
     expect(rulesBroken(made)).toEqual(['owners spent once']);
   });
 
+  describe('of a lock that is detached', () => {
+    const ticket = 'a/1 ticket';
+    const detached = granted(ticket, 6, { token: undefined, detached: true, validUntil: 20 });
+    const handedOver: [string, HistoryEvent][] = [
+      ['a', sent('a/1')],
+      ['a', granted('a/1', 5)],
+      ['a', asked('a/1')],
+      ['a', answered('a/1')],
+      ['ticket', sent(ticket, ['order'], false)],
+      ['ticket', detached],
+    ];
+    const adopting = (call: string): [string, HistoryEvent][] => [
+      ['b', { kind: 'adopting', call: ticket }],
+      ['b', { kind: 'sent', call, locks: ['order'], patient: false, ticket }],
+    ];
+    const adopted = (call: string, token: number): [string, HistoryEvent][] => [
+      ['b', granted(call, token)],
+      ['b', asked(call)],
+      ['b', answered(call)],
+    ];
+    const refused = (call: string): [string, HistoryEvent] => [
+      'b',
+      { kind: 'refused', call, error: 'LockNotOwnedError', message: '' },
+    ];
+
+    it('regards it as held until it is adopted, or its time is over', () => {
+      const other: [string, HistoryEvent][] = [
+        ['c', sent('c/1')],
+        ['c', granted('c/1', 9)],
+      ];
+      expect(rulesBroken(history(...handedOver, ...other))).toEqual(['no overlap']);
+      expect(rulesBroken(history(...handedOver, ...adopting('b/1'), ...adopted('b/1', 7), ...other))).toEqual([]);
+      const late = Array.from({ length: 20 }, (): [string, HistoryEvent] => ['d', { kind: 'left', counts: {} }]);
+      expect(rulesBroken(history(...handedOver, ...late, ...other))).toEqual([]);
+    });
+
+    it('finds a ticket that was used twice, and one that was refused in time', () => {
+      const first = [...handedOver, ...adopting('b/1')];
+      expect(rulesBroken(history(...first, ...adopted('b/1', 7), ...adopting('b/2'), refused('b/2')))).toEqual([]);
+      expect(rulesBroken(history(...first, ...adopted('b/1', 7), ...adopting('b/2'), ...adopted('b/2', 8)))).toEqual([
+        'tickets used once',
+      ]);
+      expect(rulesBroken(history(...first, refused('b/1')), { adoptedWithin: 5 })).toEqual(['tickets used once']);
+      expect(rulesBroken(history(...first, refused('b/1')), { adoptedWithin: 15 })).toEqual([]);
+    });
+  });
+
   it('finds leftovers', () => {
     const { explanation } = checkHistory(history(['a', { kind: 'left', counts: { timers: 0, subscriptions: 2 } }]));
     expect(explanation).toContain('a has left 2 subscriptions');
@@ -332,6 +382,9 @@ describe('the history checker, of a backend that is broken', () => {
     ['reserves tokens without a limit', reservesWithoutLimit, 'flushed', ['growing tokens']],
     ['loses wake-ups', losesWakeUps, 'steady', ['every caller answered', 'served in time']],
     ['keeps what was released', keepsWhatIsReleased, 'steady', ['served in time']],
+    ['frees a lock that is detached', freesDetachedLocks, 'tickets', ['no overlap', 'tickets used once']],
+    ['accepts a ticket that was used', acceptsUsedTickets, 'tickets', ['no overlap', 'tickets used once']],
+    ['lets late renewals count after detach()', keepsOwnersOfDetachedLocks, 'stormyTickets', ['no overlap']],
   ];
 
   it.each(BROKEN)(

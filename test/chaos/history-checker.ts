@@ -11,6 +11,7 @@ import { permitsConserved } from './checker/permits-conserved.js';
 import { permitsKept } from './checker/permits-kept.js';
 import { notPassedOver, servedInTime } from './checker/served-in-time.js';
 import { before, Digest } from './checker/tenure.js';
+import { ticketsUsedOnce } from './checker/tickets-used-once.js';
 import { timeline } from './checker/timeline.js';
 import type { Rule, Violation } from './checker/violation.js';
 import type { History } from './history.js';
@@ -36,6 +37,8 @@ export interface Expectations {
    * known when processes are suspended.
    */
   readonly lossesReportedWithin?: number;
+  /** Within how many milliseconds a detached lock must be adopted. Default: no limit, because requests get lost. */
+  readonly adoptedWithin?: number;
   /**
    * Two masters served at the same time, so a token may be lower than one of the other master by as much as their
    * clocks are ahead of the time, in µs.
@@ -56,7 +59,7 @@ export interface Verdict {
 /**
  * Checks that in a history no two valid leases overlapped, tokens grew with each grant, no owner id was used again
  * after its release, every caller was served or got a reason, lost leases were reported, semaphores have all their
- * permits at the end, latches opened when they should, and nothing is left behind.
+ * permits at the end, latches opened when they should, tickets were used once, and nothing is left behind.
  *
  *     const verdict = checkHistory(History.read(...logs), { permits: new Map([['pool', 3]]) });
  *     if (!verdict.sound) throw new Error(verdict.explanation);
@@ -70,7 +73,7 @@ export function checkHistory(history: History, expectations: Expectations = {}):
     reportedWithin,
     lossesReportedWithin,
   } = expectations;
-  const { clockLead = 0, except = [] } = expectations;
+  const { adoptedWithin, clockLead = 0, except = [] } = expectations;
   const digest = new Digest(history);
   const rules: Rule[] = [
     noOverlap(permits),
@@ -83,6 +86,7 @@ export function checkHistory(history: History, expectations: Expectations = {}):
     permitsKept(reportedWithin),
     permitsConserved(permits),
     latchesOpenOnce(servedWithin, servedSince),
+    ticketsUsedOnce(adoptedWithin),
     nothingLeft,
   ];
   if (servedWithin !== undefined) rules.push(servedInTime(permits, servedWithin, servedSince));

@@ -3,7 +3,10 @@ import type { Lease } from '../../lib/engine/lease/lease.js';
 import type { LockLease } from '../../lib/engine/lease/lock-lease.js';
 import type { LockOptions } from '../../lib/engine/terms/lock-options.js';
 import type { LockService } from '../../lib/service/lock-service.js';
-import type { History } from './history.js';
+import type { History, HistoryEvent } from './history.js';
+
+/** The part of a lease that the backend's clock lets last for certain: clocks of machines differ a little. */
+const CERTAIN = 0.99;
 
 /** A lease whose history is recorded. */
 export interface RecordedLease {
@@ -11,6 +14,14 @@ export interface RecordedLease {
   readonly lease: LockLease;
   /** Never rejects. The outcome is recorded in the history. */
   release(): Promise<void>;
+}
+
+/** A lock that was detached, for whoever adopts it. */
+export interface RecordedTicket {
+  /** The call by which the ticket holds the lock. */
+  readonly call: string;
+  readonly lock: string;
+  readonly ticket: string;
 }
 
 interface Live {
@@ -80,10 +91,39 @@ export class HistoryRecorder {
     await this.released(call, engine.holdWhile(lease, inside, settings.holdAtLeast));
   }
 
+  /** @returns undefined if the lock was lost */
+  async detach({ call, lease }: RecordedLease, leaseTime: number): Promise<RecordedTicket | undefined> {
+    const [{ name: lock, type }] = lease.locks;
+    this.releaseAsked(call, lease);
+    const asked = this.now();
+    let ticket: string;
+    try {
+      ticket = await lease.detach({ for: leaseTime });
+    } catch (error) {
+      await this.released(call, Promise.reject(error));
+      return undefined;
+    }
+    this.add({ kind: 'release-answered', call, outcome: 'released' });
+    const holder = `${call} ticket`;
+    // The ticket belongs to no process, because it outlives the one that detached the lock.
+    const add = (event: HistoryEvent) => this.history.add('ticket', this.now(), event);
+    add({ kind: 'sent', call: holder, locks: [lock], patient: false });
+    const validUntil = asked + leaseTime * CERTAIN;
+    add({ kind: 'granted', call: holder, lock, type, owner: holder, validUntil, detached: true });
+    return { call: holder, lock, ticket };
+  }
+
+  /** @returns undefined if the ticket was refused */
+  async adopt({ call, lock, ticket }: RecordedTicket): Promise<RecordedLease | undefined> {
+    this.add({ kind: 'adopting', call });
+    return this.track(lock, { waitTime: 0 }, () => this.locks.adopt(ticket), undefined, call);
+  }
+
   /** Records that a caller asks for locks. This is the first record of a call. */
   sent(
     names: string | readonly string[],
     { waitTime, signal, permits }: LockOptions & { permits?: number } = {},
+    ticket?: string,
   ): string {
     const call = `${this.process}/${++this.calls}`;
     const locks = typeof names === 'string' ? [names] : [...new Set(names)].sort();
@@ -94,6 +134,7 @@ export class HistoryRecorder {
       patient: waitTime === undefined && signal === undefined,
       permits,
       once: waitTime === 0 || undefined,
+      ticket,
     });
     return call;
   }
@@ -145,7 +186,7 @@ export class HistoryRecorder {
     this.add({ kind: 'left', counts });
   }
 
-  add(event: Parameters<History['add']>[2]): void {
+  add(event: HistoryEvent): void {
     this.history.add(this.process, this.now(), event);
   }
 
@@ -153,9 +194,10 @@ export class HistoryRecorder {
     names: string | readonly string[],
     options: LockOptions,
     acquire: () => Promise<Lease | null>,
-    within: string | undefined,
+    within?: string,
+    ticket?: string,
   ): Promise<RecordedLease | undefined> {
-    const call = this.sent(names, options);
+    const call = this.sent(names, options, ticket);
     let lease: LockLease | null;
     try {
       lease = (await acquire()) as LockLease | null;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { stdout } from 'node:process';
 import type { HeldType } from '../../lib/backends/lock-backend.js';
 
 /** What is acquired: a lock of some type, permits of a semaphore, or an open latch. */
@@ -22,6 +23,8 @@ export type HistoryEvent =
       readonly patient: boolean;
       readonly permits?: number;
       readonly once?: boolean;
+      /** It adopts the detached lock of this call. */
+      readonly ticket?: string;
     }
   | {
       readonly kind: 'granted';
@@ -38,7 +41,11 @@ export type HistoryEvent =
       readonly kept?: boolean;
       /** For a re-entry, the call in whose scope it is. */
       readonly within?: string;
+      /** It was detached: no process holds it, so none notices when its lease ends. */
+      readonly detached?: boolean;
     }
+  /** The ticket of this call is used. From now on, nobody relies on it. */
+  | { readonly kind: 'adopting'; readonly call: string }
   /** A renewal or an extension: the process relies on the lease until then. */
   | { readonly kind: 'confirmed'; readonly call: string; readonly validUntil: number }
   | { readonly kind: 'refused'; readonly call: string; readonly error: string; readonly message: string }
@@ -121,6 +128,16 @@ export class History {
   /** Reads what {@link HistoryFile}s have written. An incomplete last line of a killed process is left out. */
   static read(...paths: readonly string[]): History {
     return History.merge(...paths.map((path) => new History(readFileSync(path, 'utf8').split('\n').flatMap(parse))));
+  }
+}
+
+/**
+ * The history of a {@link RecordingProcess}. Pipes are written synchronously, so nothing that a killed process has
+ * recorded is lost.
+ */
+export class HistoryPipe extends History {
+  override add(process: string, at: number, event: HistoryEvent): void {
+    stdout.write(`${JSON.stringify({ at, process, ...event })}\n`);
   }
 }
 

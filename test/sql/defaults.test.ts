@@ -14,6 +14,12 @@ const DEFAULTS = {
     ["SET GLOBAL tx_isolation = 'SERIALIZABLE'", "SET GLOBAL tx_isolation = 'REPEATABLE-READ'"],
     ['SET GLOBAL tx_read_only = 1', 'SET GLOBAL tx_read_only = 0'],
   ],
+  MySQL: [
+    ['SET GLOBAL autocommit = 0', 'SET GLOBAL autocommit = 1'],
+    ['SET GLOBAL completion_type = 2', 'SET GLOBAL completion_type = 0'],
+    ["SET GLOBAL transaction_isolation = 'SERIALIZABLE'", "SET GLOBAL transaction_isolation = 'REPEATABLE-READ'"],
+    ['SET GLOBAL transaction_read_only = 1', 'SET GLOBAL transaction_read_only = 0'],
+  ],
 } as const;
 
 describe.each(ALL_SQL_LOCKS)('the defaults of a server, %s on %s', (which, kind) => {

@@ -19,7 +19,7 @@ describe.each(ALL_SQL_LOCKS)('similar names, %s on %s', (which, kind) => {
   it('are refused at once, with the reason, where the database has no place for them', async () => {
     const locks = world.service();
     const acquired = locks.acquire(`${world.name()}\u0000`, { waitTime: 60_000 });
-    if (kind === 'MariaDB') return (await acquired).release();
+    if (kind !== 'PostgreSQL') return (await acquired).release();
     await expect(acquired).rejects.toThrow(LockUnavailableError);
     await expect(acquired).rejects.toThrow(/invalid byte sequence/);
   });

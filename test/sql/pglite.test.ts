@@ -35,7 +35,7 @@ class OnlySession implements DriverConnection {
 describe('row locks in a PostgreSQL inside the process', () => {
   const tables = quoteTable('distributed_lock', '"');
   const locks = new PostgresRowLocks(tables.rows);
-  const server = new PostgresServer(tables, locks);
+  const server = new PostgresServer({ factory: 'rowLocks()', title: 'row locks' }, tables, locks);
   let postgres: PGlite;
   let session: SqlConnection;
   let count = 0;

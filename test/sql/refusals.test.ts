@@ -7,7 +7,6 @@ import { loadDriver } from '../../lib/sql/driver/load-driver.js';
 import { configFromUrl } from '../../lib/sql/driver/mysql-driver.js';
 import { checkMysqlVersion } from '../../lib/sql/server/mysql-server.js';
 import { checkPostgresVersion } from '../../lib/sql/server/postgres-server.js';
-import { MysqlRowLocks } from '../../lib/sql/session-locks/mysql-row-locks.js';
 import { PostgresRowLocks } from '../../lib/sql/session-locks/postgres-row-locks.js';
 import { rowLocks } from '../../lib/sql.js';
 import { PASSWORD, startSqlServer } from '../support/servers/sql/sql-server.js';
@@ -191,15 +190,14 @@ describe.each(['rowLocks', 'advisoryLocks'] as const)('options of %s', (which) =
   });
 
   it('refuses servers that are too old', () => {
-    const mysqlLocks = new MysqlRowLocks('t');
-    expect(() => checkPostgresVersion(90_524, new PostgresRowLocks('t'))).toThrow(
+    expect(() => checkPostgresVersion(90_524, new PostgresRowLocks('t').oldest, 'row locks')).toThrow(
       /need PostgreSQL 9.6 or later, and this server is PostgreSQL 9.5/,
     );
-    expect(() => checkMysqlVersion('10.5.23-MariaDB-log', mysqlLocks)).toThrow(
+    expect(() => checkMysqlVersion('10.5.23-MariaDB-log', 'row locks')).toThrow(
       /MariaDB 10.6.*this server is MariaDB 10.5.23/,
     );
-    expect(() => checkMysqlVersion('5.7.44', mysqlLocks)).toThrow(/MySQL 8.*this server is MySQL 5.7.44/);
-    expect([checkMysqlVersion('8.4.0', mysqlLocks), checkMysqlVersion('5.5.5-10.11.6-MariaDB', mysqlLocks)]).toEqual([
+    expect(() => checkMysqlVersion('5.7.44', 'row locks')).toThrow(/MySQL 8.*this server is MySQL 5.7.44/);
+    expect([checkMysqlVersion('8.4.0', 'row locks'), checkMysqlVersion('5.5.5-10.11.6-MariaDB', 'row locks')]).toEqual([
       'MySQL',
       'MariaDB',
     ]);

@@ -1,6 +1,6 @@
 import type { RowQuery } from '../lock-rows-options.js';
 import { quoteTable } from '../server/table-name.js';
-import { keySpace, numberOfKey } from '../session-locks/advisory-key.js';
+import { keySpace, numberOfKey } from '../session-locks/advisory-lock.js';
 import { rowsOf } from './rows-of.js';
 
 /** The locks of `advisoryLocks` for a transaction of PostgreSQL. They end with the transaction. */

@@ -1,6 +1,14 @@
 import type { SessionIdentity, SqlConnection } from '../driver/sql-connection.js';
 import type { Grant, SessionLocks } from '../session-locks/session-locks.js';
 
+/** What messages call one kind of locks. */
+export interface LockWords {
+  /** The public function that creates the backend: `rowLocks()`. */
+  readonly factory: string;
+  /** `row locks`. */
+  readonly title: string;
+}
+
 /** The holder of a lock, as the state table records it. */
 export interface HolderEntry {
   readonly key: string;
@@ -42,8 +50,8 @@ export interface KnownState {
  * on the control connection. They reject with the driver's errors or ConnectionLost.
  */
 export interface LockServer {
-  /** `PostgreSQL`, `MySQL or MariaDB`. */
-  readonly title: string;
+  /** What messages call the locks. */
+  readonly words: LockWords;
   /** The locks that sessions of this server take. */
   readonly locks: SessionLocks;
   /** The statements that create the tables, for people to run. */

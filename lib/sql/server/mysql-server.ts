@@ -6,6 +6,7 @@ import {
   type HolderNote,
   type KnownState,
   type LockServer,
+  type LockWords,
   MAX_LEAD,
   SHARED_SESSIONS,
   type TokenRange,
@@ -27,7 +28,6 @@ const NOW = 'CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)';
  * rounded up.
  */
 export class MysqlServer implements LockServer {
-  readonly title = 'MySQL or MariaDB';
   readonly tableStatements: readonly string[];
   readonly clients: ClientTable;
   private isMariaDb = false;
@@ -38,6 +38,7 @@ export class MysqlServer implements LockServer {
 
   /** @param singlePrimary all clients use one node, even if the server reports several */
   constructor(
+    readonly words: LockWords,
     private readonly tables: TableNames,
     readonly locks: MysqlLocks,
     private readonly singlePrimary = false,
@@ -64,14 +65,14 @@ export class MysqlServer implements LockServer {
 
   async checkServer(control: SqlConnection): Promise<void> {
     const { rows } = await control.run('SELECT VERSION() AS version');
-    const kind = checkMysqlVersion(String(rows[0].version), this.locks);
+    const kind = checkMysqlVersion(String(rows[0].version), this.words.title);
     this.isMariaDb = kind === 'MariaDB';
     this.locks.useServer(kind);
     this.sessions = this.isMariaDb ? INFORMATION_SCHEMA : await sessionTable(control);
     const { rows: settings } = await control.run(`SHOW SESSION VARIABLES WHERE Variable_name IN (${SETTINGS})`);
     const problem = settingProblem(
       new Map(settings.map((row) => [String(row.Variable_name), String(row.Value)])),
-      this.locks.title,
+      this.words.title,
       this.singlePrimary,
     );
     if (problem !== undefined) throw new UnsuitableServer(problem);
@@ -321,7 +322,7 @@ function unlessErrno(errno: number): (error: unknown) => void {
  *
  * @throws UnsuitableServer when it is too old
  */
-export function checkMysqlVersion(version: string, { title }: Pick<MysqlLocks, 'title'>): 'MySQL' | 'MariaDB' {
+export function checkMysqlVersion(version: string, title: string): 'MySQL' | 'MariaDB' {
   const [major, minor] = version
     .replace(/^5\.5\.5-/, '')
     .split('.')

@@ -5,6 +5,7 @@ import {
   type HolderEntry,
   type KnownState,
   type LockServer,
+  type LockWords,
   SHARED_SESSIONS,
   type TokenRange,
   UnsuitableServer,
@@ -22,7 +23,6 @@ const RAISES = 3;
 
 /** PostgreSQL. Sessions are the rows of `pg_stat_activity`. */
 export class PostgresServer implements LockServer {
-  readonly title = 'PostgreSQL';
   readonly mostNotes = 128;
   readonly tableStatements: readonly string[];
   readonly clients: ClientTable;
@@ -31,6 +31,7 @@ export class PostgresServer implements LockServer {
   private readonly tokens: PostgresTokens;
 
   constructor(
+    readonly words: LockWords,
     private readonly tables: TableNames,
     readonly locks: PostgresLocks,
   ) {
@@ -60,7 +61,7 @@ export class PostgresServer implements LockServer {
   async checkServer(control: SqlConnection): Promise<void> {
     const { rows } = await control.run('SHOW server_version_num');
     const version = Number(rows[0].server_version_num);
-    checkPostgresVersion(version, this.locks);
+    checkPostgresVersion(version, this.locks.oldest, this.words.title);
     const { rows: activities } = await control.run('SHOW track_activities');
     if (activities[0].track_activities === 'off')
       throw new UnsuitableServer(
@@ -211,10 +212,7 @@ export class PostgresServer implements LockServer {
 }
 
 /** @throws UnsuitableServer when it is too old */
-export function checkPostgresVersion(
-  version: number,
-  { oldest, title }: Pick<PostgresLocks, 'oldest' | 'title'>,
-): void {
+export function checkPostgresVersion(version: number, oldest: number, title: string): void {
   if (version >= oldest) return;
   const message = `${title} need PostgreSQL ${numberOf(oldest)} or later, and this server is PostgreSQL ${numberOf(version)}`;
   throw new UnsuitableServer(message);

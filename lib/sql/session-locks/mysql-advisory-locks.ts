@@ -2,7 +2,7 @@ import type { SqlConnection } from '../driver/sql-connection.js';
 import { UnsuitableServer } from '../server/lock-server.js';
 import { SessionTimeouts, TRANSACTIONS } from '../server/mysql-server.js';
 import type { TableNames } from '../server/table-name.js';
-import { keySpace, LONGEST_WAIT, numberOfKey, rowsAreThere, WAIT_ANSWER } from './advisory-key.js';
+import { keySpace, LONGEST_WAIT, numberOfKey, rowsAreThere, WAIT_ANSWER } from './advisory-lock.js';
 import type { Grant, MysqlLocks } from './session-locks.js';
 
 const HELD: Grant = { transaction: 0 };
@@ -13,8 +13,6 @@ const PREFIX = 'nestjs-redis-lock:';
  * Locks of GET_LOCK, which belong to a session. A session whose statement failed is closed, as it may have the lock.
  */
 export class MysqlAdvisoryLocks implements MysqlLocks {
-  readonly factory = 'advisoryLocks()';
-  readonly title = 'advisory locks';
   readonly tableStatements = [];
   private readonly timeouts = new SessionTimeouts();
   private space = '';

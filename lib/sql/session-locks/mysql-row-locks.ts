@@ -7,8 +7,6 @@ const HELD: Grant = { transaction: 0 };
 
 /** Rows that a session has locked. Its first SELECT … FOR UPDATE begins a transaction, because `autocommit` is off. */
 export class MysqlRowLocks implements MysqlLocks {
-  readonly factory = 'rowLocks()';
-  readonly title = 'row locks';
   readonly tableStatements: readonly string[];
   readonly isHeld = 'p.ID = s.session';
   private readonly timeouts = new SessionTimeouts();

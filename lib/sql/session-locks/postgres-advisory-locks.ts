@@ -3,7 +3,7 @@ import type { SqlConnection } from '../driver/sql-connection.js';
 import { UnsuitableServer } from '../server/lock-server.js';
 import { toMilliseconds } from '../server/postgres-statements.js';
 import type { TableNames } from '../server/table-name.js';
-import { keySpace, LONGEST_WAIT, numberOfKey, rowsAreThere, WAIT_ANSWER } from './advisory-key.js';
+import { keySpace, LONGEST_WAIT, numberOfKey, rowsAreThere, WAIT_ANSWER } from './advisory-lock.js';
 import type { Grant, PostgresLocks } from './session-locks.js';
 
 const LOCK_TIMEOUT = '55P03';
@@ -17,8 +17,6 @@ const LARGEST_MARK = 2 ** 48 - 1;
  * statement failed is closed.
  */
 export class PostgresAdvisoryLocks implements PostgresLocks {
-  readonly factory = 'advisoryLocks()';
-  readonly title = 'advisory locks';
   /** idle_session_timeout. */
   readonly oldest = 140_000;
   readonly tableStatements = [];

@@ -8,8 +8,6 @@ import type { Grant, PostgresLocks } from './session-locks.js';
  * later).
  */
 export class PostgresRowLocks implements PostgresLocks {
-  readonly factory = 'rowLocks()';
-  readonly title = 'row locks';
   readonly oldest = 90_600;
   readonly tableStatements: readonly string[];
   /**

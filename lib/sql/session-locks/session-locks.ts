@@ -12,10 +12,6 @@ export interface Grant {
  * may hold locks.
  */
 export interface SessionLocks {
-  /** The public function that creates the backend, for messages: `rowLocks()`. */
-  readonly factory: string;
-  /** The name of these locks in messages: `row locks`. */
-  readonly title: string;
   /** The statements that create the tables that only these locks need, for people to run. */
   readonly tableStatements: readonly string[];
   /** Rejects when such a table, or a permission on it, is missing. This changes nothing. */

@@ -223,7 +223,7 @@ export class ControlConnection {
     } catch (error) {
       if (!isPermanent(error)) throw error;
       const statements = this.server.tableStatements.map((statement) => `${statement};`).join('\n');
-      const hint = `. ${this.server.locks.factory} needs these tables, SELECT, INSERT and UPDATE on them, and DELETE on the last; create them, or set createTable: true:\n${statements}`;
+      const hint = `. ${this.server.words.factory} needs these tables, SELECT, INSERT and UPDATE on them, and DELETE on the last; create them, or set createTable: true:\n${statements}`;
       throw this.failures.toBackendError(error, 'refused', hint);
     }
   }

@@ -168,7 +168,7 @@ export class SessionPool {
   }
 
   private full(): BackendError {
-    const message = `${this.driver.description}: all ${this.most} connections of ${this.server.locks.factory} hold a lock or wait for one: set connections to more than ${this.most}, or hold fewer locks at once`;
+    const message = `${this.driver.description}: all ${this.most} connections of ${this.server.words.factory} hold a lock or wait for one: set connections to more than ${this.most}, or hold fewer locks at once`;
     return new BackendError(message, 'unavailable', 'refused');
   }
 }

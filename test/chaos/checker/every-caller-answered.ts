@@ -25,7 +25,8 @@ function complaint(call: Call, { crashed, closing }: Digest): string | undefined
       : `${call.call} has waited since ${sent.at.toFixed(1)} and got no answer`;
   }
   if (refused !== undefined) {
-    if (!isReason(refused.error)) return `${call.call} was refused with ${refused.error}: ${refused.message}`;
+    if (!isReason(refused.error) && !isTicketUsed(call))
+      return `${call.call} was refused with ${refused.error}: ${refused.message}`;
     const closed = closing.get(call.process);
     // A caller that waits inside a lost lock gets an error.
     if (refused.error === 'LockLostError') return undefined;
@@ -43,6 +44,11 @@ function complaint(call: Call, { crashed, closing }: Digest): string | undefined
   if (call.tenures.length < call.locks.length)
     return `${call.call} got ${call.tenures.length} of ${call.locks.length} locks`;
   return undefined;
+}
+
+/** Whether somebody else has adopted the lock, or acquired it after the time of the ticket. */
+function isTicketUsed({ ticket, refused }: Call): boolean {
+  return ticket !== undefined && refused?.error === 'LockNotOwnedError';
 }
 
 /** Whether this is an error of the library, which gives a reason. */

@@ -55,6 +55,8 @@ export class Tenure {
     readonly granted: Instant,
     /** Only for permits: the process renews them until it releases them or notices their loss. */
     readonly kept = false,
+    /** No process holds it. */
+    readonly detached = false,
   ) {}
 
   /** From this moment on, the process relies on the lease until `deadline`. */
@@ -103,6 +105,8 @@ export interface Call {
   readonly permits: number;
   /** It does not wait. */
   readonly once: boolean;
+  /** It adopts the detached lock of this call. */
+  readonly ticket?: string;
   readonly sent: Instant;
   readonly tenures: Tenure[];
   answered?: Instant;
@@ -148,13 +152,13 @@ export class Digest {
     const { process } = record;
     switch (record.kind) {
       case 'sent': {
-        const { call, locks, patient, permits = 1, once = false } = record;
-        this.calls.set(call, { process, call, locks, patient, permits, once, sent: now, tenures: [] });
+        const { call, locks, patient, permits = 1, once = false, ticket } = record;
+        this.calls.set(call, { process, call, locks, patient, permits, once, ticket, sent: now, tenures: [] });
         return;
       }
       case 'granted': {
-        const { call, lock, type, owner, token, permits = 1, within, kept } = record;
-        const tenure = new Tenure(process, call, lock, type, owner, token, permits, within, now, kept);
+        const { call, lock, type, owner, token, permits = 1, within, kept, detached } = record;
+        const tenure = new Tenure(process, call, lock, type, owner, token, permits, within, now, kept, detached);
         tenure.doubt = this.doubtOf(tenure, record.at);
         tenure.suspect = tenure.doubt !== undefined;
         if (tenure.suspect) this.rememberDoubt(tenure);
@@ -169,6 +173,9 @@ export class Digest {
       }
       case 'confirmed':
         for (const tenure of this.tenuresOf(record.call)) if (!tenure.suspect) tenure.confirm(now, record.validUntil);
+        return;
+      case 'adopting':
+        for (const tenure of this.tenuresOf(record.call)) tenure.end(now);
         return;
       case 'refused': {
         const asked = this.calls.get(record.call);

@@ -3,7 +3,7 @@
 import type { LockBackend } from '../../../lib/backends/lock-backend.js';
 import { createLockService } from '../../../lib/service/create-lock-service.js';
 import { SQL_LOCKS } from '../../sql/sql-locks.js';
-import { History, type HistoryEvent } from '../history.js';
+import { HistoryPipe } from '../history.js';
 import { Load } from './load.js';
 import type { LoadSpec, SqlOptions } from './load-process.js';
 
@@ -11,14 +11,6 @@ function sqlBackend({ locks: which, ...options }: SqlOptions): LockBackend {
   return SQL_LOCKS[which](options);
 }
 
-/** Pipes are written synchronously, so nothing that a killed process has recorded is lost. */
-class HistoryPipe extends History {
-  override add(process: string, at: number, event: HistoryEvent): void {
-    stdout.write(`${JSON.stringify({ at, process, ...event })}\n`);
-  }
-}
-
-const { stdout } = process;
 const { process: title, options, crews, sql } = JSON.parse(process.argv[2] ?? '') as LoadSpec;
 const locks = createLockService({
   ...options,

@@ -17,6 +17,7 @@ export interface FlightViolation {
     | 'one run at a time'
     | 'answered'
     | 'a real run'
+    | 'stored by the holder'
     | 'not older than the question'
     | 'not older than keepFor'
     | 'not forgotten';

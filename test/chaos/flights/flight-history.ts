@@ -5,8 +5,8 @@
 export type FlightEvent =
   | { readonly kind: 'asked'; readonly call: string; readonly name: string; readonly keepFor: number }
   | { readonly kind: 'answered'; readonly call: string; readonly run?: string; readonly error?: string }
-  /** The body of the call began. */
-  | { readonly kind: 'began'; readonly run: string; readonly name: string }
+  /** The body of the call began, under this owner of the lock. */
+  | { readonly kind: 'began'; readonly run: string; readonly name: string; readonly owner: string }
   /** The run's lease was held at this moment, according to its process. */
   | { readonly kind: 'held'; readonly run: string }
   /** A call of forgetResult(), and its answer. */

@@ -60,7 +60,7 @@ export class FlightLoad {
 
   private async run(lease: Lease, run: string, name: string): Promise<string> {
     const { random } = this;
-    this.note({ kind: 'began', run, name });
+    this.note({ kind: 'began', run, name, owner: lease.owner });
     const time = random.chance(0.02) ? this.options.longBody : random.whole(0, 20);
     for (let passed = 0; passed < time && this.running; passed += STEP) {
       await sleep(Math.min(STEP, time - passed));

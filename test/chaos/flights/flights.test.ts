@@ -8,6 +8,7 @@ import { machineTime } from '../history.js';
 import { checkFlights, countFlights, type FlightExpectations } from './flight-checker.js';
 import type { FlightRecord } from './flight-history.js';
 import { type FlightProcess, startFlights } from './flight-process.js';
+import { checkServerOrder, ServerOrder } from './server-order.js';
 
 /** Multiplies the rounds: 1 in the short form. */
 const LONG = Number(process.env.CHAOS_LONG ?? 1);
@@ -23,19 +24,27 @@ const LONG_LEASE = 12_000;
 const CALM = { answeredWithin: 30_000, storedWithin: 0, ageSlack: 300 };
 const LOSSY = { ...CALM, storedWithin: LEASE + 500 };
 
+interface FlightRunOptions {
+  readonly lease?: number;
+  /** The server, whose order the history is checked in, too. */
+  readonly watched?: RedisServer;
+}
+
 /** Six processes that keep single flights of fifty names busy while a test breaks something. */
 class FlightRun {
   readonly records: FlightRecord[] = [];
   readonly processes: FlightProcess[] = [];
   private started = 0;
 
+  /** @param order undefined where the server is restarted, which nobody can watch */
   private constructor(
     private readonly url: () => string,
     private readonly lease: number,
+    private readonly order: ServerOrder | undefined,
   ) {}
 
-  static async start(url: () => string, lease = LEASE): Promise<FlightRun> {
-    const run = new FlightRun(url, lease);
+  static async start(url: () => string, { lease = LEASE, watched }: FlightRunOptions = {}): Promise<FlightRun> {
+    const run = new FlightRun(url, lease, watched && (await ServerOrder.of(watched)));
     for (let i = 0; i < PROCESSES; i++) run.add();
     await run.busy();
     return run;
@@ -78,6 +87,12 @@ class FlightRun {
     const results = await Promise.allSettled(this.processes.map((process) => process.stop()));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
     expect(checkFlights(this.records, expectations)).toEqual([]);
+    const server = await this.order?.end();
+    if (server !== undefined) {
+      const { ageSlack } = expectations;
+      expect(checkServerOrder(this.records, server, { prefix: 'lock:', ageSlack })).toEqual([]);
+      expect(server.filter(({ kind }) => kind === 'stored').length).toBeGreaterThan(100);
+    }
     const { ran, shared, forgot } = countFlights(this.records);
     expect(Math.min(ran, shared)).toBeGreaterThan(100);
     expect(forgot).toBeGreaterThan(20);
@@ -101,7 +116,7 @@ describe('single flights of six processes, with results that are forgotten in be
 
   it('keep their promises when nothing goes wrong', async () => {
     redis = await startRedis();
-    const run = await FlightRun.start(() => redis.url);
+    const run = await FlightRun.start(() => redis.url, { watched: redis });
     await run.busy(60);
     await run.finish(CALM);
   }, 120_000);
@@ -110,7 +125,7 @@ describe('single flights of six processes, with results that are forgotten in be
     'keep them when processes are killed, and stand still for longer than a lease',
     async () => {
       redis = await startRedis();
-      const run = await FlightRun.start(() => redis.url);
+      const run = await FlightRun.start(() => redis.url, { watched: redis });
       for (let round = 0; round < 2 * LONG; round++) {
         await run.kill(random.pick(run.processes));
         run.add();
@@ -132,7 +147,7 @@ describe('single flights of six processes, with results that are forgotten in be
       redis = await startRedis();
       proxy = await startTcpProxy(redis.port);
       const { url } = proxy;
-      const run = await FlightRun.start(() => url);
+      const run = await FlightRun.start(() => url, { watched: redis });
       for (let round = 0; round < 6 * LONG; round++) {
         proxy.dropReplies({ close: random.chance(0.5) });
         await sleep(random.between(20, 700));
@@ -170,7 +185,7 @@ describe('single flights of six processes, with results that are forgotten in be
       redis = await startRedis({ env: clock.env });
       const admin = redis.client();
       const time = async () => Number((await admin.time())[0]) - Date.now() / 1_000;
-      const run = await FlightRun.start(() => redis.url, LONG_LEASE);
+      const run = await FlightRun.start(() => redis.url, { lease: LONG_LEASE, watched: redis });
       for (let round = 0; round < LONG; round++) {
         for (const ahead of [5, 0, -5, 0]) {
           clock.set(ahead);

@@ -3,6 +3,7 @@ import type { LATCH_ERRANDS } from './errands/latch-errands.js';
 import type { PERMIT_ERRANDS } from './errands/permit-errands.js';
 import type { SCATTERED_ERRANDS } from './errands/scattered-errands.js';
 import type { SCOPED_ERRANDS } from './errands/scoped-errands.js';
+import type { TICKET_ERRANDS } from './errands/ticket-errands.js';
 import type { FaultName } from './faults.js';
 import type { NetworkConditions } from './simulated/network-conditions.js';
 
@@ -11,7 +12,8 @@ export type ErrandName =
   | keyof typeof SCOPED_ERRANDS
   | keyof typeof SCATTERED_ERRANDS
   | keyof typeof PERMIT_ERRANDS
-  | keyof typeof LATCH_ERRANDS;
+  | keyof typeof LATCH_ERRANDS
+  | keyof typeof TICKET_ERRANDS;
 
 /** One kind of schedule. What it does not determine is chosen at random. */
 export interface ScheduleKind {
@@ -81,6 +83,9 @@ const PERMITS = {
   gateCount: 3,
   gatePass: 4,
 } as const;
+
+/** Tickets that go from process to process, beside callers who want the same locks. */
+const TICKETS = { detach: 4, adopt: 6, hold: 2, hurry: 1, tryOnce: 1, body: 1 } as const;
 
 const PERMITS_AFTERWARDS = { pool: 1, seat: 2, gateCount: 1, gatePass: 2 } as const;
 
@@ -271,6 +276,28 @@ export const KINDS = {
     mostFaults: 3,
     drift: true,
     longLeases: true,
+    flawless: false,
+  },
+  /** Locks that are detached in one process and adopted in another one, on a slow network. */
+  tickets: {
+    errands: TICKETS,
+    fates: {},
+    unheard: 0,
+    faults: [],
+    eitherOf: [],
+    mostFaults: 0,
+    drift: true,
+    flawless: true,
+  },
+  /** The same while commands, answers, messages, connections and processes get lost. */
+  stormyTickets: {
+    errands: TICKETS,
+    fates: UNSTEADY,
+    unheard: 0.1,
+    faults: ['cut', 'disconnect', 'freeze', 'restart', 'crash', 'stall', 'shutDown'],
+    eitherOf: ['suspend', 'setWallClock'],
+    mostFaults: 4,
+    drift: true,
     flawless: false,
   },
   /**

@@ -292,6 +292,7 @@ export class Simulation {
       reportedWithin: this.standsStill ? undefined : REPORTED_WITHIN,
       lossesReportedWithin: REPORTED_WITHIN,
       servedSince: this.kind.flawless ? 0 : this.secondActFrom,
+      adoptedWithin: this.kind.flawless ? servedWithin : undefined,
     });
     const troubles = [...this.troubles, ...this.flaws()];
     const { seed, kindName: kind, history } = this;

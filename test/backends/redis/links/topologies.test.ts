@@ -116,6 +116,8 @@ describe.each(Object.entries(cluster))('links to a cluster by %s', (library, con
       const chosen = [0, 0.4, 0.8].map((random) => topology.master(undefined, random)?.address);
       expect(chosen).not.toContain(library === 'ioredis' ? `127.0.0.1:${proxy.port}` : dead);
       for (let subscriber = 0; subscriber < 5; subscriber++) await subscribe(topology, undefined);
+      // This one has never been connected to it.
+      expect(await open(connection(servers.nodes, map)).send('ping', []).reply).toBe('PONG');
     }
   });
 

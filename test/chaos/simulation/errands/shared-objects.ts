@@ -1,4 +1,5 @@
 import type { SeededRandom } from '../../../support/seeded-random.js';
+import type { RecordedTicket } from '../../history-recorder.js';
 
 /** A semaphore whose permits are only counted, and one whose permits have leases. */
 export const POOL = 'pool';
@@ -24,6 +25,8 @@ export class SharedObjects {
   /** How many permits there are. */
   readonly permits: ReadonlyMap<string, number>;
   readonly gates: Gate[] = [];
+  /** Tickets that somebody may use; some were used before. */
+  readonly tickets: RecordedTicket[] = [];
   private made = 0;
 
   /**

@@ -3,6 +3,8 @@ import {
   type Acquired,
   type AcquireReply,
   type AcquireRequest,
+  type AdoptReply,
+  type AdoptRequest,
   BackendError,
   type ExpectedHolders,
   type HeldType,
@@ -221,6 +223,19 @@ export class SimulatedLink implements LockBackend, ServerClient {
       { ...subjectOf('transfer', { ...request, owner: to }), from },
     );
     if (reply !== undefined) this.sees(reply.token + reply.reserved);
+    return reply;
+  }
+
+  async adopt(request: AdoptRequest): Promise<AdoptReply> {
+    const { key, to } = request;
+    const seen = this.highestToken;
+    this.owners.acquiring({ key, owner: to });
+    const reply = await this.take<AdoptReply>(
+      this.lineOf('acquire', request),
+      (backend) => (raised(backend, [request], seen) as Required<LockBackend>).adopt(request),
+      withLimit,
+    );
+    if (reply.acquired) this.sees(reply.token + reply.reserved);
     return reply;
   }
 

@@ -6,9 +6,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { guard } from '../../process-guard.js';
 import { freePort } from '../free-port.js';
 
-export type SqlServerKind = 'PostgreSQL' | 'MariaDB';
+export type SqlServerKind = keyof typeof PROGRAMS;
 
-export const SQL_SERVERS: readonly SqlServerKind[] = ['PostgreSQL', 'MariaDB'];
+const PROGRAMS = {
+  PostgreSQL: () => import('./postgres.js'),
+  MariaDB: () => import('./mariadb.js'),
+  MySQL: () => import('./mysql.js'),
+};
+
+/** Oracle's MySQL is one of them if `MYSQLD` is the path of its server. */
+export const SQL_SERVERS: readonly SqlServerKind[] = [
+  'PostgreSQL',
+  'MariaDB',
+  ...(process.env.MYSQLD === undefined ? [] : (['MySQL'] as const)),
+];
 
 /** The password of the database user, which no message may contain. */
 export const PASSWORD = 's3cret-of-the-tests';
@@ -121,7 +132,7 @@ export async function startSqlServer(
   durability: Durability = 'fast',
   settings: readonly string[] = [],
 ): Promise<SqlServer> {
-  const { program } = kind === 'PostgreSQL' ? await import('./postgres.js') : await import('./mariadb.js');
+  const { program } = await PROGRAMS[kind]();
   const folder = await mkdtemp(join('/tmp', 'sql-'));
   const port = await freePort();
   await giveToNobody(folder);

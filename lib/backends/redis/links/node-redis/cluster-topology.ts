@@ -45,7 +45,7 @@ export class ClusterTopology implements Topology {
   /** The address of the master of each slot. */
   private slots: (string | undefined)[] = new Array(SLOTS).fill(undefined);
   private readonly links = new Map<string, NodeRedisLink>();
-  /** Commands that wait until the slots are known. */
+  /** Commands that wait until the slots are known, or until one of the masters is connected. */
   private readonly waiting = new Set<{ readonly command: NodeRedisCommand; readonly start: () => void }>();
   /** Nodes that were missing in the last reply. */
   private readonly leftOut = new Set<string>();
@@ -83,10 +83,10 @@ export class ClusterTopology implements Topology {
     const slot = key === undefined ? undefined : slotOf(key);
     let redirections = 0;
     const start = (): void => {
-      const address = this.addressFor(slot, 0);
+      const address = slot === undefined ? this.connected()[0] : this.slots[slot];
       if (address !== undefined) return this.linkAt(address).dispatch(command, redirect);
       this.waiting.add({ command, start });
-      this.refresh();
+      if (!this.known || slot !== undefined) this.refresh();
     };
     const redirect = (error: Error): boolean => {
       const [code, , address] = error.message.split(' ');
@@ -188,17 +188,24 @@ export class ClusterTopology implements Topology {
    */
   private addressFor(slot: number | undefined, random: number): string | undefined {
     if (slot !== undefined) return this.slots[slot];
-    const addresses = this.addresses();
-    const connected = addresses.filter((address) => this.links.get(address)?.isReady);
-    const candidates = connected.length > 0 ? connected : addresses;
+    const connected = this.connected();
+    const candidates = connected.length > 0 ? connected : this.addresses();
     return candidates[Math.floor(random * candidates.length)];
+  }
+
+  /** The addresses of the masters that are connected. */
+  private connected(): string[] {
+    return this.addresses().filter((address) => this.links.get(address)?.isReady);
   }
 
   private linkAt(address: string): NodeRedisLink {
     let link = this.links.get(address);
     if (link === undefined) {
       link = this.context.runtime.detached(() =>
-        this.open(address, this.source.createClient, this.endpointOf(address), () => this.events.ready()),
+        this.open(address, this.source.createClient, this.endpointOf(address), () => {
+          this.events.ready();
+          this.startWaiting();
+        }),
       );
       this.links.set(address, link);
     }
@@ -262,9 +269,13 @@ export class ClusterTopology implements Topology {
     }
     for (const address of addresses) this.linkAt(address);
     this.known = addresses.length > 0;
+    if (this.known) this.lastError = undefined;
+    this.startWaiting();
+  }
+
+  private startWaiting(): void {
     const waiting = [...this.waiting];
     this.waiting.clear();
-    if (this.known) this.lastError = undefined;
     for (const { command, start } of waiting) if (!command.aborted) start();
   }
 
