@@ -5,7 +5,10 @@ import type { LockOptions } from '../../lib/engine/terms/lock-options.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import type { History, HistoryEvent } from './history.js';
 
-/** The part of a lease that the backend's clock lets last for certain: clocks of machines differ a little. */
+/**
+ * The fraction of a lease that certainly lasts by the backend's clock, because clocks of machines run at slightly
+ * different rates.
+ */
 const CERTAIN = 0.99;
 
 /** A lease whose history is recorded. */
@@ -16,9 +19,9 @@ export interface RecordedLease {
   release(): Promise<void>;
 }
 
-/** A lock that was detached, for whoever adopts it. */
+/** A detached lock that any process can adopt. */
 export interface RecordedTicket {
-  /** The call by which the ticket holds the lock. */
+  /** The call under which the ticket is recorded as the holder. */
   readonly call: string;
   readonly lock: string;
   readonly ticket: string;

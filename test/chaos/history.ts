@@ -23,7 +23,7 @@ export type HistoryEvent =
       readonly patient: boolean;
       readonly permits?: number;
       readonly once?: boolean;
-      /** It adopts the detached lock of this call. */
+      /** The call whose detached lock it adopts. */
       readonly ticket?: string;
     }
   | {
@@ -41,7 +41,7 @@ export type HistoryEvent =
       readonly kept?: boolean;
       /** For a re-entry, the call in whose scope it is. */
       readonly within?: string;
-      /** It was detached: no process holds it, so none notices when its lease ends. */
+      /** Whether it was detached. No process holds it then, so none notices when its lease ends. */
       readonly detached?: boolean;
     }
   /** The ticket of this call is used. From now on, nobody relies on it. */
