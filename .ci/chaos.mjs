@@ -29,7 +29,8 @@ if (values.long) process.env.CHAOS_LONG = '6';
 
 limitTo(30);
 step('scripts', '.ci/embed.mjs');
-// Leases on real servers expire even while this machine is busy, so these tests run first, with nothing beside them.
+// Leases on real servers expire even while this machine is busy, so these tests run first, and nothing else runs
+// meanwhile.
 const WITH_SERVERS = 'test/chaos/(anomalies/|faults/|security/|shutdown/|relays/|flights/flights)';
 const COMPUTED = 'test/chaos/(?!anomalies|faults|security|shutdown|relays|flights/flights)';
 const run = (title, pattern, workers) =>

@@ -1,5 +1,5 @@
 // npm run test:spec: the specifications in test/spec, checked by TLC, and traces of the simulation checked against them.
-// Needs a JDK (17 or newer) and Maven; without them it says so and ends well.
+// Needs a JDK (17 or newer) and Maven; without them the script says so and succeeds.
 //   npm run test:spec -- --deep          larger bounds
 //   npm run test:spec -- --coverage      how often each action was taken
 //   npm run test:spec -- --traces        only the traces
@@ -37,9 +37,9 @@ if (!existsSync(jar)) {
   if (status !== 0) process.exit(status ?? 1);
 }
 
-/** What Lease must have at least, or it proves little. */
+/** The least number of states that Lease must have to prove anything. */
 const LEAST_STATES = { Lease: 100_000 };
-/** The actions that each model must take, by name: one that is no longer in it would not be missed otherwise. */
+/** The names of the actions that each model must take. Otherwise, nobody would notice that an action was removed. */
 const ACTIONS = {
   Lease: [
     ...[
@@ -67,7 +67,7 @@ const started = Date.now();
 const failures = [];
 let passed = 0;
 
-/** Runs TLC in a folder of its own, on a module and a configuration. */
+/** Runs TLC on a module and a configuration, in a separate folder. */
 async function tlc(module, config, ...args) {
   const folder = mkdtempSync(join(tmpdir(), 'tlc-'));
   for (const from of [spec, join(spec, 'mutants')])
@@ -91,7 +91,7 @@ function note(title, problem, seconds) {
   else failures.push(`${title}: ${problem}`);
 }
 
-/** A model must keep all its promises, and take each of its actions. */
+/** A model must satisfy all its properties, and take each of its actions. */
 async function check(name) {
   const begun = Date.now();
   const deep = join(spec, `${name}.deep.cfg`);
@@ -112,7 +112,10 @@ async function check(name) {
   note(`${name}: ${states} distinct states, ${actions.size} actions`, problem, (Date.now() - begun) / 1000);
 }
 
-/** From the last statistics: how often each action was taken. Some have only their place in the next-state relation. */
+/**
+ * From the last statistics: how often each action was taken. Some actions are identified only by their position in the
+ * next-state relation.
+ */
 function actionsIn(output) {
   const statistics = output.slice(output.lastIndexOf('The coverage statistics'));
   const counts = new Map();
@@ -126,7 +129,7 @@ function actionsIn(output) {
   return counts;
 }
 
-/** A mutant must break the promise that its configuration names. */
+/** A mutant must violate the property that its configuration names. */
 async function checkMutant(file) {
   const begun = Date.now();
   const mutant = readFileSync(join(spec, 'mutants', file), 'utf8');

@@ -214,8 +214,8 @@ export class LockService {
    * @throws LockError for a string that is not a ticket
    * @throws LockUnavailableError when the backend does not answer within `outageTimeout`, LockAbortedError when the
    * service shuts down
-   * @throws LockConfigurationError for a bad option, for a ticket of a service with another `keyPrefix`, and where locks
-   * cannot be detached (a quorum, SQL)
+   * @throws LockConfigurationError for a bad option, for a ticket of a service with another `keyPrefix`, or if locks
+   *   cannot be detached (a quorum, SQL)
    * @see docs/detach-and-adopt.md
    */
   adopt(ticket: string, options?: AdoptOptions): Promise<Lease> {
@@ -400,7 +400,7 @@ export class LockService {
    * It scans the keys of the server (of all masters of a cluster) without blocking it. A page can be empty even if it
    * is not the last one.
    *
-   * @throws LockConfigurationError for a bad option or cursor, and where the backend cannot list locks (a quorum)
+   * @throws LockConfigurationError for a bad option or cursor, or if the backend cannot list locks (a quorum)
    * @throws LockUnavailableError when the backend does not answer
    */
   list(options?: ListOptions): Promise<LockList> {
@@ -411,8 +411,8 @@ export class LockService {
    * The processes that use locks on this backend, with any `keyPrefix`. A process is listed when it has held a lock or
    * waited for one for a second. A process that was killed is listed for up to 30 more seconds.
    *
-   * @throws LockConfigurationError where the backend cannot list clients (a quorum), LockUnavailableError when it does
-   * not answer
+   * @throws LockConfigurationError if the backend cannot list clients (a quorum), LockUnavailableError when it does not
+   *   answer
    */
   clients(): Promise<readonly LockClient[]> {
     return this.view.clients();

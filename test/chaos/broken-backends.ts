@@ -82,7 +82,9 @@ export const keepsWhatIsReleased: Breakage = (backend) => {
 /** The owners of detached locks by the owners of their tickets, for {@link keepsOwnersOfDetachedLocks}. */
 const detachedBy = new Map<string, string>();
 
-/** A detached lock keeps its owner, so that what the process has sent before, and arrives late, still counts. */
+/**
+ * A detached lock keeps its owner, so that earlier commands of the process still have an effect if they arrive late.
+ */
 export const keepsOwnersOfDetachedLocks: Breakage = (backend) =>
   broken(backend, {
     async transfer(request) {
@@ -99,7 +101,7 @@ export const keepsOwnersOfDetachedLocks: Breakage = (backend) =>
     },
   });
 
-/** A ticket gets the lock from whoever has it. */
+/** A ticket takes the lock from any holder. */
 export const acceptsUsedTickets: Breakage = (backend) =>
   broken(backend, {
     async adopt(request) {

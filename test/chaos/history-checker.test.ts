@@ -294,7 +294,7 @@ describe('the history checker', () => {
       { kind: 'refused', call, error: 'LockNotOwnedError', message: '' },
     ];
 
-    it('takes it for held until it is adopted, or its time is over', () => {
+    it('regards it as held until it is adopted, or its time is over', () => {
       const other: [string, HistoryEvent][] = [
         ['c', sent('c/1')],
         ['c', granted('c/1', 9)],

@@ -5,7 +5,10 @@ import type { LockOptions } from '../../lib/engine/terms/lock-options.js';
 import type { LockService } from '../../lib/service/lock-service.js';
 import type { History, HistoryEvent } from './history.js';
 
-/** The part of a lease that the backend's clock lets last for certain: clocks of machines differ a little. */
+/**
+ * The fraction of a lease that certainly lasts by the backend's clock, because clocks of machines run at slightly
+ * different rates.
+ */
 const CERTAIN = 0.99;
 
 /** A lease whose history is recorded. */
@@ -16,9 +19,9 @@ export interface RecordedLease {
   release(): Promise<void>;
 }
 
-/** A lock that was detached, for whoever adopts it. */
+/** A detached lock that any process can adopt. */
 export interface RecordedTicket {
-  /** The call by which the ticket holds the lock. */
+  /** The call under which the ticket is recorded as the holder. */
   readonly call: string;
   readonly lock: string;
   readonly ticket: string;
@@ -91,7 +94,7 @@ export class HistoryRecorder {
     await this.released(call, engine.holdWhile(lease, inside, settings.holdAtLeast));
   }
 
-  /** Gives nothing where the lock was lost. */
+  /** @returns undefined if the lock was lost */
   async detach({ call, lease }: RecordedLease, leaseTime: number): Promise<RecordedTicket | undefined> {
     const [{ name: lock, type }] = lease.locks;
     this.releaseAsked(call, lease);
@@ -105,7 +108,7 @@ export class HistoryRecorder {
     }
     this.add({ kind: 'release-answered', call, outcome: 'released' });
     const holder = `${call} ticket`;
-    // The ticket belongs to no process: it outlives the one that detached the lock.
+    // The ticket belongs to no process, because it outlives the one that detached the lock.
     const add = (event: HistoryEvent) => this.history.add('ticket', this.now(), event);
     add({ kind: 'sent', call: holder, locks: [lock], patient: false });
     const validUntil = asked + leaseTime * CERTAIN;
@@ -113,7 +116,7 @@ export class HistoryRecorder {
     return { call: holder, lock, ticket };
   }
 
-  /** Gives nothing where the ticket was refused. */
+  /** @returns undefined if the ticket was refused */
   async adopt({ call, lock, ticket }: RecordedTicket): Promise<RecordedLease | undefined> {
     this.add({ kind: 'adopting', call });
     return this.track(lock, { waitTime: 0 }, () => this.locks.adopt(ticket), undefined, call);

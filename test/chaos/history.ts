@@ -23,7 +23,7 @@ export type HistoryEvent =
       readonly patient: boolean;
       readonly permits?: number;
       readonly once?: boolean;
-      /** It adopts the detached lock of this call. */
+      /** The call whose detached lock it adopts. */
       readonly ticket?: string;
     }
   | {
@@ -41,10 +41,10 @@ export type HistoryEvent =
       readonly kept?: boolean;
       /** For a re-entry, the call in whose scope it is. */
       readonly within?: string;
-      /** It was detached: no process holds it, so none notices when its lease ends. */
+      /** Whether it was detached. No process holds it then, so none notices when its lease ends. */
       readonly detached?: boolean;
     }
-  /** The ticket of this call is used: it is not counted on any more. */
+  /** The ticket of this call is used. From now on, nobody relies on it. */
   | { readonly kind: 'adopting'; readonly call: string }
   /** A renewal or an extension: the process relies on the lease until then. */
   | { readonly kind: 'confirmed'; readonly call: string; readonly validUntil: number }
@@ -132,8 +132,8 @@ export class History {
 }
 
 /**
- * The history of a {@link RecordingProcess}. Pipes are written synchronously: what was recorded is known, also of a
- * process that was killed.
+ * The history of a {@link RecordingProcess}. Pipes are written synchronously, so nothing that a killed process has
+ * recorded is lost.
  */
 export class HistoryPipe extends History {
   override add(process: string, at: number, event: HistoryEvent): void {

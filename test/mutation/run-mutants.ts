@@ -32,11 +32,11 @@ const { values } = parseArgs({
   },
 });
 const began = Date.now();
-/** How this program ends where `--for` was over before the last mutant was judged. */
+/** The exit code if the time of `--for` ended before the last mutant was judged. */
 const UNFINISHED = 75;
 /** Seconds after which suites that take so many are taken for hung. */
 const LIMIT_OF = (seconds: number) => Math.min(110, 45 + 4 * seconds);
-/** Less than in `npm test`: where a mutant makes a test hang, it is killed sooner. A failure has to happen twice. */
+/** Less than in `npm test`, so that a mutant that makes a test hang is killed sooner. A failure has to happen twice. */
 const TEST_TIMEOUT = 20_000;
 /** How many suites are recorded together. */
 const RECORDED_TOGETHER = 12;

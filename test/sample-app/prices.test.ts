@@ -32,7 +32,7 @@ describe('the price list', () => {
     expect(lists[0]!.prices).toEqual({ lamp: 4_900, chair: 5_900 });
   });
 
-  it('is computed for each of them without the single flight', async () => {
+  it('is computed for each caller without the single flight', async () => {
     expect(computed(await Promise.all(askers.map((n) => ask(shops[n]!, '/prices/unshared'))))).toBe(20);
   });
 

@@ -70,7 +70,7 @@ export function resultOf(text: string, serializer: FlightSerializer<unknown>, na
   }
 }
 
-/** What JSON would change, and where; undefined: nothing. */
+/** What JSON would change, and where; undefined if nothing. */
 function whatJsonWouldChange(value: unknown, path: string, around: Set<object>): string | undefined {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return undefined;
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : `${path} is ${value}`;

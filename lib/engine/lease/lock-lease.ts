@@ -333,7 +333,7 @@ class LeaseTokens {
     this.all = locks.map(({ token }) => token);
   }
 
-  /** @throws LockError where the locks have different tokens */
+  /** @throws LockError if the locks have different tokens */
   get common(): number {
     const [token, ...others] = this.all;
     if (others.every((other) => other === token)) return token;

@@ -12,7 +12,7 @@ export function assertSupported({ blocking, description }: LockBackend, type: He
 }
 
 /**
- * Refuses `release: 'background'` where a caller relies on the answer to the release.
+ * Refuses `release: 'background'` if a caller relies on the answer to the release.
  *
  * @param onLost the option as it was given; undefined: it was not
  * @param what the name of the call in errors

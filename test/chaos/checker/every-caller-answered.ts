@@ -46,7 +46,7 @@ function complaint(call: Call, { crashed, closing }: Digest): string | undefined
   return undefined;
 }
 
-/** Somebody else has adopted the lock, or acquired it after the time of the ticket. */
+/** Whether somebody else has adopted the lock, or acquired it after the time of the ticket. */
 function isTicketUsed({ ticket, refused }: Call): boolean {
   return ticket !== undefined && refused?.error === 'LockNotOwnedError';
 }

@@ -55,7 +55,7 @@ export class Tenure {
     readonly granted: Instant,
     /** Only for permits: the process renews them until it releases them or notices their loss. */
     readonly kept = false,
-    /** No process holds it. */
+    /** Whether it is held by a ticket, not by a process. */
     readonly detached = false,
   ) {}
 
@@ -105,7 +105,7 @@ export interface Call {
   readonly permits: number;
   /** It does not wait. */
   readonly once: boolean;
-  /** It adopts the detached lock of this call. */
+  /** The call whose detached lock it adopts. */
   readonly ticket?: string;
   readonly sent: Instant;
   readonly tenures: Tenure[];

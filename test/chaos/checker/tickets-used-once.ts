@@ -2,10 +2,10 @@ import type { Call, Digest } from './tenure.js';
 import type { Rule, Violation } from './violation.js';
 
 /**
- * A ticket is used once. Who uses it first, and in time, gets the lock.
+ * A ticket is used once. Whoever uses it first, and in time, gets the lock.
  *
- * @param within milliseconds that an adoption may take; undefined: requests get lost, so that none can be given, and an
- *   adoption may fail
+ * @param within how many milliseconds an adoption may take; undefined if requests get lost, so that there is no limit
+ *   and an adoption may fail
  */
 export function ticketsUsedOnce(within: number | undefined): Rule {
   return (digest) =>

@@ -91,7 +91,7 @@ describe('the checker of single flights', () => {
 
   describe("in the server's order", () => {
     const [a, b] = ['owner 1', 'owner 2'];
-    /** What the server did, each after so many events of the process. */
+    /** The records of the server, each after this many events of the process. */
     const did = (...events: (ServerEvent & { after: number })[]): ServerRecord[] =>
       events.map(({ after, ...event }) => ({ ...event, time: 1_000 * after, seen: after + 0.5 }));
     const key = 'lock:a';
@@ -104,13 +104,13 @@ describe('the checker of single flights', () => {
       checkServerOrder(records, server, { prefix: 'lock:', ageSlack: 0 }).map(({ rule }) => rule);
     const begun = [asked('1'), began('1')];
 
-    it('finds an owner that got the lock of another one', () => {
+    it('finds an owner that got a lock which another one held', () => {
       expect(rulesIn([], did(taken(1), leased(1, 3_000), taken(2, b)))).toEqual(['one run at a time']);
       expect(rulesIn([], did(taken(1), leased(1, 3_000), taken(3, b)))).toEqual([]);
       expect(rulesIn([], did(taken(1), leased(1, 3_000), released(2), taken(2, b)))).toEqual([]);
     });
 
-    it('finds a result that was stored when its owner had lost the lock', () => {
+    it('finds a result that was stored after its owner had lost the lock', () => {
       expect(rulesIn([], did(taken(1), leased(1, 2_000), stored(2)))).toEqual([]);
       expect(rulesIn([], did(taken(1), leased(1, 2_000), stored(3)))).toEqual(['stored by the holder']);
       expect(rulesIn([], did(taken(1), leased(1, 2_000), taken(3, b), stored(3)))).toEqual(['stored by the holder']);
@@ -126,7 +126,7 @@ describe('the checker of single flights', () => {
       expect(rulesIn(late, did(taken(0), stored(4), released(4)))).toEqual([]);
     });
 
-    it('finds a result that was never stored, but for those who shared the process of its run', () => {
+    it('finds a result that was never stored, except for callers in the process of its run', () => {
       const joined = made(asked('2'), ...begun, answered('2', '1'));
       const elsewhere = joined.map((record) =>
         'call' in record && record.call === '2' ? { ...record, process: 'q' } : record,

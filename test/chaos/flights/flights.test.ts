@@ -26,7 +26,7 @@ const LOSSY = { ...CALM, storedWithin: LEASE + 500 };
 
 interface FlightRunOptions {
   readonly lease?: number;
-  /** The server, whose order the history is checked in, too. */
+  /** The server. The history is also checked in the order of its commands. */
   readonly watched?: RedisServer;
 }
 
@@ -36,7 +36,7 @@ class FlightRun {
   readonly processes: FlightProcess[] = [];
   private started = 0;
 
-  /** @param order undefined where the server is restarted, which nobody can watch */
+  /** @param order undefined if the server is restarted, which cannot be monitored */
   private constructor(
     private readonly url: () => string,
     private readonly lease: number,

@@ -4,7 +4,7 @@ import { machineTime } from '../history.js';
 import type { FlightViolation } from './flight-checker.js';
 import type { FlightRecord } from './flight-history.js';
 
-/** What the server did with the lock and the result of one flight. */
+/** What the server did with the lock and with the result of one flight. */
 export type ServerEvent =
   | { readonly kind: 'taken' | 'released' | 'stored'; readonly key: string; readonly owner: string }
   /** The lock got a lease that ends then, by the server's clock. */
@@ -12,8 +12,8 @@ export type ServerEvent =
   | { readonly kind: 'forgotten'; readonly key: string };
 
 /**
- * `time`: milliseconds on the server's clock, which a test may set. `seen`: when the test read of it, on the clock of
- * {@link FlightRecord}s. The server had done it by then.
+ * `time`: milliseconds on the server's clock, which a test may set. `seen`: when the test read about it, on the clock
+ * of {@link FlightRecord}s, which is after the server did it.
  */
 export type ServerRecord = ServerEvent & { readonly time: number; readonly seen: number };
 
@@ -33,7 +33,7 @@ export class ServerOrder {
     monitor.onRun = (run) => this.runs.push({ run, seen: machineTime() });
   }
 
-  /** Everything until now. Nothing is recorded any more. */
+  /** Stops recording, and returns all records. */
   async end(): Promise<readonly ServerRecord[]> {
     await this.monitor.caughtUp();
     this.monitor.stop();
@@ -61,24 +61,24 @@ function eventOf(
   return command === 'PEXPIRE' ? { kind: 'leased', key, until: time + Number(args[0]) } : undefined;
 }
 
-/** A run, as the server saw it. `taken` is its place in the server's order. */
+/** A run according to the server. `taken` is its place in the server's order. */
 interface Flight {
   taken: number;
   stored?: ServerRecord;
 }
 
 /**
- * Checks the same promises as `checkFlights` in the server's order, where a result that is older than allowed cannot hide
- * behind messages that are under way: what the test has read of had happened on the server, and whoever asked later asked
- * after it.
+ * Checks the same rules as `checkFlights`, but in the server's order. There, a result that is too old cannot be
+ * explained by messages that were under way: whatever the test has read about had already happened on the server, so
+ * every later call came after it.
  *
- * - one run at a time: an owner gets the lock when its holder has released it, or the lease has ended;
- * - stored by the holder: a result is stored while its owner has the lock;
- * - a real run: a result that crossed processes was stored;
+ * - one run at a time: an owner gets the lock only after its holder has released it, or the lease has ended;
+ * - stored by the holder: a result is stored only while its owner holds the lock;
+ * - a real run: a result that another process received was stored;
  * - not older than the question, not older than keepFor, not forgotten: as in `checkFlights`.
  *
  * @param prefix the `keyPrefix` of the processes
- * @param ageSlack by how much the age of a result may be misjudged, in milliseconds
+ * @param ageSlack how far the measured age of a result may be wrong, in milliseconds
  */
 export function checkServerOrder(
   records: readonly FlightRecord[],
@@ -89,7 +89,7 @@ export function checkServerOrder(
   return [...checkHolders(server, flights), ...checkResults(records, server, flights, prefix, ageSlack)];
 }
 
-/** @param flights gets what the server saw of each owner */
+/** @param flights receives the runs according to the server, by their owners */
 function checkHolders(server: readonly ServerRecord[], flights: Map<string, Flight>): FlightViolation[] {
   const found: FlightViolation[] = [];
   const holders = new Map<string, { readonly owner: string; until: number }>();
@@ -144,7 +144,7 @@ function checkResults(
     const call = calls.get(record.call);
     const run = runs.get(record.run);
     const flight = run && flights.get(run.owner);
-    if (call === undefined || run === undefined || flight === undefined) return []; // for checkFlights
+    if (call === undefined || run === undefined || flight === undefined) return []; // checkFlights reports this
     const { name, keepFor, at } = call;
     const found: FlightViolation[] = [];
     const report = (rule: FlightViolation['rule'], what: string) =>

@@ -12,7 +12,7 @@ const PROCESSES = 4;
 const PARCELS = 6;
 const DETACHED_FOR = 3_000;
 
-/** Four processes that hand locks on by tickets, and elect a leader, while a test breaks something. */
+/** Four processes that pass locks on by tickets, and elect a leader, while a test causes faults. */
 export class RelayRun {
   readonly history = new History();
   readonly processes: RelayProcess[] = [];
@@ -23,7 +23,7 @@ export class RelayRun {
     private readonly queue: string,
   ) {}
 
-  /** @param queue the URL of the job queue, if it is not that of the locks */
+  /** @param queue the URL of the job queue, if it is not on the Redis of the locks */
   static async start(url: string, queue = url): Promise<RelayRun> {
     const run = new RelayRun(url, queue);
     for (let i = 0; i < PROCESSES; i++) run.add();
@@ -50,7 +50,7 @@ export class RelayRun {
     );
   }
 
-  /** Waits until every process has used so many more tickets. */
+  /** Waits until every process has used this many more tickets. */
   async busy(tickets = 10): Promise<void> {
     const used = ({ spec }: RelayProcess) =>
       this.history.records.filter(({ kind, process }) => kind === 'adopting' && process === spec.process).length;
@@ -68,7 +68,7 @@ export class RelayRun {
     return leader as RelayProcess;
   }
 
-  /** Waits for the next election. Gives the time from `since` until then, in milliseconds. */
+  /** Waits for the next election. Returns the time from `since` until then, in milliseconds. */
   async nextElection(since: number): Promise<number> {
     const next = () => this.elections.find(({ at }) => at > since);
     await until(next, 30_000);

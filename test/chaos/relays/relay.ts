@@ -9,7 +9,7 @@ import { HistoryRecorder, type RecordedLease, type RecordedTicket } from '../his
 export interface RelayOptions {
   /** Locks that are detached in one process and adopted in another one. */
   readonly parcels: number;
-  /** For how long a detached lock waits to be adopted, in milliseconds. */
+  /** How long a detached lock can be adopted, in milliseconds. */
   readonly detachedFor: number;
   readonly seed: number;
 }
@@ -17,12 +17,12 @@ export interface RelayOptions {
 /** The lock of the leader. */
 export const LEADER = 'leader';
 
-/** Jobs that wait for a worker: each is a ticket, as JSON. */
+/** The list of the jobs that wait for a worker. Each is a ticket, as JSON. */
 const JOBS = 'jobs';
 
 /**
  * The part of one process in two relays: its callers detach locks, its workers adopt those of all processes, as jobs of
- * a queue, and it stands for election. It records what comes of it.
+ * a queue, and it stands for election. It records the results.
  */
 export class Relay {
   private running = true;
@@ -44,13 +44,13 @@ export class Relay {
     this.standForElection();
   }
 
-  /** Starts nothing new, and waits until everything that was called has an answer. */
+  /** Starts nothing new, and waits until every call has been answered. */
   async stop(): Promise<void> {
     this.running = false;
     await Promise.all(this.loops);
   }
 
-  /** Acquires and detaches again and again, as a request that leaves the rest to a job. */
+  /** Acquires and detaches again and again, like requests that leave the rest of their work to a job. */
   private async handOver(): Promise<void> {
     const { random, recorder, options } = this;
     while (this.running) {

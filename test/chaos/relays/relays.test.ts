@@ -23,7 +23,7 @@ describe('locks that go from process to process, by tickets and by elections', (
   });
   afterAll(() => redis.stop());
 
-  it('belong to one at a time when nothing goes wrong', async () => {
+  it('belong to one at a time if there are no faults', async () => {
     const run = await RelayRun.start(redis.url);
     await run.busy(40);
     await run.finish();

@@ -84,7 +84,7 @@ const PERMITS = {
   gatePass: 4,
 } as const;
 
-/** Tickets that go from process to process, beside callers who want the same locks. */
+/** Tickets that pass from process to process, while other callers want the same locks. */
 const TICKETS = { detach: 4, adopt: 6, hold: 2, hurry: 1, tryOnce: 1, body: 1 } as const;
 
 const PERMITS_AFTERWARDS = { pool: 1, seat: 2, gateCount: 1, gatePass: 2 } as const;

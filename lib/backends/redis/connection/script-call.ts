@@ -23,7 +23,7 @@ export interface ScriptRequest {
   fail(error: unknown): void;
 }
 
-/** One call of a script: by its checksum, or by its source where the server does not know the checksum. */
+/** One call of a script: by its checksum, or by its source if the server does not know the checksum. */
 export class ScriptCall implements Delivery {
   private command: SentCommand | undefined;
   private wasResent = false;

@@ -1,8 +1,7 @@
 import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 
 /**
- * A type of ioredis. It is `never` where ioredis is not installed, because the compiler treats its types as `any`
- * there.
+ * A type of ioredis. It is `never` if ioredis is not installed, because the compiler treats its types as `any` there.
  */
 type IfInstalled<T> = 0 extends 1 & T ? never : T;
 

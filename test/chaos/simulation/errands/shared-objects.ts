@@ -25,7 +25,7 @@ export class SharedObjects {
   /** How many permits there are. */
   readonly permits: ReadonlyMap<string, number>;
   readonly gates: Gate[] = [];
-  /** Tickets that somebody may use; some were used before. */
+  /** The tickets that callers may use, some of which were used before. */
   readonly tickets: RecordedTicket[] = [];
   private made = 0;
 

@@ -6,7 +6,7 @@ import type { Errand } from './errands.js';
 const SHORTEST = 100;
 const LONGEST = 1_800;
 
-/** Leaves the lock to whoever finds the ticket. */
+/** Leaves the lock to any process that finds the ticket. */
 async function leave({ recorder, shared, chance }: Caller, recorded: RecordedLease): Promise<void> {
   const ticket = await recorder.detach(recorded, chance.whole(SHORTEST, LONGEST));
   if (ticket !== undefined) shared.tickets.push(ticket);
@@ -22,7 +22,7 @@ const detach: Errand = async (caller) => {
   if (chance.chance(0.3)) await process.sleep(chance.between(100, 600));
   else await caller.stay();
   await leave(caller, recorded);
-  // Harmless, like all that comes from the process that detached it.
+  // This has no effect, like every command of the process that detached it.
   if (chance.chance(0.2)) await recorded.lease.release().catch(() => {});
 };
 

@@ -75,7 +75,7 @@ function extend(Base: typeof Command): CommandClass {
       return super.toWritable(socket);
     }
 
-    /** Called by ioredis 6. Where this library is loaded with ioredis 5, the base class does not have it. */
+    /** Called by ioredis 6. The base class of ioredis 5 does not have it. */
     override setReplyContext(context: Parameters<Command['setReplyContext']>[0]): void {
       super.setReplyContext?.(context);
     }

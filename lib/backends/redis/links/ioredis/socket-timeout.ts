@@ -19,7 +19,7 @@ interface TimedClient {
  * destroy a connection whose answers have arrived. So its timeout applies only while a client connects. Afterwards,
  * SilentConnections does the same, but reads first.
  *
- * Where the user has set a `socketTimeout`, nothing is changed.
+ * If the user has set a `socketTimeout`, nothing is changed.
  */
 export class SocketTimeout {
   /** The setting before it was suspended, for duplicates of the client; empty for a borrowed client. */
