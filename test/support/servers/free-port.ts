@@ -6,10 +6,10 @@ import { join } from 'node:path';
 /** One empty file for each port that was given to a test, so that test processes do not give the same one twice. */
 const CLAIMS = join(tmpdir(), 'nestjs-redis-lock-ports');
 /** Tests end sooner than this. After it, a port whose server has ended may be given again. In milliseconds. */
-const CLAIM_TIME = 15 * 60_000;
+const CLAIM_TIME = 5 * 60_000;
 
 /**
- * A free loopback port between 12000 and 21999, which no other test gets in the next minutes, even while nothing
+ * A free loopback port between 12000 and 21999, which no other test gets in the next five minutes, even while nothing
  * listens on it. This is below the range from which the kernel takes the ports of outgoing connections, so that a
  * server can restart on its port. Other servers do not use the bus port of a cluster (+10000) either. A program that
  * is not a test may take the port first.
