@@ -51,6 +51,8 @@ export class ScriptMonitor {
     private readonly client: Redis,
     private readonly monitor: Redis,
   ) {
+    // `server.stop()` ends the client, and the monitor with it.
+    client.once('end', () => monitor.disconnect());
     let commands: string[][] = [];
     monitor.on('monitor', (time: string, args: string[], source: string) => {
       if (source === 'lua') {
