@@ -37,7 +37,7 @@ export interface Expectations {
    * known when processes are suspended.
    */
   readonly lossesReportedWithin?: number;
-  /** Within how many milliseconds a detached lock must be adopted. Default: no limit, because requests get lost. */
+  /** How many milliseconds the adoption of a detached lock may take. Default: no limit, because requests get lost. */
   readonly adoptedWithin?: number;
   /**
    * Two masters served at the same time, so a token may be lower than one of the other master by as much as their
