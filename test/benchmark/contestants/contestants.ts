@@ -7,6 +7,7 @@ import { redisSemaphore } from './redis-semaphore.js';
 import { redisson } from './redisson.js';
 import { redlock } from './redlock.js';
 import { redlockUniversal } from './redlock-universal.js';
+import { scriptsByHand } from './scripts-by-hand.js';
 import { simpleRedisMutex } from './simple-redis-mutex.js';
 import { inBackground, thisLibrary } from './this-library.js';
 
@@ -23,7 +24,7 @@ export const PEERS: readonly Contestant[] = [
 export const CONTESTANTS: readonly Contestant[] = [thisLibrary, floor, ...PEERS];
 
 export function contestantOf(name: string): Contestant {
-  const contestant = [...CONTESTANTS, inBackground, bare].find((each) => each.name === name);
+  const contestant = [...CONTESTANTS, inBackground, scriptsByHand, bare].find((each) => each.name === name);
   if (contestant === undefined) throw new Error(`there is no contestant '${name}'`);
   return contestant;
 }

@@ -1,5 +1,6 @@
 import { type Contestant, keyOf } from '../contestants/contestant.js';
 import { floor } from '../contestants/floor.js';
+import { scriptsByHand } from '../contestants/scripts-by-hand.js';
 import { inBackground, thisLibrary } from '../contestants/this-library.js';
 import { median } from '../measure/statistics.js';
 import { factor, figure } from '../report/figures.js';
@@ -24,10 +25,11 @@ export const seq: Workload = {
     const gain = new Standings(contest, played, inBackground).ratio('opsPerSecond', thisLibrary);
     const { ours, theirs, ratio } = await duels(bench, rounds, thisLibrary);
     const background = await duels(bench, rounds, inBackground);
+    const byHand = await duels(bench, rounds, scriptsByHand);
     return {
       tables: [
         standings.table('seq: one caller, a fresh key each time, acquire and release', [
-          `Where the processes run changes a latency by up to a factor of three, from round to round. So the promise is measured by taking turns within one process, four operations each: ${figure(ours)} µs, and the floor ${figure(theirs)} µs.`,
+          `Where the processes run changes a latency by up to a factor of three, from round to round. So the promise is measured by taking turns within one process, four operations each: ${figure(ours)} µs, and the floor ${figure(theirs)} µs. The same two scripts, sent by hand through ioredis, take ${factor(byHand.ratio)} the floor's time.`,
         ]),
       ],
       bars: [
